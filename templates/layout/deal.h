@@ -1,0 +1,59 @@
+// The static work partition: which CTA does which tiles of a matrix, and which pages of the KV cache.
+// Planner and kernel use the same formulas; the planner expands them into the plan, where they are verified.
+#pragma once
+
+#include "layout/page.h"
+
+namespace soliton {
+
+/// Tiles first, first + stride, ... (`count` of them) of one phase.
+struct TileRun {
+  int first = 0;
+  int stride = 1;
+  int count = 0;
+};
+
+/// Tiles are dealt one by one, beginning with CTA `first_cta`.
+SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, int num_ctas, int cta) {
+  const int first = cta >= first_cta ? cta - first_cta : cta - first_cta + num_ctas;
+  return {first, num_ctas, first < num_tiles ? (num_tiles - first + num_ctas - 1) / num_ctas : 0};
+}
+
+/// Query heads that one attention unit handles: they are four columns of one mma, the other four being the
+/// low-order parts of the same values.
+constexpr int kHeadsPerBlock = 4;
+
+/// Attention work of one CTA at one position: `count` head blocks first_block, first_block + num_ctas, ..., of each
+/// the pages [first_page, end_page); split `split` of `num_splits`.
+struct AttentionShare {
+  int first_block = 0;
+  int count = 0;
+  int split = 0;
+  int num_splits = 1;
+  int first_page = 0;
+  int end_page = 0;
+};
+
+/// Splits the cached pages of every head block over num_ctas / num_blocks CTAs, but never into parts of fewer than
+/// `min_pages` pages: when the context is short, merging costs more than it saves.
+SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
+                                                             int num_ctas, int cta) {
+  AttentionShare share;
+  const int slots = num_ctas / num_blocks;
+  if (slots <= 1) {
+    share.first_block = cta;
+    share.count = cta < num_blocks ? (num_blocks - cta + num_ctas - 1) / num_ctas : 0;
+    share.end_page = num_pages;
+    return share;
+  }
+  const int wanted = num_pages / min_pages;
+  share.num_splits = wanted < 1 ? 1 : wanted < slots ? wanted : slots;
+  share.first_block = cta / slots;
+  share.split = cta % slots;
+  share.count = share.first_block < num_blocks && share.split < share.num_splits ? 1 : 0;
+  share.first_page = num_pages * share.split / share.num_splits;
+  share.end_page = num_pages * (share.split + 1) / share.num_splits;
+  return share;
+}
+
+}  // namespace soliton

@@ -1,0 +1,78 @@
+// What one launch is given, and what it tells the host while it runs.
+#pragma once
+
+#include <cstdint>
+
+namespace soliton {
+
+/// Where a wait that ended without success stood.
+enum class WaitKind : uint32_t {
+  kNone = 0,
+  kPageFull,        // a bulk copy has not landed
+  kPageEmpty,       // a consumer has not released a ring slot
+  kTileFull,        // a consumer has not added its part of a tile
+  kTileEmpty,       // the epilogue has not taken a tile
+  kInputRead,       // a consumer has not reported that it holds its input
+  kVector,          // an element of an activation vector has not arrived
+  kCounter,         // the grid counter has not reached its target
+  kAttentionFull,   // a consumer has not handed over its part of an attention unit
+  kAttentionEmpty,  // the epilogue has not taken the parts of an attention unit
+  kPartial,         // another CTA's part of a split attention unit has not arrived
+  kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
+};
+
+constexpr const char* wait_name(WaitKind kind) {
+  constexpr const char* names[] = {"none",   "page full",   "page empty",     "tile full",       "tile empty", "input read",
+                                   "vector", "grid counter", "attention full", "attention empty", "partial",    "phase gate"};
+  return static_cast<uint32_t>(kind) < sizeof(names) / sizeof(names[0]) ? names[static_cast<uint32_t>(kind)] : "unknown";
+}
+
+/// Where a wait stands in the step: filled in by whoever waits, reported if the wait is stuck.
+struct WaitSite {
+  WaitKind kind = WaitKind::kNone;
+  uint32_t step = 0;   // token step of this launch
+  uint32_t phase = 0;  // index of the phase within the step
+  uint32_t index = 0;  // page, tile, element or counter
+  uint32_t expected = 0;
+  uint32_t seen = 0;
+};
+
+/// Written once, by the first wait that runs out of time, before the kernel ends.
+struct StallReport {
+  uint32_t valid = 0;
+  uint32_t cta = 0;
+  uint32_t thread = 0;
+  WaitSite site;
+};
+
+/// A generated token as the host sees it, written with one 8-byte store: token in the low half, device time in
+/// nanoseconds modulo 2^32 in the high half. kNoRecord until then.
+constexpr uint64_t kNoRecord = ~0ull;
+constexpr int32_t record_token(uint64_t record) { return static_cast<int32_t>(record & 0xffffffffu); }
+constexpr uint32_t record_time_ns(uint64_t record) { return static_cast<uint32_t>(record >> 32); }
+
+/// Step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token chosen by step i - 1, at
+/// position first_position + i. Every step from num_forced - 1 on chooses a token: output i - (num_forced - 1).
+/// The launch ends early after a stop token or once *stop_request is not 0.
+struct LaunchParams {
+  const void* weights;          // packed pages, see Descriptor::matrices
+  const uint16_t* embedding;    // bf16 [vocabulary][hidden]
+  const uint16_t* norms;        // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
+  const float* rotary;          // [context][head_dim / 2]{cos, sin}
+  void* kv_pool;                // see kv_page_offset()
+  const int32_t* page_table;    // [ceil(context / 64)]: logical to physical KV page
+  void* workspace;              // Descriptor::workspace_bytes, all bytes 0xFF at launch but the counter area: see there
+  float* logits;                // [outputs][vocabulary], or null
+  const int32_t* forced_tokens;  // [num_forced], num_forced >= 1
+  const int32_t* stop_tokens;   // [num_stop_tokens]
+  int32_t num_forced;
+  int32_t num_stop_tokens;
+  int32_t first_position;
+  int32_t num_steps;
+  uint64_t* records;            // host memory, [outputs], kNoRecord at launch
+  const uint32_t* stop_request;  // host memory
+  StallReport* stall;           // host memory
+  uint64_t timeout_ns;          // bound of every wait
+};
+
+}  // namespace soliton

@@ -1,0 +1,61 @@
+// The facts of a model's architecture that a kernel is generated for: shared by generator, kernel descriptor and
+// runtime, which refuses to run a kernel on weights with other facts.
+#pragma once
+
+#include <cstdint>
+
+namespace soliton {
+
+enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1 };
+
+struct ModelFacts {
+  int32_t hidden = 0;
+  int32_t ffn = 0;
+  int32_t num_layers = 0;
+  int32_t num_heads = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t vocabulary = 0;
+  int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
+  int32_t max_context = 0;   // tokens
+  RopeKind rope_kind = RopeKind::kDefault;
+  int32_t rope_original_context = 0;  // tokens; llama3 only
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000.0;
+  double rope_factor = 1.0;            // llama3 only
+  double rope_low_freq_factor = 1.0;   // llama3 only
+  double rope_high_freq_factor = 1.0;  // llama3 only
+};
+
+/// Calls visit(name, value) for every fact, in a fixed order; names are those of models/*.yaml.
+template <class Facts, class Visitor>
+constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
+  visit("hidden", facts.hidden);
+  visit("ffn", facts.ffn);
+  visit("num_layers", facts.num_layers);
+  visit("num_heads", facts.num_heads);
+  visit("num_kv_heads", facts.num_kv_heads);
+  visit("head_dim", facts.head_dim);
+  visit("vocabulary", facts.vocabulary);
+  visit("tied_lm_head", facts.tied_lm_head);
+  visit("max_context", facts.max_context);
+  visit("rope_kind", facts.rope_kind);
+  visit("rope_original_context", facts.rope_original_context);
+  visit("norm_epsilon", facts.norm_epsilon);
+  visit("rope_theta", facts.rope_theta);
+  visit("rope_factor", facts.rope_factor);
+  visit("rope_low_freq_factor", facts.rope_low_freq_factor);
+  visit("rope_high_freq_factor", facts.rope_high_freq_factor);
+}
+
+/// 64-bit FNV-1a over the bytes of every fact.
+inline uint64_t hash_facts(const ModelFacts& facts) {
+  uint64_t hash = 14695981039346656037ull;
+  for_each_fact(facts, [&hash](const char*, const auto& value) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
+    for (unsigned i = 0; i < sizeof(value); ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
+  });
+  return hash;
+}
+
+}  // namespace soliton

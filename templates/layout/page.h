@@ -1,0 +1,99 @@
+// Geometry of everything that streams through the ring: weight pages and KV pages.
+// All of it lies in the order in which `mma.m16n8k16` wants its A operand, so that a lane's operand is one
+// 16-byte shared-memory load without bank conflicts. The runtime packs by these formulas, the kernel reads by them.
+//
+//   A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring k:
+//     register 0: row g,     k pair j        register 2: row g,     k pair j + 4
+//     register 1: row g + 8, k pair j        register 3: row g + 8, k pair j + 4
+#pragma once
+
+#include <cstdint>
+
+#include "layout/target.h"
+
+namespace soliton {
+
+constexpr int kWarpLanes = 32;
+constexpr int kTileRows = 16;                 // output rows of a weight tile: the m of the mma
+constexpr int kMmaColumns = 16;               // the k of the mma
+constexpr int kFragmentBytes = 512;           // one A operand: 16 x 16 bf16
+constexpr int kPageBytes = 16384;             // payload of a ring slot
+constexpr int kPageColumns = kPageBytes / (kTileRows * 2);  // 512 bf16 columns of a full weight page
+constexpr int kColumnBlock = 32;              // two mma share one 16-byte load of x
+constexpr int kKvPageTokens = 64;             // tokens of one KV page
+constexpr int kPageLayoutVersion = 1;         // raise it whenever an offset formula of this file changes
+
+SOLITON_HOST_DEVICE constexpr int ceil_divide(int a, int b) { return (a + b - 1) / b; }
+SOLITON_HOST_DEVICE constexpr int round_up(int a, int b) { return ceil_divide(a, b) * b; }
+
+/// Columns of a matrix with `columns` inputs once padded with zeros so that every consumer warp owns whole
+/// column blocks of every page.
+SOLITON_HOST_DEVICE constexpr int padded_columns(int columns, int consumer_warps) {
+  return round_up(columns, kColumnBlock * consumer_warps);
+}
+
+/// Pages of one tile (16 rows) of a matrix with `padded` columns; only the last page may be short.
+SOLITON_HOST_DEVICE constexpr int pages_per_tile(int padded) { return ceil_divide(padded, kPageColumns); }
+
+/// Bytes of one tile: its pages lie one after another without gaps.
+SOLITON_HOST_DEVICE constexpr int tile_bytes(int padded) { return padded * kTileRows * 2; }
+
+/// Columns of page `page` of a tile.
+SOLITON_HOST_DEVICE constexpr int page_columns(int padded, int page) {
+  const int left = padded - page * kPageColumns;
+  return left < kPageColumns ? left : kPageColumns;
+}
+
+/// Byte offset inside a tile of the weight of `row` (0..15) and `column` (0..padded-1).
+/// Within a block of 32 columns lane quad j owns columns 8j..8j+7, so that its B operands of two mma are one
+/// 16-byte load of x in natural order.
+SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
+  const int within = column % kColumnBlock;
+  const int quad = within / 8;
+  const int element = within % 8;
+  const int mma = element / 4;
+  const int reg = (element % 4) / 2 * 2 + (row >= 8 ? 1 : 0);
+  const int lane = (row % 8) * 4 + quad;
+  return ((column / kColumnBlock * 2 + mma) * kWarpLanes + lane) * 16 + reg * 4 + element % 2 * 2;
+}
+
+/// Bytes of the K (or V) half of one KV page: 64 tokens of one KV head.
+SOLITON_HOST_DEVICE constexpr int kv_half_bytes(int head_dim) { return kKvPageTokens * head_dim * 2; }
+
+/// Ring slots that one K (or V) half takes: 1 up to head_dim 128, 2 for 256.
+SOLITON_HOST_DEVICE constexpr int kv_slots_per_half(int head_dim) {
+  return ceil_divide(kv_half_bytes(head_dim), kPageBytes);
+}
+
+/// Tokens in one ring slot of a K or V half.
+SOLITON_HOST_DEVICE constexpr int kv_slot_tokens(int head_dim) {
+  return kKvPageTokens / kv_slots_per_half(head_dim);
+}
+
+/// Byte offset of (token, dim) in the K half: rows are tokens, k is the dim. Lane quad j owns dims
+/// j*head_dim/4 .. (j+1)*head_dim/4, so that its part of q is contiguous.
+SOLITON_HOST_DEVICE constexpr int key_offset(int token, int dim, int head_dim) {
+  const int quad = dim / (head_dim / 4);
+  const int rest = dim % (head_dim / 4);
+  const int row = token % 16;
+  const int reg = rest % 4 / 2 * 2 + (row >= 8 ? 1 : 0);
+  const int lane = row % 8 * 4 + quad;
+  return ((token / 16 * (head_dim / 16) + rest / 4) * kWarpLanes + lane) * 16 + reg * 4 + dim % 2 * 2;
+}
+
+/// Byte offset of (token, dim) in the V half: rows are dims, k is the token.
+SOLITON_HOST_DEVICE constexpr int value_offset(int token, int dim, int head_dim) {
+  const int row = dim % 16;
+  const int k = token % 16;
+  const int reg = (k >= 8 ? 2 : 0) + (row >= 8 ? 1 : 0);
+  const int lane = row % 8 * 4 + k % 8 / 2;
+  return ((token / 16 * (head_dim / 16) + dim / 16) * kWarpLanes + lane) * 16 + reg * 4 + token % 2 * 2;
+}
+
+/// Byte offset in the KV pool of the K half of one page: [page][layer][kv_head]{K, V}.
+SOLITON_HOST_DEVICE constexpr int64_t kv_page_offset(int64_t page, int layer, int kv_head, int num_layers,
+                                                     int num_kv_heads, int head_dim) {
+  return ((page * num_layers + layer) * num_kv_heads + kv_head) * 2 * kv_half_bytes(head_dim);
+}
+
+}  // namespace soliton
