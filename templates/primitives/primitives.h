@@ -43,13 +43,14 @@
 //   bool barrier_test(Barrier*, uint32_t parity);          has the phase of that parity completed?
 //   void copy_page(void* shared, const void* global, int bytes, Barrier*);  bytes % 16 == 0; completes on the Barrier
 //
-//   struct WaitBound { ... };                              made once per thread: make_wait_bound(const LaunchParams&)
+//   struct WaitBound { ... };                              made once per thread: make_wait_bound(const LaunchParams&, uint32_t* claim)
 //   void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const WaitBound&);
 //   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop; bounds it
 //
 //   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
 //   uint32_t pack_bf16(float low, float high);             round to nearest even
-//   float bf16_to_float(uint16_t);  uint16_t float_to_bf16(float);
+//   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
+//   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site);
 // A wait returns when it is satisfied; once the bound has passed it writes the StallReport and ends the kernel. In the

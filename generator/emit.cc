@@ -1,0 +1,271 @@
+#include "generator/emit.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "generator/text_writer.h"
+#include "layout/library.h"
+
+namespace soliton {
+namespace {
+
+std::string header(const Plan& plan) {
+  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: soliton-gen models/{0}.yaml --gpu {1}",
+                     plan.model, plan.gpu);
+}
+
+/// kCamelCase of a snake_case name.
+std::string constant(const std::string& name) {
+  std::string text = "k";
+  bool upper = true;
+  for (const char c : name) {
+    if (c == '_') {
+      upper = true;
+      continue;
+    }
+    text += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = false;
+  }
+  return text;
+}
+
+std::string vector_constant(const Plan& plan, int vector) { return constant(plan.vectors[vector].name + "_vector"); }
+
+/// A float or double literal that reads back as the same value.
+std::string literal(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+const char* input_name(InputKind kind) {
+  constexpr const char* kNames[] = {"kVector", "kNormed", "kHidden"};
+  return kNames[static_cast<int>(kind)];
+}
+const char* output_name(OutputKind kind) {
+  constexpr const char* kNames[] = {"kRotary", "kResidual", "kSwiglu", "kGreedy"};
+  return kNames[static_cast<int>(kind)];
+}
+const char* row_order_name(RowOrder order) {
+  constexpr const char* kNames[] = {"kPlain", "kRotary", "kGateUp"};
+  return kNames[static_cast<int>(order)];
+}
+
+std::string phase_comment(const Plan& plan, int index) {
+  const PlanPhase& phase = plan.phases[index];
+  std::string text = phase.per_layer ? fmt::format("Phase {} of {}", index + 1, plan.phases.size() - 1) : "Last phase";
+  text += fmt::format(": {}. Waits for {}", phase.name, plan.vectors[phase.waits_for].name);
+  if (phase.first_layer_reads >= 0) text += fmt::format(" ({} in layer 0)", plan.vectors[phase.first_layer_reads].name);
+  text += fmt::format("; completes {}", plan.vectors[phase.writes].name);
+  if (!phase.clears.empty()) text += fmt::format("; clears {}", plan.vectors[phase.clears.front()].name);
+  return text + ".";
+}
+
+void write_phase(const Plan& plan, int index, TextWriter& out) {
+  const PlanPhase& phase = plan.phases[index];
+  out.line("// {}", phase_comment(plan, index));
+  out.line("constexpr {} {}{{", phase.kind == OpKind::kAttention ? "AttentionPhase" : "MatrixPhase", constant(phase.name));
+  out.indented([&] {
+    out.line(".index = {},", phase.per_layer ? index : 0);
+    if (phase.kind == OpKind::kMatrix) {
+      const PlanMatrix& matrix = plan.matrices[phase.matrix];
+      out.line(".weights = {},", matrix.offset);
+      out.line(".layer_stride = {},", matrix.layer_stride);
+      out.line(".columns = {},", matrix.columns);
+      out.line(".padded = {},", matrix.padded);
+      out.line(".rows = {},", matrix.rows);
+      out.line(".num_tiles = {},", matrix.num_tiles);
+      out.line(".first_cta = {},", phase.first_cta);
+      out.line(".input = InputKind::{},", input_name(phase.input));
+    }
+    out.line(".input_vector = {},", vector_constant(plan, phase.reads));
+    if (phase.first_norm >= 0) {
+      out.line(".first_norm = {},", phase.first_norm);
+      out.line(".norm_stride = {},", phase.norm_stride);
+    }
+    if (phase.kind == OpKind::kMatrix) out.line(".output = OutputKind::{},", output_name(phase.output));
+    if (phase.output != OutputKind::kGreedy) out.line(".output_vector = {},", vector_constant(plan, phase.writes));
+    if (!phase.clears.empty()) out.line(".clears = {},", vector_constant(plan, phase.clears.front()));
+  });
+  out.line("}};");
+  out.blank();
+}
+
+void write_numbers(const Plan& plan, TextWriter& out) {
+  const ModelFacts& facts = plan.facts;
+  out.line("struct Plan {{");
+  out.indented([&] {
+    const auto number = [&](const char* name, int64_t value) { out.line("static constexpr int {} = {};", name, value); };
+    number("kNumLayers", facts.num_layers);
+    number("kNumHeads", facts.num_heads);
+    number("kNumKvHeads", facts.num_kv_heads);
+    number("kHeadDim", facts.head_dim);
+    out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
+    out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
+    out.line("static constexpr float kScoreScale = {}f;",
+             literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
+    out.blank();
+    number("kNumCtas", plan.num_ctas);
+    number("kConsumerWarps", plan.consumer_warps);
+    number("kThreads", plan.threads());
+    number("kRingSlots", plan.ring_slots);
+    out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
+    number("kTileSlots", plan.tile_slots);
+    out.line("static constexpr SyncMode kSync = SyncMode::{};",
+             plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
+    number("kNumBlocks", plan.num_blocks());
+    number("kMinPagesPerSplit", plan.min_pages_per_split);
+    number("kFirstResidualPhase", 2);
+    out.blank();
+    number("kXBytes", plan.x_bytes());
+    number("kResidualTiles", plan.residual_tiles());
+    number("kPartialWords", plan.partial_words());
+    number("kSharedBytes", plan.shared_bytes());
+    out.blank();
+    out.line("static constexpr Vector kOffers = kOffersVector;");
+    const PlanRegion& partials = plan.workspace_region("partials");
+    out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset, partials.bytes / 4);
+    out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
+  });
+  out.line("}};");
+}
+
+void write_descriptor(const Plan& plan, TextWriter& out) {
+  out.line("constexpr Descriptor kDescriptor{{");
+  out.indented([&] {
+    out.line(".model = \"{}\",", plan.model);
+    out.line(".gpu = \"{}\",", plan.gpu);
+    out.line(".facts =");
+    out.indented([&] {
+      out.line("{{");
+      out.indented([&] {
+        for_each_fact(plan.facts, [&](const char* name, const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, RopeKind>) {
+            out.line(".{} = RopeKind::{},", name, value == RopeKind::kLlama3 ? "kLlama3" : "kDefault");
+          } else if constexpr (std::is_floating_point_v<T>) {
+            out.line(".{} = {},", name, literal(value));
+          } else {
+            out.line(".{} = {},", name, value);
+          }
+        });
+      });
+      out.line("}},");
+    });
+    out.line(".facts_hash = {:#x}ull,", hash_facts(plan.facts));
+    out.line(".page_layout = {},", kPageLayoutVersion);
+    out.line(".compute_capability = {},", plan.limits.compute_capability);
+    out.line(".num_ctas = {},", plan.num_ctas);
+    out.line(".threads_per_cta = {},", plan.threads());
+    out.line(".shared_bytes = {},", plan.shared_bytes());
+    out.line(".reserved = 0,");
+    out.line(".weight_bytes = {},", plan.weight_bytes);
+    out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
+    out.line(".workspace_bytes = {},", plan.workspace_bytes());
+    out.line(".counter_offset = {},", plan.workspace_region("counters").offset);
+    out.line(".counter_bytes = {},", plan.workspace_region("counters").bytes);
+    out.line(".matrices =");
+    out.indented([&] {
+      out.line("{{");
+      out.indented([&] {
+        for (const PlanMatrix& matrix : plan.matrices) {
+          out.line("{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
+                   ".num_tiles = {}, .row_order = RowOrder::{}}},",
+                   matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded,
+                   matrix.num_tiles, row_order_name(matrix.row_order));
+        }
+      });
+      out.line("}},");
+    });
+  });
+  out.line("}};");
+}
+
+std::string emit_plan(const Plan& plan) {
+  TextWriter out;
+  out.line("{}", header(plan));
+  out.line("#pragma once");
+  out.blank();
+  out.line("#include \"layout/library.h\"");
+  out.line("#include \"layout/phase.h\"");
+  out.blank();
+  out.line("namespace soliton::generated {{");
+  out.blank();
+  out.line("// Activation vectors in the workspace.");
+  for (size_t i = 0; i < plan.vectors.size(); ++i) {
+    const PlanVector& vector = plan.vectors[i];
+    const int words = vector.element_bytes / 4;
+    out.line("constexpr Vector {}{{.offset = {}, .elements = {}, .signatures = {}}};",
+             vector_constant(plan, static_cast<int>(i)), vector.offset, vector.elements * words, vector.signatures);
+  }
+  out.blank();
+  for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) write_phase(plan, i, out);
+  write_numbers(plan, out);
+  out.blank();
+  write_descriptor(plan, out);
+  out.blank();
+  out.line("}}  // namespace soliton::generated");
+  return out.text();
+}
+
+std::string emit_kernel(const Plan& plan) {
+  TextWriter out;
+  out.line("{}", header(plan));
+  out.line("// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
+  out.line("#include \"plan.h\"");
+  out.blank();
+  out.line("#include \"kernel.cuh\"");
+  out.line("#include \"primitives/library.h\"");
+  out.blank();
+  out.line("namespace soliton::generated {{");
+  out.blank();
+  out.line("static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared memory\");");
+  out.blank();
+  out.line("/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.");
+  out.line("struct Step {{");
+  out.indented([&] {
+    out.line("template <class Role>");
+    out.line("static SOLITON_DEVICE void run(Role& role) {{");
+    out.indented([&] {
+      out.line("while (role.begin_step()) {{");
+      out.indented([&] {
+        const auto call = [&](int i, const char* layer) {
+          const PlanPhase& phase = plan.phases[i];
+          out.line("// {}", phase_comment(plan, i));
+          out.line("role.template {}<{}>({});", phase.kind == OpKind::kAttention ? "attention" : "matrix",
+                   constant(phase.name), layer);
+        };
+        out.line("for (int layer = 0; layer < Plan::kNumLayers; ++layer) {{");
+        out.indented([&] {
+          for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
+            if (plan.phases[i].per_layer) call(i, "layer");
+          }
+        });
+        out.line("}}");
+        for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
+          if (!plan.phases[i].per_layer) call(i, "0");
+        }
+        out.line("role.end_step();");
+      });
+      out.line("}}");
+    });
+    out.line("}}");
+  });
+  out.line("}};");
+  out.blank();
+  out.line("SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{ run_roles<Plan, Step>(params); }}");
+  out.blank();
+  out.line("}}  // namespace soliton::generated");
+  out.blank();
+  out.line("SOLITON_LIBRARY(soliton::generated::decode, soliton::generated::kDescriptor)");
+  return out.text();
+}
+
+}  // namespace
+
+std::map<std::string, std::string> emit(const Plan& plan) {
+  return {{"plan.h", emit_plan(plan)}, {"kernel.cu", emit_kernel(plan)}, {"plan.txt", describe(plan)}};
+}
+
+}  // namespace soliton

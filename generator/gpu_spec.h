@@ -1,0 +1,32 @@
+// A card as the planner sees it: the numbers of generator/gpus/<name>.yaml, read and checked.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "generator/strict_yaml.h"
+
+namespace soliton {
+
+struct GpuSpec {
+  std::string name;                    // "h200"
+  int compute_capability = 0;          // 90 for sm_90; 0 for the CPU emulation and for nothing else
+  int num_sms = 0;                     // CTAs of the emulation
+  int max_shared_bytes_per_block = 0;  // with opt-in
+  int registers_per_sm = 0;            // 32-bit registers
+  int max_registers_per_thread = 0;
+  int max_threads_per_block = 0;
+  double read_bandwidth_bytes_per_s = 0;  // of a plain read stream, measured unless the file says otherwise
+  double phase_wait_us = 0;               // latency of one exchange of activations between all CTAs
+  int default_window = 0;                 // pages in flight per SM that did best in the bench
+  bool emulated = false;                  // runs on a CPU
+};
+
+/// Reads generator/gpus/<name>.yaml. Throws UserError: kFile if it cannot be read, kContent with file and
+/// line if a key is unknown, missing, of the wrong type or out of range.
+GpuSpec load_gpu_spec(const std::filesystem::path& path);
+
+/// The same from YAML at hand, for tests.
+GpuSpec parse_gpu_spec(const StrictYaml& yaml);
+
+}  // namespace soliton

@@ -1,0 +1,56 @@
+// The ops of one token step and the vectors that flow between them. Knows no hardware.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+#include "layout/phase.h"
+#include "layout/rows.h"
+
+namespace soliton {
+
+/// A vector that one op writes and the next reads.
+struct GraphVector {
+  std::string name;
+  int elements = 0;
+};
+
+/// A weight matrix: rows x columns, once per layer or once.
+struct GraphMatrix {
+  std::string name;
+  int rows = 0;
+  int columns = 0;
+  RowOrder row_order = RowOrder::kPlain;
+};
+
+enum class OpKind { kMatrix, kAttention };
+
+/// One op. Indices into Graph::vectors and Graph::matrices; -1: none.
+struct GraphOp {
+  std::string name;
+  OpKind kind = OpKind::kMatrix;
+  bool per_layer = true;
+  int matrix = -1;
+  int reads = -1;
+  int writes = -1;
+  InputKind input = InputKind::kVector;
+  OutputKind output = OutputKind::kResidual;
+  int first_norm = -1;  // row of the norms in layer 0
+  int norm_stride = 0;
+};
+
+struct Graph {
+  std::vector<GraphVector> vectors;
+  std::vector<GraphMatrix> matrices;
+  std::vector<GraphOp> layer_ops;  // in order, repeated num_layers times
+  std::vector<GraphOp> final_ops;  // then these
+};
+
+/// The step of a Llama model.
+Graph build_graph(const ModelFacts& facts);
+
+/// For --dump.
+std::string describe(const Graph& graph);
+
+}  // namespace soliton

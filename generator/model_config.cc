@@ -1,0 +1,76 @@
+// See model_config.h. The limits lie well above any model of today and well below what overflows.
+#include "generator/model_config.h"
+
+#include <fmt/format.h>
+
+namespace soliton {
+namespace {
+
+constexpr IntegerRange kHidden = {.min = 64, .max = 65536, .multiple_of = 64};
+constexpr IntegerRange kFfn = {.min = 64, .max = 262144, .multiple_of = 64};
+constexpr IntegerRange kLayers = {.min = 1, .max = 1024};
+constexpr IntegerRange kHeads = {.min = 1, .max = 1024};
+constexpr IntegerRange kVocabulary = {.min = 1, .max = 1 << 24};
+constexpr IntegerRange kContext = {.min = 1, .max = 1 << 22};
+constexpr NumberRange kNormEpsilon = {.min = 0, .max = 0.1, .open = true};
+constexpr NumberRange kRopeTheta = {.min = 1, .max = 1e12, .open = true};  // 1 would rotate all pairs alike
+constexpr NumberRange kRopeFactor = {.min = 1, .max = 1024};
+constexpr NumberRange kRopeFreqFactor = {.min = 0, .max = 1024, .open = true};
+
+void read_llama3(const StrictYaml& rope, ModelFacts& facts) {
+  facts.rope_kind = RopeKind::kLlama3;
+  facts.rope_factor = rope.number("factor", kRopeFactor);
+  facts.rope_low_freq_factor = rope.number("low_freq_factor", kRopeFreqFactor);
+  facts.rope_high_freq_factor = rope.number("high_freq_factor", kRopeFreqFactor);
+  facts.rope_original_context = rope.integer("original_context", kContext);
+  // Frequencies between the two are interpolated with their difference as the divisor.
+  if (facts.rope_high_freq_factor <= facts.rope_low_freq_factor) {
+    throw rope.error("high_freq_factor",
+                     fmt::format("a number above low_freq_factor = {}", facts.rope_low_freq_factor),
+                     fmt::format("{}", facts.rope_high_freq_factor));
+  }
+}
+
+void read_rope(const StrictYaml& rope, ModelFacts& facts) {
+  rope.allow_keys({"kind", "theta", "factor", "low_freq_factor", "high_freq_factor", "original_context"});
+  const std::string kind = rope.text_choice("kind", {"default", "llama3"});
+  facts.rope_theta = rope.number("theta", kRopeTheta);
+  if (kind == "llama3") return read_llama3(rope, facts);
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_context"}) {
+    if (rope.has(key)) throw rope.error(key, "this key only with kind = llama3", "it with kind = default");
+  }
+}
+
+}  // namespace
+
+ModelConfig load_model_config(const std::filesystem::path& path) {
+  return parse_model_config(StrictYaml::load(path), path.string());
+}
+
+ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
+  yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
+                   "vocabulary", "tied_lm_head", "max_context", "norm_epsilon", "rope"});
+  ModelConfig config = {
+      .name = yaml.name_of_file(),
+      .path = path,
+      .facts = {.hidden = yaml.integer("hidden", kHidden),
+                .ffn = yaml.integer("ffn", kFfn),
+                .num_layers = yaml.integer("num_layers", kLayers),
+                .num_heads = yaml.integer("num_heads", kHeads),
+                .num_kv_heads = yaml.integer("num_kv_heads", kHeads),
+                .head_dim = yaml.integer_choice("head_dim", {64, 96, 128, 256}),
+                .vocabulary = yaml.integer("vocabulary", kVocabulary),
+                .tied_lm_head = yaml.boolean("tied_lm_head"),
+                .max_context = yaml.integer("max_context", kContext),
+                .norm_epsilon = yaml.number("norm_epsilon", kNormEpsilon)},
+  };
+  const ModelFacts& facts = config.facts;
+  if (facts.num_heads % facts.num_kv_heads != 0) {
+    throw yaml.error("num_kv_heads", fmt::format("a divisor of num_heads = {}", facts.num_heads),
+                     fmt::format("{}", facts.num_kv_heads));
+  }
+  read_rope(yaml.map("rope"), config.facts);
+  return config;
+}
+
+}  // namespace soliton

@@ -1,0 +1,172 @@
+// See options.h. CLI11 splits the command line and writes the help; values are read here, by the same rules
+// as YAML, because CLI11 takes 010 for 8 and lets a flag be the value of another flag.
+#include "generator/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "generator/strict_yaml.h"
+
+#ifndef SOLITON_SOURCE_DIR
+#error "define SOLITON_SOURCE_DIR as the root of the source tree"
+#endif
+
+namespace soliton {
+namespace {
+
+constexpr IntegerRange kCtas = {.min = 1, .max = 1024};
+constexpr IntegerRange kWindow = {.min = 1, .max = 64};
+constexpr IntegerRange kConsumerWarps = {.min = 1, .max = 30};  // with producer and epilogue 1024 threads
+constexpr IntegerRange kRingSlots = {.min = 2, .max = 64};
+
+UserError usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
+  return UserError(ExitCode::kUsage, fmt::format("{}: expected {}, got {}", flag, expected, got));
+}
+
+/// A flag with a value, kept as the user wrote it.
+class ValueFlag {
+ public:
+  /// `names` as CLI11 wants them: "-o,--output".
+  ValueFlag(CLI::App& app, const std::string& names, const std::string& placeholder, const std::string& help)
+      : option_(app.add_option(names, value_, help)) {
+    // Given twice it would otherwise be refused in CLI11's words.
+    option_->type_name(placeholder)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+
+  std::string name() const { return option_->get_name(); }
+
+  /// The value, or nothing if the flag was not given.
+  std::optional<std::string> text() const {
+    if (option_->count() == 0) return std::nullopt;
+    if (option_->count() > 1)
+      throw usage_error(name(), "to be given once", fmt::format("{} times", option_->count()));
+    if (value_.empty()) throw usage_error(name(), "a value", "an empty one");
+    if (value_.starts_with("--")) throw usage_error(name(), "a value", "the flag " + show_text(value_));
+    return value_;
+  }
+
+  std::optional<std::filesystem::path> path() const {
+    const std::optional<std::string> given = text();
+    return given ? std::optional<std::filesystem::path>(*given) : std::nullopt;
+  }
+
+  std::optional<int> integer(const IntegerRange& range) const {
+    const std::optional<std::string> given = text();
+    if (!given) return std::nullopt;
+    const std::optional<int64_t> value = read_integer(*given);
+    if (!value) throw usage_error(name(), range.describe(), describe_non_integer(*given));
+    if (!range.contains(*value)) throw usage_error(name(), range.describe(), *given);
+    return static_cast<int>(*value);
+  }
+
+ private:
+  std::string value_;
+  CLI::Option* option_;
+};
+
+SyncMode read_sync(const ValueFlag& flag) {
+  const std::string value = flag.text().value_or("self-validating");
+  if (value == "self-validating") return SyncMode::kSelfValidating;
+  if (value == "counter") return SyncMode::kCounter;
+  throw usage_error(flag.name(), "one of self-validating, counter", show_text(value));
+}
+
+std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir) {
+  if (gpu.ends_with(".yaml")) return gpu;
+  const std::vector<std::string> names = list_gpus(gpus_dir);
+  if (std::find(names.begin(), names.end(), gpu) == names.end()) {
+    throw usage_error("--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(names, ", ")),
+                      show_text(gpu));
+  }
+  return gpus_dir / (gpu + ".yaml");
+}
+
+void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& failure) {
+    // Flags are the only things that can lack an argument: "--gpu: 1 required NAME missing".
+    const std::string message = failure.what();
+    throw usage_error(message.substr(0, message.find(':')), "a value", "nothing");
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ParseError& failure) {
+    throw UserError(ExitCode::kUsage, fmt::format("command line: {}", failure.what()));
+  }
+}
+
+// What CLI11 could not place. An unknown flag comes first: its value may be what looks like a second model.
+void refuse_rest(const std::vector<std::string>& rest) {
+  for (const std::string& word : rest) {
+    if (word.starts_with('-') && word != "--") {
+      throw usage_error(show_text(word), "a flag that --help lists", "an unknown one");
+    }
+  }
+  for (const std::string& word : rest) {
+    if (word != "--") throw usage_error(show_text(word), "one MODEL.yaml", "a second one");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir) {
+  std::error_code failure;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(gpus_dir, failure)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  if (failure) {
+    throw usage_error("--gpus-dir", "a folder of GPU specs",
+                      fmt::format("{} ({})", show_text(gpus_dir.string()), failure.message()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help) {
+  CLI::App app("Generates one persistent kernel for a model and a GPU.", "soliton-gen");
+  app.allow_extras();  // refused below, in our words
+  ValueFlag model(app, "MODEL.yaml", "", "Facts of the model's architecture");
+  ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml", "GPU to generate for");
+  ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
+  ValueFlag ctas(app, "--ctas", "N", "Number of CTAs instead of the planner's choice");
+  ValueFlag window(app, "--window", "N", "Pages in flight per CTA instead of the GPU's default");
+  ValueFlag consumer_warps(app, "--consumer-warps", "N", "Consumer warps per CTA");
+  ValueFlag ring_slots(app, "--ring-slots", "N", "Pages that the ring in shared memory holds");
+  ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
+  ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
+  ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
+  Options options;
+  app.add_flag("--dry-run", options.dry_run, "Print the plan and write nothing");
+
+  try {
+    parse_arguments(app, argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    help << app.help();
+    return std::nullopt;
+  }
+  refuse_rest(app.remaining());
+
+  const std::filesystem::path default_gpus_dir =
+      std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus";
+  const std::filesystem::path gpu_folder = gpus_dir.path().value_or(default_gpus_dir);
+  if (!model.text()) throw usage_error("MODEL.yaml", "the file of a model", "nothing");
+  if (!gpu.text()) {
+    throw usage_error(
+        "--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(list_gpus(gpu_folder), ", ")), "nothing");
+  }
+  options.model = *model.path();
+  options.gpu_spec = find_gpu_spec(*gpu.text(), gpu_folder);
+  options.output = output.path();
+  options.num_ctas = ctas.integer(kCtas);
+  options.window = window.integer(kWindow);
+  options.consumer_warps = consumer_warps.integer(kConsumerWarps);
+  options.ring_slots = ring_slots.integer(kRingSlots);
+  options.sync = read_sync(sync);
+  options.dump = dump.path();
+  return options;
+}
+
+}  // namespace soliton

@@ -1,0 +1,94 @@
+// The plan as text for people, and the cost model behind its times.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "generator/plan/plan.h"
+
+namespace soliton {
+namespace {
+
+constexpr double kMicro = 1e6;
+
+int busiest_tiles(const PlanPhase& phase) {
+  int most = 0;
+  for (const TileRun& run : phase.runs) most = std::max(most, run.count);
+  return most;
+}
+
+int64_t phase_bytes(const Plan& plan, const PlanPhase& phase) {
+  return phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].layer_bytes();
+}
+
+std::string vector_name(const Plan& plan, int vector) { return vector < 0 ? "-" : plan.vectors[vector].name; }
+
+std::string clears_of(const Plan& plan, const PlanPhase& phase) {
+  std::string text;
+  for (const int vector : phase.clears) text += (text.empty() ? "" : ", ") + plan.vectors[vector].name;
+  return text.empty() ? "-" : text;
+}
+
+void describe_phases(const Plan& plan, std::string& text) {
+  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<8} {:<8} {:<8}\n", "phase", "tiles", "most", "first CTA",
+                      "bytes", "us", "reads", "writes", "clears");
+  for (const PlanPhase& phase : plan.phases) {
+    const int tiles = phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].num_tiles;
+    text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<8} {:<8} {:<8}\n", phase.name, tiles,
+                        busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
+                        vector_name(plan, phase.reads), vector_name(plan, phase.writes), clears_of(plan, phase));
+  }
+}
+
+void describe_regions(const char* title, const std::vector<PlanRegion>& regions, std::string& text) {
+  text += fmt::format("\n{}\n", title);
+  for (const PlanRegion& region : regions) {
+    text += fmt::format("  {:>8} .. {:>8}  {:>8}  {}\n", region.offset, region.offset + region.bytes, region.bytes,
+                        region.name);
+  }
+}
+
+}  // namespace
+
+void predict(Plan& plan) {
+  for (PlanPhase& phase : plan.phases) {
+    phase.predicted_us = plan.limits.phase_wait_us;
+    if (phase.matrix < 0) continue;
+    const double busiest = static_cast<double>(busiest_tiles(phase)) * tile_bytes(plan.matrices[phase.matrix].padded);
+    phase.predicted_us += busiest * plan.num_ctas / plan.limits.read_bandwidth_bytes_per_s * kMicro;
+  }
+}
+
+double predicted_token_us(const Plan& plan) {
+  double us = 0;
+  for (const PhaseInstance& instance : step_sequence(plan)) us += plan.phases[instance.phase].predicted_us;
+  return us;
+}
+
+std::string describe(const Plan& plan) {
+  const ModelFacts& facts = plan.facts;
+  std::string text = fmt::format("{} on {}\n\n", plan.model, plan.gpu);
+  text += fmt::format("{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, vocabulary {}\n",
+                      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
+                      facts.vocabulary);
+  text += fmt::format("{} CTAs of {} threads: {} consumer warps, a producer, an epilogue; {} registers a thread at most\n",
+                      plan.num_ctas, plan.threads(), plan.consumer_warps, plan.registers_per_thread);
+  text += fmt::format("ring of {} pages of {} bytes, {} in flight; {} tile slots; synchronised by {}\n", plan.ring_slots,
+                      kPageBytes, plan.window, plan.tile_slots,
+                      plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
+  text += fmt::format("weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
+                      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));
+  describe_phases(plan, text);
+  text += fmt::format("\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages or more"
+                      " each.\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
+                      " CTA's tiles.\n", plan.num_blocks(), std::max(1, plan.num_ctas / plan.num_blocks()),
+                      plan.min_pages_per_split, plan.phases.size() - 1);
+  describe_regions("shared memory", plan.shared, text);
+  describe_regions("workspace", plan.workspace, text);
+  text += "\nbarriers (slots x arrivals)\n";
+  for (const PlanBarrier& barrier : plan.barriers) {
+    text += fmt::format("  {:<16} {} x {}\n", barrier.name, barrier.slots, barrier.arrivals);
+  }
+  return text;
+}
+
+}  // namespace soliton

@@ -1,0 +1,156 @@
+// Who does what: CTA count, tiles of every phase dealt to CTAs, vectors and who clears them.
+#include <algorithm>
+
+#include "generator/plan/plan.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
+constexpr int kTileSlots = 4;
+constexpr int kMinPagesPerSplit = 4;
+constexpr int kMaxRegistersPerThread = 255;
+
+/// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
+int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_ctas) {
+  int64_t bytes = 0;
+  const auto add = [&](const GraphOp& op, int times) {
+    if (op.matrix < 0) return;
+    const GraphMatrix& matrix = graph.matrices[op.matrix];
+    const int tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), num_ctas);
+    bytes += static_cast<int64_t>(times) * tiles * tile_bytes(padded_columns(matrix.columns, consumer_warps));
+  };
+  for (const GraphOp& op : graph.layer_ops) add(op, facts.num_layers);
+  for (const GraphOp& op : graph.final_ops) add(op, 1);
+  return bytes;
+}
+
+/// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less.
+int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_sms) {
+  int64_t best = busiest_bytes(graph, facts, consumer_warps, 1);
+  for (int ctas = 2; ctas <= num_sms; ++ctas) best = std::min(best, busiest_bytes(graph, facts, consumer_warps, ctas));
+  int ctas = 1;
+  while (busiest_bytes(graph, facts, consumer_warps, ctas) > best + best / 100) ++ctas;
+  return ctas;
+}
+
+PlanPhase make_phase(const GraphOp& op) {
+  return {.name = op.name, .kind = op.kind, .per_layer = op.per_layer, .matrix = op.matrix, .reads = op.reads,
+          .waits_for = op.reads, .writes = op.writes, .input = op.input, .output = op.output,
+          .first_norm = op.first_norm, .norm_stride = op.norm_stride};
+}
+
+/// Deals each phase's tiles from the CTA on where the phase before left off, so that leftovers even out. Phases that
+/// add to the residual stream all begin at CTA 0: a row's owner keeps its residual.
+void deal_phases(Plan& plan) {
+  int next = 0;
+  for (PlanPhase& phase : plan.phases) {
+    if (phase.matrix < 0) continue;
+    const PlanMatrix& matrix = plan.matrices[phase.matrix];
+    phase.first_cta = phase.output == OutputKind::kResidual ? 0 : next;
+    next = (phase.first_cta + matrix.num_tiles) % plan.num_ctas;
+    for (int cta = 0; cta < plan.num_ctas; ++cta) {
+      phase.runs.push_back(deal_tiles(matrix.num_tiles, phase.first_cta, plan.num_ctas, cta));
+    }
+  }
+}
+
+/// A vector needs signatures when some CTA may put out nothing in the phase that writes it.
+void add_signatures(Plan& plan) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.output == OutputKind::kGreedy) continue;  // every CTA makes an offer
+    const bool dealt_to_all =
+        !phase.runs.empty() && std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
+    if (!dealt_to_all) plan.vectors[phase.writes].signatures = plan.num_ctas;
+  }
+}
+
+/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the offers of the step before
+/// instead of the hidden vector, and its second phase clears them.
+void assign_clears(Plan& plan, const Graph& graph) {
+  const int count = static_cast<int>(graph.layer_ops.size());
+  for (int i = 0; i < count; ++i) {
+    const PlanPhase& before = plan.phases[(i + count - 1) % count];
+    plan.phases[i].clears = {before.reads};
+  }
+  const int offers = plan.phases.back().writes;
+  plan.phases[0].first_layer_reads = offers;
+  plan.phases[1].first_layer_clears = {offers};
+}
+
+}  // namespace
+
+int Plan::num_blocks() const {
+  return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
+}
+
+int Plan::x_bytes() const {
+  int widest = 0;
+  for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
+  return widest * 4;
+}
+
+int Plan::residual_tiles() const {
+  int most = 0;
+  for (const PlanPhase& phase : phases) {
+    if (phase.output != OutputKind::kResidual) continue;
+    for (const TileRun& run : phase.runs) most = std::max(most, run.count);
+  }
+  return most;
+}
+
+int Plan::partial_words() const { return kHeadsPerBlock * (facts.head_dim + 2); }
+
+std::vector<PhaseInstance> step_sequence(const Plan& plan) {
+  std::vector<PhaseInstance> sequence;
+  for (int layer = 0; layer < plan.facts.num_layers; ++layer) {
+    for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
+      if (plan.phases[i].per_layer) sequence.push_back({i, layer});
+    }
+  }
+  for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
+    if (!plan.phases[i].per_layer) sequence.push_back({i, 0});
+  }
+  return sequence;
+}
+
+Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
+  Plan plan;
+  plan.model = model.name;
+  plan.gpu = gpu.name;
+  plan.facts = model.facts;
+  plan.limits = gpu;
+  plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : kDefaultConsumerWarps;
+  plan.window = choices.window > 0 ? choices.window : gpu.default_window;
+  plan.tile_slots = kTileSlots;
+  plan.min_pages_per_split = kMinPagesPerSplit;
+  plan.sync = choices.sync;
+  plan.num_ctas = choices.num_ctas > 0
+                      ? choices.num_ctas
+                      : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
+  plan.registers_per_thread = std::min(
+      {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
+
+  for (const GraphMatrix& matrix : graph.matrices) {
+    plan.matrices.push_back({.name = matrix.name, .row_order = matrix.row_order, .rows = matrix.rows,
+                             .columns = matrix.columns, .padded = padded_columns(matrix.columns, plan.consumer_warps),
+                             .num_tiles = ceil_divide(matrix.rows, kTileRows), .copies = 0});
+  }
+  for (const GraphVector& vector : graph.vectors) {
+    plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
+  }
+  for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
+  for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.matrix >= 0) plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
+  }
+  PlanVector& offers = plan.vectors[plan.phases.back().writes];
+  offers.element_bytes = 8;
+  offers.elements = plan.num_ctas + 1;
+  deal_phases(plan);
+  add_signatures(plan);
+  assign_clears(plan, graph);
+  return plan;
+}
+
+}  // namespace soliton

@@ -1,0 +1,145 @@
+// The plan: everything that was decided about a kernel, as plain data. partition() and place() fill it, verify() refuses
+// it if it could race, deadlock, overlap, skip or repeat, emit() writes it down.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "generator/gpu_spec.h"
+#include "generator/graph.h"
+#include "generator/model_config.h"
+#include "layout/deal.h"
+#include "layout/phase.h"
+
+namespace soliton {
+
+/// What the user may decide instead of the planner; 0: the planner decides.
+struct PlanChoices {
+  int num_ctas = 0;
+  int window = 0;
+  int consumer_warps = 0;
+  int ring_slots = 0;
+  SyncMode sync = SyncMode::kSelfValidating;
+};
+
+struct PlanVector {
+  std::string name;
+  int element_bytes = 4;
+  int elements = 0;    // without signatures
+  int signatures = 0;  // words, one of each CTA
+  int64_t offset = 0;  // in the workspace
+
+  int64_t bytes() const { return static_cast<int64_t>(element_bytes) * elements + 4ll * signatures; }
+};
+
+struct PlanMatrix {
+  std::string name;
+  RowOrder row_order = RowOrder::kPlain;
+  int rows = 0;
+  int columns = 0;
+  int padded = 0;
+  int num_tiles = 0;
+  int copies = 1;            // number of layers that have one
+  int64_t offset = 0;        // in the packed weights
+  int64_t layer_stride = 0;  // 0 if it stands once
+
+  int64_t layer_bytes() const { return static_cast<int64_t>(num_tiles) * tile_bytes(padded); }
+};
+
+struct PlanPhase {
+  std::string name;
+  OpKind kind = OpKind::kMatrix;
+  bool per_layer = true;
+  int matrix = -1;             // index, or -1
+  int reads = -1;              // vector
+  int first_layer_reads = -1;  // vector that layer 0 reads instead, or -1
+  int waits_for = -1;          // vector whose arrival lets the phase begin
+  int writes = -1;
+  std::vector<int> clears = {};              // vectors cleared at the end of the phase
+  std::vector<int> first_layer_clears = {};  // further ones, in layer 0
+  InputKind input = InputKind::kVector;
+  OutputKind output = OutputKind::kResidual;
+  int first_norm = -1;
+  int norm_stride = 0;
+  int first_cta = 0;
+  std::vector<TileRun> runs = {};  // of each CTA; empty for attention
+  double predicted_us = 0;
+};
+
+/// A piece of shared memory, or of the workspace. All pieces are live for the whole launch.
+struct PlanRegion {
+  std::string name;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+/// A set of mbarriers that one kind of hand-over uses in turn.
+struct PlanBarrier {
+  std::string name;
+  int slots = 1;      // barriers
+  int arrivals = 1;   // that complete one of them
+  int arrivers = 1;   // threads that arrive, each once per use
+  int lead = 1;       // uses by which an arriver or waiter may be ahead of the slowest
+};
+
+struct Plan {
+  std::string model;
+  std::string gpu;
+  ModelFacts facts;
+  GpuSpec limits;
+
+  int num_ctas = 0;
+  int consumer_warps = 0;
+  int ring_slots = 0;
+  int window = 0;      // pages in flight
+  int tile_slots = 0;
+  int page_stride = 1;  // pages from one that a consumer waits for to the next
+  int min_pages_per_split = 0;
+  SyncMode sync = SyncMode::kSelfValidating;
+  int registers_per_thread = 0;
+
+  std::vector<PlanVector> vectors;
+  std::vector<PlanMatrix> matrices;
+  std::vector<PlanPhase> phases;  // of a layer, in order; then those that stand once
+  std::vector<PlanBarrier> barriers;
+  std::vector<PlanRegion> shared;
+  std::vector<PlanRegion> workspace;
+  int64_t weight_bytes = 0;
+  int64_t needed_weight_bytes = 0;
+
+  int threads() const { return (consumer_warps + 2) * kWarpLanes; }
+  int num_blocks() const;         // attention head blocks
+  int x_bytes() const;            // shared memory for the widest input
+  int residual_tiles() const;     // of one CTA
+  int partial_words() const;      // of one CTA
+  int64_t shared_bytes() const;
+  int64_t workspace_bytes() const;
+  const PlanRegion& workspace_region(const std::string& name) const;
+};
+
+/// One phase as it happens in a step.
+struct PhaseInstance {
+  int phase = 0;  // index into Plan::phases
+  int layer = 0;  // 0 for phases that stand once
+};
+
+/// The phases of one step, in order.
+std::vector<PhaseInstance> step_sequence(const Plan& plan);
+
+/// Deals the work and decides the numbers.
+Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
+
+/// Places shared memory, workspace and packed weights. Throws UserError if not even the smallest ring fits.
+void place(Plan& plan, const PlanChoices& choices);
+
+/// Fills PlanPhase::predicted_us.
+void predict(Plan& plan);
+
+/// Predicted time of one token in microseconds, without KV.
+double predicted_token_us(const Plan& plan);
+
+/// A plan as text: for people (plan.txt), and for --dump.
+std::string describe(const Plan& plan);
+
+}  // namespace soliton

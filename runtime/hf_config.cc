@@ -1,0 +1,252 @@
+// config.json has two schemas: rope_theta and rope_scaling at the top, or both inside rope_parameters, which
+// may be nested by layer type. A file that states both has to state the same.
+#include "runtime/hf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "runtime/mapped_file.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Bounds well above any published model; products of any two stay within 64 bits.
+constexpr int64_t kMaxHidden = 1 << 16;
+constexpr int64_t kMaxFfn = 1 << 20;
+constexpr int64_t kMaxLayers = 1 << 12;
+constexpr int64_t kMaxHeads = 1 << 10;
+constexpr int64_t kMaxVocabulary = 1 << 24;
+constexpr int64_t kMaxContext = 1 << 24;
+constexpr double kMaxNormEpsilon = 0.1;
+constexpr double kMaxRope = 1e15;
+constexpr double kMinPositive = 1e-30;
+constexpr int64_t kSizeMultiple = 64;
+constexpr std::array kHeadDims = {64, 96, 128, 256};
+constexpr const char* kArchitecture = "LlamaForCausalLM";
+
+int32_t read_size(const JsonView& config, const char* key, int64_t max) {
+  return static_cast<int32_t>(config[key].integer(1, max));
+}
+
+double number_or(const JsonView& view, double fallback, double min, double max) {
+  return view.is_null() ? fallback : view.number(min, max);
+}
+
+bool boolean_or(const JsonView& view, bool fallback) {
+  return view.is_null() ? fallback : view.boolean();
+}
+
+std::string read_architecture(const JsonView& config) {
+  const JsonView architectures = config["architectures"];
+  if (architectures.array_size() != 1) {
+    throw architectures.error("expected one architecture, got {}", architectures.array_size());
+  }
+  const std::string name = architectures[0].string();
+  if (name != kArchitecture) {
+    throw architectures.error(ExitCode::kMismatch, "expected {}, the only one supported, got {}",
+                              kArchitecture, in_quotes(name));
+  }
+  const JsonView model_type = config["model_type"];
+  if (!model_type.is_null() && model_type.string() != "llama") {
+    throw model_type.error(ExitCode::kMismatch, "expected \"llama\", got {}", model_type.describe());
+  }
+  return name;
+}
+
+void refuse_unsupported(const JsonView& config) {
+  const JsonView quantization = config["quantization_config"];
+  if (!quantization.is_null()) {
+    const JsonView method = quantization["quant_method"];
+    throw quantization.error(ExitCode::kMismatch, "expected unquantised weights, got quant_method {}",
+                             method.describe());
+  }
+  for (const char* bias : {"attention_bias", "mlp_bias"}) {
+    const JsonView view = config[bias];
+    if (boolean_or(view, false))
+      throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
+  }
+  const JsonView activation = config["hidden_act"];
+  if (!activation.is_null() && activation.string() != "silu") {
+    throw activation.error(ExitCode::kMismatch, "expected \"silu\", got {}", activation.describe());
+  }
+}
+
+int32_t read_width(const JsonView& config, const char* key, int64_t max) {
+  const int32_t width = read_size(config, key, max);
+  if (width % kSizeMultiple != 0) {
+    throw config[key].error(ExitCode::kMismatch, "expected a multiple of {}, got {}", kSizeMultiple, width);
+  }
+  return width;
+}
+
+int32_t read_head_dim(const JsonView& config, int32_t hidden, int32_t num_heads) {
+  const JsonView view = config["head_dim"];
+  if (view.is_null() && hidden % num_heads != 0) {
+    throw config["num_attention_heads"].error(
+        "expected a divisor of hidden_size = {} where head_dim is absent, got {}", hidden, num_heads);
+  }
+  const auto head_dim =
+      view.is_null() ? hidden / num_heads : static_cast<int32_t>(view.integer(1, kMaxHidden));
+  if (std::find(kHeadDims.begin(), kHeadDims.end(), head_dim) == kHeadDims.end()) {
+    throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(kHeadDims, ", "), head_dim);
+  }
+  return head_dim;
+}
+
+void read_sizes(const JsonView& config, ModelFacts& facts) {
+  facts.hidden = read_width(config, "hidden_size", kMaxHidden);
+  facts.ffn = read_width(config, "intermediate_size", kMaxFfn);
+  facts.num_layers = read_size(config, "num_hidden_layers", kMaxLayers);
+  facts.num_heads = read_size(config, "num_attention_heads", kMaxHeads);
+  facts.vocabulary = read_size(config, "vocab_size", kMaxVocabulary);
+  facts.max_context = read_size(config, "max_position_embeddings", kMaxContext);
+
+  const JsonView kv_heads = config["num_key_value_heads"];
+  facts.num_kv_heads =
+      kv_heads.is_null() ? facts.num_heads : read_size(config, "num_key_value_heads", kMaxHeads);
+  if (facts.num_heads % facts.num_kv_heads != 0) {
+    throw kv_heads.error("expected a divisor of num_attention_heads = {}, got {}", facts.num_heads,
+                         facts.num_kv_heads);
+  }
+  facts.head_dim = read_head_dim(config, facts.hidden, facts.num_heads);
+  facts.tied_lm_head = boolean_or(config["tie_word_embeddings"], false) ? 1 : 0;
+  constexpr double kDefaultEpsilon = 1e-6;
+  facts.norm_epsilon = number_or(config["rms_norm_eps"], kDefaultEpsilon, kMinPositive, kMaxNormEpsilon);
+}
+
+/// The object that describes RoPE, whichever schema it comes from; may be null.
+JsonView find_rope(const JsonView& config) {
+  const JsonView scaling = config["rope_scaling"];
+  const JsonView parameters = config["rope_parameters"];
+  if (parameters.is_null()) return scaling;
+  if (!scaling.is_null() && scaling.object() != parameters.object()) {
+    throw scaling.error("expected what rope_parameters says, or nothing; got something else");
+  }
+  const json& members = parameters.object();
+  const bool nested = !members.empty() && std::all_of(members.begin(), members.end(),
+                                                      [](const json& member) { return member.is_object(); });
+  if (!nested) return parameters;
+  for (const json& member : members) {
+    if (member != members.front()) {
+      throw parameters.error(ExitCode::kMismatch, "expected the same for every layer type, got differences");
+    }
+  }
+  return parameters[members.begin().key()];
+}
+
+/// "default" or "llama3", from rope_type or its older name `type`.
+RopeKind read_rope_kind(const JsonView& rope) {
+  const JsonView current = rope["rope_type"];
+  const JsonView legacy = rope["type"];
+  if (!current.is_null() && !legacy.is_null() && current.string() != legacy.string()) {
+    throw legacy.error("expected what rope_type says, {}, got {}", current.describe(), legacy.describe());
+  }
+  const JsonView view = current.is_null() ? legacy : current;
+  if (view.is_null()) {
+    if (!rope["factor"].is_null()) throw current.error("expected a string beside factor, got nothing");
+    return RopeKind::kDefault;
+  }
+  if (view.string() == "default") return RopeKind::kDefault;
+  if (view.string() == "llama3") return RopeKind::kLlama3;
+  throw view.error(ExitCode::kMismatch, "expected \"default\" or \"llama3\", got {}", view.describe());
+}
+
+void read_llama3_rope(const JsonView& rope, ModelFacts& facts) {
+  facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
+  facts.rope_low_freq_factor = rope["low_freq_factor"].number(kMinPositive, kMaxRope);
+  const JsonView high = rope["high_freq_factor"];
+  facts.rope_high_freq_factor = high.number(kMinPositive, kMaxRope);
+  // The two bound a band of wavelengths, whose width divides.
+  if (facts.rope_high_freq_factor <= facts.rope_low_freq_factor) {
+    throw high.error("expected more than low_freq_factor = {}, got {}", facts.rope_low_freq_factor,
+                     facts.rope_high_freq_factor);
+  }
+  facts.rope_original_context = read_size(rope, "original_max_position_embeddings", kMaxContext);
+}
+
+void refuse_partial_rotary(const JsonView& parent) {
+  const JsonView view = parent["partial_rotary_factor"];
+  if (number_or(view, 1.0, 0.0, 1.0) != 1.0) {
+    throw view.error(ExitCode::kMismatch, "expected 1, got {}: not supported", view.describe());
+  }
+}
+
+void read_rope(const JsonView& config, ModelFacts& facts) {
+  constexpr double kDefaultTheta = 10000.0;
+  const JsonView top_theta = config["rope_theta"];
+  facts.rope_theta = number_or(top_theta, kDefaultTheta, 1.0, kMaxRope);
+  refuse_partial_rotary(config);
+  const JsonView rope = find_rope(config);
+  if (rope.is_null()) return;
+  const JsonView theta = rope["rope_theta"];
+  const double inner_theta = number_or(theta, facts.rope_theta, 1.0, kMaxRope);
+  if (!top_theta.is_null() && inner_theta != facts.rope_theta) {
+    throw theta.error("expected what rope_theta at the top says, {}, got {}", facts.rope_theta, inner_theta);
+  }
+  facts.rope_theta = inner_theta;
+  refuse_partial_rotary(rope);
+  facts.rope_kind = read_rope_kind(rope);
+  if (facts.rope_kind == RopeKind::kLlama3) read_llama3_rope(rope, facts);
+}
+
+std::string read_dtype(const JsonView& config) {
+  const JsonView current = config["dtype"];
+  const JsonView legacy = config["torch_dtype"];
+  if (!current.is_null() && !legacy.is_null() && current.string() != legacy.string()) {
+    throw legacy.error("expected what dtype says, {}, got {}", current.describe(), legacy.describe());
+  }
+  const JsonView view = current.is_null() ? legacy : current;
+  return view.is_null() ? "" : view.string();
+}
+
+/// Takes bos_token_id, unless already known, and adds eos_token_id, an integer or a list of them.
+void read_token_ids(const JsonView& document, HfConfig& config) {
+  const int64_t max_id = config.facts.vocabulary - 1;
+  const JsonView bos = document["bos_token_id"];
+  if (!bos.is_null()) {
+    const auto id = static_cast<int>(bos.integer(0, max_id));
+    if (config.bos_id < 0) config.bos_id = id;
+  }
+  const JsonView eos = document["eos_token_id"];
+  if (eos.is_null()) return;
+  if (!eos.is_array()) {
+    config.eos_ids.push_back(static_cast<int>(eos.integer(0, max_id)));
+    return;
+  }
+  for (size_t i = 0; i < eos.array_size(); ++i) {
+    config.eos_ids.push_back(static_cast<int>(eos[i].integer(0, max_id)));
+  }
+}
+
+}  // namespace
+
+HfConfig HfConfig::open(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  const std::string name = path.string();
+  const json document = read_json(path);
+  const JsonView root(document, name);
+  HfConfig config;
+  config.architecture = read_architecture(root);
+  refuse_unsupported(root);
+  read_sizes(root, config.facts);
+  read_rope(root, config.facts);
+  config.dtype = read_dtype(root);
+  read_token_ids(root, config);
+
+  const fs::path generation_path = folder / "generation_config.json";
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(generation_path, ignored))) {
+    const std::string generation_name = generation_path.string();
+    const json generation = read_json(generation_path);
+    read_token_ids(JsonView(generation, generation_name), config);
+  }
+  std::sort(config.eos_ids.begin(), config.eos_ids.end());
+  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()), config.eos_ids.end());
+  return config;
+}
+
+}  // namespace soliton

@@ -1,0 +1,29 @@
+// The architecture's facts as config.json of a Hugging Face folder states them. What the generator cannot do
+// is refused here by name, before anything is allocated.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+
+namespace soliton {
+
+/// What the runtime takes from config.json and generation_config.json.
+struct HfConfig {
+  ModelFacts facts;
+  std::vector<int> eos_ids;  // sorted, those of both files; empty if neither names one
+  int bos_id = -1;           // -1: none
+  std::string architecture;  // as in config.json, such as "LlamaForCausalLM"
+  std::string dtype;         // of the weights as stated, such as "bfloat16"; empty if not stated
+
+  /// Reads the folder's config.json (either schema) and, if present, its generation_config.json. Absent
+  /// members take the defaults of Hugging Face's LlamaConfig where it is the architecture's meaning
+  /// (rope_theta 10000, rms_norm_eps 1e-6, no biases, untied lm_head); sizes have none. Throws kNotFound if
+  /// config.json is absent, kBadFile if a member is missing, of a wrong type or out of range, and kMismatch
+  /// for a sound model that no kernel can be generated for.
+  static HfConfig open(const std::filesystem::path& folder);
+};
+
+}  // namespace soliton

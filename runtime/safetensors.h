@@ -1,0 +1,88 @@
+// Named tensors of a checkpoint in safetensors form, one file or a folder of shards, mapped and never copied.
+// Invariant: every Tensor's bytes lie inside its file and number exactly shape x dtype.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/mapped_file.h"
+
+namespace soliton {
+
+/// Element types a safetensors file may name. Those of 4 and 6 bits are packed.
+enum class DType {
+  kBool,
+  kF4,
+  kF6E2M3,
+  kF6E3M2,
+  kU8,
+  kI8,
+  kF8E5M2,
+  kF8E4M3,
+  kF8E8M0,
+  kI16,
+  kU16,
+  kF16,
+  kBF16,
+  kI32,
+  kU32,
+  kF32,
+  kC64,
+  kF64,
+  kI64,
+  kU64,
+};
+
+/// The name in the file, such as "BF16".
+std::string_view dtype_name(DType dtype);
+/// Bits of one element.
+int dtype_bits(DType dtype);
+
+/// One tensor inside a mapped file. The data need not be aligned to its element.
+struct Tensor {
+  std::string_view name;
+  DType dtype{};
+  std::vector<int64_t> shape;  // outermost first; empty for a scalar
+  std::span<const std::byte> data;
+  const std::string* file = nullptr;  // path, owned by the TensorSource
+};
+
+/// All tensors of a checkpoint. Move-only; Tensors stay valid and in place until it is destroyed.
+class TensorSource {
+ public:
+  /// Opens a .safetensors file, an .index.json of shards, or a folder that holds model.safetensors or
+  /// model.safetensors.index.json. Throws kNotFound for files that are absent, kBadFile for malformed, cut or
+  /// LFS-pointer files; every header is checked before this returns.
+  static TensorSource open(const std::filesystem::path& path);
+
+  /// The tensor, or null if there is none of that name.
+  const Tensor* find(std::string_view name) const;
+  /// The tensor; throws kMismatch, with expected and found, if it is absent or of another type or shape.
+  const Tensor& require(std::string_view name, DType dtype, std::span<const int64_t> shape) const;
+  /// Every name, sorted.
+  std::vector<std::string_view> names() const;
+  /// Bytes of all tensors together.
+  uint64_t total_bytes() const;
+  /// The path as given to open(), for messages.
+  const std::string& path() const { return path_; }
+
+ private:
+  using Tensors = std::map<std::string, Tensor, std::less<>>;
+
+  explicit TensorSource(std::string path) : path_(std::move(path)) {}
+  Tensors read_file(const std::filesystem::path& path);
+  void read_shards(const std::filesystem::path& index);
+
+  std::string path_;
+  std::vector<std::unique_ptr<const MappedFile>> files_;
+  Tensors tensors_;
+};
+
+}  // namespace soliton

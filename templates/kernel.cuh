@@ -1,0 +1,207 @@
+// The persistent kernel: what all roles of a CTA share, and how its warps become roles.
+//
+//   producer warp (one lane)  walks the page stream of this CTA and fills the ring
+//   consumer warps            multiply: each owns fixed columns of every page, and its own slice of x
+//   epilogue warp             sums the parts of a tile in fixed order and writes the few output values
+//
+// A generated kernel gives the step as a template over the role, so that all three walk the same phases.
+#pragma once
+
+#include "layout/phase.h"
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+/// Word offsets in the counter area of the workspace, one cache line each.
+constexpr int kStallClaimWord = 0;
+constexpr int kGridCounterWord = 32;
+constexpr int kPartialCounterWords = 64;  // one line per head block
+constexpr int kCounterLineWords = 32;
+
+/// Two generations of what consumers report per phase: one warp can be up to a phase ahead of another.
+constexpr int kInputGenerations = 2;
+
+/// All barriers of a CTA, in shared memory.
+template <class Plan>
+struct Barriers {
+  Barrier page_full[Plan::kRingSlots];    // producer and copy -> consumers
+  Barrier page_empty[Plan::kRingSlots];   // consumers -> producer
+  Barrier tile_full[Plan::kTileSlots];    // consumers -> epilogue
+  Barrier tile_empty[Plan::kTileSlots];   // epilogue -> consumers
+  Barrier input_read[kInputGenerations];  // consumers -> epilogue: this CTA holds the input of the phase
+  Barrier attention_full;                 // consumers -> epilogue
+  Barrier attention_empty;                // epilogue -> consumers
+  Barrier token_ready;                    // consumer warp 0 -> epilogue: the step's token stands in Mail
+  Barrier step_read;                      // epilogue -> producer: all KV of the step before may be read
+  Barrier stopped;                        // consumer warp 0 -> producer: no further step
+};
+
+/// What consumer warp 0 tells the epilogue at the beginning of a step.
+struct Mail {
+  int32_t token;
+  int32_t stop;
+};
+
+/// The part of one consumer warp of one attention unit: running maximum, sum and output of each head.
+template <class Plan>
+struct AttentionPart {
+  float maximum[kHeadsPerBlock];
+  float sum[kHeadsPerBlock];
+  float output[kHeadsPerBlock][Plan::kHeadDim];  // not divided by sum
+};
+
+/// Shared memory of a CTA, in this order; the planner places the ring first.
+template <class Plan>
+struct SharedMap {
+  static constexpr int kPages = 0;
+  static constexpr int kX = kPages + Plan::kRingSlots * kPageBytes;
+  static constexpr int kTiles = kX + Plan::kXBytes;
+  static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
+  static constexpr int kResidual = kAttention + Plan::kConsumerWarps * static_cast<int>(sizeof(AttentionPart<Plan>));
+  static constexpr int kSquares = kResidual + Plan::kResidualTiles * kTileRows * 4;
+  static constexpr int kMail = kSquares + kInputGenerations * Plan::kConsumerWarps * 4;
+  static constexpr int kBarriers = round_up(kMail + static_cast<int>(sizeof(Mail)), 8);
+  static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
+};
+
+/// What every thread knows. `step` and `phase` say where it stands.
+template <class Plan>
+struct Context {
+  const LaunchParams& params;
+  unsigned char* shared;
+  WaitBound bound;
+  int cta;
+  int lane;
+  int step = 0;
+  int phase = 0;  // within the step
+  uint32_t phases_done = 0;  // since the launch began
+
+  SOLITON_DEVICE Barriers<Plan>& barriers() const {
+    return *reinterpret_cast<Barriers<Plan>*>(shared + SharedMap<Plan>::kBarriers);
+  }
+  SOLITON_DEVICE Mail& mail() const { return *reinterpret_cast<Mail*>(shared + SharedMap<Plan>::kMail); }
+
+  /// Partial sums of a tile: [slot][consumer warp][row].
+  SOLITON_DEVICE float* tile_parts(int slot, int warp) const {
+    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kTiles) +
+           (slot * Plan::kConsumerWarps + warp) * kTileRows;
+  }
+  SOLITON_DEVICE AttentionPart<Plan>& attention_part(int warp) const {
+    return reinterpret_cast<AttentionPart<Plan>*>(shared + SharedMap<Plan>::kAttention)[warp];
+  }
+  /// Sum of squares of a consumer's slice of x.
+  SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
+    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps + warp;
+  }
+
+  template <class T>
+  SOLITON_DEVICE T* workspace(int64_t offset) const {
+    return reinterpret_cast<T*>(static_cast<unsigned char*>(params.workspace) + offset);
+  }
+  SOLITON_DEVICE uint32_t* counter(int word) const {
+    return workspace<uint32_t>(Plan::kCounterOffset) + word;
+  }
+
+  SOLITON_DEVICE WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0, uint32_t seen = 0) const {
+    return {kind, static_cast<uint32_t>(step), static_cast<uint32_t>(phase), index, expected, seen};
+  }
+  SOLITON_DEVICE void wait(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) const {
+    wait_barrier(&barrier, parity, site(kind, index, parity, parity ^ 1), bound);
+  }
+
+  SOLITON_DEVICE int position() const { return params.first_position + step; }
+  /// Does this step choose a token?
+  SOLITON_DEVICE bool chooses() const { return step >= params.num_forced - 1; }
+  /// Pages of the cache that hold tokens of earlier steps.
+  SOLITON_DEVICE int cached_pages() const { return ceil_divide(position(), kKvPageTokens); }
+  SOLITON_DEVICE AttentionShare attention_share() const {
+    return share_attention(Plan::kNumBlocks, cached_pages(), Plan::kMinPagesPerSplit, Plan::kNumCtas, cta);
+  }
+  /// Tiles of a phase that this CTA computes in this step: the lm_head has none while the prompt is read.
+  SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, Plan::kNumCtas, cta);
+    if (matrix.output == OutputKind::kGreedy && !chooses()) run.count = 0;
+    return run;
+  }
+  SOLITON_DEVICE void end_phase() {
+    ++phase;
+    ++phases_done;
+  }
+  SOLITON_DEVICE void end_step() {
+    ++step;
+    phase = 0;
+  }
+};
+
+/// The head block as heads of the model: block b holds query heads first_head .. first_head + count of KV head kv_head.
+template <class Plan>
+struct HeadBlock {
+  static constexpr int kGroup = Plan::kNumHeads / Plan::kNumKvHeads;
+  static constexpr int kBlocksPerKvHead = ceil_divide(kGroup, kHeadsPerBlock);
+  int kv_head;
+  int first_head;
+  int count;
+
+  SOLITON_DEVICE explicit HeadBlock(int block) {
+    kv_head = block / kBlocksPerKvHead;
+    const int within = block % kBlocksPerKvHead * kHeadsPerBlock;
+    first_head = kv_head * kGroup + within;
+    count = kGroup - within < kHeadsPerBlock ? kGroup - within : kHeadsPerBlock;
+  }
+  /// Is this the block of its KV head that appends the new token to the cache?
+  SOLITON_DEVICE bool appends() const { return first_head == kv_head * kGroup; }
+};
+
+template <class Plan>
+SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
+  constexpr int kConsumers = Plan::kConsumerWarps;
+  for (int i = 0; i < Plan::kRingSlots; ++i) {
+    barrier_init(&barriers.page_full[i], 1);
+    barrier_init(&barriers.page_empty[i], kConsumers);
+  }
+  for (int i = 0; i < Plan::kTileSlots; ++i) {
+    barrier_init(&barriers.tile_full[i], kConsumers);
+    barrier_init(&barriers.tile_empty[i], 1);
+  }
+  for (int i = 0; i < kInputGenerations; ++i) barrier_init(&barriers.input_read[i], kConsumers);
+  barrier_init(&barriers.attention_full, kConsumers);
+  barrier_init(&barriers.attention_empty, 1);
+  barrier_init(&barriers.token_ready, 1);
+  barrier_init(&barriers.step_read, 1);
+  barrier_init(&barriers.stopped, 1);
+  barrier_init_fence();
+}
+
+}  // namespace soliton
+
+#include "ops/consumer.cuh"
+#include "ops/epilogue.cuh"
+#include "ops/producer.cuh"
+
+namespace soliton {
+
+/// Body of every generated kernel: `Step` is the generated walk over the phases.
+template <class Plan, class Step>
+SOLITON_DEVICE void run_roles(const LaunchParams& params) {
+  unsigned char* shared = shared_memory();
+  const int warp = thread_index() / kWarpLanes;
+  Context<Plan> context{params, shared, {}, cta_index(), thread_index() % kWarpLanes};
+  context.bound = make_wait_bound(params, context.counter(kStallClaimWord));
+  if (thread_index() == 0) init_barriers<Plan>(context.barriers());
+  cta_sync();
+
+  if (warp < Plan::kConsumerWarps) {
+    Consumer<Plan> consumer(context, warp);
+    Step::run(consumer);
+  } else if (warp == Plan::kConsumerWarps) {
+    if (context.lane != 0) return;
+    Producer<Plan> producer(context);
+    Step::run(producer);
+    producer.drain();
+  } else {
+    Epilogue<Plan> epilogue(context);
+    Step::run(epilogue);
+  }
+}
+
+}  // namespace soliton

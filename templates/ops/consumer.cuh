@@ -1,0 +1,224 @@
+// A consumer warp: multiplies its columns of every page by its slice of x, and never meets the other consumers.
+#pragma once
+
+#include "kernel.cuh"
+#include "ops/greedy.cuh"
+#include "ops/input.cuh"
+
+namespace soliton {
+
+template <class Plan>
+class Consumer {
+ public:
+  SOLITON_DEVICE Consumer(Context<Plan>& context, int warp) : context_(context), warp_(warp) {}
+
+  /// Learns the step's token; false when the launch is over.
+  SOLITON_DEVICE bool begin_step() {
+    bool stop = context_.step >= context_.params.num_steps;
+    if (context_.step < context_.params.num_forced) token_ = load_constant(context_.params.forced_tokens + context_.step);
+    if (context_.step > 0) {
+      const Choice choice = read_choice(context_);
+      // The step before chose a token if it was not followed by a forced one, or was the last.
+      if (context_.step >= context_.params.num_forced) {
+        token_ = choice.token;
+        stop = stop || choice.stop || is_stop_token(context_.params, token_);
+      }
+    }
+    if (warp_ == 0) {
+      if (context_.lane == 0) {
+        store_shared(&context_.mail().token, token_);
+        store_shared(&context_.mail().stop, static_cast<int32_t>(stop));
+        barrier_arrive(&context_.barriers().token_ready);
+        if (stop) barrier_arrive(&context_.barriers().stopped);
+      }
+      warp_sync();
+    }
+    return !stop;
+  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void matrix(int layer) {
+    load_input<kPhase>(layer);
+    constexpr int kPages = pages_per_tile(kPhase.padded);
+    const TileRun run = context_.tiles(kPhase);
+    for (int i = 0; i < run.count; ++i) {
+      // Two chains of dependent mma hide their latency.
+      float sums[2][4] = {};
+      for (int page = 0; page < kPages - 1; ++page) multiply_page<kPageColumns>(page, sums);
+      multiply_page<page_columns(kPhase.padded, kPages - 1)>(kPages - 1, sums);
+      hand_over_tile(sums);
+    }
+    context_.end_phase();
+  }
+
+  template <AttentionPhase kPhase>
+  SOLITON_DEVICE void attention(int layer);
+
+ private:
+  static constexpr int kWarps = Plan::kConsumerWarps;
+
+  SOLITON_DEVICE unsigned char* x() const { return context_.shared + SharedMap<Plan>::kX; }
+
+  /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of squares.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void load_input(int layer) {
+    using Slice = InputSlice<Plan, kPhase>;
+    constexpr bool kNormed = kPhase.input != InputKind::kVector;
+    wait_for_grid(context_);
+    const uint16_t* norm =
+        kNormed ? context_.params.norms + static_cast<int64_t>(kPhase.first_norm + layer * kPhase.norm_stride) *
+                                              kPhase.columns
+                : nullptr;
+    float squares = 0.0f;
+    for (int batch = 0; batch < Slice::kBatches; ++batch) {
+      const auto column = [&](int i) {
+        return Slice::column(warp_, (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane);
+      };
+      const auto present = [&](int i) {
+        return (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
+      };
+      uint2 weights[Slice::kBatchLoads];
+      if constexpr (kNormed) {
+        SOLITON_UNROLL
+        for (int i = 0; i < Slice::kBatchLoads; ++i) {
+          weights[i] = present(i) && column(i) < kPhase.columns
+                           ? load_constant(reinterpret_cast<const uint2*>(norm + column(i)))
+                           : make_uint2(0, 0);
+        }
+      }
+      PolledLoads<float4, Slice::kBatchLoads, Plan::kSync> loads;
+      if (kPhase.input == InputKind::kHidden && layer == 0) {
+        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kPhase.columns;
+        SOLITON_UNROLL
+        for (int i = 0; i < Slice::kBatchLoads; ++i) {
+          loads.value[i] = make_float4(0, 0, 0, 0);
+          if (present(i) && column(i) < kPhase.columns) {
+            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + column(i))));
+          }
+        }
+      } else {
+        const float* vector = context_.template workspace<float>(kPhase.input_vector.offset);
+        // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has begun.
+        const auto address = [&](int i) -> const float4* {
+          if (!present(i)) return nullptr;
+          return reinterpret_cast<const float4*>(vector + (column(i) < kPhase.columns ? column(i) : 0));
+        };
+        loads.issue(address);
+        loads.complete(context_, WaitKind::kVector, address);
+      }
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        if (!present(i)) continue;
+        float4 v = loads.value[i];
+        if (kPhase.columns != kPhase.padded && column(i) >= kPhase.columns) v = make_float4(0, 0, 0, 0);
+        if constexpr (kNormed) {
+          squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+          const float4 w = unpack_bf16(weights[i]);
+          v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
+        }
+        store_split(x(), column(i), v);
+      }
+    }
+    if (warp_ == 0) check_signatures<kPhase.input_vector>(kPhase.input == InputKind::kHidden && layer == 0);
+    report_input(squares);
+  }
+
+  /// Waits for the signatures of a vector: CTAs without a tile have seen everything before this phase too.
+  template <Vector kVector>
+  SOLITON_DEVICE void check_signatures(bool skip) {
+    if constexpr (kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating) {
+      if (skip) return;
+      const float* words = context_.template workspace<float>(kVector.offset) + kVector.elements;
+      constexpr int kLoads = ceil_divide(kVector.signatures, kWarpLanes);
+      PolledLoads<float, kLoads, Plan::kSync> loads;
+      const auto address = [&](int i) -> const float* {
+        const int word = i * kWarpLanes + context_.lane;
+        return word < kVector.signatures ? words + word : nullptr;
+      };
+      loads.issue(address);
+      loads.complete(context_, WaitKind::kVector, address);
+    }
+  }
+
+  /// Pairs with the epilogue's wait for input_read.
+  SOLITON_DEVICE void report_input(float squares) {
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+    const uint32_t generation = context_.phases_done % kInputGenerations;
+    if (context_.lane == 0) {
+      store_shared(context_.squares(generation, warp_), squares);
+      barrier_arrive(&context_.barriers().input_read[generation]);
+    }
+    warp_sync();  // x is complete for all lanes
+  }
+
+  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and low part
+  /// of x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
+  template <int kColumns>
+  SOLITON_DEVICE void multiply_page(int page, float (&sums)[2][4]) {
+    constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+    const unsigned char* slot = wait_page();
+    const uint4* weights = reinterpret_cast<const uint4*>(slot) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+    const unsigned char* x_slice = x() + (page * (kPageColumns / kColumnBlock) + warp_ * kBlocks) * kXBlockBytes +
+                                   (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
+    SOLITON_UNROLL
+    for (int block = 0; block < kBlocks; ++block) {
+      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
+      mma_bf16(sums[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
+      mma_bf16(sums[1], load_shared(weights + (block * 2 + 1) * kWarpLanes), make_uint2(values.z, values.w));
+    }
+    release_page();
+  }
+
+  /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
+  SOLITON_DEVICE void hand_over_tile(const float (&sums)[2][4]) {
+    if (tiles_ >= Plan::kTileSlots) {
+      context_.wait(context_.barriers().tile_empty[tile_slot_], tile_parity_ ^ 1, WaitKind::kTileEmpty, tiles_);
+    }
+    if (context_.lane % 4 == 0) {
+      float* parts = context_.tile_parts(tile_slot_, warp_);
+      store_shared(parts + context_.lane / 4, (sums[0][0] + sums[1][0]) + (sums[0][1] + sums[1][1]));
+      store_shared(parts + context_.lane / 4 + 8, (sums[0][2] + sums[1][2]) + (sums[0][3] + sums[1][3]));
+    }
+    warp_sync();
+    if (context_.lane == 0) barrier_arrive(&context_.barriers().tile_full[tile_slot_]);
+    ++tiles_;
+    if (++tile_slot_ == Plan::kTileSlots) {
+      tile_slot_ = 0;
+      tile_parity_ ^= 1;
+    }
+  }
+
+  /// The next page of the stream. Pairs with the copy's completion; every warp waits for every page.
+  SOLITON_DEVICE const unsigned char* wait_page() {
+    context_.wait(context_.barriers().page_full[slot_], parity_, WaitKind::kPageFull, pages_);
+    warp_sync();
+    return context_.shared + SharedMap<Plan>::kPages + slot_ * kPageBytes;
+  }
+
+  /// Pairs with the producer's wait for page_empty.
+  SOLITON_DEVICE void release_page() {
+    warp_sync();
+    if (context_.lane == 0) barrier_arrive(&context_.barriers().page_empty[slot_]);
+    ++pages_;
+    if (++slot_ == Plan::kRingSlots) {
+      slot_ = 0;
+      parity_ ^= 1;
+    }
+  }
+
+  Context<Plan>& context_;
+  int warp_;
+  int token_ = 0;
+  uint32_t pages_ = 0;
+  int slot_ = 0;
+  uint32_t parity_ = 0;
+  uint32_t tiles_ = 0;
+  int tile_slot_ = 0;
+  uint32_t tile_parity_ = 0;
+  uint32_t units_ = 0;  // attention units handed over
+};
+
+}  // namespace soliton
+
+#include "ops/attention.cuh"

@@ -1,0 +1,426 @@
+// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs, and at the
+// end of each phase clears a vector that nobody reads any more.
+//
+// Why clearing is safe. X(n) is the input of phase n. Call a CTA's having all of X(n), in all its consumer warps,
+// "A has X(n)". A's outputs of phase n (or its signature) come after A has X(n).
+//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put out
+//     something in phase r, which it did after reading all of its input.
+//  2. A clears in phase c after its outputs and fences before phase c + 1. Its outputs X(c + 2) come after the fence,
+//     so who has X(c + 2) sees the clearing; who holds any word of X(c + 3) has it from a CTA that has X(c + 2).
+//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of X(w)
+//     and sees the clearing if w >= c + 3. It can't take old content for new.
+// The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
+#pragma once
+
+#include "kernel.cuh"
+#include "ops/greedy.cuh"
+#include "ops/input.cuh"
+
+namespace soliton {
+
+template <class Plan>
+class Epilogue {
+ public:
+  SOLITON_DEVICE explicit Epilogue(Context<Plan>& context) : context_(context) {}
+
+  SOLITON_DEVICE bool begin_step() {
+    context_.wait(context_.barriers().token_ready, context_.step & 1, WaitKind::kInputRead, 0);
+    token_ = load_shared(&context_.mail().token);
+    const bool stop = load_shared(&context_.mail().stop) != 0;
+    const int output = context_.step - context_.params.num_forced;
+    if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
+      store_system(context_.params.records + output,
+                   static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
+    }
+    return !stop;
+  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void matrix(int layer) {
+    const float scale = wait_input<kPhase>();
+    sign<kPhase.output_vector>();
+    if constexpr (kPhase.output == OutputKind::kGreedy) begin_choice();
+    const TileRun run = context_.tiles(kPhase);
+    for (int i = 0; i < run.count; ++i) {
+      const int tile = run.first + i * run.stride;
+      if constexpr (kPhase.output == OutputKind::kRotary) {
+        rotary<kPhase>(tile, scale);
+      } else if constexpr (kPhase.output == OutputKind::kSwiglu) {
+        swiglu<kPhase>(tile, scale);
+      } else if constexpr (kPhase.output == OutputKind::kResidual) {
+        residual<kPhase>(tile, i, layer);
+      } else {
+        greedy<kPhase>(tile, scale);
+      }
+    }
+    if constexpr (kPhase.output == OutputKind::kGreedy) {
+      end_choice();
+      // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this step.
+      if (context_.lane == 0) barrier_arrive(&context_.barriers().step_read);
+    }
+    if constexpr (kPhase.output == OutputKind::kResidual && kPhase.input == InputKind::kVector) {
+      clear_partial<kPhase>();
+    }
+    end_phase<kPhase.clears>();
+  }
+
+  template <AttentionPhase kPhase>
+  SOLITON_DEVICE void attention(int layer) {
+    const uint32_t generation = context_.phases_done % kInputGenerations;
+    context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
+                  WaitKind::kInputRead, 0);
+    const AttentionShare share = context_.attention_share();
+    const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
+    if (share.split == share.num_splits - 1) {
+      for (int unit = 0; unit < share.count; ++unit) {
+        const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
+        if (heads.appends()) append(input, layer, heads.kv_head);
+      }
+      warp_sync();  // all lanes have read before lane 0 signs
+    }
+    sign<kPhase.output_vector>();
+    if (share.num_splits > 1) partials_expected_ += share.num_splits;
+    for (int unit = 0; unit < share.count; ++unit) {
+      context_.wait(context_.barriers().attention_full, units_ & 1, WaitKind::kAttentionFull, units_);
+      ++units_;
+      const int block = share.first_block + unit * Plan::kNumCtas;
+      if (share.num_splits == 1) {
+        merge_warps<kPhase>(block, true);
+      } else {
+        merge_warps<kPhase>(block, false);
+      }
+      warp_sync();
+      if (context_.lane == 0) barrier_arrive(&context_.barriers().attention_empty);
+      if (share.num_splits > 1) merge_splits<kPhase>(block, share);
+    }
+    // The first layer also clears the offers that chose this step's token.
+    if (layer == 0 && context_.step > 0) clear<Plan::kOffers>();
+    end_phase<kPhase.clears>();
+  }
+
+ private:
+  /// Waits until this CTA has the phase's input. Returns the RMS norm's factor, 1 if the input is not normed.
+  /// Pairs with the consumers' arrival in report_input().
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE float wait_input() {
+    const uint32_t generation = context_.phases_done % kInputGenerations;
+    context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
+                  WaitKind::kInputRead, 0);
+    if constexpr (kPhase.input == InputKind::kVector) {
+      return 1.0f;
+    } else {
+      float squares = 0.0f;
+      for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
+        squares += load_shared(context_.squares(generation, warp));
+      }
+      return rsqrt_fast(squares / kPhase.columns + Plan::kNormEpsilon);
+    }
+  }
+
+  /// Says that this CTA has all of the phase's input, whether or not it has a tile.
+  template <Vector kVector>
+  SOLITON_DEVICE void sign() {
+    if constexpr (kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating) {
+      if (context_.lane == 0) store_relaxed(output<kVector>() + kVector.elements + context_.cta, 0.0f);
+    }
+  }
+
+  template <Vector kVector>
+  SOLITON_DEVICE float* output() const {
+    return context_.template workspace<float>(kVector.offset);
+  }
+
+  /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
+  SOLITON_DEVICE float take_tile() {
+    context_.wait(context_.barriers().tile_full[tile_slot_], tile_parity_, WaitKind::kTileFull, tiles_);
+    float sum = 0.0f;
+    if (context_.lane < kTileRows) {
+      SOLITON_UNROLL
+      for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
+        sum += load_shared(context_.tile_parts(tile_slot_, warp) + context_.lane);
+      }
+    }
+    warp_sync();
+    if (context_.lane == 0) barrier_arrive(&context_.barriers().tile_empty[tile_slot_]);
+    ++tiles_;
+    if (++tile_slot_ == Plan::kTileSlots) {
+      tile_slot_ = 0;
+      tile_parity_ ^= 1;
+    }
+    return sum;
+  }
+
+  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void rotary(int tile, float scale) {
+    constexpr int kHalf = Plan::kHeadDim / 2;
+    constexpr int kRotaryRows = (Plan::kNumHeads + Plan::kNumKvHeads) * Plan::kHeadDim;
+    const int row = context_.lane % kTileRows;
+    const int packed = tile * kTileRows;
+    const bool rotates = packed < kRotaryRows;
+    const int tile_in_head = packed % Plan::kHeadDim / kTileRows;
+    float2 turn = make_float2(1.0f, 0.0f);
+    if (rotates) {
+      turn = load_constant(reinterpret_cast<const float2*>(context_.params.rotary) +
+                           static_cast<int64_t>(context_.position()) * kHalf + tile_in_head * 8 + row % 8);
+    }
+    float value = take_tile() * scale;
+    const float partner = shuffle_xor(value, 8);
+    value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
+    const int index = rotates ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
+                              : packed + row;
+    if (context_.lane < kTileRows) publish<Plan>(output<kPhase.output_vector>() + index, publishable(value));
+  }
+
+  /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void swiglu(int tile, float scale) {
+    const float value = take_tile() * scale;
+    const float up = shuffle_down(value, 8);
+    if (context_.lane < 8) {
+      const float gated = value / (1.0f + exp_fast(-value)) * up;
+      publish<Plan>(output<kPhase.output_vector>() + tile * 8 + context_.lane, publishable(gated));
+    }
+  }
+
+  /// Adds to the residual stream, whose rows stay with their CTA: o and down are dealt alike.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void residual(int tile, int own_tile, int layer) {
+    const int row = tile * kTileRows + context_.lane % kTileRows;
+    float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) + own_tile * kTileRows +
+                  context_.lane % kTileRows;
+    float before = 0.0f;
+    if (context_.lane < kTileRows) {
+      const bool begins = kPhase.index == Plan::kFirstResidualPhase && layer == 0;
+      before = begins ? bf16_to_float(load_constant(context_.params.embedding +
+                                                    static_cast<int64_t>(token_) * kPhase.rows + row))
+                      : load_shared(kept);
+    }
+    const float value = before + take_tile();
+    if (context_.lane < kTileRows) {
+      store_shared(kept, value);
+      publish<Plan>(output<kPhase.output_vector>() + row, publishable(value));
+    }
+  }
+
+  SOLITON_DEVICE void begin_choice() { best_ = kNoOffer; }
+
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void greedy(int tile, float scale) {
+    const float logit = take_tile() * scale;
+    const int token = tile * kTileRows + context_.lane;
+    if (context_.lane >= kTileRows || token >= kPhase.rows) return;
+    if (context_.params.logits != nullptr) {
+      const int64_t output = context_.step - (context_.params.num_forced - 1);
+      store_global(context_.params.logits + output * kPhase.rows + token, logit);
+    }
+    const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
+    if (logit == logit && offer > best_) best_ = offer;
+  }
+
+  SOLITON_DEVICE void end_choice() {
+    warp_sync();
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+      const uint64_t other = shuffle_xor(best_, mask);
+      if (other > best_) best_ = other;
+    }
+    if (context_.lane == 0) {
+      uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffers.offset);
+      publish<Plan>(offers + context_.cta, best_);
+      if (context_.cta == 0) {
+        publish<Plan>(offers + Plan::kNumCtas, static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+      }
+    }
+  }
+
+  /// Appends k and v of the new token, rounded to bf16, to its page.
+  SOLITON_DEVICE void append(const float* input, int layer, int kv_head) {
+    constexpr int kHeadDim = Plan::kHeadDim;
+    const int position = context_.position();
+    const int physical = load_constant(context_.params.page_table + position / kKvPageTokens);
+    unsigned char* page = static_cast<unsigned char*>(context_.params.kv_pool) +
+                          kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
+    const float* k = input + (Plan::kNumHeads + kv_head) * kHeadDim;
+    const float* v = k + Plan::kNumKvHeads * kHeadDim;
+    const int token = position % kKvPageTokens;
+    for (int dim = context_.lane * 2; dim < kHeadDim; dim += kWarpLanes * 2) {
+      store_global(reinterpret_cast<uint32_t*>(page + key_offset(token, dim, kHeadDim)),
+                   pack_bf16(load_word(k + dim), load_word(k + dim + 1)));
+    }
+    for (int dim = context_.lane; dim < kHeadDim; dim += kWarpLanes) {
+      store_global(reinterpret_cast<uint16_t*>(page + kv_half_bytes(kHeadDim) + value_offset(token, dim, kHeadDim)),
+                   float_to_bf16(load_word(v + dim)));
+    }
+  }
+
+  static SOLITON_DEVICE float load_word(const float* word) {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+      return load_relaxed(word);
+    } else {
+      return load_global(word);
+    }
+  }
+
+  /// Merges the consumer warps' parts of one unit, in warp order. `whole`: nobody else has a part of this block, so the
+  /// result is published; otherwise this CTA's partial is.
+  template <AttentionPhase kPhase>
+  SOLITON_DEVICE void merge_warps(int block, bool whole) {
+    constexpr int kWarps = Plan::kConsumerWarps;
+    const HeadBlock<Plan> heads(block);
+    float* partial = context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
+    for (int head = 0; head < heads.count; ++head) {
+      float maximum = -INFINITY;
+      SOLITON_UNROLL
+      for (int warp = 0; warp < kWarps; ++warp) {
+        const float other = load_shared(&context_.attention_part(warp).maximum[head]);
+        maximum = other > maximum ? other : maximum;
+      }
+      float sum = 0.0f;
+      float weight[kWarps];
+      SOLITON_UNROLL
+      for (int warp = 0; warp < kWarps; ++warp) {
+        weight[warp] = exp2_fast(load_shared(&context_.attention_part(warp).maximum[head]) - maximum);
+        sum += weight[warp] * load_shared(&context_.attention_part(warp).sum[head]);
+      }
+      if (!whole && context_.lane == 0) {
+        publish<Plan>(partial + head, publishable(maximum));
+        publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum));
+      }
+      for (int dim = context_.lane; dim < Plan::kHeadDim; dim += kWarpLanes) {
+        float value = 0.0f;
+        SOLITON_UNROLL
+        for (int warp = 0; warp < kWarps; ++warp) {
+          value += weight[warp] * load_shared(&context_.attention_part(warp).output[head][dim]);
+        }
+        if (whole) {
+          publish<Plan>(output<kPhase.output_vector>() + (heads.first_head + head) * Plan::kHeadDim + dim,
+                        publishable(value / sum));
+        } else {
+          publish<Plan>(partial + 2 * kHeadsPerBlock + head * Plan::kHeadDim + dim, publishable(value));
+        }
+      }
+    }
+    if (!whole) end_partial(block);
+  }
+
+  /// Under kCounter: says that this CTA's partial is written.
+  SOLITON_DEVICE void end_partial(int block) {
+    if constexpr (Plan::kSync == SyncMode::kCounter) {
+      warp_sync();
+      fence_device();
+      if (context_.lane == 0) add_release(context_.counter(kPartialCounterWords + block * kCounterLineWords), 1);
+    }
+  }
+
+  /// Merges the partials of all splits of a block, in split order; each split does its slice of the elements.
+  template <AttentionPhase kPhase>
+  SOLITON_DEVICE void merge_splits(int block, const AttentionShare& share) {
+    wait_for_partials(block);
+    const HeadBlock<Plan> heads(block);
+    const int elements = heads.count * Plan::kHeadDim;
+    const int end = elements * (share.split + 1) / share.num_splits;
+    const int first_cta = context_.cta - share.split;
+    for (int first = elements * share.split / share.num_splits; first < end; first += kWarpLanes) {
+      const bool active = first + context_.lane < end;
+      const int element = active ? first + context_.lane : end - 1;
+      const int head = element / Plan::kHeadDim;
+      float maximum = -INFINITY;
+      float sum = 0.0f;
+      float value = 0.0f;
+      for (int split = 0; split < share.num_splits; split += kMergeSplits) {
+        PolledLoads<float, 3 * kMergeSplits, Plan::kSync> loads;
+        const auto address = [&](int i) -> const float* {
+          if (split + i / 3 >= share.num_splits) return nullptr;
+          const float* partial =
+              context_.template workspace<float>(Plan::kPartials.offset) + (first_cta + split + i / 3) * kPartialWords;
+          return i % 3 == 0   ? partial + head
+                 : i % 3 == 1 ? partial + kHeadsPerBlock + head
+                              : partial + 2 * kHeadsPerBlock + element;
+        };
+        loads.issue(address);
+        loads.complete(context_, WaitKind::kPartial, address);
+        SOLITON_UNROLL
+        for (int i = 0; i < kMergeSplits; ++i) {
+          if (split + i >= share.num_splits) break;
+          const float other = loads.value[3 * i];
+          const float merged = other > maximum ? other : maximum;
+          const float keep = exp2_fast(maximum - merged);
+          const float add = exp2_fast(other - merged);
+          sum = sum * keep + loads.value[3 * i + 1] * add;
+          value = value * keep + loads.value[3 * i + 2] * add;
+          maximum = merged;
+        }
+      }
+      if (active) {
+        publish<Plan>(output<kPhase.output_vector>() + heads.first_head * Plan::kHeadDim + element,
+                      publishable(value / sum));
+      }
+    }
+  }
+
+  SOLITON_DEVICE void wait_for_partials(int block) {
+    if constexpr (Plan::kSync == SyncMode::kCounter) {
+      Spin spin(context_.bound);
+      for (;;) {
+        const uint32_t seen = load_acquire(context_.counter(kPartialCounterWords + block * kCounterLineWords));
+        if (!warp_any(seen < partials_expected_)) return;
+        spin.pause(context_.site(WaitKind::kPartial, block, partials_expected_, seen));
+      }
+    }
+  }
+
+  /// Clears this CTA's partial of the attention phase before: all its readers have published since.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void clear_partial() {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating && kPhase.index == Plan::kFirstResidualPhase) {
+      const AttentionShare share = context_.attention_share();
+      if (share.num_splits == 1 || share.count == 0) return;
+      clear_groups(Plan::kPartials.offset + static_cast<int64_t>(context_.cta) * kPartialWords * 4, 0,
+                   kPartialWords / 4);
+    }
+  }
+
+  /// Clears this CTA's share of a vector.
+  template <Vector kVector>
+  SOLITON_DEVICE void clear() {
+    if constexpr (kVector.offset >= 0 && Plan::kSync == SyncMode::kSelfValidating) {
+      constexpr int kShare = ceil_divide(kVector.groups(), Plan::kNumCtas);
+      const int first = context_.cta * kShare;
+      clear_groups(kVector.offset, first, first + kShare < kVector.groups() ? first + kShare : kVector.groups());
+    }
+  }
+
+  SOLITON_DEVICE void clear_groups(int64_t offset, int first, int end) {
+    uint4* groups = context_.template workspace<uint4>(offset);
+    for (int i = first + context_.lane; i < end; i += kWarpLanes) {
+      store_global(groups + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
+    }
+  }
+
+  /// After the phase's outputs: clears, and orders all of it before the outputs of the next phase.
+  template <Vector kClears>
+  SOLITON_DEVICE void end_phase() {
+    clear<kClears>();
+    warp_sync();
+    fence_device();
+    if constexpr (Plan::kSync == SyncMode::kCounter) {
+      if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
+    }
+    context_.end_phase();
+  }
+
+  static constexpr int kPartialWords = Plan::kPartialWords;
+  static constexpr int kMergeSplits = 8;  // partials loaded at once
+
+  Context<Plan>& context_;
+  int token_ = 0;
+  uint64_t best_ = kNoOffer;
+  uint32_t tiles_ = 0;
+  int tile_slot_ = 0;
+  uint32_t tile_parity_ = 0;
+  uint32_t units_ = 0;
+  uint32_t partials_expected_ = 0;
+};
+
+}  // namespace soliton

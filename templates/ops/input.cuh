@@ -1,0 +1,148 @@
+// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, split into bf16 pairs.
+//
+// Activations travel as floats. A float x becomes two bf16 values, high = bf16(x) and low = bf16(x - high), which are
+// two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so 16 bits of mantissa
+// cost no more than 8. The sum of the two columns is the product at nearly float accuracy.
+//
+// In shared memory x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of low parts.
+#pragma once
+
+#include "kernel.cuh"
+
+namespace soliton {
+
+constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
+constexpr int kXLowOffset = kColumnBlock * 2;
+constexpr int kMaxLoadsInFlight = 16;  // 16-byte loads of one lane before the first is checked
+
+SOLITON_DEVICE bool is_missing(float value) { return float_bits(value) == kMissing; }
+SOLITON_DEVICE bool is_missing(float4 v) {
+  return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
+}
+SOLITON_DEVICE bool is_missing(uint64_t value) { return value == ~0ull; }
+
+/// A value that may be published: never the pattern that means "missing".
+SOLITON_DEVICE float publishable(float value) {
+  return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
+}
+
+/// Loads of one lane from words that other CTAs write: issue() starts them, complete() repeats those still missing.
+/// Under kCounter the phase's wait has already covered them and complete() does nothing.
+template <class T, int kCount, SyncMode kSync>
+class PolledLoads {
+ public:
+  T value[kCount];
+
+  /// `address(i)` is the i-th word's address, or null for a lane that has none; such a value is left as zero.
+  template <class Address>
+  SOLITON_DEVICE void issue(const Address& address) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      const T* pointer = address(i);
+      value[i] = T{};
+      if (pointer != nullptr) value[i] = load(pointer);
+    }
+  }
+
+  template <class Plan, class Address>
+  SOLITON_DEVICE void complete(const Context<Plan>& context, WaitKind kind, const Address& address) {
+    if constexpr (kSync == SyncMode::kSelfValidating) {
+      Spin spin(context.bound);
+      for (;;) {
+        bool missing = false;
+        int first = -1;
+        SOLITON_UNROLL
+        for (int i = 0; i < kCount; ++i) {
+          if (is_missing(value[i])) {
+            missing = true;
+            first = i;
+            value[i] = load(address(i));
+          }
+        }
+        if (!warp_any(missing)) return;
+        spin.pause(context.site(kind, static_cast<uint32_t>(first), 0, kMissing));
+      }
+    }
+  }
+
+ private:
+  static SOLITON_DEVICE T load(const T* pointer) {
+    if constexpr (kSync == SyncMode::kSelfValidating) {
+      return load_relaxed(pointer);
+    } else {
+      return load_global(pointer);
+    }
+  }
+};
+
+/// Publishes one word of a vector.
+template <class Plan, class T>
+SOLITON_DEVICE void publish(T* word, T value) {
+  if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+    store_relaxed(word, value);
+  } else {
+    store_global(word, value);
+  }
+}
+
+/// Under kCounter: waits until every CTA has ended every phase before this one.
+template <class Plan>
+SOLITON_DEVICE void wait_for_grid(const Context<Plan>& context) {
+  if constexpr (Plan::kSync == SyncMode::kCounter) {
+    const uint32_t target = context.phases_done * Plan::kNumCtas;
+    Spin spin(context.bound);
+    // Every lane observes the counter itself, so that its own later loads are ordered.
+    for (;;) {
+      const uint32_t seen = load_acquire(context.counter(kGridCounterWord));
+      if (!warp_any(seen < target)) return;
+      spin.pause(context.site(WaitKind::kCounter, kGridCounterWord, target, seen));
+    }
+  }
+}
+
+/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4 columns.
+template <class Plan, MatrixPhase kPhase>
+struct InputSlice {
+  static constexpr int kWarps = Plan::kConsumerWarps;
+  static constexpr int kFullPages = kPhase.padded / kPageColumns;
+  static constexpr int kGroupsPerPage = kPageColumns / kWarps / 4;
+  static constexpr int kLastColumns = kPhase.padded % kPageColumns / kWarps;  // of this warp in the short last page
+  static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
+  static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
+  static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
+  static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
+  static_assert(kPageColumns / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0,
+                "a warp owns whole column blocks of every page");
+
+  /// First of the 4 columns of group `group` (0 .. kGroups - 1).
+  static SOLITON_DEVICE int column(int warp, int group) {
+    if (kLastColumns != 0 && group >= kFullPages * kGroupsPerPage) {
+      return kFullPages * kPageColumns + warp * kLastColumns + (group - kFullPages * kGroupsPerPage) * 4;
+    }
+    return group / kGroupsPerPage * kPageColumns + warp * (kPageColumns / kWarps) + group % kGroupsPerPage * 4;
+  }
+};
+
+SOLITON_DEVICE float4 unpack_bf16(uint2 packed) {
+  return make_float4(bf16_to_float(static_cast<uint16_t>(packed.x)), bf16_to_float(static_cast<uint16_t>(packed.x >> 16)),
+                     bf16_to_float(static_cast<uint16_t>(packed.y)), bf16_to_float(static_cast<uint16_t>(packed.y >> 16)));
+}
+
+/// Low-order part of a float whose high-order part is its rounding to bf16.
+SOLITON_DEVICE float low_part(float value) {
+  return value - bf16_to_float(float_to_bf16(value));
+}
+
+SOLITON_DEVICE uint2 pack_high(float4 v) { return make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w)); }
+SOLITON_DEVICE uint2 pack_low(float4 v) {
+  return make_uint2(pack_bf16(low_part(v.x), low_part(v.y)), pack_bf16(low_part(v.z), low_part(v.w)));
+}
+
+/// Stores the split of 4 neighbouring columns of x.
+SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
+  unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
+  store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
+  store_shared(reinterpret_cast<uint2*>(block + kXLowOffset), pack_low(v));
+}
+
+}  // namespace soliton

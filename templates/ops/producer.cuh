@@ -1,0 +1,113 @@
+// The producer: one lane that walks this CTA's page stream and keeps the ring filled, across phases, layers and tokens.
+#pragma once
+
+#include "kernel.cuh"
+
+namespace soliton {
+
+template <class Plan>
+class Producer {
+ public:
+  SOLITON_DEVICE explicit Producer(Context<Plan>& context) : context_(context) {}
+
+  SOLITON_DEVICE bool begin_step() { return !stopped_ && context_.step < context_.params.num_steps; }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void matrix(int layer) {
+    const TileRun run = context_.tiles(kPhase);
+    const char* tile = static_cast<const char*>(context_.params.weights) + kPhase.weights +
+                       layer * kPhase.layer_stride + static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
+    for (int i = 0; i < run.count; ++i) {
+      for (int page = 0; page < pages_per_tile(kPhase.padded); ++page) {
+        push(tile + page * kPageBytes, page_columns(kPhase.padded, page) * kTileRows * 2);
+      }
+      tile += static_cast<int64_t>(run.stride) * tile_bytes(kPhase.padded);
+    }
+    context_.end_phase();
+  }
+
+  template <AttentionPhase kPhase>
+  SOLITON_DEVICE void attention(int layer) {
+    // Pairs with the epilogue's arrival in matrix(): the KV of earlier steps is complete and visible to this CTA.
+    if (layer == 0 && context_.step > 0) {
+      if (!wait_unless_stopped(context_.barriers().step_read, (context_.step - 1) & 1, WaitKind::kPhaseGate, 0)) return;
+      fence_async();
+    }
+    constexpr int kSlots = kv_slots_per_half(Plan::kHeadDim);
+    constexpr int kSlotBytes = kv_half_bytes(Plan::kHeadDim) / kSlots;
+    const AttentionShare share = context_.attention_share();
+    for (int unit = 0; unit < share.count; ++unit) {
+      const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
+      for (int page = share.first_page; page < share.end_page; ++page) {
+        const int physical = load_constant(context_.params.page_table + page);
+        const char* keys = static_cast<const char*>(context_.params.kv_pool) +
+                           kv_page_offset(physical, layer, heads.kv_head, Plan::kNumLayers, Plan::kNumKvHeads,
+                                          Plan::kHeadDim);
+        for (int slot = 0; slot < kSlots; ++slot) {
+          push(keys + slot * kSlotBytes, kSlotBytes);
+          push(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes);
+        }
+      }
+    }
+    context_.end_phase();
+  }
+
+  /// Waits for the copies in flight: shared memory must outlive them.
+  SOLITON_DEVICE void drain() {
+    while (landed_ < issued_) wait_landed();
+  }
+
+ private:
+  /// Issues one copy. Waits until fewer than kWindow copies are in flight and the slot is free.
+  SOLITON_DEVICE void push(const char* source, int bytes) {
+    if (stopped_) return;
+    if (issued_ - landed_ >= Plan::kWindow) wait_landed();
+    if (issued_ >= Plan::kRingSlots) {
+      // Pairs with the consumers' arrival in release_page(). Every use of a slot is waited for, so the parity is never
+      // more than one phase behind.
+      if (!wait_unless_stopped(context_.barriers().page_empty[slot_], parity_ ^ 1, WaitKind::kPageEmpty, issued_)) return;
+    }
+    Barrier* full = &context_.barriers().page_full[slot_];
+    barrier_arrive_expect(full, bytes);
+    copy_page(context_.shared + SharedMap<Plan>::kPages + slot_ * kPageBytes, source, bytes, full);
+    ++issued_;
+    if (++slot_ == Plan::kRingSlots) {
+      slot_ = 0;
+      parity_ ^= 1;
+    }
+  }
+
+  SOLITON_DEVICE void wait_landed() {
+    context_.wait(context_.barriers().page_full[landed_slot_], landed_parity_, WaitKind::kPageFull, landed_);
+    ++landed_;
+    if (++landed_slot_ == Plan::kRingSlots) {
+      landed_slot_ = 0;
+      landed_parity_ ^= 1;
+    }
+  }
+
+  /// Consumers that stop release nothing any more: whoever waits for them must look for that too.
+  SOLITON_DEVICE bool wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) {
+    Spin spin(context_.bound);
+    while (!barrier_test(&barrier, parity)) {
+      if (barrier_test(&context_.barriers().stopped, 0)) {
+        stopped_ = true;
+        return false;
+      }
+      spin.pause(context_.site(kind, index, parity, parity ^ 1));
+    }
+    return true;
+  }
+
+  Context<Plan>& context_;
+  uint32_t issued_ = 0;  // pages since the launch began
+  uint32_t landed_ = 0;  // of these, known to have landed
+  int slot_ = 0;
+  uint32_t parity_ = 0;  // of the page_full phase that the next page completes
+  int landed_slot_ = 0;
+  uint32_t landed_parity_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace soliton

@@ -1,0 +1,249 @@
+// The primitives on an NVIDIA GPU of compute capability 9.0 and up: every line of PTX of the project stands here.
+// The contract is in primitives.h.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "layout/launch.h"
+
+#define SOLITON_DEVICE __device__ __forceinline__
+#define SOLITON_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
+#define SOLITON_UNROLL _Pragma("unroll")
+
+namespace soliton {
+
+SOLITON_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
+SOLITON_DEVICE int cta_index() { return static_cast<int>(blockIdx.x); }
+SOLITON_DEVICE int num_ctas() { return static_cast<int>(gridDim.x); }
+SOLITON_DEVICE void cta_sync() { __syncthreads(); }
+
+SOLITON_DEVICE unsigned char* shared_memory() {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  return shared;
+}
+
+SOLITON_DEVICE uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Warp collectives.
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+SOLITON_DEVICE void warp_sync() { __syncwarp(); }
+SOLITON_DEVICE bool warp_any(bool condition) { return __any_sync(kAllLanes, condition); }
+template <class T>
+SOLITON_DEVICE T shuffle(T value, int lane) {
+  return __shfl_sync(kAllLanes, value, lane);
+}
+template <class T>
+SOLITON_DEVICE T shuffle_xor(T value, int mask) {
+  return __shfl_xor_sync(kAllLanes, value, mask);
+}
+template <class T>
+SOLITON_DEVICE T shuffle_down(T value, int delta) {
+  return __shfl_down_sync(kAllLanes, value, delta);
+}
+
+SOLITON_DEVICE void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
+SOLITON_DEVICE uint32_t transpose_8x8(uint32_t value) {
+  uint32_t result;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(value));
+  return result;
+}
+
+// Shared memory.
+
+template <class T>
+SOLITON_DEVICE T load_shared(const T* pointer) {
+  return *pointer;
+}
+template <class T>
+SOLITON_DEVICE void store_shared(T* pointer, T value) {
+  *pointer = value;
+}
+
+// Global memory.
+
+template <class T>
+SOLITON_DEVICE T load_constant(const T* pointer) {
+  return __ldg(pointer);
+}
+template <class T>
+SOLITON_DEVICE T load_global(const T* pointer) {
+  return __ldcg(pointer);
+}
+template <class T>
+SOLITON_DEVICE void store_global(T* pointer, T value) {
+  *pointer = value;
+}
+
+SOLITON_DEVICE float4 load_relaxed(const float4* pointer) {
+  float4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(pointer)
+               : "memory");
+  return v;
+}
+SOLITON_DEVICE float load_relaxed(const float* pointer) {
+  float v;
+  asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(pointer) : "memory");
+  return v;
+}
+SOLITON_DEVICE uint64_t load_relaxed(const uint64_t* pointer) {
+  uint64_t v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(pointer) : "memory");
+  return v;
+}
+SOLITON_DEVICE void store_relaxed(float* pointer, float value) {
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(pointer), "f"(value) : "memory");
+}
+SOLITON_DEVICE void store_relaxed(uint64_t* pointer, uint64_t value) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
+}
+SOLITON_DEVICE uint32_t load_acquire(const uint32_t* pointer) {
+  uint32_t v;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(pointer) : "memory");
+  return v;
+}
+SOLITON_DEVICE void add_release(uint32_t* pointer, uint32_t value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(pointer), "r"(value) : "memory");
+}
+SOLITON_DEVICE uint32_t load_system(const uint32_t* pointer) {
+  uint32_t v;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(pointer) : "memory");
+  return v;
+}
+SOLITON_DEVICE void store_system(uint64_t* pointer, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
+}
+SOLITON_DEVICE void fence_device() { __threadfence(); }
+SOLITON_DEVICE void fence_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+// Time and bounded waits.
+
+SOLITON_DEVICE uint64_t device_time_ns() {
+  uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+}
+SOLITON_DEVICE uint32_t time_ns() { return static_cast<uint32_t>(device_time_ns()); }
+
+/// What bounds the waits of one thread.
+struct WaitBound {
+  uint64_t timeout_ns;
+  StallReport* stall;  // host memory
+  uint32_t* claim;     // device memory, 0 at launch: the first stuck thread takes it
+};
+
+SOLITON_DEVICE WaitBound make_wait_bound(const LaunchParams& params, uint32_t* claim) {
+  return {params.timeout_ns, params.stall, claim};
+}
+
+/// Writes the report if no other thread has, and ends the kernel. Takes scalars, so that callers need no stack frame.
+static __device__ __noinline__ void report_stall(uint32_t* claim, StallReport* stall, WaitKind kind, uint32_t step,
+                                                 uint32_t phase, uint32_t index, uint32_t expected, uint32_t seen) {
+  if (atomicExch(claim, 1u) == 0) {
+    stall->cta = blockIdx.x;
+    stall->thread = threadIdx.x;
+    stall->site = {kind, step, phase, index, expected, seen};
+    __threadfence_system();
+    *reinterpret_cast<volatile uint32_t*>(&stall->valid) = 1;
+    __threadfence_system();
+    __trap();
+  }
+  for (;;) __nanosleep(1000);  // until the reporting thread ends the kernel
+}
+
+/// Bounds one polling loop.
+class Spin {
+ public:
+  SOLITON_DEVICE explicit Spin(const WaitBound& bound) : bound_(bound) {}
+
+  SOLITON_DEVICE void pause(const WaitSite& site) {
+    if (++count_ % kLooksPerClock != 0) return;
+    const uint64_t now = device_time_ns();
+    if (start_ns_ == 0) start_ns_ = now;
+    if (now - start_ns_ > bound_.timeout_ns) {
+      report_stall(bound_.claim, bound_.stall, site.kind, site.step, site.phase, site.index, site.expected, site.seen);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kLooksPerClock = 64;
+  const WaitBound& bound_;
+  uint32_t count_ = 0;
+  uint64_t start_ns_ = 0;
+};
+
+// mbarriers and bulk copies.
+
+struct alignas(8) Barrier {
+  uint64_t state;
+};
+
+SOLITON_DEVICE void barrier_init(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+SOLITON_DEVICE void barrier_init_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound& bound) {
+  if (barrier_test(barrier, parity)) return;
+  Spin spin(bound);
+  while (!barrier_test(barrier, parity)) spin.pause(site);
+}
+
+/// Weights and KV pages are read once a token: they should leave L2 first.
+SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
+          shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
+// Arithmetic.
+
+SOLITON_DEVICE float exp2_fast(float x) { return exp2f(x); }
+SOLITON_DEVICE float exp_fast(float x) { return __expf(x); }
+SOLITON_DEVICE float rsqrt_fast(float x) { return rsqrtf(x); }
+
+SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
+  uint32_t result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+SOLITON_DEVICE float bf16_to_float(uint16_t value) { return __uint_as_float(static_cast<uint32_t>(value) << 16); }
+SOLITON_DEVICE uint16_t float_to_bf16(float value) { return static_cast<uint16_t>(pack_bf16(value, 0.0f)); }
+SOLITON_DEVICE uint32_t float_bits(float value) { return __float_as_uint(value); }
+SOLITON_DEVICE float float_from_bits(uint32_t bits) { return __uint_as_float(bits); }
+
+}  // namespace soliton

@@ -1,0 +1,211 @@
+// The C ABI of a kernel library on the CUDA runtime.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "layout/library.h"
+#include "layout/random.h"
+#include "primitives/stream.cuh"
+
+namespace soliton {
+
+using DecodeKernel = void (*)(const LaunchParams);
+
+namespace cuda_library {
+
+constexpr size_t kErrorBytes = 512;
+constexpr uint64_t kStreamTimeoutNs = 10'000'000'000ull;
+
+struct State {
+  char error[kErrorBytes] = "";
+  DecodeKernel kernel = nullptr;
+  const Descriptor* descriptor = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t done = nullptr;
+  int num_sms = 0;
+};
+
+inline State& state() {
+  static State instance;
+  return instance;
+}
+
+inline int fail(const char* what, cudaError_t code) {
+  snprintf(state().error, kErrorBytes, "%s: %s", what, cudaGetErrorString(code));
+  return static_cast<int>(code);
+}
+
+#define SOLITON_CUDA(call)                                                   \
+  do {                                                                       \
+    const cudaError_t soliton_code = (call);                                 \
+    if (soliton_code != cudaSuccess) return fail(#call, soliton_code);       \
+  } while (0)
+
+inline const char* last_error() { return state().error; }
+
+inline int attribute(cudaDeviceAttr what, int device) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, what, device) == cudaSuccess ? value : 0;
+}
+
+inline int open(int device, DeviceInfo* info) {
+  int count = 0;
+  SOLITON_CUDA(cudaGetDeviceCount(&count));
+  SOLITON_CUDA(cudaSetDevice(device));
+  cudaDeviceProp properties;
+  SOLITON_CUDA(cudaGetDeviceProperties(&properties, device));
+  *info = {};
+  snprintf(info->name, sizeof(info->name), "%s", properties.name);
+  info->compute_capability = properties.major * 10 + properties.minor;
+  info->num_sms = properties.multiProcessorCount;
+  info->max_shared_bytes = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
+  SOLITON_CUDA(cudaDriverGetVersion(&info->driver_version));
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  SOLITON_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  info->total_bytes = static_cast<int64_t>(total_bytes);
+  info->free_bytes = static_cast<int64_t>(free_bytes);
+  info->sm_clock_khz = attribute(cudaDevAttrClockRate, device);
+  info->memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, device);
+  state().num_sms = info->num_sms;
+  if (info->compute_capability != state().descriptor->compute_capability ||
+      info->max_shared_bytes < state().descriptor->shared_bytes || info->num_sms < state().descriptor->num_ctas) {
+    return 0;  // the runtime says what does not fit
+  }
+  SOLITON_CUDA(cudaFuncSetAttribute(state().kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    state().descriptor->shared_bytes));
+  SOLITON_CUDA(cudaFuncSetAttribute(stream_pages, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
+  if (state().stream == nullptr) {
+    SOLITON_CUDA(cudaStreamCreateWithFlags(&state().stream, cudaStreamNonBlocking));
+    SOLITON_CUDA(cudaEventCreateWithFlags(&state().done, cudaEventDisableTiming));
+  }
+  return 0;
+}
+
+inline int allocate(size_t bytes, void** memory) {
+  SOLITON_CUDA(cudaMalloc(memory, bytes));
+  return 0;
+}
+inline void release(void* memory) { cudaFree(memory); }
+inline int allocate_shared(size_t bytes, void** memory) {
+  SOLITON_CUDA(cudaHostAlloc(memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+  return 0;
+}
+inline void release_shared(void* memory) { cudaFreeHost(memory); }
+
+// All work goes to one stream, so that it happens in the order of the calls.
+inline int fill(void* memory, int byte, size_t bytes) {
+  SOLITON_CUDA(cudaMemsetAsync(memory, byte, bytes, state().stream));
+  return 0;
+}
+inline int upload(void* device, const void* host, size_t bytes) {
+  SOLITON_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, state().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  return 0;
+}
+inline int download(void* host, const void* device, size_t bytes) {
+  SOLITON_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, state().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  return 0;
+}
+
+static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float bound, uint64_t seed) {
+  const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x;
+  for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
+    memory[i] = float_to_bf16(random_unit(i, seed) * bound);
+  }
+}
+
+inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
+  constexpr int kThreads = 256;
+  constexpr int kBlocksPerSm = 8;
+  fill_random_kernel<<<state().num_sms * kBlocksPerSm, kThreads, 0, state().stream>>>(static_cast<uint16_t*>(memory),
+                                                                                     count, bound, seed);
+  SOLITON_CUDA(cudaGetLastError());
+  return 0;
+}
+
+/// A cooperative launch: either all CTAs run at once, or the launch is refused.
+inline int launch(const LaunchParams* params, int num_ctas) {
+  LaunchParams copy = *params;
+  void* arguments[] = {&copy};
+  SOLITON_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(state().kernel), dim3(num_ctas),
+                                           dim3(state().descriptor->threads_per_cta), arguments,
+                                           state().descriptor->shared_bytes, state().stream));
+  SOLITON_CUDA(cudaEventRecord(state().done, state().stream));
+  return 0;
+}
+
+inline LaunchState poll() {
+  const cudaError_t code = cudaEventQuery(state().done);
+  if (code == cudaErrorNotReady) return LaunchState::kRunning;
+  if (code == cudaSuccess) return LaunchState::kDone;
+  fail("decode kernel", code);
+  return LaunchState::kFailed;
+}
+
+inline int wait() {
+  SOLITON_CUDA(cudaEventSynchronize(state().done));
+  return 0;
+}
+
+inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, double* rate) {
+  const int64_t num_pages = static_cast<int64_t>(bytes / kPageBytes);
+  void* report = nullptr;
+  uint32_t* scratch = nullptr;
+  if (allocate_shared(sizeof(StallReport), &report) != 0) return 1;
+  SOLITON_CUDA(cudaMalloc(&scratch, 2 * sizeof(uint32_t)));
+  SOLITON_CUDA(cudaMemset(scratch, 0, 2 * sizeof(uint32_t)));
+  LaunchParams params{};
+  params.stall = static_cast<StallReport*>(report);
+  params.timeout_ns = kStreamTimeoutNs;
+  cudaEvent_t begin;
+  cudaEvent_t end;
+  SOLITON_CUDA(cudaEventCreate(&begin));
+  SOLITON_CUDA(cudaEventCreate(&end));
+  std::vector<float> times;
+  for (int i = 0; i <= repeats; ++i) {  // the first one warms up
+    SOLITON_CUDA(cudaEventRecord(begin, state().stream));
+    stream_pages<<<state().num_sms, kStreamThreads, kStreamSharedBytes, state().stream>>>(
+        static_cast<const unsigned char*>(memory), num_pages, scratch, params, scratch + 1);
+    SOLITON_CUDA(cudaEventRecord(end, state().stream));
+    SOLITON_CUDA(cudaEventSynchronize(end));
+    float ms = 0;
+    SOLITON_CUDA(cudaEventElapsedTime(&ms, begin, end));
+    if (i > 0) times.push_back(ms);
+  }
+  std::sort(times.begin(), times.end());
+  *rate = static_cast<double>(num_pages) * kPageBytes / (times[times.size() / 2] * 1e-3);
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  cudaFree(scratch);
+  release_shared(report);
+  return 0;
+}
+
+inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor) {
+  state().kernel = kernel;
+  state().descriptor = descriptor;
+  static const Library instance{
+      .abi = kLibraryAbi, .descriptor = descriptor, .last_error = last_error, .open = open, .allocate = allocate,
+      .release = release, .allocate_shared = allocate_shared, .release_shared = release_shared, .fill = fill,
+      .upload = upload, .download = download, .fill_random = fill_random, .launch = launch, .poll = poll, .wait = wait,
+      .measure_bandwidth = measure_bandwidth};
+  return &instance;
+}
+
+#undef SOLITON_CUDA
+
+}  // namespace cuda_library
+}  // namespace soliton
+
+#define SOLITON_LIBRARY(kernel, descriptor)                                              \
+  extern "C" const soliton::Library* soliton_library() {                                 \
+    static constexpr soliton::Descriptor instance = descriptor;                          \
+    return soliton::cuda_library::library(kernel, &instance);                            \
+  }

@@ -1,0 +1,142 @@
+// Barriers and bulk copies of a launch.
+#include <cstring>
+
+#include "primitives/emulation/launch.h"
+#include "primitives/emulation/report.h"
+
+namespace soliton::emulation {
+
+namespace {
+
+constexpr int kCopyGranularity = 16;              // bytes
+constexpr uint64_t kMagic = 0x534f4cull << 40;    // "SOL": a barrier's handle is this plus its index plus 1
+
+std::string name_barrier(const BarrierState& barrier) {
+  return "barrier " + std::to_string(barrier.ordinal) + " of CTA " + std::to_string(barrier.cta) + " (phase " +
+         std::to_string(barrier.phase) + ", " + std::to_string(barrier.count) + " arrivals)";
+}
+
+}  // namespace
+
+void Launch::init_barrier(Barrier* barrier, int arrivals) {
+  const Fiber& self = scheduler_.current();
+  const int ordinal = cta().num_barriers++;
+  if (checking) check_access(Access::kStore, Space::kShared, barrier, sizeof(Barrier));
+  if (holds(FaultKind::kBarrierCount) && options_.fault.ordinal == ordinal) arrivals += options_.fault.delta;
+  if (arrivals < 1) fail("barrier_init with " + std::to_string(arrivals) + " arrivals by " + describe_thread(self));
+  barriers_.push_back({.address = barrier,
+                       .cta = self.cta,
+                       .ordinal = ordinal,
+                       .count = arrivals,
+                       .pending = arrivals,
+                       .initialiser = self.id});
+  barrier->handle = kMagic + barriers_.size();
+}
+
+void Launch::fence_barrier_init() {
+  for (BarrierState& barrier : barriers_) barrier.fenced |= barrier.initialiser == scheduler_.current().id;
+}
+
+BarrierState& Launch::find_barrier(Barrier* barrier, const char* user) {
+  const Fiber& self = scheduler_.current();
+  if (checking) check_access(Access::kBarrier, Space::kShared, barrier, sizeof(Barrier));
+  const uint64_t index = barrier->handle - kMagic - 1;
+  if (index >= barriers_.size() || barriers_[index].address != barrier) {
+    fail(std::string(user) + " on what is no barrier: shared+" +
+         std::to_string(reinterpret_cast<unsigned char*>(barrier) - self.shared) + ", by " + describe_thread(self));
+  }
+  return barriers_[index];
+}
+
+void Launch::arrive(Barrier* address, int bytes) {
+  BarrierState& barrier = find_barrier(address, "barrier_arrive");
+  if (barrier.pending == 0) {
+    fail("one arrival too many on " + name_barrier(barrier) + " by " + describe_thread(scheduler_.current()));
+  }
+  barrier.transaction_bytes += bytes;
+  --barrier.pending;
+  if (checking) races_->release_to(scheduler_.current().id, barrier.arriving);
+  complete_if_due(barrier);
+}
+
+void Launch::complete_if_due(BarrierState& barrier) {
+  if (barrier.pending != 0 || barrier.transaction_bytes != 0) return;
+  ++barrier.phase;
+  barrier.pending = barrier.count;
+  if (checking) barrier.completed = barrier.arriving;
+  ++num_stores;
+  // Whoever is woken tests again when it runs: should the next phase have completed by then, it waits on, as it
+  // would on the GPU.
+  while (barrier.waiters != nullptr) {
+    Fiber& waiter = *barrier.waiters;
+    barrier.waiters = waiter.next_waiter;
+    scheduler_.wake(waiter);
+  }
+}
+
+bool Launch::test_barrier(Barrier* address, uint32_t parity) {
+  BarrierState& barrier = find_barrier(address, "barrier_test");
+  if (!barrier.test(parity)) return false;
+  if (checking) races_->acquire_from(scheduler_.current().id, barrier.completed);
+  return true;
+}
+
+void Launch::wait_barrier(Barrier* address, uint32_t parity, const WaitSite& site) {
+  Fiber& self = scheduler_.current();
+  self.site = site;
+  BarrierState& barrier = find_barrier(address, "wait_barrier");
+  if (holds(FaultKind::kSkipWait) && site.kind == options_.fault.wait) return;
+  while (!barrier.test(parity)) {
+    self.next_waiter = barrier.waiters;
+    barrier.waiters = &self;
+    scheduler_.block(FiberState::kBarrier);
+    give_way();
+  }
+  if (checking) races_->acquire_from(self.id, barrier.completed);
+}
+
+void Launch::copy_page(void* shared, const void* global, int bytes, Barrier* address) {
+  const Fiber& self = scheduler_.current();
+  BarrierState& barrier = find_barrier(address, "copy_page");
+  const auto alignment = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global);
+  if (bytes <= 0 || bytes % kCopyGranularity != 0 || alignment % kCopyGranularity != 0) {
+    fail("copy_page wants addresses and a size that are multiples of 16, got " + std::to_string(bytes) +
+         " bytes by " + describe_thread(self));
+  }
+  const auto offset = static_cast<unsigned char*>(shared) - self.shared;
+  if (offset < 0 || offset + bytes > shape_.shared_bytes) {
+    fail("out of bounds: copy_page to shared+" + std::to_string(offset) + ", " + std::to_string(bytes) +
+         " bytes, by " + describe_thread(self));
+  }
+  PendingCopy copy = {.shared = shared, .global = global, .bytes = bytes, .barrier = &barrier};
+  if (checking) {
+    if (!barrier.fenced) fail("copy_page on a barrier without barrier_init_fence: " + name_barrier(barrier));
+    if (std::string text = races_->check_bounds(Space::kGlobal, self.cta, global, bytes); !text.empty()) {
+      fail(text + ": copy_page by " + describe_thread(self));
+    }
+    Race race;
+    if (!races_->copy(self.id, barrier.ordinal, shared, global, bytes, &copy.engine, &copy.epoch, &race)) {
+      fail_race(race);
+    }
+  }
+  ++control_.stats.copies;
+  copies_.push_back(copy);
+  if (options_.copies == CopyPolicy::kEager) land(copies_.size() - 1);
+}
+
+void Launch::land(size_t index) {
+  const PendingCopy copy = copies_[index];
+  copies_[index] = copies_.back();
+  copies_.pop_back();
+  std::memcpy(copy.shared, copy.global, copy.bytes);
+  BarrierState& barrier = *copy.barrier;
+  barrier.transaction_bytes -= copy.bytes;
+  if (barrier.transaction_bytes < 0) {
+    fail("a copy of " + std::to_string(copy.bytes) + " bytes landed of which " +
+         std::to_string(-barrier.transaction_bytes) + " were not expected, on " + name_barrier(barrier));
+  }
+  if (checking) races_->land(copy.engine, copy.epoch, barrier.arriving);
+  complete_if_due(barrier);
+}
+
+}  // namespace soliton::emulation

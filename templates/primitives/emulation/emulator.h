@@ -1,0 +1,143 @@
+// The CPU that kernels run on when there is no GPU: every thread of every CTA is a fiber, all fibers share one OS
+// thread, and a seeded scheduler picks who runs. This header is what host.h, host_library.h and tests see of it.
+// Same kernel, options and input: same schedule, same result, same report. One launch at a time in a process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "layout/launch.h"
+
+namespace soliton {
+
+/// When the bytes of copy_page arrive.
+enum class CopyPolicy : int32_t {
+  kEager,   // inside copy_page
+  kLate,    // one at a time, when no fiber can go on without it
+  kRandom,  // at any time, in any order
+};
+
+/// An error put into the machine on purpose, to show that the checks find it.
+enum class FaultKind : int32_t {
+  kNone,
+  kSkipWait,         // wait_barrier returns at once for waits of kind `wait`
+  kDropDeviceFence,  // fence_device does nothing
+  kDropAsyncFence,   // fence_async does nothing
+  kBarrierCount,     // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  WaitKind wait = WaitKind::kNone;
+  int32_t ordinal = 0;
+  int32_t delta = 0;
+};
+
+/// Read when a launch starts.
+struct EmulationOptions {
+  uint64_t seed = 1;  // initially SOLITON_EMULATION_SEED of the environment, if that is set
+  CopyPolicy copies = CopyPolicy::kEager;
+  bool check = false;             // bounds, alignment and races; slow
+  int32_t preempt_percent = 10;   // of all primitives hand over to another fiber first; only with check
+  int32_t stack_bytes = 32768;    // of each fiber
+  Fault fault;
+};
+
+/// Counts of the launch that ended last.
+struct EmulationStats {
+  uint64_t switches = 0;     // from fiber to fiber
+  uint64_t collectives = 0;  // of whole warps
+  uint64_t copies = 0;
+  uint64_t polls = 0;  // Spin::pause
+};
+
+struct EmulationControl {
+  EmulationControl();
+  EmulationOptions options;
+  EmulationStats stats;
+};
+
+/// Lies in the shared memory of a CTA, where mbarrier state would be; names the emulator's own record.
+struct Barrier {
+  uint64_t handle;
+};
+
+namespace emulation {
+
+using Kernel = void (*)(LaunchParams);
+
+struct LaunchShape {
+  int num_ctas = 1;
+  int threads_per_cta = 32;  // a multiple of 32
+  int shared_bytes = 0;
+};
+
+/// Runs a launch to its end on the calling OS thread. Returns what went wrong, the first line being a summary; empty
+/// if nothing did. A deadlock also fills *params.stall, if there is one.
+std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control);
+
+/// Memory that checked kernels may touch, 256-byte aligned; null when there is no more. Thread-safe.
+void* allocate(size_t bytes);
+void release(void* memory);
+
+// What follows is for host.h: the slow side of the primitives, called by the fiber that runs.
+
+enum class Access : uint8_t {
+  kLoad,
+  kStore,
+  kConstantLoad,
+  kRelaxedLoad,
+  kRelaxedStore,
+  kAcquireLoad,
+  kReleaseAdd,
+  kSystemLoad,
+  kSystemStore,
+  kBarrier,  // The barrier's initialisation must be ordered before.
+  kCopyRead,
+  kCopyWrite,
+};
+enum class Space : uint8_t { kShared, kGlobal };
+
+struct RunningThread {
+  int thread = 0;  // within its CTA
+  int cta = 0;
+  int num_ctas = 0;
+  unsigned char* shared = nullptr;
+};
+
+extern RunningThread* running;
+extern bool checking;
+extern uint64_t num_stores;  // Counts whatever may end somebody's polling.
+
+/// Called before the access itself, only when checking.
+void check_access(Access access, Space space, const void* address, size_t bytes);
+
+/// One warp-wide operation: operands[lane] is what each lane handed over, results go back through the same pointers.
+using Operation = void (*)(void* const* operands);
+void collective(Operation operation, const char* name, void* operand);
+void multiply_accumulate(void* const* operands);  // of MmaOperand
+void transpose(void* const* operands);            // of uint32_t
+void synchronise_cta();
+
+void fence_device();
+void fence_async();
+
+void init_barrier(Barrier* barrier, int arrivals);
+void fence_barrier_init();
+void arrive(Barrier* barrier, int bytes);
+bool test_barrier(Barrier* barrier, uint32_t parity);
+void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
+void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
+
+void pause(const WaitSite& site);
+void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
+
+struct MmaOperand {
+  float* c;       // [4]
+  uint32_t a[4];
+  uint32_t b[2];
+};
+
+}  // namespace emulation
+}  // namespace soliton

@@ -1,0 +1,173 @@
+#include "primitives/emulation/fibers.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+
+namespace soliton::emulation {
+
+namespace context = boost::context::detail;
+
+RunningThread* running = nullptr;
+
+namespace {
+
+/// Every guard page splits the mapping, and the kernel allows 65530 parts.
+constexpr int kMaxGuarded = 16384;
+
+}  // namespace
+
+StackPool::~StackPool() { unmap(); }
+
+void StackPool::unmap() {
+  if (base_ != nullptr) munmap(base_, mapped_);
+  base_ = nullptr;
+  count_ = 0;
+}
+
+bool StackPool::reserve(int count, size_t bytes) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  bytes = (bytes + page - 1) / page * page;
+  if (count <= count_ && bytes == bytes_) return true;
+  unmap();
+  stride_ = bytes + page;
+  mapped_ = stride_ * count;
+  void* memory =
+      mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  base_ = static_cast<unsigned char*>(memory);
+  bytes_ = bytes;
+  count_ = count;
+  for (int i = 0; i < count && count <= kMaxGuarded; ++i) mprotect(base_ + i * stride_, page, PROT_NONE);
+  return true;
+}
+
+Scheduler::Scheduler(int num_ctas, int threads_per_cta, uint64_t seed)
+    : fibers_(num_ctas * threads_per_cta), warps_(fibers_.size() / kLanes), random_(seed) {
+  for (int id = 0; id < static_cast<int>(fibers_.size()); ++id) {
+    Fiber& fiber = fibers_[id];
+    fiber.id = id;
+    fiber.cta = id / threads_per_cta;
+    fiber.thread = id % threads_per_cta;
+    fiber.lane = id % kLanes;
+    fiber.num_ctas = num_ctas;
+    fiber.warp = &warps_[id / kLanes];
+  }
+  ready_.reserve(warps_.size());
+  polling_.reserve(warps_.size());
+  for (size_t i = 0; i < warps_.size(); ++i) {
+    warps_[i].fibers = &fibers_[i * kLanes];
+    warps_[i].ready = ~0u;
+    list_ready(warps_[i]);
+  }
+}
+
+bool Scheduler::prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry) {
+  if (!stacks.reserve(static_cast<int>(fibers_.size()), stack_bytes)) return false;
+  for (Fiber& fiber : fibers_) fiber.context = context::make_fcontext(stacks.top(fiber.id), stacks.bytes(), entry);
+  return true;
+}
+
+void Scheduler::enter() {
+  Warp& warp = *ready_[random_.below(static_cast<uint32_t>(ready_.size()))];
+  current_ = &warp.fibers[random_.below(kLanes)];
+  running = current_;
+  context::jump_fcontext(current_->context, nullptr);
+  running = nullptr;
+}
+
+void Scheduler::leave() {
+  context::jump_fcontext(outside_, nullptr);
+  __builtin_unreachable();
+}
+
+void Scheduler::arrive_from(context::transfer_t transfer) {
+  auto* fiber = static_cast<Fiber*>(transfer.data);
+  (fiber == nullptr ? outside_ : fiber->context) = transfer.fctx;
+}
+
+void Scheduler::block(FiberState state) {
+  Fiber& fiber = *current_;
+  fiber.state = state;
+  fiber.waits_since = switches;
+  Warp& warp = *fiber.warp;
+  warp.ready &= ~(1u << fiber.lane);
+  if (state != FiberState::kPolling) return;
+  warp.polling |= 1u << fiber.lane;
+  if (!warp.in_polling_list) {
+    warp.in_polling_list = true;
+    polling_.push_back(&warp);
+  }
+}
+
+void Scheduler::list_ready(Warp& warp) {
+  if (warp.in_ready_list) return;
+  warp.in_ready_list = true;
+  ready_.push_back(&warp);
+}
+
+void Scheduler::wake(Fiber& fiber) {
+  fiber.state = FiberState::kReady;
+  fiber.warp->ready |= 1u << fiber.lane;
+  list_ready(*fiber.warp);
+}
+
+void Scheduler::wake_warp(Warp& warp) {
+  warp.ready = ~0u;
+  list_ready(warp);
+}
+
+void Scheduler::wake_pollers(Warp& warp) {
+  for (uint32_t lanes = warp.polling; lanes != 0; lanes &= lanes - 1) wake(warp.fibers[std::countr_zero(lanes)]);
+  warp.polling = 0;
+  warp.in_polling_list = false;
+}
+
+void Scheduler::wake_one_poller() {
+  const uint32_t index = random_.below(static_cast<uint32_t>(polling_.size()));
+  wake_pollers(*polling_[index]);
+  polling_[index] = polling_.back();
+  polling_.pop_back();
+}
+
+void Scheduler::wake_all_pollers() {
+  for (Warp* warp : polling_) wake_pollers(*warp);
+  polling_.clear();
+}
+
+bool Scheduler::switch_to_any() {
+  while (!ready_.empty()) {
+    const uint32_t index = random_.below(static_cast<uint32_t>(ready_.size()));
+    Warp& warp = *ready_[index];
+    if (warp.ready == 0) {
+      warp.in_ready_list = false;
+      ready_[index] = ready_.back();
+      ready_.pop_back();
+      continue;
+    }
+    const uint32_t turn = random_.below(kLanes);
+    switch_to(warp.fibers[(std::countr_zero(std::rotr(warp.ready, static_cast<int>(turn))) + turn) % kLanes]);
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::switch_to_neighbour() {
+  const Warp& warp = *current_->warp;
+  if (warp.ready == 0) return false;
+  const int turn = current_->lane;
+  switch_to(warp.fibers[(std::countr_zero(std::rotr(warp.ready, turn)) + turn) % kLanes]);
+  return true;
+}
+
+void Scheduler::switch_to(Fiber& fiber) {
+  if (&fiber == current_) return;
+  ++switches;
+  Fiber* self = current_;
+  current_ = &fiber;
+  running = &fiber;
+  arrive_from(context::jump_fcontext(fiber.context, self));
+}
+
+}  // namespace soliton::emulation

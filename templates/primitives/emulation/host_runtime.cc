@@ -1,0 +1,115 @@
+#include "primitives/emulation/host_runtime.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "primitives/host.h"
+
+namespace soliton::emulation {
+
+namespace {
+
+constexpr int kMaxSharedBytes = 232448;  // what a block of sm_90 may have
+
+struct HostRuntime {
+  ~HostRuntime() {
+    if (thread.joinable()) thread.join();
+  }
+  EmulationControl control;
+  std::thread thread;
+  std::atomic<LaunchState> state = LaunchState::kDone;
+  std::string launch_error;  // written by the thread before `state`
+  std::string last_error;
+};
+
+HostRuntime& runtime() {
+  static HostRuntime runtime;
+  return runtime;
+}
+
+int fail(std::string text) {
+  runtime().last_error = std::move(text);
+  return 1;
+}
+
+uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+EmulationControl& control() { return runtime().control; }
+
+const char* last_error() { return runtime().last_error.c_str(); }
+
+int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
+  *info = {};
+  if (device != 0) return fail("CPU emulation: there is only device 0, got " + std::to_string(device));
+  std::snprintf(info->name, sizeof info->name, "CPU emulation");
+  info->num_sms = descriptor.num_ctas;
+  info->max_shared_bytes = kMaxSharedBytes;
+  info->total_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  info->free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return 0;
+}
+
+int allocate_memory(size_t bytes, void** memory) {
+  *memory = allocate(bytes);
+  return *memory != nullptr ? 0 : fail("CPU emulation: no memory for " + std::to_string(bytes) + " bytes");
+}
+
+int fill_memory(void* memory, int byte, size_t bytes) {
+  std::memset(memory, byte, bytes);
+  return 0;
+}
+
+int copy_memory(void* to, const void* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
+  auto* values = static_cast<uint16_t*>(memory);
+  constexpr float kUnit = 1.0f / (1 << 23);  // of 24 random bits: [0, 2)
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ull) >> 40;
+    // Towards zero, so that no value rounds up to the bound.
+    const float value = (static_cast<float>(bits) * kUnit - 1.0f) * bound;
+    values[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  }
+  return 0;
+}
+
+int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas) {
+  HostRuntime& self = runtime();
+  if (self.state == LaunchState::kRunning) return fail("CPU emulation: a launch is running already");
+  if (self.thread.joinable()) self.thread.join();
+  self.state = LaunchState::kRunning;
+  const LaunchShape shape = {num_ctas, descriptor.threads_per_cta, descriptor.shared_bytes};
+  self.thread = std::thread([&self, kernel, shape, params = *params] {
+    self.launch_error = run(kernel, params, shape, self.control);
+    self.state = self.launch_error.empty() ? LaunchState::kDone : LaunchState::kFailed;
+  });
+  return 0;
+}
+
+LaunchState poll() { return runtime().state; }
+
+int wait() {
+  HostRuntime& self = runtime();
+  if (self.thread.joinable()) self.thread.join();
+  return self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;
+}
+
+int measure_bandwidth(const void*, size_t, int, double* rate) {
+  *rate = 0.0;
+  return 0;
+}
+
+}  // namespace soliton::emulation

@@ -1,0 +1,23 @@
+// The part of Library that does not depend on the kernel: memory, and the OS thread that a launch runs on.
+#pragma once
+
+#include "layout/library.h"
+#include "primitives/emulation/emulator.h"
+
+namespace soliton::emulation {
+
+/// Of this library: options for its next launch, counts of its last.
+EmulationControl& control();
+
+const char* last_error();
+int open_device(int device, const Descriptor& descriptor, DeviceInfo* info);
+int allocate_memory(size_t bytes, void** memory);
+int fill_memory(void* memory, int byte, size_t bytes);
+int copy_memory(void* to, const void* from, size_t bytes);
+int fill_random(void* memory, size_t count, float bound, uint64_t seed);
+int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas);
+LaunchState poll();
+int wait();
+int measure_bandwidth(const void* memory, size_t bytes, int repeats, double* rate);
+
+}  // namespace soliton::emulation

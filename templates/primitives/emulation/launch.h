@@ -1,0 +1,107 @@
+// One launch of the emulation: its fibers, barriers, copies in flight, checks, and how it ends.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "primitives/emulation/emulator.h"
+#include "primitives/emulation/fibers.h"
+#include "primitives/emulation/race_detector.h"
+
+namespace soliton::emulation {
+
+/// An mbarrier.
+struct BarrierState {
+  Barrier* address = nullptr;
+  int cta = 0;
+  int ordinal = 0;  // within the CTA, in order of barrier_init
+  int count = 0;    // arrivals of one phase
+  int pending = 0;  // arrivals that this phase still lacks
+  int64_t transaction_bytes = 0;
+  uint64_t phase = 0;
+  Fiber* waiters = nullptr;
+  int initialiser = 0;   // fiber id
+  bool fenced = false;   // by barrier_init_fence
+  ClockPair arriving{};  // of all phases so far and of the arrivals of this one
+  ClockPair completed{};  // of all phases so far
+
+  bool test(uint32_t parity) const { return (phase & 1) != parity; }
+};
+
+struct PendingCopy {
+  void* shared = nullptr;
+  const void* global = nullptr;
+  int bytes = 0;
+  BarrierState* barrier = nullptr;
+  int engine = 0;
+  Epoch epoch = 0;
+};
+
+class Launch {
+ public:
+  Launch(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control);
+  /// `enter_fiber` must call run_fiber of this launch.
+  std::string run(StackPool& stacks, FiberEntry enter_fiber);
+
+  void check_access(Access access, Space space, const void* address, size_t bytes);
+  void collective(Operation operation, const char* name, void* operand);
+  void synchronise_cta();
+  void fence_device();
+  void fence_async();
+  void init_barrier(Barrier* barrier, int arrivals);
+  void fence_barrier_init();
+  void arrive(Barrier* barrier, int bytes);
+  bool test_barrier(Barrier* barrier, uint32_t parity);
+  void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
+  void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
+  void pause(const WaitSite& site);
+  void note_host_load() { scheduler_.current().polls_host = true; }
+
+  /// Runs the kernel in the fiber that was just entered, and never returns.
+  [[noreturn]] void run_fiber(boost::context::detail::transfer_t from);
+
+ private:
+  struct Cta {
+    int returned = 0;
+    int synchronising = 0;
+    int num_barriers = 0;
+  };
+
+  /// Ends the launch: all fibers are abandoned as they stand.
+  [[noreturn]] void fail(std::string text);
+  [[noreturn]] void fail_race(const Race& race);
+  [[noreturn]] void fail_stuck(const char* what);
+  void maybe_preempt();
+  /// The running fiber can not go on: runs others until it can, or ends the launch.
+  void give_way();
+  /// Nobody is ready: lands copies, lets pollers look again, or ends the launch.
+  void advance_idle();
+  bool host_may_help();
+  void land(size_t index);
+  void complete_if_due(BarrierState& barrier);
+  BarrierState& find_barrier(Barrier* barrier, const char* user);
+  bool holds(FaultKind kind) const { return options_.fault.kind == kind; }
+  Cta& cta() { return ctas_[running->cta]; }
+
+  Kernel kernel_;
+  const LaunchParams& params_;
+  LaunchShape shape_;
+  EmulationControl& control_;
+  const EmulationOptions options_;
+  Scheduler scheduler_;
+  std::vector<Cta> ctas_;
+  std::unique_ptr<unsigned char[], void (*)(void*)> shared_;
+  size_t shared_stride_ = 0;
+  std::deque<BarrierState> barriers_;
+  std::vector<PendingCopy> copies_;
+  std::unique_ptr<RaceDetector> races_;
+  std::string error_;
+  int num_returned_ = 0;
+  uint64_t polled_stores_ = 0;  // num_stores when all pollers last looked
+  int quiet_rounds_ = 0;        // in which all pollers looked and nothing was stored
+  uint64_t idle_since_ns_ = 0;  // that we wait for the host; 0: we do not
+};
+
+}  // namespace soliton::emulation

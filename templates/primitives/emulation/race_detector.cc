@@ -1,0 +1,358 @@
+#include "primitives/emulation/race_detector.h"
+
+#include <cstdio>
+
+namespace soliton::emulation {
+
+namespace {
+
+constexpr size_t kCellBytes = 4;
+constexpr size_t kBlockBytes = 4096;
+constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
+
+bool is_atomic(Access access) {
+  return access == Access::kRelaxedLoad || access == Access::kRelaxedStore || access == Access::kAcquireLoad ||
+         access == Access::kReleaseAdd;
+}
+
+bool is_write(Access access) {
+  return access == Access::kStore || access == Access::kRelaxedStore || access == Access::kReleaseAdd ||
+         access == Access::kCopyWrite;
+}
+
+}  // namespace
+
+struct RaceDetector::Message {
+  SnapshotPointer writes;  // of a relaxed store: F, or null if its thread never fenced
+  SnapshotPointer reads;
+  std::unique_ptr<ClockPair> sum;  // of release adds
+};
+
+void RaceDetector::Cell::split() {
+  if (halves != nullptr) return;
+  auto both = std::make_unique<std::array<Cell, 2>>();
+  for (Cell& half : *both) {
+    half.writer = writer;
+    half.write_epoch = write_epoch;
+    half.write_access = write_access;
+    half.reads = reads;
+    half.message = message;
+  }
+  halves = std::move(both);
+}
+
+RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
+    : shape_(shape), num_threads_(shape.num_ctas * shape.threads_per_cta) {
+  const int num_engines = shape.num_ctas * kEnginesPerCta;
+  threads_.resize(num_threads_);
+  for (int id = 0; id < num_threads_; ++id) {
+    threads_[id].clocks.writes.resize(num_threads_ + num_engines);
+    threads_[id].clocks.reads.resize(num_threads_ + num_engines);
+    tick(id);
+  }
+  engine_epochs_.resize(num_engines);
+  for (int cta = 0; cta < shape.num_ctas; ++cta) {
+    const size_t bytes = shape.shared_bytes;
+    const auto begin = reinterpret_cast<uintptr_t>(shape.shared) + static_cast<size_t>(cta) * shape.shared_stride;
+    shared_.push_back({begin, bytes, "shared of CTA " + std::to_string(cta),
+                       std::vector<Block>((bytes + kBlockBytes - 1) / kBlockBytes)});
+  }
+  for (const Region& region : regions) {
+    global_.push_back({region.begin, region.bytes, "global #" + std::to_string(region.ordinal),
+                       std::vector<Block>((region.bytes + kBlockBytes - 1) / kBlockBytes)});
+  }
+}
+
+RaceDetector::~RaceDetector() = default;
+
+Epoch RaceDetector::epoch(int thread) const { return threads_[thread].clocks.reads[thread]; }
+
+void RaceDetector::tick(int thread) {
+  ++threads_[thread].clocks.writes[thread];
+  ++threads_[thread].clocks.reads[thread];
+}
+
+RaceDetector::Shadow* RaceDetector::find(Space space, int cta, uintptr_t address) {
+  const auto holds = [address](const Shadow& s) { return address >= s.begin && address - s.begin < s.bytes; };
+  if (space == Space::kShared) return holds(shared_[cta]) ? &shared_[cta] : nullptr;
+  if (last_global_ != nullptr && holds(*last_global_)) return last_global_;
+  auto after = std::upper_bound(global_.begin(), global_.end(), address,
+                                [](uintptr_t value, const Shadow& s) { return value < s.begin; });
+  if (after == global_.begin() || !holds(*std::prev(after))) return nullptr;
+  return last_global_ = &*std::prev(after);
+}
+
+std::string RaceDetector::check_bounds(Space space, int cta, const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const Shadow* shadow = find(space, cta, begin);
+  if (shadow != nullptr && bytes <= shadow->bytes - (begin - shadow->begin)) return {};
+  char text[160];
+  if (space == Space::kShared) {
+    std::snprintf(text, sizeof text, "out of bounds: shared%+lld of CTA %d, which has %d bytes",
+                  static_cast<long long>(begin - shared_[cta].begin), cta, shape_.shared_bytes);
+  } else if (shadow != nullptr) {
+    std::snprintf(text, sizeof text, "out of bounds: %s+%zu, which has %zu bytes", shadow->name.c_str(),
+                  static_cast<size_t>(begin - shadow->begin), shadow->bytes);
+  } else {
+    std::snprintf(text, sizeof text, "out of bounds: %p lies in no allocation", address);
+  }
+  return text;
+}
+
+RaceDetector::Block& RaceDetector::block(Shadow& shadow, size_t offset, bool with_cells) {
+  Block& block = shadow.blocks[offset / kBlockBytes];
+  if (with_cells && block.cells == nullptr) {
+    block.cells = std::make_unique<Cell[]>(kBlockCells);
+    for (const CopyReads& copy : block.copies) {
+      for (size_t i = copy.begin / kCellBytes; i < copy.end / kCellBytes; ++i) {
+        block.cells[i].reads.push_back({copy.engine, copy.epoch, Access::kCopyRead});
+      }
+    }
+    block.copies = {};
+  }
+  return block;
+}
+
+/// Visits the cells of aligned bytes in order, until one returns false.
+template <class Visit>
+bool RaceDetector::for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit) {
+  for (size_t at = offset; at < offset + bytes; at = (at / kCellBytes + 1) * kCellBytes) {
+    Cell& cell = block(shadow, at, true).cells[at % kBlockBytes / kCellBytes];
+    if (bytes < kCellBytes) cell.split();
+    if (cell.halves == nullptr) {
+      if (!visit(cell)) return false;
+      continue;
+    }
+    for (size_t half = 0; half < 2; ++half) {
+      const bool touched = bytes >= kCellBytes || half == at % kCellBytes / 2;
+      if (touched && !visit((*cell.halves)[half])) return false;
+    }
+  }
+  return true;
+}
+
+bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race) {
+  const bool atomic = is_atomic(access);
+  if (cell.writer >= 0) {
+    const bool exempt = atomic && is_atomic(cell.write_access);
+    const Epoch known = cell.writer < static_cast<int>(writes.size()) ? writes[cell.writer] : 0;
+    if (!exempt && cell.write_epoch > known) {
+      race->before = {cell.writer, cell.write_access};
+      return false;
+    }
+  }
+  if (access == Access::kBarrier) return true;
+  if (access == Access::kConstantLoad && cell.writer >= 0) {
+    race->before = {cell.writer, cell.write_access};
+    race->reason = "promises memory that is not written during the launch, in spite of";
+    return false;
+  }
+  const bool engine = thread >= num_threads_;
+  const VectorClock* reads = engine ? nullptr : &threads_[thread].clocks.reads;
+  for (size_t i = 0; i < cell.reads.size();) {
+    const Read& other = cell.reads[i];
+    const bool before = other.thread == thread || (!engine && other.epoch <= (*reads)[other.thread]);
+    if (before && is_atomic(other.access) == atomic) {
+      cell.reads[i] = cell.reads.back();
+      cell.reads.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  cell.reads.push_back({thread, engine ? engine_epochs_[thread - num_threads_] : epoch(thread), access});
+  return true;
+}
+
+bool RaceDetector::write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race) {
+  const bool atomic = is_atomic(access);
+  bool observed = false;  // An ordered atomic read has seen the last write: coherence puts this one after it.
+  for (const Read& other : cell.reads) {
+    const bool ordered = other.epoch <= clocks.reads[other.thread];
+    observed |= ordered && is_atomic(other.access);
+    if (ordered || (atomic && is_atomic(other.access))) continue;
+    race->before = {other.thread, other.access};
+    return false;
+  }
+  if (cell.writer >= 0 && cell.write_epoch > clocks.writes[cell.writer]) {
+    const bool both_add = access == Access::kReleaseAdd && cell.write_access == Access::kReleaseAdd;
+    const bool coherent = observed && atomic && is_atomic(cell.write_access);
+    if (!both_add && !coherent) {
+      race->before = {cell.writer, cell.write_access};
+      return false;
+    }
+  }
+  cell.reads.clear();
+  cell.writer = thread;
+  cell.write_epoch = thread >= num_threads_ ? engine_epochs_[thread - num_threads_] : epoch(thread);
+  cell.write_access = access;
+  return true;
+}
+
+bool RaceDetector::access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  Shadow& shadow = *find(space, thread / shape_.threads_per_cta, begin);
+  const size_t offset = begin - shadow.begin;
+  if (access == Access::kConstantLoad && block(shadow, offset, false).cells == nullptr) return true;
+  race->now = {thread, access};
+  race->where = shadow.name + "+" + std::to_string(offset);
+
+  if (!is_write(access)) {
+    std::shared_ptr<Message> received;
+    return for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
+      if (is_atomic(access) && cell.message != nullptr && cell.message != received) {
+        received = cell.message;
+        receive(thread, *received);
+      }
+      return read(thread, access, cell, threads_[thread].clocks.writes, race);
+    });
+  }
+
+  std::shared_ptr<Message> message;
+  if (access == Access::kRelaxedStore) message = make_message(thread);
+  const bool clean = for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
+    if (!write(thread, access, cell, threads_[thread].clocks, race)) return false;
+    if (access != Access::kReleaseAdd) {
+      cell.message = message;
+      return true;
+    }
+    auto sum = std::make_shared<Message>();
+    sum->sum = std::make_unique<ClockPair>(threads_[thread].clocks);
+    if (cell.message != nullptr) {
+      const Message& earlier = *cell.message;
+      if (earlier.sum != nullptr) sum->sum->merge_pair(*earlier.sum);
+      if (earlier.writes != nullptr) merge(sum->sum->writes, earlier.writes->clock);
+      if (earlier.reads != nullptr) merge(sum->sum->reads, earlier.reads->clock);
+    }
+    cell.message = std::move(sum);
+    return true;
+  });
+  if (is_atomic(access)) tick(thread);
+  return clean;
+}
+
+bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes,
+                        int* engine, Epoch* epoch, Race* race) {
+  const int cta = thread / shape_.threads_per_cta;
+  const int index = cta * kEnginesPerCta + barrier_ordinal % kEnginesPerCta;
+  *engine = num_threads_ + index;
+  *epoch = ++engine_epochs_[index];
+  static const VectorClock kNothing;
+  const VectorClock& fenced = threads_[thread].async != nullptr ? threads_[thread].async->clock : kNothing;
+
+  const auto source = reinterpret_cast<uintptr_t>(global);
+  Shadow& from = *find(Space::kGlobal, cta, source);
+  race->now = {*engine, Access::kCopyRead};
+  for (size_t offset = source - from.begin, end = offset + bytes; offset < end;) {
+    const size_t stop = std::min(end, (offset / kBlockBytes + 1) * kBlockBytes);
+    race->where = from.name + "+" + std::to_string(offset);
+    race->reason = "reads what no fence_async of the issuing thread ordered after";
+    Block& part = block(from, offset, false);
+    if (part.cells == nullptr) {
+      const size_t low = offset % kBlockBytes;
+      std::erase_if(part.copies, [&](const CopyReads& c) { return c.engine == *engine && c.begin == low; });
+      part.copies.push_back({low, low + stop - offset, *engine, *epoch});
+    } else if (!for_each_cell(from, offset, stop - offset, [&](Cell& cell) {
+                 return read(*engine, Access::kCopyRead, cell, fenced, race);
+               })) {
+      return false;
+    }
+    offset = stop;
+  }
+
+  const auto target = reinterpret_cast<uintptr_t>(shared);
+  Shadow& to = shared_[cta];
+  race->now = {*engine, Access::kCopyWrite};
+  race->reason = "is not ordered after";
+  race->where = to.name + "+" + std::to_string(target - to.begin);
+  return for_each_cell(to, target - to.begin, bytes, [&](Cell& cell) {
+    cell.message = nullptr;
+    return write(*engine, Access::kCopyWrite, cell, threads_[thread].clocks, race);
+  });
+}
+
+SnapshotPointer RaceDetector::snapshot(int thread, const VectorClock& clock) const {
+  return std::make_shared<const Snapshot>(Snapshot{thread, epoch(thread), clock});
+}
+
+std::shared_ptr<RaceDetector::Message> RaceDetector::make_message(int thread) {
+  auto message = std::make_shared<Message>();
+  message->writes = threads_[thread].fenced;
+  message->reads = snapshot(thread, threads_[thread].clocks.reads);
+  return message;
+}
+
+void RaceDetector::receive(int thread, const Message& message) {
+  Thread& self = threads_[thread];
+  if (message.sum != nullptr) self.clocks.merge_pair(*message.sum);
+  const auto merge_new = [](VectorClock& into, const Snapshot* from) {
+    if (from != nullptr && into[from->owner] < from->epoch) merge(into, from->clock);
+  };
+  merge_new(self.clocks.writes, message.writes.get());
+  merge_new(self.clocks.reads, message.reads.get());
+  self.acquired = true;
+}
+
+void RaceDetector::merge_warp(int first_thread) {
+  constexpr int kLaneCount = 32;
+  bool acquired = false;
+  std::array<Epoch, kLaneCount> own;
+  for (int lane = 0; lane < kLaneCount; ++lane) {
+    acquired |= threads_[first_thread + lane].acquired;
+    own[lane] = epoch(first_thread + lane);
+  }
+  ClockPair& sum = threads_[first_thread].clocks;
+  for (int lane = 1; acquired && lane < kLaneCount; ++lane) sum.merge_pair(threads_[first_thread + lane].clocks);
+  for (int lane = 0; lane < kLaneCount; ++lane) {
+    ClockPair& clocks = threads_[first_thread + lane].clocks;
+    if (acquired && lane > 0) clocks = sum;
+  }
+  for (int lane = 0; lane < kLaneCount; ++lane) {
+    ClockPair& clocks = threads_[first_thread + lane].clocks;
+    std::copy(own.begin(), own.end(), clocks.writes.begin() + first_thread);
+    std::copy(own.begin(), own.end(), clocks.reads.begin() + first_thread);
+    threads_[first_thread + lane].acquired = false;
+    tick(first_thread + lane);
+  }
+}
+
+void RaceDetector::merge_cta(int cta) {
+  const int first = cta * shape_.threads_per_cta;
+  const int end = first + shape_.threads_per_cta;
+  ClockPair sum = threads_[first].clocks;
+  for (int thread = first + 1; thread < end; ++thread) sum.merge_pair(threads_[thread].clocks);
+  for (int thread = first; thread < end; ++thread) {
+    threads_[thread].clocks = sum;
+    threads_[thread].acquired = false;
+    tick(thread);
+  }
+}
+
+void RaceDetector::release_to(int thread, ClockPair& clocks) {
+  clocks.merge_pair(threads_[thread].clocks);
+  tick(thread);
+}
+
+void RaceDetector::acquire_from(int thread, const ClockPair& clocks) {
+  threads_[thread].clocks.merge_pair(clocks);
+  threads_[thread].acquired = true;
+}
+
+void RaceDetector::land(int engine, Epoch epoch, ClockPair& clocks) const {
+  const size_t width = threads_[0].clocks.writes.size();
+  for (VectorClock* clock : {&clocks.writes, &clocks.reads}) {
+    clock->resize(width);
+    (*clock)[engine] = std::max((*clock)[engine], epoch);
+  }
+}
+
+void RaceDetector::fence_device(int thread) {
+  threads_[thread].fenced = snapshot(thread, threads_[thread].clocks.writes);
+  tick(thread);
+}
+
+void RaceDetector::fence_async(int thread) {
+  threads_[thread].async = snapshot(thread, threads_[thread].clocks.writes);
+  tick(thread);
+}
+
+}  // namespace soliton::emulation

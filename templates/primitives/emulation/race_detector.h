@@ -1,0 +1,127 @@
+// Finds pairs of accesses that the memory model of primitives.h leaves unordered. Every thread has a ClockPair;
+// shadow cells remember the last write of each 4 bytes and the reads since. (A pair of 2-byte accesses splits a cell.)
+//
+//   barriers, warp collectives, cta_sync   pass on both clocks
+//   fence_device                           keeps a copy F of `writes`
+//   store_relaxed -> load_relaxed          passes on F and `reads`
+//   add_release -> load_acquire            passes on both clocks
+//   fence_async -> copy_page               the copy's source is read with a copy A of `writes`
+//
+// A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "primitives/emulation/emulator.h"
+#include "primitives/emulation/regions.h"
+#include "primitives/emulation/vector_clock.h"
+
+namespace soliton::emulation {
+
+constexpr int kEnginesPerCta = 16;
+
+struct RaceShape {
+  int num_ctas = 0;
+  int threads_per_cta = 0;
+  int shared_bytes = 0;
+  const unsigned char* shared = nullptr;  // of all CTAs, one after another
+  int shared_stride = 0;
+};
+
+/// One side of a race.
+struct RaceSide {
+  int thread = -1;  // id over all CTAs; from num_threads on: a copy engine
+  Access access = Access::kLoad;
+};
+
+struct Race {
+  RaceSide now;
+  RaceSide before;
+  const char* reason = "is not ordered after";
+  std::string where;
+};
+
+class RaceDetector {
+ public:
+  RaceDetector(const RaceShape& shape, std::vector<Region> regions);
+  ~RaceDetector();
+
+  /// Empty if [address, address + bytes) is memory that a thread of `cta` may touch, else what is wrong.
+  std::string check_bounds(Space space, int cta, const void* address, size_t bytes);
+  /// Records an access of a thread; false, and *race, if it conflicts with an earlier one.
+  bool access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race);
+  /// A copy issued by `thread` on barrier `barrier_ordinal`; *engine and *epoch say what its landing completes.
+  bool copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes, int* engine,
+            Epoch* epoch, Race* race);
+
+  void merge_warp(int first_thread);
+  void merge_cta(int cta);
+  void release_to(int thread, ClockPair& clocks);
+  void acquire_from(int thread, const ClockPair& clocks);
+  void land(int engine, Epoch epoch, ClockPair& clocks) const;
+  void fence_device(int thread);
+  void fence_async(int thread);
+
+ private:
+  struct Message;
+  struct Read {
+    int thread;
+    Epoch epoch;
+    Access access;
+  };
+  struct Cell {
+    int writer = -1;
+    Epoch write_epoch = 0;
+    Access write_access = Access::kStore;
+    std::vector<Read> reads;  // since that write, without those that another one of `reads` is ordered after
+    std::shared_ptr<Message> message;
+    std::unique_ptr<std::array<Cell, 2>> halves;
+    void split();
+  };
+  struct CopyReads {
+    size_t begin, end;  // bytes within the block
+    int engine;
+    Epoch epoch;
+  };
+  struct Block {
+    std::unique_ptr<Cell[]> cells;  // Made by the first access that is not a copy: weights never need any.
+    std::vector<CopyReads> copies;  // while there are no cells
+  };
+  struct Thread {
+    ClockPair clocks;
+    SnapshotPointer fenced;      // F
+    SnapshotPointer async;       // A
+    bool acquired = false;       // anything, since the lanes of the warp last had equal clocks
+  };
+  struct Shadow {
+    uintptr_t begin = 0;
+    size_t bytes = 0;
+    std::string name;
+    std::vector<Block> blocks;
+  };
+
+  Shadow* find(Space space, int cta, uintptr_t address);
+  Block& block(Shadow& shadow, size_t offset, bool with_cells);
+  template <class Visit>
+  bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
+  bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
+  bool write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race);
+  void receive(int thread, const Message& message);
+  std::shared_ptr<Message> make_message(int thread);
+  SnapshotPointer snapshot(int thread, const VectorClock& clock) const;
+  Epoch epoch(int thread) const;
+  void tick(int thread);
+
+  RaceShape shape_;
+  int num_threads_;
+  std::vector<Thread> threads_;
+  std::vector<Epoch> engine_epochs_;
+  std::vector<Shadow> shared_;  // [cta]
+  std::vector<Shadow> global_;  // sorted
+  Shadow* last_global_ = nullptr;
+};
+
+}  // namespace soliton::emulation

@@ -1,0 +1,280 @@
+// The contract of primitives.h for the host: thin wrappers around the emulator. All accesses to memory go through
+// memcpy, because kernels view the same bytes as different types.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "layout/launch.h"
+#include "primitives/emulation/emulator.h"
+
+#define SOLITON_DEVICE inline
+#define SOLITON_KERNEL
+#define SOLITON_KERNEL_BOUNDS(threads)
+#define SOLITON_UNROLL
+
+namespace soliton {
+
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+constexpr uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
+constexpr uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+constexpr float2 make_float2(float x, float y) { return {x, y}; }
+constexpr float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline int thread_index() { return emulation::running->thread; }
+inline int cta_index() { return emulation::running->cta; }
+inline int num_ctas() { return emulation::running->num_ctas; }
+inline unsigned char* shared_memory() { return emulation::running->shared; }
+inline void cta_sync() { emulation::synchronise_cta(); }
+
+// Warp collectives.
+
+namespace emulation {
+
+template <class T>
+struct ShuffleOperand {
+  T value;
+  int lane;  // that it takes its value from
+  T result;
+};
+
+template <class T>
+void exchange(void* const* operands) {
+  for (int lane = 0; lane < 32; ++lane) {
+    auto& operand = *static_cast<ShuffleOperand<T>*>(operands[lane]);
+    operand.result = static_cast<const ShuffleOperand<T>*>(operands[operand.lane])->value;
+  }
+}
+
+inline void vote_any(void* const* operands) {
+  bool any = false;
+  for (int lane = 0; lane < 32; ++lane) any |= *static_cast<const bool*>(operands[lane]);
+  for (int lane = 0; lane < 32; ++lane) *static_cast<bool*>(operands[lane]) = any;
+}
+
+inline void do_nothing(void* const*) {}
+
+template <class T>
+T shuffle_from(T value, int lane, const char* name) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  ShuffleOperand<T> operand{value, lane, value};
+  collective(exchange<T>, name, &operand);
+  return operand.result;
+}
+
+}  // namespace emulation
+
+inline void warp_sync() { emulation::collective(emulation::do_nothing, "warp_sync", nullptr); }
+
+template <class T>
+T shuffle(T value, int lane) {
+  return emulation::shuffle_from(value, lane & 31, "shuffle");
+}
+
+template <class T>
+T shuffle_xor(T value, int mask) {
+  return emulation::shuffle_from(value, ((thread_index() % 32) ^ mask) & 31, "shuffle_xor");
+}
+
+/// Lanes whose source lies past the warp keep their value.
+template <class T>
+T shuffle_down(T value, int delta) {
+  const int lane = thread_index() % 32;
+  return emulation::shuffle_from(value, lane + delta < 32 ? lane + delta : lane, "shuffle_down");
+}
+
+inline bool warp_any(bool condition) {
+  emulation::collective(emulation::vote_any, "warp_any", &condition);
+  return condition;
+}
+
+/// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another order and
+/// truncates: results differ in the last bits.
+inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
+  emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  emulation::collective(emulation::multiply_accumulate, "mma_bf16", &operand);
+}
+
+inline uint32_t transpose_8x8(uint32_t value) {
+  emulation::collective(emulation::transpose, "transpose_8x8", &value);
+  return value;
+}
+
+// Memory.
+
+namespace emulation {
+
+template <class T>
+constexpr void require_word() {
+  static_assert(std::is_trivially_copyable_v<T>);
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+}
+
+template <Access access, Space space, class T>
+T load(const T* address) {
+  require_word<T>();
+  if (checking) [[unlikely]] check_access(access, space, address, sizeof(T));
+  T value;
+  std::memcpy(&value, address, sizeof(T));
+  return value;
+}
+
+template <Access access, Space space, class T>
+void store(T* address, T value) {
+  require_word<T>();
+  if (checking) [[unlikely]] check_access(access, space, address, sizeof(T));
+  ++num_stores;
+  std::memcpy(address, &value, sizeof(T));
+}
+
+}  // namespace emulation
+
+template <class T>
+T load_shared(const T* address) {
+  return emulation::load<emulation::Access::kLoad, emulation::Space::kShared>(address);
+}
+
+template <class T>
+void store_shared(T* address, std::type_identity_t<T> value) {
+  emulation::store<emulation::Access::kStore, emulation::Space::kShared>(address, value);
+}
+
+template <class T>
+T load_constant(const T* address) {
+  return emulation::load<emulation::Access::kConstantLoad, emulation::Space::kGlobal>(address);
+}
+
+template <class T>
+T load_global(const T* address) {
+  return emulation::load<emulation::Access::kLoad, emulation::Space::kGlobal>(address);
+}
+
+template <class T>
+void store_global(T* address, std::type_identity_t<T> value) {
+  emulation::store<emulation::Access::kStore, emulation::Space::kGlobal>(address, value);
+}
+
+template <class T>
+T load_relaxed(const T* address) {
+  return emulation::load<emulation::Access::kRelaxedLoad, emulation::Space::kGlobal>(address);
+}
+
+template <class T>
+void store_relaxed(T* address, std::type_identity_t<T> value) {
+  emulation::store<emulation::Access::kRelaxedStore, emulation::Space::kGlobal>(address, value);
+}
+
+inline uint32_t load_acquire(const uint32_t* address) {
+  return emulation::load<emulation::Access::kAcquireLoad, emulation::Space::kGlobal>(address);
+}
+
+inline void add_release(uint32_t* address, uint32_t value) {
+  using emulation::Access, emulation::Space;
+  if (emulation::checking) [[unlikely]] {
+    emulation::check_access(Access::kReleaseAdd, Space::kGlobal, address, sizeof *address);
+  }
+  ++emulation::num_stores;
+  *address += value;
+}
+
+/// The host is another OS thread: words of 4 and 8 bytes are really atomic.
+template <class T>
+T load_system(const T* address) {
+  emulation::note_host_load();
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+    emulation::require_word<T>();
+    using emulation::Access, emulation::Space;
+    if (emulation::checking) [[unlikely]] {
+      emulation::check_access(Access::kSystemLoad, Space::kGlobal, address, sizeof(T));
+    }
+    return std::atomic_ref(*const_cast<T*>(address)).load(std::memory_order_acquire);
+  } else {
+    return emulation::load<emulation::Access::kSystemLoad, emulation::Space::kGlobal>(address);
+  }
+}
+
+template <class T>
+void store_system(T* address, std::type_identity_t<T> value) {
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+    emulation::require_word<T>();
+    using emulation::Access, emulation::Space;
+    if (emulation::checking) [[unlikely]] {
+      emulation::check_access(Access::kSystemStore, Space::kGlobal, address, sizeof(T));
+    }
+    ++emulation::num_stores;
+    std::atomic_ref(*address).store(value, std::memory_order_release);
+  } else {
+    emulation::store<emulation::Access::kSystemStore, emulation::Space::kGlobal>(address, value);
+  }
+}
+
+inline void fence_device() { emulation::fence_device(); }
+inline void fence_async() { emulation::fence_async(); }
+
+// Barriers, copies, waits.
+
+inline void barrier_init(Barrier* barrier, int arrivals) { emulation::init_barrier(barrier, arrivals); }
+inline void barrier_init_fence() { emulation::fence_barrier_init(); }
+inline void barrier_arrive(Barrier* barrier) { emulation::arrive(barrier, 0); }
+inline void barrier_arrive_expect(Barrier* barrier, int bytes) { emulation::arrive(barrier, bytes); }
+inline bool barrier_test(Barrier* barrier, uint32_t parity) { return emulation::test_barrier(barrier, parity); }
+
+inline void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
+  emulation::copy_page(shared, global, bytes, barrier);
+}
+
+/// Nothing to keep: the emulator itself sees when a launch is stuck.
+struct WaitBound {};
+inline WaitBound make_wait_bound(const LaunchParams&) { return {}; }
+
+inline void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound&) {
+  emulation::wait_barrier(barrier, parity, site);
+}
+
+class Spin {
+ public:
+  explicit Spin(const WaitBound&) {}
+  void pause(const WaitSite& site) { emulation::pause(site); }
+};
+
+// Arithmetic.
+
+inline float exp2_fast(float x) { return std::exp2(x); }
+inline float exp_fast(float x) { return std::exp(x); }
+inline float rsqrt_fast(float x) { return 1.0f / std::sqrt(x); }
+
+inline uint32_t time_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+inline float bf16_to_float(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
+
+/// Rounds to nearest even; NaN stays NaN.
+inline uint16_t float_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+inline uint32_t pack_bf16(float low, float high) {
+  return float_to_bf16(low) | static_cast<uint32_t>(float_to_bf16(high)) << 16;
+}
+
+}  // namespace soliton

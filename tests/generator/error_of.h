@@ -1,0 +1,64 @@
+// Helpers of the generator's tests: the error that a call ends with, and a folder that goes away.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "generator/user_error.h"
+
+namespace soliton {
+
+/// "4 message" for the UserError that `call` throws, "no error" if it throws none.
+template <class Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const UserError& error) {
+    return std::to_string(static_cast<int>(error.code())) + " " + error.what();
+  }
+  return "no error";
+}
+
+/// An empty folder, removed with all in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "soliton-test-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp failed");
+    path_ = std::filesystem::canonical(pattern);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+/// `text` with its only occurrence of `from` replaced; a test of a refusal starts from a file that is
+/// accepted.
+inline std::string with(std::string text, const std::string& from, const std::string& to) {
+  const size_t position = text.find(from);
+  EXPECT_NE(position, std::string::npos) << from;
+  EXPECT_EQ(text.find(from, position + 1), std::string::npos) << from;
+  return text.replace(position, from.size(), to);
+}
+
+}  // namespace soliton

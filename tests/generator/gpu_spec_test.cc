@@ -1,0 +1,103 @@
+// Shipped GPU specs load; every impossible number is refused by its exact line.
+#include "generator/gpu_spec.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/generator/error_of.h"
+
+namespace soliton {
+namespace {
+
+const std::filesystem::path kGpus = std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus";
+
+const std::string kGood =
+    "name: g\n"
+    "compute_capability: 90\n"
+    "num_sms: 132\n"
+    "max_shared_bytes_per_block: 232448\n"
+    "registers_per_sm: 65536\n"
+    "max_registers_per_thread: 255\n"
+    "max_threads_per_block: 1024\n"
+    "read_bandwidth_bytes_per_s: 4.60e12\n"
+    "phase_wait_us: 2.3\n"
+    "default_window: 3\n"
+    "emulated: false\n";
+
+std::string changed(const std::string& from, const std::string& to) {
+  return error_of([&] { parse_gpu_spec(StrictYaml::parse(with(kGood, from, to), "g.yaml")); });
+}
+
+TEST(GpuSpec, RefusesNumbersOutOfRange) {
+  EXPECT_EQ(changed("compute_capability: 90", "compute_capability: 91"),
+            "4 g.yaml:2: compute_capability: expected one of 0, 80, 86, 87, 89, 90, 100, 110, 120, got 91");
+  EXPECT_EQ(changed("compute_capability: 90", "compute_capability: 9.0"),
+            "4 g.yaml:2: compute_capability: expected one of 0, 80, 86, 87, 89, 90, 100, 110, 120, got the "
+            "floating-point number 9.0");
+  EXPECT_EQ(changed("num_sms: 132", "num_sms: 0"),
+            "4 g.yaml:3: num_sms: expected an integer from 1 to 1024, got 0");
+  EXPECT_EQ(
+      changed("232448", "232449"),
+      "4 g.yaml:4: max_shared_bytes_per_block: expected a multiple of 1024 from 1024 to 1048576, got 232449");
+  EXPECT_EQ(changed("registers_per_sm: 65536", "registers_per_sm: 65535"),
+            "4 g.yaml:5: registers_per_sm: expected a multiple of 1024 from 1024 to 1048576, got 65535");
+  EXPECT_EQ(changed("255", "256"),
+            "4 g.yaml:6: max_registers_per_thread: expected an integer from 32 to 255, got 256");
+  EXPECT_EQ(changed("max_threads_per_block: 1024", "max_threads_per_block: 1000"),
+            "4 g.yaml:7: max_threads_per_block: expected a multiple of 32 from 32 to 1024, got 1000");
+  EXPECT_EQ(
+      changed("4.60e12", "4.60"),
+      "4 g.yaml:8: read_bandwidth_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 4.60");
+  EXPECT_EQ(changed("2.3", "0"),
+            "4 g.yaml:9: phase_wait_us: expected a number above 0 and below 1000000, got 0");
+  EXPECT_EQ(changed("default_window: 3", "default_window: 65"),
+            "4 g.yaml:10: default_window: expected an integer from 1 to 64, got 65");
+}
+
+TEST(GpuSpec, EmulatedAndComputeCapabilityAgree) {
+  EXPECT_EQ(changed("emulated: false", "emulated: true"),
+            "4 g.yaml:11: emulated: expected false with compute_capability = 90, got true");
+  EXPECT_EQ(changed("compute_capability: 90", "compute_capability: 0"),
+            "4 g.yaml:11: emulated: expected true with compute_capability = 0, got false");
+}
+
+TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
+  EXPECT_EQ(changed("num_sms: 132\n", ""),
+            "4 g.yaml:1: num_sms: expected an integer from 1 to 1024, got no such key");
+  EXPECT_EQ(changed("num_sms", "sms"),
+            "4 g.yaml:3: sms: expected one of name, compute_capability, num_sms, max_shared_bytes_per_block, "
+            "registers_per_sm, max_registers_per_thread, max_threads_per_block, read_bandwidth_bytes_per_s, "
+            "phase_wait_us, default_window, emulated, got an unknown key");
+  EXPECT_EQ(changed("name: g", "name: h"), "4 g.yaml:1: name: expected g as the file is called, got h");
+}
+
+TEST(GpuSpec, EveryShippedSpecLoads) {
+  int num_specs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kGpus)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++num_specs;
+    EXPECT_EQ(error_of([&] { load_gpu_spec(entry.path()); }), "no error");
+  }
+  EXPECT_GE(num_specs, 3);
+}
+
+TEST(GpuSpec, ReadsEveryNumber) {
+  const GpuSpec h200 = load_gpu_spec(kGpus / "h200.yaml");
+  EXPECT_EQ(h200.name, "h200");
+  EXPECT_EQ(h200.compute_capability, 90);
+  EXPECT_EQ(h200.num_sms, 132);
+  EXPECT_EQ(h200.max_shared_bytes_per_block, 232448);
+  EXPECT_EQ(h200.registers_per_sm, 65536);
+  EXPECT_EQ(h200.max_registers_per_thread, 255);
+  EXPECT_EQ(h200.max_threads_per_block, 1024);
+  EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
+  EXPECT_EQ(h200.phase_wait_us, 2.3);
+  EXPECT_EQ(h200.default_window, 3);
+  EXPECT_FALSE(h200.emulated);
+  const GpuSpec cpu = load_gpu_spec(kGpus / "cpu.yaml");
+  EXPECT_EQ(cpu.compute_capability, 0);
+  EXPECT_EQ(cpu.num_sms, 4);
+  EXPECT_TRUE(cpu.emulated);
+}
+
+}  // namespace
+}  // namespace soliton

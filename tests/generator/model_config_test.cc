@@ -1,0 +1,218 @@
+// Shipped models load with the facts they are known for; every contradiction is refused by its exact line.
+#include "generator/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/generator/error_of.h"
+
+namespace soliton {
+namespace {
+
+const std::filesystem::path kModels = std::filesystem::path(SOLITON_SOURCE_DIR) / "models";
+
+const std::string kGood =
+    "name: m\n"
+    "hidden: 4096\n"
+    "ffn: 14336\n"
+    "num_layers: 32\n"
+    "num_heads: 32\n"
+    "num_kv_heads: 8\n"
+    "head_dim: 128\n"
+    "vocabulary: 128256\n"
+    "tied_lm_head: false\n"
+    "max_context: 131072\n"
+    "norm_epsilon: 1e-5\n"
+    "rope:\n"
+    "  kind: llama3\n"
+    "  theta: 500000\n"
+    "  factor: 8\n"
+    "  low_freq_factor: 1\n"
+    "  high_freq_factor: 4\n"
+    "  original_context: 8192\n";
+
+const std::string kDefaultRope =
+    kGood.substr(0, kGood.find("rope:")) + "rope:\n  kind: default\n  theta: 10000\n";
+
+std::string parse_error(const std::string& text) {
+  return error_of([&] { parse_model_config(StrictYaml::parse(text, "models/m.yaml"), "models/m.yaml"); });
+}
+
+std::string refusal(int line, const std::string& rest) {
+  return "4 models/m.yaml:" + std::to_string(line) + ": " + rest;
+}
+
+TEST(ModelConfig, ReadsEveryFact) {
+  const ModelConfig config = parse_model_config(StrictYaml::parse(kGood, "models/m.yaml"), "models/m.yaml");
+  EXPECT_EQ(config.name, "m");
+  EXPECT_EQ(config.path, "models/m.yaml");
+  const ModelFacts& facts = config.facts;
+  EXPECT_EQ(facts.hidden, 4096);
+  EXPECT_EQ(facts.ffn, 14336);
+  EXPECT_EQ(facts.num_layers, 32);
+  EXPECT_EQ(facts.num_heads, 32);
+  EXPECT_EQ(facts.num_kv_heads, 8);
+  EXPECT_EQ(facts.head_dim, 128);
+  EXPECT_EQ(facts.vocabulary, 128256);
+  EXPECT_EQ(facts.tied_lm_head, 0);
+  EXPECT_EQ(facts.max_context, 131072);
+  EXPECT_EQ(facts.rope_kind, RopeKind::kLlama3);
+  EXPECT_EQ(facts.rope_original_context, 8192);
+  EXPECT_EQ(facts.norm_epsilon, 1e-5);
+  EXPECT_EQ(facts.rope_theta, 500000.0);
+  EXPECT_EQ(facts.rope_factor, 8.0);
+  EXPECT_EQ(facts.rope_low_freq_factor, 1.0);
+  EXPECT_EQ(facts.rope_high_freq_factor, 4.0);
+}
+
+TEST(ModelConfig, DefaultRopeLeavesTheFactorsAlone) {
+  const ModelFacts facts = parse_model_config(StrictYaml::parse(kDefaultRope, "m.yaml"), "m.yaml").facts;
+  EXPECT_EQ(facts.rope_kind, RopeKind::kDefault);
+  EXPECT_EQ(facts.rope_theta, 10000.0);
+  EXPECT_EQ(facts.rope_factor, 1.0);
+  EXPECT_EQ(facts.rope_original_context, 0);
+}
+
+// A fact that the reader forgot would leave the hash alone.
+TEST(ModelConfig, EveryFactReachesTheHash) {
+  const std::pair<const char*, const char*> changes[] = {
+      {"hidden: 4096", "hidden: 4160"},
+      {"ffn: 14336", "ffn: 64"},
+      {"num_layers: 32", "num_layers: 31"},
+      {"num_heads: 32", "num_heads: 16"},
+      {"num_kv_heads: 8", "num_kv_heads: 4"},
+      {"head_dim: 128", "head_dim: 64"},
+      {"vocabulary: 128256", "vocabulary: 128255"},
+      {"tied_lm_head: false", "tied_lm_head: true"},
+      {"max_context: 131072", "max_context: 131071"},
+      {"norm_epsilon: 1e-5", "norm_epsilon: 1e-6"},
+      {"theta: 500000", "theta: 500001"},
+      {"factor: 8", "factor: 32"},
+      {"low_freq_factor: 1", "low_freq_factor: 2"},
+      {"high_freq_factor: 4", "high_freq_factor: 5"},
+      {"original_context: 8192", "original_context: 8191"},
+  };
+  const auto hash = [](const std::string& text) {
+    return hash_facts(parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts);
+  };
+  std::set<uint64_t> hashes = {hash(kGood), hash(kDefaultRope)};
+  for (const auto& [from, to] : changes) hashes.insert(hash(with(kGood, from, to)));
+  EXPECT_EQ(hashes.size(), std::size(changes) + 2);
+}
+
+TEST(ModelConfig, RefusesSizesOutOfRange) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGood, from, to));
+  };
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 4097"),
+            refusal(2, "hidden: expected a multiple of 64 from 64 to 65536, got 4097"));
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 65536"), "no error");
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 65600"),
+            refusal(2, "hidden: expected a multiple of 64 from 64 to 65536, got 65600"));
+  EXPECT_EQ(changed("ffn: 14336", "ffn: 0"),
+            refusal(3, "ffn: expected a multiple of 64 from 64 to 262144, got 0"));
+  EXPECT_EQ(changed("ffn: 14336", "ffn: 14337"),
+            refusal(3, "ffn: expected a multiple of 64 from 64 to 262144, got 14337"));
+  EXPECT_EQ(changed("num_layers: 32", "num_layers: 1025"),
+            refusal(4, "num_layers: expected an integer from 1 to 1024, got 1025"));
+  EXPECT_EQ(changed("num_heads: 32", "num_heads: -32"),
+            refusal(5, "num_heads: expected an integer from 1 to 1024, got -32"));
+  EXPECT_EQ(changed("num_kv_heads: 8", "num_kv_heads: 0"),
+            refusal(6, "num_kv_heads: expected an integer from 1 to 1024, got 0"));
+  EXPECT_EQ(changed("head_dim: 128", "head_dim: 80"),
+            refusal(7, "head_dim: expected one of 64, 96, 128, 256, got 80"));
+  EXPECT_EQ(changed("vocabulary: 128256", "vocabulary: 16777217"),
+            refusal(8, "vocabulary: expected an integer from 1 to 16777216, got 16777217"));
+  EXPECT_EQ(changed("tied_lm_head: false", "tied_lm_head: 0"),
+            refusal(9, "tied_lm_head: expected true or false, got 0"));
+  EXPECT_EQ(changed("max_context: 131072", "max_context: 4194305"),
+            refusal(10, "max_context: expected an integer from 1 to 4194304, got 4194305"));
+  EXPECT_EQ(changed("norm_epsilon: 1e-5", "norm_epsilon: 0.1"),
+            refusal(11, "norm_epsilon: expected a number above 0 and below 0.1, got 0.1"));
+}
+
+TEST(ModelConfig, KvHeadsMustDivideHeads) {
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 5")),
+            refusal(6, "num_kv_heads: expected a divisor of num_heads = 32, got 5"));
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 64")),
+            refusal(6, "num_kv_heads: expected a divisor of num_heads = 32, got 64"));
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 32")), "no error");
+}
+
+TEST(ModelConfig, RefusesImpossibleRope) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGood, from, to));
+  };
+  EXPECT_EQ(changed("kind: llama3", "kind: yarn"),
+            refusal(13, "rope.kind: expected one of default, llama3, got yarn"));
+  EXPECT_EQ(changed("theta: 500000", "theta: 1"),
+            refusal(14, "rope.theta: expected a number above 1 and below 1000000000000, got 1"));
+  EXPECT_EQ(changed("  factor: 8", "  factor: 0.5"),
+            refusal(15, "rope.factor: expected a number from 1 to 1024, got 0.5"));
+  EXPECT_EQ(changed("  factor: 8\n", ""),
+            refusal(12, "rope.factor: expected a number from 1 to 1024, got no such key"));
+  EXPECT_EQ(changed("low_freq_factor: 1", "low_freq_factor: 0"),
+            refusal(16, "rope.low_freq_factor: expected a number above 0 and below 1024, got 0"));
+  EXPECT_EQ(changed("high_freq_factor: 4", "high_freq_factor: 1"),
+            refusal(17, "rope.high_freq_factor: expected a number above low_freq_factor = 1, got 1"));
+  EXPECT_EQ(changed("original_context: 8192", "original_context: 0"),
+            refusal(18, "rope.original_context: expected an integer from 1 to 4194304, got 0"));
+  EXPECT_EQ(
+      changed("kind: llama3", "kind: default"),
+      refusal(15, "rope.factor: expected this key only with kind = llama3, got it with kind = default"));
+  EXPECT_EQ(
+      parse_error(kDefaultRope + "  original_context: 8192\n"),
+      refusal(
+          15,
+          "rope.original_context: expected this key only with kind = llama3, got it with kind = default"));
+  EXPECT_EQ(changed("  factor: 8", "  fator: 8"),
+            refusal(15,
+                    "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
+                    "original_context, got an unknown key"));
+}
+
+TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
+  EXPECT_EQ(
+      parse_error(kGood + "dtype: bf16\n"),
+      refusal(19,
+              "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
+              "vocabulary, tied_lm_head, max_context, norm_epsilon, rope, got an unknown key"));
+  EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
+            refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
+  EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),
+            refusal(1, "name: expected m as the file is called, got n"));
+}
+
+TEST(ModelConfig, EveryShippedModelLoads) {
+  int num_models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++num_models;
+    EXPECT_EQ(error_of([&] { load_model_config(entry.path()); }), "no error");
+  }
+  EXPECT_GE(num_models, 5);
+}
+
+// Weights of one token: known sizes of the models, so that a mistyped fact is seen.
+TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
+  const auto num_parameters = [](const std::string& name) {
+    const ModelFacts f = load_model_config(kModels / (name + ".yaml")).facts;
+    const int64_t hidden = f.hidden;
+    const int64_t attention = hidden * f.head_dim * (2 * f.num_heads + 2 * f.num_kv_heads);
+    const int64_t layer = attention + 3 * hidden * f.ffn + 2 * hidden;
+    return f.num_layers * layer + hidden + hidden * f.vocabulary * (f.tied_lm_head ? 1 : 2);
+  };
+  EXPECT_EQ(num_parameters("llama-3.1-8b"), 8030261248);
+  EXPECT_EQ(num_parameters("llama-3.1-70b"), 70553706496);
+  EXPECT_EQ(num_parameters("llama-3.2-1b"), 1235814400);
+  EXPECT_EQ(num_parameters("llama-3.2-3b"), 3212749824);
+}
+
+TEST(ModelConfig, MissingFileIsNamed) {
+  EXPECT_EQ(error_of([] { load_model_config("models/none.yaml"); }),
+            "3 models/none.yaml: expected a readable file, got: No such file or directory");
+}
+
+}  // namespace
+}  // namespace soliton

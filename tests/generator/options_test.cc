@@ -1,0 +1,134 @@
+// The command line of soliton-gen: every flag, and every refusal by its exact line.
+#include "generator/options.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/generator/error_of.h"
+
+namespace soliton {
+namespace {
+
+const std::string kGpus = std::string(SOLITON_SOURCE_DIR) + "/generator/gpus";
+
+std::optional<Options> parse(std::vector<std::string> arguments, std::string* help = nullptr) {
+  std::vector<const char*> argv = {"soliton-gen"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::ostringstream stream;
+  auto options = parse_options(static_cast<int>(argv.size()), argv.data(), stream);
+  if (help) *help = stream.str();
+  return options;
+}
+
+std::string parse_error(const std::vector<std::string>& arguments) {
+  return error_of([&] { parse(arguments); });
+}
+
+/// A sound command line followed by `more`.
+std::string error_after(std::vector<std::string> more) {
+  more.insert(more.begin(), {"m.yaml", "--gpu", "h200"});
+  return parse_error(more);
+}
+
+/// Up to what was given; follows the folder, so that a new GPU breaks no test.
+const std::string kNotFound =
+    fmt::format("2 --gpu: expected one of {} or a FILE.yaml, got ", fmt::join(list_gpus(kGpus), ", "));
+
+TEST(Options, DefaultsLeaveTheChoiceToThePlanner) {
+  const Options options = parse({"models/m.yaml", "--gpu", "h200"}).value();
+  EXPECT_EQ(options.model, "models/m.yaml");
+  EXPECT_EQ(options.gpu_spec, kGpus + "/h200.yaml");
+  EXPECT_FALSE(options.output || options.dump);
+  EXPECT_FALSE(options.num_ctas || options.window || options.consumer_warps || options.ring_slots);
+  EXPECT_EQ(options.sync, SyncMode::kSelfValidating);
+  EXPECT_FALSE(options.dry_run);
+}
+
+TEST(Options, ReadsEveryFlag) {
+  const Options options =
+      parse({"--gpu=my/card.yaml", "-o", "out", "--ctas", "128", "--window=4", "--consumer-warps", "8",
+             "--ring-slots", "12", "--sync", "counter", "--dry-run", "--dump", "d", "m.yaml"})
+          .value();
+  EXPECT_EQ(options.model, "m.yaml");
+  EXPECT_EQ(options.gpu_spec, "my/card.yaml");
+  EXPECT_EQ(options.output, "out");
+  EXPECT_EQ(options.num_ctas, 128);
+  EXPECT_EQ(options.window, 4);
+  EXPECT_EQ(options.consumer_warps, 8);
+  EXPECT_EQ(options.ring_slots, 12);
+  EXPECT_EQ(options.sync, SyncMode::kCounter);
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_EQ(options.dump, "d");
+  EXPECT_EQ(parse({"--gpu", "cpu", "--", "m.yaml"}).value().model, "m.yaml");
+}
+
+TEST(Options, HelpListsEveryFlag) {
+  std::string help;
+  EXPECT_FALSE(parse({"--help"}, &help));
+  for (const char* flag : {"MODEL.yaml", "--gpu", "-o", "--ctas", "--window", "--consumer-warps",
+                           "--ring-slots", "--sync", "--dry-run", "--dump", "--gpus-dir"}) {
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST(Options, RefusesUnknownFlags) {
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200", "--fast"}),
+            "2 --fast: expected a flag that --help lists, got an unknown one");
+  EXPECT_EQ(parse_error({"--rows", "8", "m.yaml"}),
+            "2 --rows: expected a flag that --help lists, got an unknown one");
+  EXPECT_EQ(error_after({"--cta", "8"}), "2 --cta: expected a flag that --help lists, got an unknown one");
+  EXPECT_EQ(error_after({"-x"}), "2 -x: expected a flag that --help lists, got an unknown one");
+}
+
+TEST(Options, RefusesMissingAndSurplusArguments) {
+  EXPECT_EQ(parse_error({}), "2 MODEL.yaml: expected the file of a model, got nothing");
+  EXPECT_EQ(parse_error({"m.yaml"}), kNotFound + "nothing");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu"}), "2 --gpu: expected a value, got nothing");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", ""}), "2 --gpu: expected a value, got an empty one");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "--dry-run"}),
+            "2 --gpu: expected a value, got the flag --dry-run");
+  EXPECT_EQ(error_after({"n.yaml"}), "2 n.yaml: expected one MODEL.yaml, got a second one");
+  EXPECT_EQ(error_after({"--gpu", "cpu"}), "2 --gpu: expected to be given once, got 2 times");
+  EXPECT_EQ(error_after({"-o", "a", "--output", "b"}), "2 --output: expected to be given once, got 2 times");
+  EXPECT_EQ(error_after({"-o"}), "2 --output: expected a value, got nothing");
+}
+
+TEST(Options, RefusesNumbersThatAreNone) {
+  EXPECT_EQ(error_after({"--ctas", "0"}), "2 --ctas: expected an integer from 1 to 1024, got 0");
+  EXPECT_EQ(error_after({"--ctas", "-3"}), "2 --ctas: expected an integer from 1 to 1024, got -3");
+  EXPECT_EQ(error_after({"--ctas", "010"}),
+            "2 --ctas: expected an integer from 1 to 1024, got 010, which could be octal");
+  EXPECT_EQ(error_after({"--window", "3.5"}),
+            "2 --window: expected an integer from 1 to 64, got the floating-point number 3.5");
+  EXPECT_EQ(error_after({"--consumer-warps", "31"}),
+            "2 --consumer-warps: expected an integer from 1 to 30, got 31");
+  EXPECT_EQ(error_after({"--ring-slots", "many"}),
+            "2 --ring-slots: expected an integer from 2 to 64, got many");
+}
+
+TEST(Options, RefusesOtherWords) {
+  EXPECT_EQ(error_after({"--sync", "atomic"}),
+            "2 --sync: expected one of self-validating, counter, got atomic");
+  EXPECT_EQ(error_after({"--dry-run=maybe"}), "2 command line: Could not convert: --dry-run = maybe");
+}
+
+TEST(Options, FindsGpusByName) {
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "b200"}), kNotFound + "b200");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "../gpus/h200"}), kNotFound + "../gpus/h200");
+  const TemporaryFolder folder;
+  folder.write("mine.yaml", "");
+  folder.write("readme.txt", "");
+  const std::string gpus_dir = folder.path().string();
+  EXPECT_EQ(parse({"m.yaml", "--gpu", "mine", "--gpus-dir", gpus_dir}).value().gpu_spec,
+            gpus_dir + "/mine.yaml");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200", "--gpus-dir", gpus_dir}),
+            "2 --gpu: expected one of mine or a FILE.yaml, got h200");
+  EXPECT_EQ(
+      parse_error({"m.yaml", "--gpu", "h200", "--gpus-dir", gpus_dir + "/none"}),
+      "2 --gpus-dir: expected a folder of GPU specs, got " + gpus_dir + "/none (No such file or directory)");
+}
+
+}  // namespace
+}  // namespace soliton
