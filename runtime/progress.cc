@@ -56,22 +56,22 @@ std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_
   const double fraction =
       total_bytes == 0 ? 1.0
                        : std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
+  const std::string percent = fmt::format("{:3}%", static_cast<int>(fraction * kPercent));
   const std::string numbers =
-      fmt::format("{:3}% {:.2f}/{:.2f} GB {:.1f} GB/s{}", static_cast<int>(fraction * kPercent),
-                  static_cast<double>(done_bytes) / kGigabyte, static_cast<double>(total_bytes) / kGigabyte,
-                  rate(done_bytes, seconds), remaining_time(done_bytes, total_bytes, seconds));
+      fmt::format("{} {:.2f}/{:.2f} GB {:.1f} GB/s{}", percent, static_cast<double>(done_bytes) / kGigabyte,
+                  static_cast<double>(total_bytes) / kGigabyte, rate(done_bytes, seconds),
+                  remaining_time(done_bytes, total_bytes, seconds));
   constexpr int kAroundBar = 4;  // " [" and "] "
   const int room = columns - static_cast<int>(label.size() + numbers.size()) - kAroundBar;
-  std::string line;
   if (room >= kMinBarColumns) {
     const int width = std::min(room, kMaxBarColumns);
     const int filled = static_cast<int>(fraction * width);
     std::string bar(static_cast<size_t>(filled), '=');
     if (filled < width) bar += '>';
-    line = fmt::format("{} [{:{}}] {}", label, bar, width, numbers);
-  } else {
-    line = fmt::format("{} {}", label, numbers);
+    return fmt::format("{} [{:{}}] {}", label, bar, width, numbers);
   }
+  const bool has_room = static_cast<int>(label.size() + numbers.size()) < columns;
+  const std::string line = fmt::format("{} {}", label, has_room ? numbers : percent);
   return line.substr(0, static_cast<size_t>(std::max(columns, 0)));
 }
 

@@ -46,7 +46,8 @@ class Progress {
 };
 
 /// The bar as text of at most `columns` bytes, without control characters:
-/// "Weights [=====>     ]  45% 7.20/16.06 GB 5.1 GB/s 0:02 left". Where there is no room, the bar goes first.
+/// "Weights [=====>     ]  45% 7.20/16.06 GB 5.1 GB/s 0:02 left". Where room is short, the bar goes first,
+/// then all but the percentage.
 std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_t total_bytes, double seconds,
                           int columns);
 

@@ -117,8 +117,8 @@ void check_tiling(std::vector<Extent> extents, uint64_t buffer_bytes, const std:
   uint64_t end = 0;
   for (const Extent& extent : extents) {
     if (extent.begin != end) {
-      throw bad_file(path, "{}: data_offsets: expected begin {}, got {}: a {} between tensors",
-                     in_quotes(extent.name), end, extent.begin, extent.begin > end ? "gap" : "overlap");
+      throw bad_file(path, "{}: data_offsets: expected begin {}, got {}: {} between tensors",
+                     in_quotes(extent.name), end, extent.begin, extent.begin > end ? "a gap" : "an overlap");
     }
     end = extent.end;
   }

@@ -133,6 +133,40 @@ std::string pcre2_message(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
+/// The pattern with \s and \S spelled out as Unicode's White_Space, which is what the reference engine means
+/// by them. PCRE2 adds U+180E, a format character that Mongolian text uses inside words.
+std::string with_unicode_whitespace(std::string_view pattern) {
+  constexpr std::string_view kMembers = R"(\t-\r\x{85}\p{Z})";
+  std::string result;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const std::string_view two = pattern.substr(i, 2);
+    if (two == "\\s" || (two == "\\S" && !in_class)) {
+      result += in_class ? std::string(kMembers) : fmt::format("[{}{}]", two == "\\S" ? "^" : "", kMembers);
+      ++i;
+    } else if (two.starts_with('\\')) {
+      result += two;
+      ++i;
+    } else if (in_class && two == "[:") {  // a POSIX class such as [:alpha:]
+      const size_t end = std::min(pattern.find(":]", i + 2), pattern.size() - 2) + 2;
+      result += pattern.substr(i, end - i);
+      i = end - 1;
+    } else {
+      result += pattern[i];
+      if (!in_class && pattern[i] == '[') {
+        in_class = true;
+        // Here a ']' is a member, not the end.
+        for (const char member : {'^', ']'}) {
+          if (i + 1 < pattern.size() && pattern[i + 1] == member) result += pattern[++i];
+        }
+      } else if (pattern[i] == ']') {
+        in_class = false;
+      }
+    }
+  }
+  return result;
+}
+
 /// What matching works in; made once per text and used for all of its pieces.
 struct PatternScratch {
   static constexpr size_t kMinStack = 32 << 10;  // bytes
@@ -155,7 +189,8 @@ struct PatternScratch {
 class Pattern {
  public:
   /// `where` is what a bad pattern is reported as.
-  Pattern(std::string_view pattern, const JsonView& where) {
+  Pattern(std::string_view original, const JsonView& where) {
+    const std::string pattern = with_unicode_whitespace(original);
     constexpr uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
     int error = 0;
     size_t offset = 0;
@@ -429,7 +464,9 @@ void Tokenizer::State::load_merges(const JsonView& list) {
     };
     const auto [left, right] = read_merge(merge);
     // Of equal pairs the last counts, as in the reference.
-    merges.insert_or_assign(pair_key(id_of(left), id_of(right)),
+    const int left_id = id_of(left);
+    const int right_id = id_of(right);
+    merges.insert_or_assign(pair_key(left_id, right_id),
                             Merge{.rank = static_cast<int>(i), .id = id_of(left + right)});
   }
 }

@@ -123,6 +123,11 @@ struct Context {
     if (matrix.output == OutputKind::kGreedy && !chooses()) run.count = 0;
     return run;
   }
+  /// Registers must not fill with addresses of all phases, computed once for the launch.
+  SOLITON_DEVICE void begin_phase() {
+    lane = fresh(lane);
+    cta = fresh(cta);
+  }
   SOLITON_DEVICE void end_phase() {
     ++phase;
     ++phases_done;

@@ -149,6 +149,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
   constexpr int kCheckLoads = ceil_divide(kGroups, kWarpLanes * kWarps);
   constexpr int kKeys = Plan::kNumHeads * kHeadDim;  // element where k begins
   constexpr int kValues = kKeys + Plan::kNumKvHeads * kHeadDim;
+  begin_phase();
   const int lane = context_.lane;
   const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
   const AttentionShare share = context_.attention_share();
@@ -157,9 +158,11 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
 
   // The whole CTA sees the whole vector: only then may it say so by signing the output.
   PolledLoads<float4, kCheckLoads, Plan::kSync> rest;
-  const auto rest_address = [&](int i) -> const float4* {
-    const int group = (i * kWarps + warp_) * kWarpLanes + lane;
-    return group < kGroups ? reinterpret_cast<const float4*>(input) + group : nullptr;
+  const auto rest_address = [&](int i) {
+    return reinterpret_cast<const float4*>(input) + (i * kWarps + warp_) * kWarpLanes + lane;
+  };
+  const auto rest_present = [&](int i) {
+    return kGroups % (kWarps * kWarpLanes) == 0 || (i * kWarps + warp_) * kWarpLanes + lane < kGroups;
   };
 
   for (int unit = 0; unit < share.count; ++unit) {
@@ -169,9 +172,9 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
     const float* q = input + (heads.first_head + (head < heads.count ? head : 0)) * kHeadDim + lane % 4 * (kHeadDim / 4);
     PolledLoads<float4, kQuarterLoads, Plan::kSync> query;
     const auto query_address = [&](int i) { return reinterpret_cast<const float4*>(q) + i; };
-    query.issue(query_address);
+    query.issue(query_address, always);
     if (unit == 0 && Plan::kSync == SyncMode::kSelfValidating) {
-      rest.issue(rest_address);
+      rest.issue(rest_address, rest_present);
       rest.complete(context_, WaitKind::kVector, rest_address);
     }
     query.complete(context_, WaitKind::kVector, query_address);
@@ -184,8 +187,8 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
       PolledLoads<float, State::kSteps * 2, Plan::kSync> value;
       const auto key_address = [&](int i) { return reinterpret_cast<const float4*>(k) + i; };
       const auto value_address = [&](int i) { return v + i * 8; };
-      key.issue(key_address);
-      value.issue(value_address);
+      key.issue(key_address, always);
+      value.issue(value_address, always);
       key.complete(context_, WaitKind::kVector, key_address);
       value.complete(context_, WaitKind::kVector, value_address);
       state.begin(query.value, lane);
@@ -235,7 +238,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
 
   if (share.count == 0) {
     if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
-      rest.issue(rest_address);
+      rest.issue(rest_address, rest_present);
       rest.complete(context_, WaitKind::kVector, rest_address);
     }
     report_input(0.0f);

@@ -39,6 +39,7 @@ class Consumer {
 
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void matrix(int layer) {
+    begin_phase();
     load_input<kPhase>(layer);
     constexpr int kPages = pages_per_tile(kPhase.padded);
     const TileRun run = context_.tiles(kPhase);
@@ -58,6 +59,11 @@ class Consumer {
  private:
   static constexpr int kWarps = Plan::kConsumerWarps;
 
+  SOLITON_DEVICE void begin_phase() {
+    context_.begin_phase();
+    warp_ = fresh(warp_);
+  }
+
   SOLITON_DEVICE unsigned char* x() const { return context_.shared + SharedMap<Plan>::kX; }
 
   /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of squares.
@@ -76,13 +82,13 @@ class Consumer {
         return Slice::column(warp_, (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane);
       };
       const auto present = [&](int i) {
-        return (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
+        return Slice::kExact || (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
       };
       uint2 weights[Slice::kBatchLoads];
       if constexpr (kNormed) {
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
-          weights[i] = present(i) && column(i) < kPhase.columns
+          weights[i] = present(i) && (kPhase.columns == kPhase.padded || column(i) < kPhase.columns)
                            ? load_constant(reinterpret_cast<const uint2*>(norm + column(i)))
                            : make_uint2(0, 0);
         }
@@ -93,18 +99,18 @@ class Consumer {
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
           loads.value[i] = make_float4(0, 0, 0, 0);
-          if (present(i) && column(i) < kPhase.columns) {
+          if (present(i) && (kPhase.columns == kPhase.padded || column(i) < kPhase.columns)) {
             loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + column(i))));
           }
         }
       } else {
         const float* vector = context_.template workspace<float>(kPhase.input_vector.offset);
         // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has begun.
-        const auto address = [&](int i) -> const float4* {
-          if (!present(i)) return nullptr;
-          return reinterpret_cast<const float4*>(vector + (column(i) < kPhase.columns ? column(i) : 0));
+        const auto address = [&](int i) {
+          const bool padding = kPhase.columns != kPhase.padded && column(i) >= kPhase.columns;
+          return reinterpret_cast<const float4*>(vector + (padding ? 0 : column(i)));
         };
-        loads.issue(address);
+        loads.issue(address, present);
         loads.complete(context_, WaitKind::kVector, address);
       }
       SOLITON_UNROLL
@@ -132,11 +138,9 @@ class Consumer {
       const float* words = context_.template workspace<float>(kVector.offset) + kVector.elements;
       constexpr int kLoads = ceil_divide(kVector.signatures, kWarpLanes);
       PolledLoads<float, kLoads, Plan::kSync> loads;
-      const auto address = [&](int i) -> const float* {
-        const int word = i * kWarpLanes + context_.lane;
-        return word < kVector.signatures ? words + word : nullptr;
-      };
-      loads.issue(address);
+      const auto address = [&](int i) { return words + i * kWarpLanes + context_.lane; };
+      const auto present = [&](int i) { return i * kWarpLanes + context_.lane < kVector.signatures; };
+      loads.issue(address, present);
       loads.complete(context_, WaitKind::kVector, address);
     }
   }

@@ -38,6 +38,7 @@ class Epilogue {
 
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void matrix(int layer) {
+    context_.begin_phase();
     const float scale = wait_input<kPhase>();
     sign<kPhase.output_vector>();
     if constexpr (kPhase.output == OutputKind::kGreedy) begin_choice();
@@ -67,6 +68,7 @@ class Epilogue {
 
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
+    context_.begin_phase();
     const uint32_t generation = context_.phases_done % kInputGenerations;
     context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
                   WaitKind::kInputRead, 0);
@@ -330,26 +332,27 @@ class Epilogue {
       float value = 0.0f;
       for (int split = 0; split < share.num_splits; split += kMergeSplits) {
         PolledLoads<float, 3 * kMergeSplits, Plan::kSync> loads;
-        const auto address = [&](int i) -> const float* {
-          if (split + i / 3 >= share.num_splits) return nullptr;
+        const auto present = [&](int i) { return split + i / 3 < share.num_splits; };
+        const auto address = [&](int i) {
           const float* partial =
               context_.template workspace<float>(Plan::kPartials.offset) + (first_cta + split + i / 3) * kPartialWords;
           return i % 3 == 0   ? partial + head
                  : i % 3 == 1 ? partial + kHeadsPerBlock + head
                               : partial + 2 * kHeadsPerBlock + element;
         };
-        loads.issue(address);
+        loads.issue(address, present);
         loads.complete(context_, WaitKind::kPartial, address);
         SOLITON_UNROLL
         for (int i = 0; i < kMergeSplits; ++i) {
-          if (split + i >= share.num_splits) break;
-          const float other = loads.value[3 * i];
-          const float merged = other > maximum ? other : maximum;
-          const float keep = exp2_fast(maximum - merged);
-          const float add = exp2_fast(other - merged);
-          sum = sum * keep + loads.value[3 * i + 1] * add;
-          value = value * keep + loads.value[3 * i + 2] * add;
-          maximum = merged;
+          if (split + i < share.num_splits) {
+            const float other = loads.value[3 * i];
+            const float merged = other > maximum ? other : maximum;
+            const float keep = exp2_fast(maximum - merged);
+            const float add = exp2_fast(other - merged);
+            sum = sum * keep + loads.value[3 * i + 1] * add;
+            value = value * keep + loads.value[3 * i + 2] * add;
+            maximum = merged;
+          }
         }
       }
       if (active) {

@@ -34,11 +34,9 @@ SOLITON_DEVICE Choice read_choice(const Context<Plan>& context) {
   constexpr int kLoads = ceil_divide(kWords, kWarpLanes);
   const uint64_t* offers = context.template workspace<uint64_t>(Plan::kOffers.offset);
   PolledLoads<uint64_t, kLoads, Plan::kSync> loads;
-  const auto address = [&](int i) -> const uint64_t* {
-    const int word = i * kWarpLanes + context.lane;
-    return word < kWords ? offers + word : nullptr;
-  };
-  loads.issue(address);
+  const auto address = [&](int i) { return offers + i * kWarpLanes + context.lane; };
+  const auto present = [&](int i) { return i * kWarpLanes + context.lane < kWords; };
+  loads.issue(address, present);
   loads.complete(context, WaitKind::kVector, address);
   uint64_t best = kNoOffer;
   bool stop = false;

@@ -33,14 +33,13 @@ class PolledLoads {
  public:
   T value[kCount];
 
-  /// `address(i)` is the i-th word's address, or null for a lane that has none; such a value is left as zero.
-  template <class Address>
-  SOLITON_DEVICE void issue(const Address& address) {
+  /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is zero.
+  template <class Address, class Present>
+  SOLITON_DEVICE void issue(const Address& address, const Present& present) {
     SOLITON_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      const T* pointer = address(i);
       value[i] = T{};
-      if (pointer != nullptr) value[i] = load(pointer);
+      if (present(i)) value[i] = load(address(i));
     }
   }
 
@@ -111,6 +110,7 @@ struct InputSlice {
   static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
   static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
   static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
+  static constexpr bool kExact = kGroups == kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
   static_assert(kPageColumns / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0,
                 "a warp owns whole column blocks of every page");
 
@@ -122,6 +122,9 @@ struct InputSlice {
     return group / kGroupsPerPage * kPageColumns + warp * (kPageColumns / kWarps) + group % kGroupsPerPage * 4;
   }
 };
+
+/// For words that every lane has.
+SOLITON_DEVICE bool always(int) { return true; }
 
 SOLITON_DEVICE float4 unpack_bf16(uint2 packed) {
   return make_float4(bf16_to_float(static_cast<uint16_t>(packed.x)), bf16_to_float(static_cast<uint16_t>(packed.x >> 16)),

@@ -28,6 +28,13 @@ SOLITON_DEVICE uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+/// The value as it is, but unknown to the optimiser: what is derived from it is computed here and not kept in registers
+/// from phase to phase.
+SOLITON_DEVICE int fresh(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 // Warp collectives.
 
 constexpr unsigned kAllLanes = 0xffffffffu;

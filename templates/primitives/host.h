@@ -1,5 +1,5 @@
-// The contract of primitives.h for the host: thin wrappers around the emulator. All accesses to memory go through
-// memcpy, because kernels view the same bytes as different types.
+// The contract of primitives.h for the host: thin wrappers around the emulator. All accesses to memory go
+// through memcpy, because kernels view the same bytes as different types.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,7 @@
 #include "primitives/emulation/emulator.h"
 
 #define SOLITON_DEVICE inline
-#define SOLITON_KERNEL
-#define SOLITON_KERNEL_BOUNDS(threads)
+#define SOLITON_KERNEL(threads) void
 #define SOLITON_UNROLL
 
 namespace soliton {
@@ -32,16 +31,38 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
   float x, y, z, w;
 };
-constexpr uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
-constexpr uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
-constexpr float2 make_float2(float x, float y) { return {x, y}; }
-constexpr float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+constexpr uint2 make_uint2(uint32_t x, uint32_t y) {
+  return {x, y};
+}
+constexpr uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  return {x, y, z, w};
+}
+constexpr float2 make_float2(float x, float y) {
+  return {x, y};
+}
+constexpr float4 make_float4(float x, float y, float z, float w) {
+  return {x, y, z, w};
+}
 
-inline int thread_index() { return emulation::running->thread; }
-inline int cta_index() { return emulation::running->cta; }
-inline int num_ctas() { return emulation::running->num_ctas; }
-inline unsigned char* shared_memory() { return emulation::running->shared; }
-inline void cta_sync() { emulation::synchronise_cta(); }
+inline int thread_index() {
+  return emulation::running->thread;
+}
+inline int cta_index() {
+  return emulation::running->cta;
+}
+inline int num_ctas() {
+  return emulation::running->num_ctas;
+}
+inline unsigned char* shared_memory() {
+  return emulation::running->shared;
+}
+inline void cta_sync() {
+  emulation::synchronise_cta();
+}
+
+inline int fresh(int value) {
+  return value;
+}
 
 // Warp collectives.
 
@@ -80,7 +101,9 @@ T shuffle_from(T value, int lane, const char* name) {
 
 }  // namespace emulation
 
-inline void warp_sync() { emulation::collective(emulation::do_nothing, "warp_sync", nullptr); }
+inline void warp_sync() {
+  emulation::collective(emulation::do_nothing, "warp_sync", nullptr);
+}
 
 template <class T>
 T shuffle(T value, int lane) {
@@ -104,8 +127,8 @@ inline bool warp_any(bool condition) {
   return condition;
 }
 
-/// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another order and
-/// truncates: results differ in the last bits.
+/// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another
+/// order and truncates: results differ in the last bits.
 inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
   emulation::collective(emulation::multiply_accumulate, "mma_bf16", &operand);
@@ -129,7 +152,8 @@ constexpr void require_word() {
 template <Access access, Space space, class T>
 T load(const T* address) {
   require_word<T>();
-  if (checking) [[unlikely]] check_access(access, space, address, sizeof(T));
+  if (checking) [[unlikely]]
+    check_access(access, space, address, sizeof(T));
   T value;
   std::memcpy(&value, address, sizeof(T));
   return value;
@@ -138,7 +162,8 @@ T load(const T* address) {
 template <Access access, Space space, class T>
 void store(T* address, T value) {
   require_word<T>();
-  if (checking) [[unlikely]] check_access(access, space, address, sizeof(T));
+  if (checking) [[unlikely]]
+    check_access(access, space, address, sizeof(T));
   ++num_stores;
   std::memcpy(address, &value, sizeof(T));
 }
@@ -224,16 +249,30 @@ void store_system(T* address, std::type_identity_t<T> value) {
   }
 }
 
-inline void fence_device() { emulation::fence_device(); }
-inline void fence_async() { emulation::fence_async(); }
+inline void fence_device() {
+  emulation::fence_device();
+}
+inline void fence_async() {
+  emulation::fence_async();
+}
 
 // Barriers, copies, waits.
 
-inline void barrier_init(Barrier* barrier, int arrivals) { emulation::init_barrier(barrier, arrivals); }
-inline void barrier_init_fence() { emulation::fence_barrier_init(); }
-inline void barrier_arrive(Barrier* barrier) { emulation::arrive(barrier, 0); }
-inline void barrier_arrive_expect(Barrier* barrier, int bytes) { emulation::arrive(barrier, bytes); }
-inline bool barrier_test(Barrier* barrier, uint32_t parity) { return emulation::test_barrier(barrier, parity); }
+inline void barrier_init(Barrier* barrier, int arrivals) {
+  emulation::init_barrier(barrier, arrivals);
+}
+inline void barrier_init_fence() {
+  emulation::fence_barrier_init();
+}
+inline void barrier_arrive(Barrier* barrier) {
+  emulation::arrive(barrier, 0);
+}
+inline void barrier_arrive_expect(Barrier* barrier, int bytes) {
+  emulation::arrive(barrier, bytes);
+}
+inline bool barrier_test(Barrier* barrier, uint32_t parity) {
+  return emulation::test_barrier(barrier, parity);
+}
 
 inline void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   emulation::copy_page(shared, global, bytes, barrier);
@@ -241,7 +280,9 @@ inline void copy_page(void* shared, const void* global, int bytes, Barrier* barr
 
 /// Nothing to keep: the emulator itself sees when a launch is stuck.
 struct WaitBound {};
-inline WaitBound make_wait_bound(const LaunchParams&) { return {}; }
+inline WaitBound make_wait_bound(const LaunchParams&, uint32_t* /*claim*/ = nullptr) {
+  return {};
+}
 
 inline void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound&) {
   emulation::wait_barrier(barrier, parity, site);
@@ -255,16 +296,31 @@ class Spin {
 
 // Arithmetic.
 
-inline float exp2_fast(float x) { return std::exp2(x); }
-inline float exp_fast(float x) { return std::exp(x); }
-inline float rsqrt_fast(float x) { return 1.0f / std::sqrt(x); }
+inline float exp2_fast(float x) {
+  return std::exp2(x);
+}
+inline float exp_fast(float x) {
+  return std::exp(x);
+}
+inline float rsqrt_fast(float x) {
+  return 1.0f / std::sqrt(x);
+}
 
 inline uint32_t time_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-inline float bf16_to_float(uint16_t value) { return std::bit_cast<float>(static_cast<uint32_t>(value) << 16); }
+inline uint32_t float_bits(float value) {
+  return std::bit_cast<uint32_t>(value);
+}
+inline float float_from_bits(uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+inline float bf16_to_float(uint16_t value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
 
 /// Rounds to nearest even; NaN stays NaN.
 inline uint16_t float_to_bf16(float value) {

@@ -14,7 +14,8 @@ constexpr Library make_host_library() {
       .abi = kLibraryAbi,
       .descriptor = &kernel_descriptor,
       .last_error = emulation::last_error,
-      .open = [](int device, DeviceInfo* info) { return emulation::open_device(device, kernel_descriptor, info); },
+      .open = [](int device,
+                 DeviceInfo* info) { return emulation::open_device(device, kernel_descriptor, info); },
       .allocate = emulation::allocate_memory,
       .release = emulation::release,
       .allocate_shared = emulation::allocate_memory,
@@ -34,11 +35,11 @@ constexpr Library make_host_library() {
 }  // namespace soliton
 
 /// Defines the two functions that a kernel library for the CPU exports.
-#define SOLITON_LIBRARY(kernel, kernel_descriptor)                                                              \
-  extern "C" __attribute__((visibility("default"))) const soliton::Library* soliton_library() {                 \
-    static constexpr soliton::Library kLibrary = soliton::make_host_library<kernel, kernel_descriptor>();       \
-    return &kLibrary;                                                                                           \
-  }                                                                                                             \
-  extern "C" __attribute__((visibility("default"))) soliton::EmulationControl* soliton_emulation() {            \
-    return &soliton::emulation::control();                                                                      \
+#define SOLITON_LIBRARY(kernel, kernel_descriptor)                                                        \
+  extern "C" __attribute__((visibility("default"))) const soliton::Library* soliton_library() {           \
+    static constexpr soliton::Library kLibrary = soliton::make_host_library<kernel, kernel_descriptor>(); \
+    return &kLibrary;                                                                                     \
+  }                                                                                                       \
+  extern "C" __attribute__((visibility("default"))) soliton::EmulationControl* soliton_emulation() {      \
+    return &soliton::emulation::control();                                                                \
   }

@@ -1,65 +1,20 @@
-// The primitives as the emulator performs them, and what it says about kernels that are wrong.
+// The primitives as the emulator performs them, and what it says about kernels that wait or touch what they
+// must not.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <random>
 #include <string>
-#include <vector>
+#include <thread>
 
-#include "layout/page.h"
-#include "primitives/emulation/emulator.h"
-#include "primitives/primitives.h"
+#include "emulator_testing.h"
 
 namespace soliton {
 namespace {
 
-using emulation::LaunchShape;
-using testing::HasSubstr;
-
 constexpr int kLanes = 32;
-constexpr CopyPolicy kPolicies[] = {CopyPolicy::kEager, CopyPolicy::kLate, CopyPolicy::kRandom};
-
-/// Memory that checked kernels may touch.
-template <class T>
-class Buffer {
- public:
-  explicit Buffer(size_t count, T value = {}) : data_(static_cast<T*>(emulation::allocate(count * sizeof(T)))) {
-    std::fill(data_, data_ + count, value);
-  }
-  ~Buffer() { emulation::release(data_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  T* data() { return data_; }
-  T& operator[](size_t i) { return data_[i]; }
-
- private:
-  T* data_;
-};
-
-EmulationOptions checked(uint64_t seed = 1, CopyPolicy copies = CopyPolicy::kRandom) {
-  EmulationOptions options;
-  options.seed = seed;
-  options.copies = copies;
-  options.check = true;
-  return options;
-}
-
-std::string run(emulation::Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
-                const EmulationOptions& options) {
-  EmulationControl control;
-  control.options = options;
-  return emulation::run(kernel, params, shape, control);
-}
-
-LaunchParams with_workspace(void* workspace) {
-  LaunchParams params = {};
-  params.workspace = workspace;
-  return params;
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// ---- Warp collectives.
 
 void shuffle_kernel(LaunchParams params) {
   const int lane = thread_index() % kLanes;
@@ -146,7 +101,8 @@ TEST(Collectives, TransposeSwapsRowsAndColumns) {
   ASSERT_EQ(run(transpose_kernel, with_workspace(out.data()), {1, kLanes, 0}, checked()), "");
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < 8; ++column) {
-      EXPECT_EQ(out[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff, static_cast<uint32_t>(column * 8 + row));
+      EXPECT_EQ(out[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff,
+                static_cast<uint32_t>(column * 8 + row));
     }
   }
 }
@@ -170,7 +126,8 @@ void left_collective_kernel(LaunchParams) {
 
 TEST(Collectives, AMissingLaneIsADeadlock) {
   const std::string error = run(left_collective_kernel, {}, {1, kLanes, 0}, checked());
-  EXPECT_TRUE(contains(error, "31 threads of CTA 0 wait for the other lanes of its warp in warp_sync")) << error;
+  EXPECT_TRUE(contains(error, "31 threads of CTA 0 wait for the other lanes of its warp in warp_sync"))
+      << error;
   EXPECT_TRUE(contains(error, "1 threads have returned")) << error;
 }
 
@@ -185,123 +142,294 @@ TEST(Arithmetic, Bf16RoundsToNearestEven) {
   EXPECT_EQ(pack_bf16(1.0f, -2.0f), 0xc0003f80u);
 }
 
-// ---- A ring of pages, and a vector that all CTAs exchange: the two things that kernels are made of.
-// Warp 0 is the producer; warps 1 and 2 each add up half of every page and hand the sum to warp 3, the epilogue, which
-// stores the CTA's element of the step's vector. Every consumer takes the whole vector in before the next page.
+// ---- Barriers and copies.
 
-constexpr int kNumCtas = 3;
-constexpr int kThreads = 4 * kLanes;
-constexpr int kConsumers = 2 * kLanes;
-constexpr int kSlots = 2;
-constexpr int kWords = 64;  // of a page
-constexpr int kSteps = 7;
-constexpr int kBuffers = 3;  // of the vector: one is read, one written, one cleared
-constexpr uint32_t kEmpty = ~0u;
-
-struct RingShared {
-  alignas(16) uint32_t pages[kSlots][kWords];
-  Barrier full[kSlots];
-  Barrier empty[kSlots];
-  Barrier sums_full;
-  Barrier sums_empty;
-  uint32_t sums[2];
+struct alignas(16) Page {
+  uint32_t words[kLanes];
 };
 
-struct RingGlobal {
-  alignas(16) uint32_t pages[kNumCtas][kSteps][kWords];
-  uint32_t vector[kBuffers][kNumCtas];
-  uint32_t result[kNumCtas];
+struct OnePage {
+  Page page;
+  Barrier barrier;
 };
 
-uint32_t add_lanes(uint32_t value) {
-  for (int mask = 16; mask > 0; mask /= 2) value += shuffle_xor(value, mask);
-  return value;
+OnePage* one_page() {
+  return reinterpret_cast<OnePage*>(shared_memory());
 }
 
-/// The sum of the vector of `step`, once all of it has arrived.
-uint32_t take_vector(RingGlobal* global, int step, const WaitBound& bound) {
-  const int lane = thread_index() % kLanes;
-  WaitSite site = {WaitKind::kVector, static_cast<uint32_t>(step), 1, 0, 0, kEmpty};
-  Spin spin(bound);
-  for (;;) {
-    const uint32_t mine =
-        lane < num_ctas() ? load_relaxed(&global->vector[step % kBuffers][lane]) : 0u;
-    if (!warp_any(mine == kEmpty)) return add_lanes(mine);
-    site.index = lane;
-    spin.pause(site);
-  }
-}
-
-void ring_producer(RingShared* shared, RingGlobal* global, const WaitBound& bound) {
-  for (int step = 0; step < kSteps; ++step) {
-    const int slot = step % kSlots;
-    const uint32_t turn = step / kSlots;
-    const WaitSite site = {WaitKind::kPageEmpty, static_cast<uint32_t>(step), 0, static_cast<uint32_t>(slot), 0, 0};
-    wait_barrier(&shared->empty[slot], (turn & 1) ^ 1, site, bound);
-    barrier_arrive_expect(&shared->full[slot], sizeof shared->pages[slot]);
-    copy_page(shared->pages[slot], global->pages[cta_index()][step], sizeof shared->pages[slot],
-              &shared->full[slot]);
-  }
-}
-
-void ring_consumer(RingShared* shared, RingGlobal* global, const WaitBound& bound) {
-  const int half = thread_index() / kLanes - 1;
-  const int lane = thread_index() % kLanes;
-  for (int step = 0; step < kSteps; ++step) {
-    const int slot = step % kSlots;
-    const auto place = static_cast<uint32_t>(step);
-    const uint32_t before = step == 0 ? 1 : take_vector(global, step - 1, bound);
-    wait_barrier(&shared->full[slot], step / kSlots & 1, {WaitKind::kPageFull, place, 0, 0, 0, 0}, bound);
-    const uint32_t sum = add_lanes(load_shared(&shared->pages[slot][half * kLanes + lane]));
-    barrier_arrive(&shared->empty[slot]);
-    if (lane != 0) continue;
-    wait_barrier(&shared->sums_empty, (step & 1) ^ 1, {WaitKind::kTileEmpty, place, 0, 0, 0, 0}, bound);
-    store_shared(&shared->sums[half], sum * (half + 1) + before);
-    barrier_arrive(&shared->sums_full);
-  }
-}
-
-/// Lane 0 alone. The buffer of step + 2 (that is step - 1) is cleared once the consumers of this CTA, which have handed
-/// over their sums, hold the vector of step - 1; the neighbour writes it two steps on, and learns of the clearing by
-/// the fence and the vector between.
-void ring_epilogue(RingShared* shared, RingGlobal* global, const WaitBound& bound) {
-  const int ctas = num_ctas();
-  for (int step = 0; step < kSteps; ++step) {
-    const auto place = static_cast<uint32_t>(step);
-    wait_barrier(&shared->sums_full, step & 1, {WaitKind::kTileFull, place, 0, 0, 0, 0}, bound);
-    const uint32_t sum = load_shared(&shared->sums[0]) + load_shared(&shared->sums[1]);
-    barrier_arrive(&shared->sums_empty);
-    const int owned = (cta_index() + step) % ctas;  // Elements change hands at every step.
-    if (step >= 2) {
-      store_relaxed(&global->vector[(step + 1) % kBuffers][(owned + ctas - 2) % ctas], kEmpty);
-      fence_device();
-    }
-    store_relaxed(&global->vector[step % kBuffers][owned], sum % 65521);
-  }
-}
-
-void ring_kernel(LaunchParams params) {
-  auto* shared = reinterpret_cast<RingShared*>(shared_memory());
-  auto* global = static_cast<RingGlobal*>(params.workspace);
-  const WaitBound bound = make_wait_bound(params);
+void init_one(int arrivals) {
   if (thread_index() == 0) {
-    for (int slot = 0; slot < kSlots; ++slot) {
-      barrier_init(&shared->full[slot], 1);
-      barrier_init(&shared->empty[slot], kConsumers);
-    }
-    barrier_init(&shared->sums_full, 2);
-    barrier_init(&shared->sums_empty, 1);
+    barrier_init(&one_page()->barrier, arrivals);
     barrier_init_fence();
   }
   cta_sync();
-  const int warp = thread_index() / kLanes;
-  if (thread_index() == 0) ring_producer(shared, global, bound);
-  if (warp == 1 || warp == 2) ring_consumer(shared, global, bound);
-  if (thread_index() == 3 * kLanes) ring_epilogue(shared, global, bound);
-  if (warp == 1) {
-    const uint32_t sum = take_vector(global, kSteps - 1, bound);
-    if (thread_index() % kLanes == 0) store_global(&global->result[cta_index()], sum);
+}
+
+void copy_kernel(LaunchParams params) {
+  init_one(1);
+  OnePage* shared = one_page();
+  auto* pages = static_cast<Page*>(params.workspace);
+  if (thread_index() == 0) {
+    barrier_arrive_expect(&shared->barrier, sizeof(Page));
+    copy_page(&shared->page, pages, sizeof(Page), &shared->barrier);
   }
+  wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(params));
+  store_global(&pages[1].words[thread_index()], load_shared(&shared->page.words[thread_index()]) + 1);
+}
+
+TEST(Copies, LandBeforeTheirBarrierCompletes) {
+  for (const CopyPolicy policy : {CopyPolicy::kEager, CopyPolicy::kLate, CopyPolicy::kRandom}) {
+    Buffer<Page> pages(2);
+    for (uint32_t i = 0; i < kLanes; ++i) pages[0].words[i] = i * i;
+    ASSERT_EQ(
+        run(copy_kernel, with_workspace(pages.data()), {1, kLanes, sizeof(OnePage)}, checked(1, policy)), "");
+    for (uint32_t i = 0; i < kLanes; ++i) EXPECT_EQ(pages[1].words[i], i * i + 1);
+  }
+}
+
+void abandoned_copy_kernel(LaunchParams params) {
+  init_one(1);
+  if (thread_index() != 0) return;
+  barrier_arrive_expect(&one_page()->barrier, sizeof(Page));
+  copy_page(&one_page()->page, params.workspace, sizeof(Page), &one_page()->barrier);
+}
+
+TEST(Copies, InFlightAtTheEndOfTheCtaAreAnError) {
+  Buffer<Page> pages(1);
+  const std::string error = run(abandoned_copy_kernel, with_workspace(pages.data()),
+                                {1, kLanes, sizeof(OnePage)}, checked(1, CopyPolicy::kLate));
+  EXPECT_TRUE(contains(error, "CTA 0 returned with a copy in flight: shared+0, 128 bytes, barrier 0"))
+      << error;
+}
+
+void unexpected_copy_kernel(LaunchParams params) {
+  init_one(1);
+  if (thread_index() != 0) return;
+  copy_page(&one_page()->page, params.workspace, sizeof(Page), &one_page()->barrier);
+}
+
+TEST(Copies, MoreBytesThanExpectedAreAnError) {
+  Buffer<Page> pages(1);
+  const std::string error = run(unexpected_copy_kernel, with_workspace(pages.data()),
+                                {1, kLanes, sizeof(OnePage)}, checked(1, CopyPolicy::kEager));
+  EXPECT_TRUE(contains(error, "a copy of 128 bytes landed of which 128 were not expected")) << error;
+}
+
+/// Thread 1 stores to the source of the copy, after its landing or just so.
+void overwritten_source_kernel(LaunchParams params) {
+  init_one(1);
+  OnePage* shared = one_page();
+  auto* page = static_cast<Page*>(params.workspace);
+  if (thread_index() == 0) {
+    barrier_arrive_expect(&shared->barrier, sizeof(Page));
+    copy_page(&shared->page, page, sizeof(Page), &shared->barrier);
+  }
+  warp_sync();
+  const bool waits = thread_index() == 0 || params.num_steps == 1;
+  if (waits) {
+    wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(params));
+  }
+  if (thread_index() == 1) store_global(&page->words[3], 1u);
+}
+
+TEST(Copies, ReadTheirSourceUntilTheyLand) {
+  for (const CopyPolicy policy : {CopyPolicy::kEager, CopyPolicy::kLate, CopyPolicy::kRandom}) {
+    Buffer<Page> page(1);
+    LaunchParams params = with_workspace(page.data());
+    params.num_steps = 1;
+    const LaunchShape shape = {1, kLanes, sizeof(OnePage)};
+    EXPECT_EQ(run(overwritten_source_kernel, params, shape, checked(1, policy)), "");
+    params.num_steps = 0;
+    const std::string error = run(overwritten_source_kernel, params, shape, checked(1, policy));
+    EXPECT_TRUE(contains(error, "+12: store is not ordered after copy read")) << error;
+  }
+}
+
+void misaligned_copy_kernel(LaunchParams params) {
+  init_one(1);
+  if (thread_index() != 0) return;
+  barrier_arrive_expect(&one_page()->barrier, 16);
+  copy_page(&one_page()->page, static_cast<uint32_t*>(params.workspace) + 1, 16, &one_page()->barrier);
+}
+
+TEST(Copies, WantMultiplesOf16) {
+  Buffer<Page> pages(1);
+  const std::string error =
+      run(misaligned_copy_kernel, with_workspace(pages.data()), {1, kLanes, sizeof(OnePage)}, checked());
+  EXPECT_TRUE(contains(error, "multiples of 16")) << error;
+}
+
+void unfenced_barrier_kernel(LaunchParams params) {
+  if (thread_index() != 0) return;
+  barrier_init(&one_page()->barrier, 1);
+  barrier_arrive_expect(&one_page()->barrier, sizeof(Page));
+  copy_page(&one_page()->page, params.workspace, sizeof(Page), &one_page()->barrier);
+}
+
+TEST(Copies, WantABarrierWhoseInitialisationWasFenced) {
+  Buffer<Page> pages(1);
+  const std::string error =
+      run(unfenced_barrier_kernel, with_workspace(pages.data()), {1, kLanes, sizeof(OnePage)}, checked());
+  EXPECT_TRUE(contains(error, "without barrier_init_fence")) << error;
+}
+
+void many_arrivals_kernel(LaunchParams) {
+  init_one(1);
+  if (thread_index() > 1) return;
+  barrier_arrive_expect(&one_page()->barrier, thread_index() == 0 ? 16 : 0);
+}
+
+TEST(Barriers, AnArrivalTooManyIsAnError) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::string error = run(many_arrivals_kernel, {}, {1, kLanes, sizeof(OnePage)}, checked(seed));
+    if (error.empty()) continue;  // The other thread came first, and its phase had completed.
+    EXPECT_TRUE(contains(error, "one arrival too many on barrier 0 of CTA 0 (phase 0, 1 arrivals)")) << error;
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+}
+
+void no_barrier_kernel(LaunchParams) {
+  barrier_arrive(&one_page()->barrier);
+}
+
+TEST(Barriers, WantInitialisation) {
+  const std::string error = run(no_barrier_kernel, {}, {1, kLanes, sizeof(OnePage)}, checked());
+  EXPECT_TRUE(contains(error, "on what is no barrier: shared+128")) << error;
+}
+
+void unsynchronised_init_kernel(LaunchParams) {
+  if (thread_index() == 0) barrier_init(&one_page()->barrier, kLanes);
+  if (thread_index() == 1) barrier_arrive(&one_page()->barrier);
+}
+
+TEST(Barriers, WantInitialisationToBeOrderedBefore) {
+  int races = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::string error =
+        run(unsynchronised_init_kernel, {}, {1, kLanes, sizeof(OnePage)}, checked(seed));
+    EXPECT_NE(error, "");
+    races += contains(error, "race at shared of CTA 0+128: use of the barrier is not ordered after store");
+  }
+  EXPECT_GT(races, 0);
+}
+
+/// Thread 1 completes num_steps phases; only then thread 0 waits for the first.
+void late_waiter_kernel(LaunchParams params) {
+  init_one(1);
+  if (thread_index() == 1) {
+    for (int i = 0; i < params.num_steps; ++i) barrier_arrive(&one_page()->barrier);
+  }
+  warp_sync();
+  if (thread_index() == 0) {
+    wait_barrier(&one_page()->barrier, 0, {WaitKind::kPageFull, 4, 2, 9, 0, 0}, make_wait_bound(params));
+  }
+}
+
+TEST(Barriers, FoolAWaiterThatIsTwoPhasesBehind) {
+  LaunchParams params = {};
+  params.num_steps = 1;
+  EXPECT_EQ(run(late_waiter_kernel, params, {1, kLanes, sizeof(OnePage)}, checked()), "");
+  params.num_steps = 2;
+  const std::string error = run(late_waiter_kernel, params, {1, kLanes, sizeof(OnePage)}, checked());
+  EXPECT_TRUE(contains(error, "deadlock: 1 thread of CTA 0 waits for page full (step 4, phase 2, index 9"))
+      << error;
+}
+
+// ---- Waits that do not end.
+
+void stuck_kernel(LaunchParams params) {
+  init_one(1);
+  const WaitBound bound = make_wait_bound(params);
+  if (thread_index() < kLanes) {
+    Spin spin(bound);
+    while (load_relaxed(static_cast<uint32_t*>(params.workspace)) != 7) {
+      spin.pause({WaitKind::kVector, 2, 7, 31, 7, 3});
+    }
+  } else {
+    wait_barrier(&one_page()->barrier, 0, {WaitKind::kPageFull, 2, 8, 5, 0, 0}, bound);
+  }
+}
+
+TEST(Deadlock, NamesEveryKindOfWaitWithAnExample) {
+  for (const bool check : {false, true}) {
+    Buffer<uint32_t> word(1, 3);
+    StallReport stall = {};
+    LaunchParams params = with_workspace(word.data());
+    params.stall = &stall;
+    EmulationOptions options = checked();
+    options.check = check;
+    const std::string error = run(stuck_kernel, params, {4, 2 * kLanes, sizeof(OnePage)}, options);
+    EXPECT_EQ(error.rfind("deadlock: 128 threads of CTA 0..3 wait for ", 0), 0u) << error;
+    EXPECT_TRUE(contains(error, "vector (step 2, phase 7, index 31, expected 7, seen 3), e.g. CTA "))
+        << error;
+    EXPECT_TRUE(contains(error, "page full (step 2, phase 8, index 5, expected 0, seen 0), e.g. CTA "))
+        << error;
+    EXPECT_EQ(stall.valid, 1u);
+    EXPECT_EQ(stall.site.step, 2u);
+    EXPECT_EQ(stall.site.kind == WaitKind::kVector, stall.thread < 32);
+  }
+}
+
+void host_wait_kernel(LaunchParams params) {
+  Spin spin(make_wait_bound(params));
+  while (load_system(params.stop_request) == 0) spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
+}
+
+TEST(Deadlock, WaitingForTheHostIsNone) {
+  Buffer<uint32_t> stop(1, 0);
+  LaunchParams params = {};
+  params.stop_request = stop.data();
+  std::thread host([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::atomic_ref(stop[0]).store(1);
+  });
+  EXPECT_EQ(run(host_wait_kernel, params, {2, kLanes, 0}, checked()), "");
+  host.join();
+}
+
+TEST(Deadlock, WaitingForTheHostIsBounded) {
+  Buffer<uint32_t> stop(1, 0);
+  LaunchParams params = {};
+  params.stop_request = stop.data();
+  params.timeout_ns = 5'000'000;
+  const std::string error = run(host_wait_kernel, params, {2, kLanes, 0}, checked());
+  EXPECT_TRUE(contains(error, "timeout: 64 threads of CTA 0..1 wait for grid counter")) << error;
+}
+
+// ---- Bounds.
+
+void shared_bounds_kernel(LaunchParams params) {
+  store_shared(reinterpret_cast<uint32_t*>(shared_memory() + params.num_steps) + thread_index(), 1u);
+}
+
+TEST(Bounds, OfSharedMemory) {
+  LaunchParams params = {};
+  EXPECT_EQ(run(shared_bounds_kernel, params, {2, kLanes, 128}, checked()), "");
+  params.num_steps = 4;
+  const std::string error = run(shared_bounds_kernel, params, {2, kLanes, 128}, checked());
+  EXPECT_TRUE(contains(error, "out of bounds: shared+128 of CTA ")) << error;
+  params.num_steps = -4;
+  EXPECT_TRUE(
+      contains(run(shared_bounds_kernel, params, {2, kLanes, 128}, checked()), "out of bounds: shared-4"));
+  params.num_steps = 2;
+  EXPECT_TRUE(contains(run(shared_bounds_kernel, params, {2, kLanes, 192}, checked()), "misaligned"));
+}
+
+void global_bounds_kernel(LaunchParams params) {
+  load_global(static_cast<uint32_t*>(params.workspace) + thread_index());
+}
+
+TEST(Bounds, OfGlobalMemory) {
+  Buffer<uint32_t> exact(kLanes);
+  EXPECT_EQ(run(global_bounds_kernel, with_workspace(exact.data()), {1, kLanes, 0}, checked()), "");
+  Buffer<uint32_t> tight(kLanes - 1);
+  std::string error = run(global_bounds_kernel, with_workspace(tight.data()), {1, kLanes, 0}, checked());
+  EXPECT_TRUE(contains(error, "out of bounds: ")) << error;
+  uint32_t local[kLanes] = {};
+  error = run(global_bounds_kernel, with_workspace(local), {1, kLanes, 0}, checked());
+  EXPECT_TRUE(contains(error, "lies in no allocation")) << error;
 }
 
 }  // namespace

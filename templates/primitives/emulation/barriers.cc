@@ -8,12 +8,12 @@ namespace soliton::emulation {
 
 namespace {
 
-constexpr int kCopyGranularity = 16;              // bytes
-constexpr uint64_t kMagic = 0x534f4cull << 40;    // "SOL": a barrier's handle is this plus its index plus 1
+constexpr int kCopyGranularity = 16;            // bytes
+constexpr uint64_t kMagic = 0x534f4cull << 40;  // "SOL": a barrier's handle is this plus its index plus 1
 
 std::string name_barrier(const BarrierState& barrier) {
-  return "barrier " + std::to_string(barrier.ordinal) + " of CTA " + std::to_string(barrier.cta) + " (phase " +
-         std::to_string(barrier.phase) + ", " + std::to_string(barrier.count) + " arrivals)";
+  return "barrier " + std::to_string(barrier.ordinal) + " of CTA " + std::to_string(barrier.cta) +
+         " (phase " + std::to_string(barrier.phase) + ", " + std::to_string(barrier.count) + " arrivals)";
 }
 
 }  // namespace
@@ -23,7 +23,8 @@ void Launch::init_barrier(Barrier* barrier, int arrivals) {
   const int ordinal = cta().num_barriers++;
   if (checking) check_access(Access::kStore, Space::kShared, barrier, sizeof(Barrier));
   if (holds(FaultKind::kBarrierCount) && options_.fault.ordinal == ordinal) arrivals += options_.fault.delta;
-  if (arrivals < 1) fail("barrier_init with " + std::to_string(arrivals) + " arrivals by " + describe_thread(self));
+  if (arrivals < 1)
+    fail("barrier_init with " + std::to_string(arrivals) + " arrivals by " + describe_thread(self));
   barriers_.push_back({.address = barrier,
                        .cta = self.cta,
                        .ordinal = ordinal,
@@ -43,7 +44,8 @@ BarrierState& Launch::find_barrier(Barrier* barrier, const char* user) {
   const uint64_t index = barrier->handle - kMagic - 1;
   if (index >= barriers_.size() || barriers_[index].address != barrier) {
     fail(std::string(user) + " on what is no barrier: shared+" +
-         std::to_string(reinterpret_cast<unsigned char*>(barrier) - self.shared) + ", by " + describe_thread(self));
+         std::to_string(reinterpret_cast<unsigned char*>(barrier) - self.shared) + ", by " +
+         describe_thread(self));
   }
   return barriers_[index];
 }
@@ -65,8 +67,8 @@ void Launch::complete_if_due(BarrierState& barrier) {
   barrier.pending = barrier.count;
   if (checking) barrier.completed = barrier.arriving;
   ++num_stores;
-  // Whoever is woken tests again when it runs: should the next phase have completed by then, it waits on, as it
-  // would on the GPU.
+  // Whoever is woken tests again when it runs: should the next phase have completed by then, it waits on, as
+  // it would on the GPU.
   while (barrier.waiters != nullptr) {
     Fiber& waiter = *barrier.waiters;
     barrier.waiters = waiter.next_waiter;

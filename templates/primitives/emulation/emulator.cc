@@ -16,7 +16,9 @@ namespace {
 
 Launch* launch = nullptr;
 
-void enter_fiber(boost::context::detail::transfer_t from) { launch->run_fiber(from); }
+void enter_fiber(boost::context::detail::transfer_t from) {
+  launch->run_fiber(from);
+}
 
 float widen(uint32_t bits) {
   bits <<= 16;
@@ -27,8 +29,9 @@ float widen(uint32_t bits) {
 
 }  // namespace
 
-std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control) {
-  static StackPool stacks;
+std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
+                EmulationControl& control) {
+  static StackPool& stacks = *new StackPool;  // Never destroyed: a launch may run while the process ends.
   if (launch != nullptr) return "emulation: a launch is running already";
   if (shape.num_ctas < 1 || shape.threads_per_cta < kLanes || shape.threads_per_cta % kLanes != 0) {
     return "emulation: expected at least one CTA of whole warps, got " + std::to_string(shape.num_ctas) +
@@ -48,21 +51,39 @@ void check_access(Access access, Space space, const void* address, size_t bytes)
 void collective(Operation operation, const char* name, void* operand) {
   launch->collective(operation, name, operand);
 }
-void synchronise_cta() { launch->synchronise_cta(); }
-void fence_device() { launch->fence_device(); }
-void fence_async() { launch->fence_async(); }
-void init_barrier(Barrier* barrier, int arrivals) { launch->init_barrier(barrier, arrivals); }
-void fence_barrier_init() { launch->fence_barrier_init(); }
-void arrive(Barrier* barrier, int bytes) { launch->arrive(barrier, bytes); }
-bool test_barrier(Barrier* barrier, uint32_t parity) { return launch->test_barrier(barrier, parity); }
+void synchronise_cta() {
+  launch->synchronise_cta();
+}
+void fence_device() {
+  launch->fence_device();
+}
+void fence_async() {
+  launch->fence_async();
+}
+void init_barrier(Barrier* barrier, int arrivals) {
+  launch->init_barrier(barrier, arrivals);
+}
+void fence_barrier_init() {
+  launch->fence_barrier_init();
+}
+void arrive(Barrier* barrier, int bytes) {
+  launch->arrive(barrier, bytes);
+}
+bool test_barrier(Barrier* barrier, uint32_t parity) {
+  return launch->test_barrier(barrier, parity);
+}
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site) {
   launch->wait_barrier(barrier, parity, site);
 }
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   launch->copy_page(shared, global, bytes, barrier);
 }
-void pause(const WaitSite& site) { launch->pause(site); }
-void note_host_load() { launch->note_host_load(); }
+void pause(const WaitSite& site) {
+  launch->pause(site);
+}
+void note_host_load() {
+  launch->note_host_load();
+}
 
 void multiply_accumulate(void* const* operands) {
   float a[16][16];  // [row][k]
@@ -111,7 +132,8 @@ void transpose(void* const* operands) {
 namespace soliton {
 
 EmulationControl::EmulationControl() {
-  if (const char* seed = std::getenv("SOLITON_EMULATION_SEED")) options.seed = std::strtoull(seed, nullptr, 0);
+  if (const char* seed = std::getenv("SOLITON_EMULATION_SEED"))
+    options.seed = std::strtoull(seed, nullptr, 0);
 }
 
 }  // namespace soliton

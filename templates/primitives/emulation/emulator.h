@@ -1,6 +1,7 @@
-// The CPU that kernels run on when there is no GPU: every thread of every CTA is a fiber, all fibers share one OS
-// thread, and a seeded scheduler picks who runs. This header is what host.h, host_library.h and tests see of it.
-// Same kernel, options and input: same schedule, same result, same report. One launch at a time in a process.
+// The CPU that kernels run on when there is no GPU: every thread of every CTA is a fiber, all fibers share
+// one OS thread, and a seeded scheduler picks who runs. This header is what host.h, host_library.h and tests
+// see of it. Same kernel, options and input: same schedule, same result, same report. One launch at a time in
+// a process.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ enum class FaultKind : int32_t {
   kSkipWait,         // wait_barrier returns at once for waits of kind `wait`
   kDropDeviceFence,  // fence_device does nothing
   kDropAsyncFence,   // fence_async does nothing
-  kBarrierCount,     // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
+  kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
 struct Fault {
@@ -38,9 +39,9 @@ struct Fault {
 struct EmulationOptions {
   uint64_t seed = 1;  // initially SOLITON_EMULATION_SEED of the environment, if that is set
   CopyPolicy copies = CopyPolicy::kEager;
-  bool check = false;             // bounds, alignment and races; slow
-  int32_t preempt_percent = 10;   // of all primitives hand over to another fiber first; only with check
-  int32_t stack_bytes = 32768;    // of each fiber
+  bool check = false;            // bounds, alignment and races; slow
+  int32_t preempt_percent = 10;  // of all primitives hand over to another fiber first; only with check
+  int32_t stack_bytes = 32768;   // of each fiber
   Fault fault;
 };
 
@@ -73,9 +74,10 @@ struct LaunchShape {
   int shared_bytes = 0;
 };
 
-/// Runs a launch to its end on the calling OS thread. Returns what went wrong, the first line being a summary; empty
-/// if nothing did. A deadlock also fills *params.stall, if there is one.
-std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control);
+/// Runs a launch to its end on the calling OS thread. Returns what went wrong, the first line being a
+/// summary; empty if nothing did. A deadlock also fills *params.stall, if there is one.
+std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
+                EmulationControl& control);
 
 /// Memory that checked kernels may touch, 256-byte aligned; null when there is no more. Thread-safe.
 void* allocate(size_t bytes);
@@ -113,7 +115,8 @@ extern uint64_t num_stores;  // Counts whatever may end somebody's polling.
 /// Called before the access itself, only when checking.
 void check_access(Access access, Space space, const void* address, size_t bytes);
 
-/// One warp-wide operation: operands[lane] is what each lane handed over, results go back through the same pointers.
+/// One warp-wide operation: operands[lane] is what each lane handed over, results go back through the same
+/// pointers.
 using Operation = void (*)(void* const* operands);
 void collective(Operation operation, const char* name, void* operand);
 void multiply_accumulate(void* const* operands);  // of MmaOperand
@@ -134,7 +137,7 @@ void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
 
 struct MmaOperand {
-  float* c;       // [4]
+  float* c;  // [4]
   uint32_t a[4];
   uint32_t b[2];
 };

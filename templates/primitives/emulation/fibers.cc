@@ -18,7 +18,9 @@ constexpr int kMaxGuarded = 16384;
 
 }  // namespace
 
-StackPool::~StackPool() { unmap(); }
+StackPool::~StackPool() {
+  unmap();
+}
 
 void StackPool::unmap() {
   if (base_ != nullptr) munmap(base_, mapped_);
@@ -31,7 +33,7 @@ bool StackPool::reserve(int count, size_t bytes) {
   bytes = (bytes + page - 1) / page * page;
   if (count <= count_ && bytes == bytes_) return true;
   unmap();
-  stride_ = bytes + page;
+  stride_ = page + bytes;  // the guard below the stack
   mapped_ = stride_ * count;
   void* memory =
       mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -65,7 +67,8 @@ Scheduler::Scheduler(int num_ctas, int threads_per_cta, uint64_t seed)
 
 bool Scheduler::prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry) {
   if (!stacks.reserve(static_cast<int>(fibers_.size()), stack_bytes)) return false;
-  for (Fiber& fiber : fibers_) fiber.context = context::make_fcontext(stacks.top(fiber.id), stacks.bytes(), entry);
+  for (Fiber& fiber : fibers_)
+    fiber.context = context::make_fcontext(stacks.top(fiber.id), stacks.bytes(), entry);
   return true;
 }
 
@@ -119,7 +122,8 @@ void Scheduler::wake_warp(Warp& warp) {
 }
 
 void Scheduler::wake_pollers(Warp& warp) {
-  for (uint32_t lanes = warp.polling; lanes != 0; lanes &= lanes - 1) wake(warp.fibers[std::countr_zero(lanes)]);
+  for (uint32_t lanes = warp.polling; lanes != 0; lanes &= lanes - 1)
+    wake(warp.fibers[std::countr_zero(lanes)]);
   warp.polling = 0;
   warp.in_polling_list = false;
 }

@@ -1,5 +1,5 @@
-// Fibers, and the scheduler that picks which one runs. A warp is ready when any of its lanes is; the scheduler draws
-// a ready warp, then a ready lane. Nothing here knows why a fiber waits.
+// Fibers, and the scheduler that picks which one runs. A warp is ready when any of its lanes is; the
+// scheduler draws a ready warp, then a ready lane. Nothing here knows why a fiber waits.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -24,9 +24,9 @@ struct Fiber : RunningThread {
   int lane = 0;  // within the warp
   FiberState state = FiberState::kReady;
   bool polls_host = false;
-  uint64_t waits_since = 0;       // ordinal of the switch with which the present wait began
-  WaitSite site;                  // of its last wait
-  Fiber* next_waiter = nullptr;   // on the same barrier
+  uint64_t waits_since = 0;      // ordinal of the switch with which the present wait began
+  WaitSite site;                 // of its last wait
+  Fiber* next_waiter = nullptr;  // on the same barrier
 };
 
 struct Warp {

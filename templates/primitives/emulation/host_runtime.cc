@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "layout/random.h"
 #include "primitives/host.h"
 
 namespace soliton::emulation {
@@ -36,17 +37,15 @@ int fail(std::string text) {
   return 1;
 }
 
-uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
-
 }  // namespace
 
-EmulationControl& control() { return runtime().control; }
+EmulationControl& control() {
+  return runtime().control;
+}
 
-const char* last_error() { return runtime().last_error.c_str(); }
+const char* last_error() {
+  return runtime().last_error.c_str();
+}
 
 int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
   *info = {};
@@ -76,13 +75,7 @@ int copy_memory(void* to, const void* from, size_t bytes) {
 
 int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
   auto* values = static_cast<uint16_t*>(memory);
-  constexpr float kUnit = 1.0f / (1 << 23);  // of 24 random bits: [0, 2)
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t bits = mix(seed + (i + 1) * 0x9e3779b97f4a7c15ull) >> 40;
-    // Towards zero, so that no value rounds up to the bound.
-    const float value = (static_cast<float>(bits) * kUnit - 1.0f) * bound;
-    values[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-  }
+  for (size_t i = 0; i < count; ++i) values[i] = float_to_bf16(random_unit(i, seed) * bound);
   return 0;
 }
 
@@ -99,7 +92,9 @@ int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* param
   return 0;
 }
 
-LaunchState poll() { return runtime().state; }
+LaunchState poll() {
+  return runtime().state;
+}
 
 int wait() {
   HostRuntime& self = runtime();

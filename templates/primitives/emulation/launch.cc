@@ -14,16 +14,17 @@ namespace {
 constexpr size_t kSharedAlignment = 1024;
 constexpr int kMaxCheckedThreads = 4096;  // Vector clocks take 8 bytes for each pair of threads.
 
-/// Rounds of polls without a store after which nobody can be helped: in the first, all have seen the last store; in
-/// the next, what they told their warps in collectives has come back.
+/// Rounds of polls without a store after which nobody can be helped: in the first, all have seen the last
+/// store; in the next, what they told their warps in collectives has come back.
 constexpr int kQuietRounds = 3;
 
-constexpr uint32_t kLandOneIn = 4;    // switches, under CopyPolicy::kRandom
-constexpr uint32_t kPollOneIn = 16;   // switches, while others are ready
+constexpr uint32_t kLandOneIn = 4;   // switches, under CopyPolicy::kRandom
+constexpr uint32_t kPollOneIn = 16;  // switches, while others are ready
 constexpr auto kHostNap = std::chrono::microseconds(20);
 
 uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                               std::chrono::nanoseconds(1));
 }
 
 }  // namespace
@@ -96,12 +97,15 @@ void Launch::fail(std::string text) {
   scheduler_.leave();
 }
 
-void Launch::fail_race(const Race& race) { fail(describe_race(race, scheduler_.fibers())); }
+void Launch::fail_race(const Race& race) {
+  fail(describe_race(race, scheduler_.fibers()));
+}
 
 void Launch::fail_stuck(const char* what) {
   const Fiber* fiber = longest_waiting(scheduler_.fibers());
   if (params_.stall != nullptr && fiber != nullptr) {
-    *params_.stall = {1, static_cast<uint32_t>(fiber->cta), static_cast<uint32_t>(fiber->thread), fiber->site};
+    *params_.stall = {1, static_cast<uint32_t>(fiber->cta), static_cast<uint32_t>(fiber->thread),
+                      fiber->site};
   }
   fail(describe_waits(what, scheduler_.fibers()));
 }
@@ -113,10 +117,12 @@ void Launch::maybe_preempt() {
 
 void Launch::give_way() {
   for (;;) {
-    if (options_.copies == CopyPolicy::kRandom && !copies_.empty() && scheduler_.random().below(kLandOneIn) == 0) {
+    if (options_.copies == CopyPolicy::kRandom && !copies_.empty() &&
+        scheduler_.random().below(kLandOneIn) == 0) {
       land(scheduler_.random().below(static_cast<uint32_t>(copies_.size())));
     }
-    if (scheduler_.anybody_polls() && num_stores != polled_stores_ && scheduler_.random().below(kPollOneIn) == 0) {
+    if (scheduler_.anybody_polls() && num_stores != polled_stores_ &&
+        scheduler_.random().below(kPollOneIn) == 0) {
       scheduler_.wake_one_poller();
     }
     if (scheduler_.switch_to_any()) return;
@@ -154,9 +160,13 @@ bool Launch::host_may_help() {
 
 void Launch::pause(const WaitSite& site) {
   Fiber& self = scheduler_.current();
+  const bool same_wait =
+      self.site.kind == site.kind && self.site.step == site.step && self.site.phase == site.phase;
+  const uint64_t waited_since = self.waits_since;
   self.site = site;
   ++control_.stats.polls;
   scheduler_.block(FiberState::kPolling);
+  if (same_wait) self.waits_since = waited_since;
   give_way();
   self.polls_host = false;
 }

@@ -22,9 +22,9 @@ struct BarrierState {
   int64_t transaction_bytes = 0;
   uint64_t phase = 0;
   Fiber* waiters = nullptr;
-  int initialiser = 0;   // fiber id
-  bool fenced = false;   // by barrier_init_fence
-  ClockPair arriving{};  // of all phases so far and of the arrivals of this one
+  int initialiser = 0;    // fiber id
+  bool fenced = false;    // by barrier_init_fence
+  ClockPair arriving{};   // of all phases so far and of the arrivals of this one
   ClockPair completed{};  // of all phases so far
 
   bool test(uint32_t parity) const { return (phase & 1) != parity; }

@@ -11,8 +11,8 @@ constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
 
 bool is_atomic(Access access) {
-  return access == Access::kRelaxedLoad || access == Access::kRelaxedStore || access == Access::kAcquireLoad ||
-         access == Access::kReleaseAdd;
+  return access == Access::kRelaxedLoad || access == Access::kRelaxedStore ||
+         access == Access::kAcquireLoad || access == Access::kReleaseAdd;
 }
 
 bool is_write(Access access) {
@@ -44,16 +44,18 @@ void RaceDetector::Cell::split() {
 RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
     : shape_(shape), num_threads_(shape.num_ctas * shape.threads_per_cta) {
   const int num_engines = shape.num_ctas * kEnginesPerCta;
+  const size_t width = (num_threads_ + num_engines + kClockChunk - 1) / kClockChunk * kClockChunk;
   threads_.resize(num_threads_);
   for (int id = 0; id < num_threads_; ++id) {
-    threads_[id].clocks.writes.resize(num_threads_ + num_engines);
-    threads_[id].clocks.reads.resize(num_threads_ + num_engines);
+    threads_[id].clocks.writes.resize(width);
+    threads_[id].clocks.reads.resize(width);
     tick(id);
   }
   engine_epochs_.resize(num_engines);
   for (int cta = 0; cta < shape.num_ctas; ++cta) {
     const size_t bytes = shape.shared_bytes;
-    const auto begin = reinterpret_cast<uintptr_t>(shape.shared) + static_cast<size_t>(cta) * shape.shared_stride;
+    const auto begin =
+        reinterpret_cast<uintptr_t>(shape.shared) + static_cast<size_t>(cta) * shape.shared_stride;
     shared_.push_back({begin, bytes, "shared of CTA " + std::to_string(cta),
                        std::vector<Block>((bytes + kBlockBytes - 1) / kBlockBytes)});
   }
@@ -65,7 +67,9 @@ RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
 
 RaceDetector::~RaceDetector() = default;
 
-Epoch RaceDetector::epoch(int thread) const { return threads_[thread].clocks.reads[thread]; }
+Epoch RaceDetector::epoch(int thread) const {
+  return threads_[thread].clocks.reads[thread];
+}
 
 void RaceDetector::tick(int thread) {
   ++threads_[thread].clocks.writes[thread];
@@ -188,7 +192,8 @@ bool RaceDetector::write(int thread, Access access, Cell& cell, const ClockPair&
   return true;
 }
 
-bool RaceDetector::access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race) {
+bool RaceDetector::access(int thread, Access access, Space space, const void* address, size_t bytes,
+                          Race* race) {
   const auto begin = reinterpret_cast<uintptr_t>(address);
   Shadow& shadow = *find(space, thread / shape_.threads_per_cta, begin);
   const size_t offset = begin - shadow.begin;
@@ -301,7 +306,8 @@ void RaceDetector::merge_warp(int first_thread) {
     own[lane] = epoch(first_thread + lane);
   }
   ClockPair& sum = threads_[first_thread].clocks;
-  for (int lane = 1; acquired && lane < kLaneCount; ++lane) sum.merge_pair(threads_[first_thread + lane].clocks);
+  for (int lane = 1; acquired && lane < kLaneCount; ++lane)
+    sum.merge_pair(threads_[first_thread + lane].clocks);
   for (int lane = 0; lane < kLaneCount; ++lane) {
     ClockPair& clocks = threads_[first_thread + lane].clocks;
     if (acquired && lane > 0) clocks = sum;

@@ -1,5 +1,6 @@
-// Finds pairs of accesses that the memory model of primitives.h leaves unordered. Every thread has a ClockPair;
-// shadow cells remember the last write of each 4 bytes and the reads since. (A pair of 2-byte accesses splits a cell.)
+// Finds pairs of accesses that the memory model of primitives.h leaves unordered. Every thread has a
+// ClockPair; shadow cells remember the last write of each 4 bytes and the reads since. (A pair of 2-byte
+// accesses splits a cell.)
 //
 //   barriers, warp collectives, cta_sync   pass on both clocks
 //   fence_device                           keeps a copy F of `writes`
@@ -53,7 +54,8 @@ class RaceDetector {
   std::string check_bounds(Space space, int cta, const void* address, size_t bytes);
   /// Records an access of a thread; false, and *race, if it conflicts with an earlier one.
   bool access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race);
-  /// A copy issued by `thread` on barrier `barrier_ordinal`; *engine and *epoch say what its landing completes.
+  /// A copy issued by `thread` on barrier `barrier_ordinal`; *engine and *epoch say what its landing
+  /// completes.
   bool copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes, int* engine,
             Epoch* epoch, Race* race);
 
@@ -92,9 +94,9 @@ class RaceDetector {
   };
   struct Thread {
     ClockPair clocks;
-    SnapshotPointer fenced;      // F
-    SnapshotPointer async;       // A
-    bool acquired = false;       // anything, since the lanes of the warp last had equal clocks
+    SnapshotPointer fenced;  // F
+    SnapshotPointer async;   // A
+    bool acquired = false;   // anything, since the lanes of the warp last had equal clocks
   };
   struct Shadow {
     uintptr_t begin = 0;

@@ -1,4 +1,5 @@
-// The memory that kernels are given: what Library::allocate and allocate_shared returned and is not yet released.
+// The memory that kernels are given: what Library::allocate and allocate_shared returned and is not yet
+// released.
 #pragma once
 
 #include <cstddef>

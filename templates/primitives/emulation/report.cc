@@ -9,7 +9,9 @@ namespace soliton::emulation {
 
 namespace {
 
-bool waits(const Fiber& fiber) { return fiber.state != FiberState::kReady && fiber.state != FiberState::kReturned; }
+bool waits(const Fiber& fiber) {
+  return fiber.state != FiberState::kReady && fiber.state != FiberState::kReturned;
+}
 
 bool has_site(const Fiber& fiber) {
   return fiber.state == FiberState::kBarrier || fiber.state == FiberState::kPolling;
@@ -59,13 +61,14 @@ std::string describe_group(const Group& group) {
 
 /// Waits that name their object come first: the others follow from them.
 bool waits_longer(const Fiber& a, const Fiber& b) {
-  return std::make_tuple(!has_site(a), a.waits_since, a.id) < std::make_tuple(!has_site(b), b.waits_since, b.id);
+  return std::make_tuple(!has_site(a), a.waits_since, a.id) <
+         std::make_tuple(!has_site(b), b.waits_since, b.id);
 }
 
 const char* access_name(Access access) {
-  constexpr const char* names[] = {"load",         "store",       "load_constant", "load_relaxed",
-                                   "store_relaxed", "load_acquire", "add_release",   "load_system",
-                                   "store_system",  "use of the barrier", "copy read",   "copy write"};
+  constexpr const char* names[] = {
+      "load",        "store",       "load_constant", "load_relaxed",       "store_relaxed", "load_acquire",
+      "add_release", "load_system", "store_system",  "use of the barrier", "copy read",     "copy write"};
   return names[static_cast<int>(access)];
 }
 

@@ -9,7 +9,8 @@
 
 namespace soliton::emulation {
 
-/// `what` is the first word: "deadlock". One line for each distinct (kind, step, phase), the longest wait first.
+/// `what` is the first word: "deadlock". One line for each distinct (kind, step, phase), the longest wait
+/// first.
 std::string describe_waits(const char* what, const std::vector<Fiber>& fibers);
 
 /// The waiting fiber that has waited longest, preferring those that say for what; null if none waits.

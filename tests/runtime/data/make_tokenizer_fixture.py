@@ -27,6 +27,7 @@ CORPUS = [
     "Größe, naïve café, Ærø, 東京都に住んでいます。 Привет, как дела? مرحبا بالعالم नमस्ते दुनिया",
     "In 1984 there were 12345 reasons; 3.14159 of them were rational, 2,000,000 were not.",
     "I'll say we're sure they've said you'd go, I'm certain. WE'RE SURE. DON'T!",
+    "\u182e\u1823\u1829\u182d\u1823\u182f\u180e !\u180e! \u180ea",  # U+180E is no white space, though PCRE2 thinks so
     "the the the and and and ing ing tion tion er er re re    \t\t\n\n\n",
 ]
 SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "<|eot_id|>x"]
@@ -43,7 +44,7 @@ def texts():
         "é" * 177, "🎉" * 99, "the" * 200, "!?" * 150, " \n" * 150, "ab " * 90,
         "<|begin_of_text|>Hi<|eot_id|>", "<|eot_id|><|eot_id|>x<|eot_id|>", "x<|eot_id|", "<|eot_id|>xy <tool_call>{}</tool_call><tool>",
         "<tool_callx<tool> <｜pause｜>", "a<|end_of_text|> b <|end_of_text|>", "<<tool>> <|<tool>|>", "<|begin_of_text|", " <|eot_id|> ",
-        "def f(x):\n    return x**2  # square\n", "https://example.org/a?b=c&d=%20", "x\u2028y\u0085z\u180ew",
+        "def f(x):\n    return x**2  # square\n", "https://example.org/a?b=c&d=%20", "x\u2028y\u0085z\u180ew", "!\u180e! \u180ea  \u180e\u1823\u180e\n", "\u182f\u180e !",
     ]
     generator = random.Random(7)
     alphabet = "abtheingr ABZ  '.,!?\n\t\r09éßæ東京дな़👍🏽\u200d\u00a0\u3000½<|>tool_eotid"

@@ -1,0 +1,188 @@
+// Generated from models/llama-3.1-8b.yaml for h200. Do not edit; run: soliton-gen models/llama-3.1-8b.yaml --gpu h200
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated {
+
+// Activation vectors in the workspace.
+constexpr Vector kQkvVector{.offset = 0, .elements = 6144, .signatures = 0};
+constexpr Vector kHeadsVector{.offset = 24576, .elements = 4096, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 41472, .elements = 4096, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 57856, .elements = 14336, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 115200, .elements = 4096, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 131584, .elements = 258, .signatures = 0};
+
+// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 436207616,
+  .columns = 4096,
+  .padded = 4096,
+  .rows = 6144,
+  .num_tiles = 384,
+  .first_cta = 0,
+  .input = InputKind::kHidden,
+  .input_vector = kHiddenVector,
+  .first_norm = 0,
+  .norm_stride = 2,
+  .output = OutputKind::kRotary,
+  .output_vector = kQkvVector,
+  .clears = kFfnVector,
+};
+
+// Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
+constexpr AttentionPhase kAttention{
+  .index = 1,
+  .input_vector = kQkvVector,
+  .output_vector = kHeadsVector,
+  .clears = kHiddenVector,
+};
+
+// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
+constexpr MatrixPhase kO{
+  .index = 2,
+  .weights = 50331648,
+  .layer_stride = 436207616,
+  .columns = 4096,
+  .padded = 4096,
+  .rows = 4096,
+  .num_tiles = 256,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kHeadsVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kMiddleVector,
+  .clears = kQkvVector,
+};
+
+// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
+constexpr MatrixPhase kGateUp{
+  .index = 3,
+  .weights = 83886080,
+  .layer_stride = 436207616,
+  .columns = 4096,
+  .padded = 4096,
+  .rows = 28672,
+  .num_tiles = 1792,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kMiddleVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kSwiglu,
+  .output_vector = kFfnVector,
+  .clears = kHeadsVector,
+};
+
+// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
+constexpr MatrixPhase kDown{
+  .index = 4,
+  .weights = 318767104,
+  .layer_stride = 436207616,
+  .columns = 14336,
+  .padded = 14336,
+  .rows = 4096,
+  .num_tiles = 256,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kFfnVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kHiddenVector,
+  .clears = kMiddleVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 0,
+  .weights = 13958643712,
+  .layer_stride = 0,
+  .columns = 4096,
+  .padded = 4096,
+  .rows = 128256,
+  .num_tiles = 8016,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kHiddenVector,
+  .first_norm = 64,
+  .norm_stride = 0,
+  .output = OutputKind::kGreedy,
+};
+
+struct Plan {
+  static constexpr int kNumLayers = 32;
+  static constexpr int kNumHeads = 32;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 128;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.127517431974411f;
+
+  static constexpr int kNumCtas = 128;
+  static constexpr int kConsumerWarps = 4;
+  static constexpr int kThreads = 192;
+  static constexpr int kRingSlots = 10;
+  static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kTileSlots = 4;
+  static constexpr SyncMode kSync = SyncMode::kSelfValidating;
+  static constexpr int kNumBlocks = 8;
+  static constexpr int kMinPagesPerSplit = 4;
+  static constexpr int kFirstResidualPhase = 2;
+
+  static constexpr int kXBytes = 57344;
+  static constexpr int kResidualTiles = 2;
+  static constexpr int kPartialWords = 520;
+  static constexpr int kSharedBytes = 230976;
+
+  static constexpr Vector kOffers = kOffersVector;
+  static constexpr Vector kPartials{.offset = 132864, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 399104;
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "llama-3.1-8b",
+  .gpu = "h200",
+  .facts =
+    {
+      .hidden = 4096,
+      .ffn = 14336,
+      .num_layers = 32,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 0,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0xeb1e99f8bf793035ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 192,
+  .shared_bytes = 230976,
+  .reserved = 0,
+  .weight_bytes = 15009316864,
+  .needed_weight_bytes = 15009316864,
+  .workspace_bytes = 400384,
+  .counter_offset = 399104,
+  .counter_bytes = 1280,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .num_tiles = 384, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated

@@ -1,0 +1,270 @@
+// soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "layout/random.h"
+#include "runtime/engine.h"
+#include "runtime/error.h"
+#include "runtime/hf_config.h"
+#include "runtime/progress.h"
+
+namespace soliton {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string kernel;
+  bool random_weights = false;
+  std::vector<int> prompts = {0};
+  std::vector<int> tokens = {128};
+  std::vector<int> depths = {0};
+  int repeats = 5;
+  int device = 0;
+  uint64_t seed = 1;
+  std::string format = "md";
+  std::string output;
+};
+
+constexpr int kBandwidthRepeats = 7;
+
+/// One row of the table.
+struct Row {
+  std::string test;  // "pp512", "tg128 @ d512"
+  double rate = 0;   // tokens per second, mean over repeats
+  double deviation = 0;
+  double p50_us = 0;  // time of a token, over all repeats
+  double p90_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+  int64_t bytes = 0;       // that a token in the middle of the run must read
+  double bandwidth = 0;    // bytes over p50, per second
+  double of_ceiling = 0;   // bandwidth / S; 0 if S is not known
+};
+
+double percentile(std::vector<double> sorted, double share) {
+  const size_t index = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1;
+  return sorted[std::min(index, sorted.size() - 1)];
+}
+
+std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
+  return tokens;
+}
+
+/// Fills the row from the token times (us) of each repeat.
+void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
+  std::vector<double> all;
+  std::vector<double> rates;
+  for (const std::vector<double>& times : repeats) {
+    all.insert(all.end(), times.begin(), times.end());
+    rates.push_back(1e6 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0));
+  }
+  std::sort(all.begin(), all.end());
+  row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
+  for (const double rate : rates) row.deviation += (rate - row.rate) * (rate - row.rate);
+  row.deviation = rates.size() > 1 ? std::sqrt(row.deviation / static_cast<double>(rates.size() - 1)) : 0;
+  row.p50_us = percentile(all, 0.50);
+  row.p90_us = percentile(all, 0.90);
+  row.p99_us = percentile(all, 0.99);
+  row.max_us = all.back();
+  row.bandwidth = static_cast<double>(row.bytes) / (row.p50_us * 1e-6);
+  row.of_ceiling = ceiling > 0 ? row.bandwidth / ceiling : 0;
+}
+
+class Bench {
+ public:
+  Bench(Engine& engine, const Options& options) : engine_(engine), options_(options) {}
+
+  std::vector<Row> run() {
+    ceiling_ = engine_.measure_bandwidth(kBandwidthRepeats);
+    std::vector<Row> rows;
+    for (const int prompt : options_.prompts) {
+      if (prompt > 0) rows.push_back(prompt_row(prompt));
+    }
+    for (const int depth : options_.depths) {
+      for (const int tokens : options_.tokens) {
+        if (tokens > 0) rows.push_back(generation_row(tokens, depth));
+      }
+    }
+    return rows;
+  }
+
+  double ceiling() const { return ceiling_; }
+
+ private:
+  int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
+
+  /// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes the
+  /// launch, and only differences count.
+  std::vector<double> time_generation(int count, int depth, uint64_t seed) {
+    engine_.set_position(depth);
+    const std::vector<int32_t> prompt = random_prompt(1, vocabulary(), seed);
+    const DecodeResult result = engine_.decode({.tokens = prompt, .max_tokens = count + 1});
+    std::vector<double> times;
+    for (size_t i = 1; i < result.times_ns.size(); ++i) {
+      times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
+    }
+    return times;
+  }
+
+  Row generation_row(int count, int depth) {
+    Row row{.test = depth > 0 ? fmt::format("tg{} @ d{}", count, depth) : fmt::format("tg{}", count)};
+    row.bytes = engine_.needed_bytes(depth + count / 2);
+    time_generation(count, depth, options_.seed);  // warms up
+    std::vector<std::vector<double>> repeats;
+    for (int i = 0; i < options_.repeats; ++i) repeats.push_back(time_generation(count, depth, options_.seed + i));
+    summarise(repeats, ceiling_, row);
+    return row;
+  }
+
+  /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's output.
+  Row prompt_row(int count) {
+    Row row{.test = fmt::format("pp{}", count)};
+    row.bytes = engine_.needed_bytes(count / 2);
+    const std::vector<int32_t> prompt = random_prompt(count, vocabulary(), options_.seed);
+    std::vector<std::vector<double>> repeats;
+    for (int i = 0; i <= options_.repeats; ++i) {
+      engine_.set_position(0);
+      const auto begin = std::chrono::steady_clock::now();
+      engine_.decode({.tokens = prompt, .max_tokens = 1});
+      const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+      if (i > 0) repeats.push_back(std::vector<double>(count, us / count));
+    }
+    summarise(repeats, ceiling_, row);
+    return row;
+  }
+
+  Engine& engine_;
+  const Options& options_;
+  double ceiling_ = 0;
+};
+
+std::string markdown(const Engine& engine, double ceiling, const std::vector<Row>& rows) {
+  const DeviceInfo& device = engine.library().device();
+  std::string text = fmt::format("{} on {}, kernel for {}, driver {}, SM {} MHz, memory {} MHz\n",
+                                 engine.library().descriptor().model, device.name, engine.library().descriptor().gpu,
+                                 device.driver_version, device.sm_clock_khz / 1000, device.memory_clock_khz / 1000);
+  text += ceiling > 0 ? fmt::format("S (read bandwidth, same run): {:.3f} TB/s\n\n", ceiling * 1e-12)
+                      : std::string("S: none, the kernel is emulated\n\n");
+  text += "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Row& row : rows) {
+    text += fmt::format("| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
+                        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
+                        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
+  }
+  return text;
+}
+
+std::string as_json(const Engine& engine, const Options& options, double ceiling, const std::vector<Row>& rows,
+                    const std::string& command) {
+  const DeviceInfo& device = engine.library().device();
+  nlohmann::ordered_json json{{"command", command},
+                              {"model", engine.library().descriptor().model},
+                              {"kernel_gpu", engine.library().descriptor().gpu},
+                              {"num_ctas", engine.library().descriptor().num_ctas},
+                              {"weights", options.random_weights ? "random" : options.model},
+                              {"device", device.name},
+                              {"driver", device.driver_version},
+                              {"sm_clock_khz", device.sm_clock_khz},
+                              {"memory_clock_khz", device.memory_clock_khz},
+                              {"read_bandwidth_bytes_per_s", ceiling},
+                              {"repeats", options.repeats},
+                              {"rows", nlohmann::ordered_json::array()}};
+  for (const Row& row : rows) {
+    json["rows"].push_back({{"test", row.test},
+                            {"tokens_per_s", row.rate},
+                            {"tokens_per_s_deviation", row.deviation},
+                            {"token_us_p50", row.p50_us},
+                            {"token_us_p90", row.p90_us},
+                            {"token_us_p99", row.p99_us},
+                            {"token_us_max", row.max_us},
+                            {"token_bytes", row.bytes},
+                            {"bytes_per_s", row.bandwidth},
+                            {"of_read_bandwidth", row.of_ceiling}});
+  }
+  return json.dump(2) + "\n";
+}
+
+Options parse(int argc, char** argv) {
+  CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.", "soliton-bench"};
+  Options options;
+  const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder");
+  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")->excludes(model);
+  app.add_option("-k,--kernel", options.kernel, "kernel library")->required();
+  app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")->delimiter(',')->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")->delimiter(',')->check(CLI::NonNegativeNumber);
+  app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(CLI::PositiveNumber);
+  app.add_option("--device", options.device, "GPU index")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.seed, "of random weights, prompts and cache");
+  app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
+  app.add_option("--json-file", options.output, "also writes the JSON to this file");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    std::exit(app.exit(success));
+  } catch (const CLI::ParseError& error) {
+    throw Error(ExitCode::kUsage, error.what());
+  }
+  if (options.model.empty() && !options.random_weights) {
+    throw Error(ExitCode::kUsage, "-m: expected a model folder, or --random-weights, got neither");
+  }
+  return options;
+}
+
+int run(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  KernelLibrary library = KernelLibrary::open(options.kernel);
+  if (!options.model.empty()) {
+    check_facts(library.descriptor(), HfConfig::open(options.model).facts, options.model + "/config.json");
+  }
+  const int longest = *std::max_element(options.tokens.begin(), options.tokens.end()) +
+                      *std::max_element(options.depths.begin(), options.depths.end()) + 1;
+  const int context = std::max(longest, *std::max_element(options.prompts.begin(), options.prompts.end()));
+  Engine engine(std::move(library), {.context = context, .device = options.device});
+  if (options.random_weights) {
+    engine.load_random(options.seed);
+  } else {
+    Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
+    engine.load(TensorSource::open(options.model), &progress);
+    progress.finish();
+  }
+  engine.randomise_cache(options.seed);
+  Bench bench(engine, options);
+  const std::vector<Row> rows = bench.run();
+  std::string command = "soliton-bench";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  const std::string json = as_json(engine, options, bench.ceiling(), rows, command);
+  fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
+  if (!options.output.empty()) {
+    std::ofstream file(options.output);
+    file << json;
+    if (!file.flush()) throw Error(ExitCode::kNotFound, options.output + ": expected a file that can be written");
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace soliton
+
+int main(int argc, char** argv) {
+  try {
+    return soliton::run(argc, argv);
+  } catch (const soliton::Error& error) {
+    fmt::print(stderr, "soliton-bench: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "soliton-bench: internal error: {}\n", error.what());
+    return static_cast<int>(soliton::ExitCode::kInternal);
+  }
+}

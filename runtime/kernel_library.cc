@@ -1,0 +1,170 @@
+#include "runtime/kernel_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace soliton {
+
+DeviceMemory::DeviceMemory(const Library& library, size_t bytes) : library_(&library), bytes_(bytes) {
+  if (library.allocate(bytes, &address_) != 0) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("device memory: expected {} bytes free: {}", bytes, library.last_error()));
+  }
+}
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept {
+  *this = std::move(other);
+}
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(library_, other.library_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+DeviceMemory::~DeviceMemory() {
+  if (address_ != nullptr) library_->release(address_);
+}
+
+HostMemory::HostMemory(const Library& library, size_t bytes) : library_(&library), bytes_(bytes) {
+  if (library.allocate_shared(bytes, &address_) != 0) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("pinned host memory: expected {} bytes free: {}", bytes, library.last_error()));
+  }
+}
+HostMemory::HostMemory(HostMemory&& other) noexcept {
+  *this = std::move(other);
+}
+HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
+  std::swap(library_, other.library_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+HostMemory::~HostMemory() {
+  if (address_ != nullptr) library_->release_shared(address_);
+}
+
+void KernelLibrary::Closer::operator()(void* handle) const {
+  dlclose(handle);
+}
+
+KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
+  KernelLibrary library;
+  library.path_ = path.string();
+  // A bare name would be searched for in the system's folders.
+  void* handle = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const bool exists = std::filesystem::exists(path);
+    throw file_error(exists ? ExitCode::kBadFile : ExitCode::kNotFound, library.path_,
+                     "expected a kernel library, got: {}", exists ? dlerror() : "no such file");
+  }
+  library.handle_.reset(handle);
+  const auto entry = reinterpret_cast<LibraryFunction>(dlsym(handle, kLibrarySymbol));
+  if (entry == nullptr) {
+    throw file_error(ExitCode::kBadFile, library.path_, "expected a kernel library, got one without {}",
+                     kLibrarySymbol);
+  }
+  library.functions_ = entry();
+  if (library.functions_->abi != kLibraryAbi) {
+    throw file_error(ExitCode::kMismatch, library.path_, "ABI: expected {}, got {}: build the kernel again",
+                     kLibraryAbi, library.functions_->abi);
+  }
+  if (library.descriptor().page_layout != kPageLayoutVersion) {
+    throw file_error(ExitCode::kMismatch, library.path_,
+                     "page layout: expected {}, got {}: generate the kernel again", kPageLayoutVersion,
+                     library.descriptor().page_layout);
+  }
+  return library;
+}
+
+void KernelLibrary::select_device(int device) {
+  check(functions_->open(device, &device_), "select the device");
+  const Descriptor& needs = descriptor();
+  if (device_.compute_capability != needs.compute_capability) {
+    throw file_error(ExitCode::kMismatch, path_, "compute capability: kernel built for {} ({}), got {} ({})",
+                     needs.compute_capability, needs.gpu, device_.compute_capability, device_.name);
+  }
+  if (device_.num_sms < needs.num_ctas) {
+    throw file_error(ExitCode::kMismatch, path_, "SMs: expected at least {} ({}), got {} ({})",
+                     needs.num_ctas, needs.gpu, device_.num_sms, device_.name);
+  }
+  if (device_.max_shared_bytes < needs.shared_bytes) {
+    throw file_error(ExitCode::kMismatch, path_,
+                     "shared memory a block: expected at least {} ({}), got {} ({})", needs.shared_bytes,
+                     needs.gpu, device_.max_shared_bytes, device_.name);
+  }
+}
+
+void* KernelLibrary::symbol(const char* name) const {
+  return dlsym(handle_.get(), name);
+}
+
+void KernelLibrary::check(int status, const char* what) const {
+  if (status == 0) return;
+  throw file_error(ExitCode::kDevice, path_, "{}: {}", what, functions_->last_error());
+}
+
+std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
+  std::error_code missing;
+  std::vector<std::filesystem::path> candidates;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    if (entry.path().extension() == ".so") candidates.push_back(entry.path());
+  }
+  std::sort(candidates.begin(), candidates.end());
+  std::string refusal;
+  std::optional<std::filesystem::path> emulation;
+  for (const std::filesystem::path& path : candidates) {
+    KernelLibrary library = KernelLibrary::open(path);
+    if (library.descriptor().facts_hash != hash_facts(facts)) continue;
+    if (library.descriptor().compute_capability == 0) {
+      emulation = path;
+      continue;
+    }
+    try {
+      library.select_device(device);
+      return path;
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+  }
+  if (emulation) return *emulation;
+  if (!refusal.empty()) throw Error(ExitCode::kMismatch, refusal);
+  throw file_error(ExitCode::kNotFound, folder.string(),
+                   "expected a kernel library for this model, found none; make one with soliton-gen");
+}
+
+void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path) {
+  if (descriptor.facts_hash == hash_facts(facts)) return;
+  std::vector<std::string> found;
+  for_each_fact(facts, [&](const char*, const auto& value) {
+    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
+      found.push_back(fmt::format("{}", static_cast<int>(value)));
+    } else {
+      found.push_back(fmt::format("{}", value));
+    }
+  });
+  size_t index = 0;
+  for_each_fact(descriptor.facts, [&](const char* name, const auto& value) {
+    std::string expected;
+    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
+      expected = fmt::format("{}", static_cast<int>(value));
+    } else {
+      expected = fmt::format("{}", value);
+    }
+    if (expected != found[index]) {
+      throw file_error(ExitCode::kMismatch, config_path, "{}: expected {} (kernel of {}), got {}", name,
+                       expected, descriptor.model, found[index]);
+    }
+    ++index;
+  });
+  throw file_error(ExitCode::kMismatch, config_path, "facts hash: expected {:#x} (kernel of {}), got {:#x}",
+                   descriptor.facts_hash, descriptor.model, hash_facts(facts));
+}
+
+}  // namespace soliton

@@ -1,0 +1,102 @@
+// A kernel library in use: opened, its descriptor checked, its device selected; and the memory that comes
+// from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "layout/library.h"
+
+namespace soliton {
+
+/// Device memory of a library. Move-only; freed with the object.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(const Library& library, size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(address_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const Library* library_ = nullptr;
+  void* address_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// Host memory that kernels read and write while they run. Move-only.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  HostMemory(const Library& library, size_t bytes);
+  HostMemory(HostMemory&& other) noexcept;
+  HostMemory& operator=(HostMemory&& other) noexcept;
+  ~HostMemory();
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(address_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const Library* library_ = nullptr;
+  void* address_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// A kernel library and its device.
+class KernelLibrary {
+ public:
+  /// Opens the shared library and checks that it is one of ours. Throws Error: kNotFound, or kMismatch for
+  /// another ABI or page layout.
+  static KernelLibrary open(const std::filesystem::path& path);
+
+  KernelLibrary(KernelLibrary&&) noexcept = default;
+  KernelLibrary& operator=(KernelLibrary&&) noexcept = default;
+
+  /// Selects a device and checks that the kernel was built for it. Throws Error: kDevice if there is none,
+  /// kMismatch if it is another one.
+  void select_device(int device);
+
+  const Library& functions() const { return *functions_; }
+  const Descriptor& descriptor() const { return *functions_->descriptor; }
+  const DeviceInfo& device() const { return device_; }
+  const std::string& path() const { return path_; }
+  /// A symbol that only some libraries export, or null.
+  void* symbol(const char* name) const;
+
+  /// Throws Error (kDevice) with the library's reason unless `status` is 0.
+  void check(int status, const char* what) const;
+
+ private:
+  struct Closer {
+    void operator()(void* handle) const;
+  };
+
+  KernelLibrary() = default;
+
+  std::string path_;
+  std::unique_ptr<void, Closer> handle_;
+  const Library* functions_ = nullptr;
+  DeviceInfo device_{};
+};
+
+/// The library in `folder` whose kernel was generated for `facts`: one that runs on the device if there is one, else the
+/// emulation. Throws Error: kNotFound if the folder holds none for the model, kMismatch if none runs here.
+std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device);
+
+/// Throws Error (kMismatch), naming the first fact in which they differ, unless the kernel was generated for
+/// `facts`.
+void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path);
+
+}  // namespace soliton

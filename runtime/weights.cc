@@ -1,0 +1,291 @@
+#include "runtime/weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <numbers>
+#include <string>
+#include <thread>
+
+#include "layout/page.h"
+#include "layout/rows.h"
+#include "runtime/error.h"
+#include "runtime/progress.h"
+
+namespace soliton {
+namespace {
+
+constexpr uint16_t kBf16One = 0x3f80;
+constexpr float kInitialDeviation = 0.02f;  // of transformers' random initialisation
+constexpr size_t kStagingBytes = 64 << 20;  // packed and uploaded at a time
+
+/// The source rows of one packed matrix of one layer.
+struct MatrixRows {
+  std::vector<const Tensor*> parts;  // stacked, all with the same number of columns
+
+  const std::byte* row(int64_t index, int columns) const {
+    for (const Tensor* part : parts) {
+      if (index < part->shape[0]) return part->data.data() + index * columns * 2;
+      index -= part->shape[0];
+    }
+    return nullptr;
+  }
+};
+
+const Tensor& require(const TensorSource& source, const std::string& name, int64_t rows, int64_t columns) {
+  const int64_t shape[] = {rows, columns};
+  return source.require(name, DType::kBF16, std::span(shape));
+}
+
+MatrixRows find_rows(const TensorSource& source, const ModelFacts& facts, const std::string& matrix,
+                     int layer) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  const int64_t heads = static_cast<int64_t>(facts.num_heads) * facts.head_dim;
+  const int64_t kv = static_cast<int64_t>(facts.num_kv_heads) * facts.head_dim;
+  const auto tensor = [&](const std::string& name, int64_t rows, int64_t columns) {
+    return &require(source, prefix + name + ".weight", rows, columns);
+  };
+  if (matrix == "qkv") {
+    return {{tensor("self_attn.q_proj", heads, facts.hidden), tensor("self_attn.k_proj", kv, facts.hidden),
+             tensor("self_attn.v_proj", kv, facts.hidden)}};
+  }
+  if (matrix == "o") return {{tensor("self_attn.o_proj", facts.hidden, heads)}};
+  if (matrix == "gate_up") {
+    return {
+        {tensor("mlp.gate_proj", facts.ffn, facts.hidden), tensor("mlp.up_proj", facts.ffn, facts.hidden)}};
+  }
+  if (matrix == "down") return {{tensor("mlp.down_proj", facts.hidden, facts.ffn)}};
+  return {{&require(source, facts.tied_lm_head ? "model.embed_tokens.weight" : "lm_head.weight",
+                    facts.vocabulary, facts.hidden)}};
+}
+
+/// One tile to pack: where its bytes go, and what they come from.
+struct TileJob {
+  int matrix = 0;
+  int layer = 0;
+  int tile = 0;
+  int64_t offset = 0;  // in the packed weights
+};
+
+class Packer {
+ public:
+  Packer(const Descriptor& descriptor, const TensorSource& source) : descriptor_(descriptor) {
+    for (int m = 0; m < kNumMatrices; ++m) {
+      const PackedMatrix& matrix = descriptor.matrices[m];
+      const int layers = matrix.layer_stride == 0 ? 1 : descriptor.facts.num_layers;
+      for (int layer = 0; layer < layers; ++layer) {
+        rows_[m].push_back(find_rows(source, descriptor.facts, matrix.name, layer));
+        for (int tile = 0; tile < matrix.num_tiles; ++tile) {
+          jobs_.push_back({m, layer, tile,
+                           matrix.offset + layer * matrix.layer_stride +
+                               static_cast<int64_t>(tile) * tile_bytes(matrix.padded_columns)});
+        }
+      }
+    }
+    std::sort(jobs_.begin(), jobs_.end(),
+              [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
+  }
+
+  size_t num_jobs() const { return jobs_.size(); }
+  int64_t offset(size_t job) const {
+    return job < jobs_.size() ? jobs_[job].offset : descriptor_.weight_bytes;
+  }
+
+  /// The jobs from `first` on whose tiles fit into `bytes`.
+  size_t batch_end(size_t first, size_t bytes) const {
+    size_t end = first;
+    while (end < jobs_.size() && offset(end + 1) - offset(first) <= static_cast<int64_t>(bytes)) ++end;
+    return end;
+  }
+
+  /// Packs the tiles of jobs [first, end) to `staging`, with `num_threads` threads.
+  void pack(size_t first, size_t end, std::byte* staging, int num_threads) const {
+    std::atomic<size_t> next{first};
+    const auto work = [&] {
+      for (size_t job = next++; job < end; job = next++) pack_job(jobs_[job], staging - offset(first));
+    };
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < num_threads; ++i) threads.emplace_back(work);
+    work();
+  }
+
+ private:
+  void pack_job(const TileJob& job, std::byte* base) const {
+    const PackedMatrix& matrix = descriptor_.matrices[job.matrix];
+    const ModelFacts& facts = descriptor_.facts;
+    const int rotary_rows = (facts.num_heads + facts.num_kv_heads) * facts.head_dim;
+    const std::byte* rows[kTileRows];
+    for (int r = 0; r < kTileRows; ++r) {
+      const int packed = job.tile * kTileRows + r;
+      rows[r] = packed >= matrix.rows
+                    ? nullptr
+                    : rows_[job.matrix][job.layer].row(
+                          source_row(matrix.row_order, packed, matrix.rows, rotary_rows, facts.head_dim),
+                          matrix.columns);
+    }
+    pack_tile(rows, matrix.columns, matrix.padded_columns, base + job.offset);
+  }
+
+  const Descriptor& descriptor_;
+  std::vector<MatrixRows> rows_[kNumMatrices];
+  std::vector<TileJob> jobs_;
+};
+
+int num_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Packs into one staging buffer while the other is uploaded.
+void upload_pages(const KernelLibrary& library, const Packer& packer, DeviceMemory& pages,
+                  Progress* progress) {
+  const size_t largest = static_cast<size_t>([&] {
+    int64_t bytes = 0;
+    for (const PackedMatrix& matrix : library.descriptor().matrices) {
+      bytes = std::max<int64_t>(bytes, tile_bytes(matrix.padded_columns));
+    }
+    return bytes;
+  }());
+  const size_t staging_bytes =
+      std::max(largest, std::min(kStagingBytes, static_cast<size_t>(library.descriptor().weight_bytes)));
+  HostMemory staging[2] = {HostMemory(library.functions(), staging_bytes),
+                           HostMemory(library.functions(), staging_bytes)};
+  size_t end = packer.batch_end(0, staging_bytes);
+  packer.pack(0, end, staging[0].as<std::byte>(), num_threads());
+  int current = 0;
+  for (size_t first = 0; first < packer.num_jobs();) {
+    const size_t next_end = packer.batch_end(end, staging_bytes);
+    std::future<void> packing = std::async(std::launch::async, [&, next = end] {
+      packer.pack(next, next_end, staging[1 - current].as<std::byte>(), num_threads());
+    });
+    const size_t bytes = static_cast<size_t>(packer.offset(end) - packer.offset(first));
+    library.check(library.functions().upload(pages.as<std::byte>() + packer.offset(first),
+                                             staging[current].as<std::byte>(), bytes),
+                  "upload weights");
+    if (progress != nullptr) progress->add(bytes);
+    packing.get();
+    first = end;
+    end = next_end;
+    current = 1 - current;
+  }
+}
+
+DeviceMemory upload(const KernelLibrary& library, const void* host, size_t bytes) {
+  DeviceMemory memory(library.functions(), bytes);
+  library.check(library.functions().upload(memory.as<void>(), host, bytes), "upload");
+  return memory;
+}
+
+std::vector<std::byte> gather_norms(const TensorSource& source, const ModelFacts& facts) {
+  std::vector<std::byte> norms;
+  const int64_t shape[] = {facts.hidden};
+  const auto append = [&](const std::string& name) {
+    const Tensor& tensor = source.require(name, DType::kBF16, std::span(shape));
+    norms.insert(norms.end(), tensor.data.begin(), tensor.data.end());
+  };
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    append(fmt::format("model.layers.{}.input_layernorm.weight", layer));
+    append(fmt::format("model.layers.{}.post_attention_layernorm.weight", layer));
+  }
+  append("model.norm.weight");
+  return norms;
+}
+
+size_t embedding_bytes(const ModelFacts& facts) {
+  return static_cast<size_t>(facts.vocabulary) * facts.hidden * 2;
+}
+
+}  // namespace
+
+uint64_t weight_load_bytes(const Descriptor& descriptor) {
+  return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
+}
+
+void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {
+  constexpr int kBlockBytes = kTileRows * kColumnBlock * 2;
+  for (int r = 0; r < kTileRows; ++r) {
+    for (int pair = 0; pair < kColumnBlock / 2; ++pair) {
+      const int offset = weight_offset(r, pair * 2);
+      for (int block = 0; block < padded / kColumnBlock; ++block) {
+        const int column = block * kColumnBlock + pair * 2;
+        std::byte* word = tile + block * kBlockBytes + offset;
+        if (rows[r] != nullptr && column < columns) {
+          std::memcpy(word, rows[r] + column * 2, 4);
+        } else {
+          std::memset(word, 0, 4);
+        }
+      }
+    }
+  }
+}
+
+DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source, Progress* progress) {
+  const Descriptor& descriptor = library.descriptor();
+  const ModelFacts& facts = descriptor.facts;
+  // Everything is looked up, and refused, before anything is allocated.
+  const Packer packer(descriptor, source);
+  const Tensor& embedding = require(source, "model.embed_tokens.weight", facts.vocabulary, facts.hidden);
+  const std::vector<std::byte> norms = gather_norms(source, facts);
+
+  DeviceWeights weights;
+  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
+  upload_pages(library, packer, weights.pages, progress);
+  weights.embedding = upload(library, embedding.data.data(), embedding.data.size());
+  if (progress != nullptr) progress->add(embedding.data.size());
+  weights.norms = upload(library, norms.data(), norms.size());
+  return weights;
+}
+
+DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
+  const Descriptor& descriptor = library.descriptor();
+  const float bound = kInitialDeviation * std::sqrt(3.0f);  // a uniform distribution of that deviation
+  DeviceWeights weights;
+  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
+  weights.embedding = DeviceMemory(library.functions(), embedding_bytes(descriptor.facts));
+  library.check(
+      library.functions().fill_random(weights.pages.as<void>(), weights.pages.bytes() / 2, bound, seed),
+      "make weights");
+  library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
+                                                bound, seed + 1),
+                "make weights");
+  const std::vector<uint16_t> norms(
+      static_cast<size_t>(2 * descriptor.facts.num_layers + 1) * descriptor.facts.hidden, kBf16One);
+  weights.norms = upload(library, norms.data(), norms.size() * 2);
+  return weights;
+}
+
+std::vector<float> make_rotary_table(const ModelFacts& facts, int context) {
+  const int half = facts.head_dim / 2;
+  std::vector<float> frequencies(half);
+  for (int i = 0; i < half; ++i) {
+    // Float arithmetic as in transformers, so that large positions turn by the same angles.
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(facts.head_dim);
+    float frequency = 1.0f / std::pow(static_cast<float>(facts.rope_theta), exponent);
+    if (facts.rope_kind == RopeKind::kLlama3) {
+      const double wavelength = 2.0 * std::numbers::pi / frequency;
+      const double low = facts.rope_original_context / facts.rope_low_freq_factor;
+      const double high = facts.rope_original_context / facts.rope_high_freq_factor;
+      if (wavelength > low) {
+        frequency = static_cast<float>(frequency / facts.rope_factor);
+      } else if (wavelength >= high) {
+        const double smooth = (facts.rope_original_context / wavelength - facts.rope_low_freq_factor) /
+                              (facts.rope_high_freq_factor - facts.rope_low_freq_factor);
+        frequency = static_cast<float>((1.0 - smooth) * frequency / facts.rope_factor + smooth * frequency);
+      }
+    }
+    frequencies[i] = frequency;
+  }
+  std::vector<float> table(static_cast<size_t>(context) * half * 2);
+  for (int position = 0; position < context; ++position) {
+    for (int i = 0; i < half; ++i) {
+      const double angle = static_cast<float>(position) * frequencies[i];
+      float* entry = table.data() + (static_cast<size_t>(position) * half + i) * 2;
+      entry[0] = static_cast<float>(std::cos(angle));
+      entry[1] = static_cast<float>(std::sin(angle));
+    }
+  }
+  return table;
+}
+
+}  // namespace soliton

@@ -1,0 +1,125 @@
+// The step of a Llama model as ops: what they multiply, and that each reads what the one before it writes.
+#include "generator/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+/// The ops of a step with `num_layers` layers, in order.
+std::vector<GraphOp> ops_of_step(const Graph& graph, int num_layers) {
+  std::vector<GraphOp> ops;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    ops.insert(ops.end(), graph.layer_ops.begin(), graph.layer_ops.end());
+  }
+  ops.insert(ops.end(), graph.final_ops.begin(), graph.final_ops.end());
+  return ops;
+}
+
+TEST(Graph, TinyModelInWords) {
+  EXPECT_EQ(describe(build_graph(shipped_model("tiny-stories").facts)),
+            "every layer:\n"
+            "qkv        reads hidden  writes qkv     matrix 512 x 256\n"
+            "attention  reads qkv     writes heads  \n"
+            "o          reads heads   writes middle  matrix 256 x 256\n"
+            "gate_up    reads middle  writes ffn     matrix 1536 x 256\n"
+            "down       reads ffn     writes hidden  matrix 256 x 768\n"
+            "then:\n"
+            "lm_head    reads hidden  writes offers  matrix 2048 x 256\n");
+}
+
+TEST(Graph, EveryOpReadsWhatTheOpBeforeWrites) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Graph graph = build_graph(random.model.facts);
+    const std::vector<GraphOp> ops = ops_of_step(graph, random.model.facts.num_layers);
+    for (size_t i = 1; i < ops.size(); ++i) {
+      EXPECT_EQ(ops[i].reads, ops[i - 1].writes) << random.describe() << ": " << ops[i].name;
+    }
+  }
+}
+
+// The kernel reads `columns` words of the input vector and writes one word per row (per pair of rows after gate_up).
+TEST(Graph, MatricesFitTheirVectors) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Graph graph = build_graph(random.model.facts);
+    for (const GraphOp& op : ops_of_step(graph, 1)) {
+      if (op.kind == OpKind::kAttention) {
+        EXPECT_EQ(op.matrix, -1);
+        continue;
+      }
+      const GraphMatrix& matrix = graph.matrices[op.matrix];
+      EXPECT_EQ(matrix.columns, graph.vectors[op.reads].elements) << random.describe() << ": " << op.name;
+      if (op.output == OutputKind::kGreedy) {
+        EXPECT_EQ(matrix.rows, random.model.facts.vocabulary);
+      } else {
+        const int rows_per_output = op.output == OutputKind::kSwiglu ? 2 : 1;
+        EXPECT_EQ(matrix.rows, graph.vectors[op.writes].elements * rows_per_output)
+            << random.describe() << ": " << op.name;
+      }
+    }
+  }
+}
+
+TEST(Graph, EveryMatrixIsUsedByOneOp) {
+  const Graph graph = build_graph(shipped_model("llama-3.1-8b").facts);
+  std::multiset<int> used;
+  for (const GraphOp& op : ops_of_step(graph, 1)) {
+    if (op.matrix >= 0) used.insert(op.matrix);
+  }
+  EXPECT_EQ(used, (std::multiset<int>{0, 1, 2, 3, 4}));
+}
+
+TEST(Graph, RowsThatAreCombinedShareATile) {
+  const Graph graph = build_graph(shipped_model("llama-3.1-8b").facts);
+  for (const GraphOp& op : ops_of_step(graph, 1)) {
+    if (op.matrix < 0) continue;
+    const RowOrder expected = op.output == OutputKind::kRotary   ? RowOrder::kRotary
+                              : op.output == OutputKind::kSwiglu ? RowOrder::kGateUp
+                                                                 : RowOrder::kPlain;
+    EXPECT_EQ(graph.matrices[op.matrix].row_order, expected) << op.name;
+  }
+}
+
+// LaunchParams::norms has two rows a layer and one more.
+TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
+  const int num_layers = 7;
+  ModelFacts facts = shipped_model("tiny-stories").facts;
+  facts.num_layers = num_layers;
+  const Graph graph = build_graph(facts);
+  std::multiset<int> rows;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    for (const GraphOp& op : graph.layer_ops) {
+      EXPECT_EQ(op.first_norm >= 0, op.kind == OpKind::kMatrix && op.input != InputKind::kVector) << op.name;
+      if (op.first_norm >= 0) rows.insert(op.first_norm + layer * op.norm_stride);
+    }
+  }
+  for (const GraphOp& op : graph.final_ops) rows.insert(op.first_norm);
+  std::multiset<int> expected;
+  for (int row = 0; row < 2 * num_layers + 1; ++row) expected.insert(row);
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(Graph, GroupedHeadsShareKeysAndValues) {
+  const Graph graph = build_graph(shipped_model("llama-3.1-8b").facts);
+  EXPECT_EQ(graph.matrices[0].rows, 32 * 128 + 2 * 8 * 128);
+  EXPECT_EQ(graph.matrices[1].columns, 32 * 128);
+  EXPECT_EQ(named(graph.vectors, "qkv").elements, 6144);
+}
+
+// head_dim need not be hidden / num_heads.
+TEST(Graph, HeadsNeedNotAddUpToHidden) {
+  ModelFacts facts = shipped_model("tiny-stories").facts;
+  facts.head_dim = 256;
+  const Graph graph = build_graph(facts);
+  EXPECT_EQ(graph.matrices[1].rows, 256);
+  EXPECT_EQ(graph.matrices[1].columns, 4 * 256);
+}
+
+}  // namespace
+}  // namespace soliton

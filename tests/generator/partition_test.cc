@@ -1,0 +1,266 @@
+// Who does what: every tile has one owner, shares are even, signatures stand where they must, vectors are cleared.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+/// How often each tile of a phase is read, and nothing outside.
+std::vector<int> readers(const Plan& plan, const PlanPhase& phase) {
+  std::vector<int> count(plan.matrices[phase.matrix].num_tiles, 0);
+  for (const TileRun& run : phase.runs) {
+    for (int i = 0; i < run.count; ++i) ++count.at(run.first + i * run.stride);
+  }
+  return count;
+}
+
+void expect_every_tile_once(const Plan& plan, const std::string& what) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.matrix < 0) continue;
+    const std::vector<int> count = readers(plan, phase);
+    EXPECT_EQ(std::count(count.begin(), count.end(), 1), static_cast<std::ptrdiff_t>(count.size()))
+        << what << ": " << phase.name;
+    EXPECT_EQ(phase.runs.size(), static_cast<size_t>(plan.num_ctas)) << what << ": " << phase.name;
+  }
+}
+
+TEST(Partition, DealsEveryTileExactlyOnce) {
+  for (const char* model : kShippedModels) {
+    for (const int ctas : {0, 1, 2, 3, 7, 128, 132}) {
+      const Plan plan = shipped_plan(model, "h200", {.num_ctas = ctas});
+      expect_every_tile_once(plan, fmt::format("{}, {} CTAs", model, plan.num_ctas));
+    }
+  }
+}
+
+TEST(Partition, DealsEveryTileOfRandomModelsExactlyOnce) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    expect_every_tile_once(make_plan(random.model, shipped_gpu("h200"), random.choices), random.describe());
+  }
+}
+
+// As the kernel walks them: all pages of all tiles of a step are the packed weights, each byte once.
+TEST(Partition, PagesOfAStepCoverThePackedWeightsExactlyOnce) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    std::vector<std::pair<int64_t, int64_t>> pages;  // begin, end
+    for (const PhaseInstance& instance : step_sequence(plan)) {
+      const PlanPhase& phase = plan.phases[instance.phase];
+      if (phase.matrix < 0) continue;
+      const PlanMatrix& matrix = plan.matrices[phase.matrix];
+      for (int cta = 0; cta < plan.num_ctas; ++cta) {
+        const TileRun run = deal_tiles(matrix.num_tiles, phase.first_cta, plan.num_ctas, cta);
+        for (int i = 0; i < run.count; ++i) {
+          const int64_t tile = matrix.offset + instance.layer * matrix.layer_stride +
+                               static_cast<int64_t>(run.first + i * run.stride) * tile_bytes(matrix.padded);
+          for (int page = 0; page < pages_per_tile(matrix.padded); ++page) {
+            const int64_t begin = tile + page * kPageBytes;
+            pages.emplace_back(begin, begin + page_columns(matrix.padded, page) * kTileRows * 2);
+          }
+        }
+      }
+    }
+    std::sort(pages.begin(), pages.end());
+    int64_t end = 0;
+    for (const auto& page : pages) {
+      ASSERT_EQ(page.first, end) << random.describe();
+      end = page.second;
+    }
+    EXPECT_EQ(end, plan.weight_bytes) << random.describe();
+  }
+}
+
+TEST(Partition, SharesDifferByAtMostOneTile) {
+  for (const int ctas : {1, 3, 7, 100, 132}) {
+    const Plan plan = shipped_plan("llama-3.2-3b", "h200", {.num_ctas = ctas});
+    for (const PlanPhase& phase : plan.phases) {
+      if (phase.matrix < 0) continue;
+      const auto less = [](const TileRun& a, const TileRun& b) { return a.count < b.count; };
+      const auto [least, most] = std::minmax_element(phase.runs.begin(), phase.runs.end(), less);
+      EXPECT_LE(most->count - least->count, 1) << phase.name << ", " << ctas << " CTAs";
+    }
+  }
+}
+
+// Of 132 CTAs, 12 have one tile more of each phase than the others: not always the same ones.
+TEST(Partition, LeftoversGoWhereThePhaseBeforeStopped) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200", {.num_ctas = 132});
+  EXPECT_EQ(named(plan.phases, "qkv").first_cta, 0);
+  EXPECT_EQ(named(plan.phases, "o").first_cta, 0);
+  EXPECT_EQ(named(plan.phases, "gate_up").first_cta, 256 % 132);
+  EXPECT_EQ(named(plan.phases, "down").first_cta, 0);
+  EXPECT_EQ(named(plan.phases, "lm_head").first_cta, 256 % 132);
+}
+
+TEST(Partition, ResidualRowsStayWithTheirCta) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    const PlanPhase& o = named(plan.phases, "o");
+    const PlanPhase& down = named(plan.phases, "down");
+    int most = 0;
+    for (int cta = 0; cta < plan.num_ctas; ++cta) {
+      EXPECT_EQ(o.runs[cta].first, down.runs[cta].first) << random.describe();
+      EXPECT_EQ(o.runs[cta].count, down.runs[cta].count) << random.describe();
+      most = std::max(most, o.runs[cta].count);
+    }
+    EXPECT_EQ(plan.residual_tiles(), most) << random.describe();
+  }
+}
+
+/// Tiles that the busiest CTA reads in a step, weighted with their bytes: what choose_ctas() minimises.
+int64_t busiest_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    const PlanPhase& phase = plan.phases[instance.phase];
+    if (phase.matrix < 0) continue;
+    int64_t most = 0;
+    for (const TileRun& run : phase.runs) most = std::max<int64_t>(most, run.count);
+    bytes += most * tile_bytes(plan.matrices[phase.matrix].padded);
+  }
+  return bytes;
+}
+
+TEST(Partition, ChoosesTheFewestCtasWithinAPercentOfTheBest) {
+  for (const char* model : kShippedModels) {
+    const GpuSpec gpu = shipped_gpu("h200");
+    const ModelConfig config = shipped_model(model);
+    const Graph graph = build_graph(config.facts);
+    const int chosen = partition(graph, config, gpu, {}).num_ctas;
+    std::vector<int64_t> bytes;
+    for (int ctas = 1; ctas <= gpu.num_sms; ++ctas) {
+      bytes.push_back(busiest_bytes(partition(graph, config, gpu, {.num_ctas = ctas})));
+    }
+    const int64_t best = *std::min_element(bytes.begin(), bytes.end());
+    const auto good = [&](int64_t b) { return 100 * b <= 101 * best; };
+    EXPECT_EQ(std::find_if(bytes.begin(), bytes.end(), good) - bytes.begin() + 1, chosen) << model;
+  }
+  EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200").num_ctas, 128);
+}
+
+TEST(Partition, UserChoicesWin) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200",
+                                 {.num_ctas = 5, .window = 2, .consumer_warps = 8, .ring_slots = 3,
+                                  .sync = SyncMode::kCounter});
+  EXPECT_EQ(plan.num_ctas, 5);
+  EXPECT_EQ(plan.window, 2);
+  EXPECT_EQ(plan.consumer_warps, 8);
+  EXPECT_EQ(plan.threads(), 10 * 32);
+  EXPECT_EQ(plan.ring_slots, 3);
+  EXPECT_EQ(plan.sync, SyncMode::kCounter);
+}
+
+// hidden = 256 are 16 tiles of o and down, ffn = 768 are 96 of gate_up, 32 of qkv: a tile less one, exact, plus one.
+TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {
+  const auto signatures = [](int ctas) {
+    const Plan plan = shipped_plan("tiny-stories", "h200", {.num_ctas = ctas});
+    std::vector<int> words;
+    for (const PlanVector& vector : plan.vectors) words.push_back(vector.signatures);
+    return words;
+  };
+  //                                              qkv heads middle ffn hidden offers
+  EXPECT_EQ(signatures(15), (std::vector<int>{0, 15, 0, 0, 0, 0}));
+  EXPECT_EQ(signatures(16), (std::vector<int>{0, 16, 0, 0, 0, 0}));
+  EXPECT_EQ(signatures(17), (std::vector<int>{0, 17, 17, 0, 17, 0}));
+  EXPECT_EQ(signatures(32), (std::vector<int>{0, 32, 32, 0, 32, 0}));
+  EXPECT_EQ(signatures(33), (std::vector<int>{33, 33, 33, 0, 33, 0}));
+  EXPECT_EQ(signatures(96), (std::vector<int>{96, 96, 96, 0, 96, 0}));
+  EXPECT_EQ(signatures(97), (std::vector<int>{97, 97, 97, 97, 97, 0}));
+}
+
+TEST(Partition, EveryCtaMakesAnOfferAndCtaZeroPassesOnTheStop) {
+  for (const int ctas : {1, 2, 132}) {
+    const Plan plan = shipped_plan("tiny-stories", "h200", {.num_ctas = ctas});
+    const PlanVector& offers = named(plan.vectors, "offers");
+    EXPECT_EQ(offers.elements, ctas + 1);
+    EXPECT_EQ(offers.element_bytes, 8);
+    EXPECT_EQ(offers.bytes(), 8 * (ctas + 1));
+  }
+}
+
+TEST(Partition, PadsColumnsSoThatEveryWarpHasWholeBlocks) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    const int unit = kColumnBlock * plan.consumer_warps;
+    for (const PlanMatrix& matrix : plan.matrices) {
+      EXPECT_EQ(matrix.padded % unit, 0) << random.describe() << ": " << matrix.name;
+      EXPECT_GE(matrix.padded, matrix.columns);
+      EXPECT_LT(matrix.padded - matrix.columns, unit);
+      EXPECT_GE(matrix.num_tiles * kTileRows, matrix.rows);
+      EXPECT_LT(matrix.num_tiles * kTileRows - matrix.rows, kTileRows);
+      EXPECT_EQ(matrix.copies, matrix.name == "lm_head" ? 1 : plan.facts.num_layers);
+    }
+  }
+}
+
+// An SM hands out registers to a warp in units of 256: 8 a thread.
+TEST(Partition, RegistersOfAllThreadsFitTheSm) {
+  const GpuSpec gpu = shipped_gpu("h200");
+  for (const int warps : {1, 2, 4, 6, 8, 16, 30}) {
+    const Plan plan = partition(build_graph(shipped_model("tiny-stories").facts),
+                                shipped_model("tiny-stories"), gpu, {.consumer_warps = warps});
+    const int rounded = round_up(plan.registers_per_thread, 8);
+    EXPECT_LE(rounded * plan.threads(), gpu.registers_per_sm) << warps;
+    if (plan.registers_per_thread < 255) {
+      EXPECT_GT((rounded + 8) * plan.threads(), gpu.registers_per_sm) << warps;
+    }
+  }
+}
+
+TEST(Partition, EveryVectorIsClearedByThePhaseAfterItsReader) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200");
+  const auto clears = [&](const char* phase) {
+    std::vector<std::string> names;
+    for (const int vector : named(plan.phases, phase).clears) names.push_back(plan.vectors[vector].name);
+    return names;
+  };
+  EXPECT_EQ(clears("qkv"), std::vector<std::string>{"ffn"});
+  EXPECT_EQ(clears("attention"), std::vector<std::string>{"hidden"});
+  EXPECT_EQ(clears("o"), std::vector<std::string>{"qkv"});
+  EXPECT_EQ(clears("gate_up"), std::vector<std::string>{"heads"});
+  EXPECT_EQ(clears("down"), std::vector<std::string>{"middle"});
+  EXPECT_EQ(clears("lm_head"), std::vector<std::string>{});
+  const int offers = index_of(plan.vectors, "offers");
+  EXPECT_EQ(named(plan.phases, "attention").first_layer_clears, std::vector<int>{offers});
+  EXPECT_EQ(named(plan.phases, "qkv").first_layer_reads, offers);
+}
+
+TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {
+  ModelConfig model = shipped_model("tiny-stories");
+  model.facts.num_layers = 2;
+  const Plan plan = make_plan(model, shipped_gpu("cpu"));
+  std::string text;
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    text += fmt::format("{}:{} ", plan.phases[instance.phase].name, instance.layer);
+  }
+  EXPECT_EQ(text,
+            "qkv:0 attention:0 o:0 gate_up:0 down:0 qkv:1 attention:1 o:1 gate_up:1 down:1 lm_head:0 ");
+}
+
+// Groups of 1, 4, 5 and 8 query heads: 1, 1, 2 and 2 blocks for each KV head.
+TEST(Partition, HeadBlocksHoldUpToFourHeadsOfOneKvHead) {
+  Plan plan;
+  plan.facts.num_kv_heads = 3;
+  for (const auto& [group, blocks] : {std::pair{1, 3}, {4, 3}, {5, 6}, {8, 6}, {9, 9}}) {
+    plan.facts.num_heads = 3 * group;
+    EXPECT_EQ(plan.num_blocks(), blocks) << group;
+  }
+}
+
+// The wait of every phase, and the bytes of the busiest CTA at its share of the bandwidth.
+TEST(Partition, PredictsTimeFromBytesAndWaits) {
+  Plan plan = shipped_plan("tiny-stories", "cpu");
+  EXPECT_DOUBLE_EQ(named(plan.phases, "attention").predicted_us, 100.0);
+  EXPECT_DOUBLE_EQ(named(plan.phases, "qkv").predicted_us, 100.0 + 512 * 256 * 2 / 1e9 * 1e6);
+  const double layers = 6 * (5 * 100.0) + 100.0;  // us of waits
+  EXPECT_DOUBLE_EQ(predicted_token_us(plan), layers + static_cast<double>(plan.weight_bytes) / 1e9 * 1e6);
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,207 @@
+// Where everything lies: nothing overlaps, everything is aligned, the ring takes the shared memory that is left.
+#include <gtest/gtest.h>
+
+#include "tests/generator/error_of.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kVectorAlignment = 16;   // 16-byte loads
+constexpr int kPageAlignment = 16;     // bulk copies
+constexpr int kCounterLineBytes = 128;  // no two counters share a line
+
+/// Pieces by name, begin and end.
+std::string show(const std::vector<PlanRegion>& regions) {
+  std::string text;
+  for (const PlanRegion& region : regions) {
+    text += fmt::format("{} {}..{}\n", region.name, region.offset, region.offset + region.bytes);
+  }
+  return text;
+}
+
+TEST(Place, PacksWeightsInTheOrderOfTheStep) {
+  const Plan plan = shipped_plan("tiny-stories", "cpu");
+  // 16 x 256 bf16 are 8 KiB a tile; down has 768 columns: 24 KiB.
+  EXPECT_EQ(named(plan.matrices, "qkv").offset, 0);
+  EXPECT_EQ(named(plan.matrices, "o").offset, 32 * 8192);
+  EXPECT_EQ(named(plan.matrices, "gate_up").offset, (32 + 16) * 8192);
+  EXPECT_EQ(named(plan.matrices, "down").offset, (32 + 16 + 96) * 8192);
+  const int64_t layer = (32 + 16 + 96) * 8192 + 16 * 24576;
+  for (const char* name : {"qkv", "o", "gate_up", "down"}) {
+    EXPECT_EQ(named(plan.matrices, name).layer_stride, layer) << name;
+  }
+  EXPECT_EQ(named(plan.matrices, "lm_head").offset, 6 * layer);
+  EXPECT_EQ(named(plan.matrices, "lm_head").layer_stride, 0);
+  EXPECT_EQ(plan.weight_bytes, 6 * layer + 128 * 8192);
+}
+
+// A model of one layer has one copy of each matrix; only lm_head stands behind the layers.
+TEST(Place, OneLayerIsStillALayer) {
+  ModelConfig model = shipped_model("tiny-stories");
+  model.facts.num_layers = 1;
+  const Plan plan = make_plan(model, shipped_gpu("cpu"));
+  EXPECT_EQ(named(plan.matrices, "lm_head").offset, (32 + 16 + 96) * 8192 + 16 * 24576);
+  EXPECT_EQ(refusals(plan), "");
+}
+
+// bf16 weights that one token must read: parameters without embedding and norms.
+TEST(Place, NeededBytesAreThoseOfTheModel) {
+  EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200").needed_weight_bytes,
+            2 * (8030261248ll - 128256ll * 4096 - (2 * 32 + 1) * 4096));
+  EXPECT_EQ(shipped_plan("llama-3.1-70b", "h200").needed_weight_bytes,
+            2 * (70553706496ll - 128256ll * 8192 - (2 * 80 + 1) * 8192));
+}
+
+TEST(Place, PaddingIsAllThatPackingAdds) {
+  for (const char* model : kShippedModels) {
+    const Plan plan = shipped_plan(model, "h200");
+    EXPECT_EQ(plan.weight_bytes, plan.needed_weight_bytes) << model;  // multiples of 512 columns, 16 rows
+  }
+  ModelConfig odd = shipped_model("tiny-stories");
+  odd.facts.vocabulary = 2049;
+  const Plan plan = make_plan(odd, shipped_gpu("cpu"));
+  EXPECT_EQ(plan.weight_bytes - plan.needed_weight_bytes, 15 * 256 * 2);
+}
+
+TEST(Place, SharedMemoryOfTheTinyModel) {
+  const Plan plan = shipped_plan("tiny-stories", "cpu");
+  EXPECT_EQ(show(plan.shared),
+            "pages 0..196608\n"
+            "x 196608..199680\n"
+            "tiles 199680..200704\n"
+            "attention 200704..204928\n"
+            "residual 204928..205184\n"
+            "squares 205184..205216\n"
+            "mail 205216..205224\n"
+            "barriers 205224..205536\n");
+  EXPECT_EQ(plan.shared_bytes(), 205536);
+}
+
+TEST(Place, WorkspaceOfTheTinyModel) {
+  const Plan plan = shipped_plan("tiny-stories", "cpu");
+  EXPECT_EQ(show(plan.workspace),
+            "qkv 0..2048\n"
+            "heads 2048..3088\n"
+            "middle 3328..4352\n"
+            "ffn 4352..7424\n"
+            "hidden 7424..8448\n"
+            "offers 8448..8496\n"
+            "partials 8704..12928\n"
+            "counters 13056..13568\n");
+  EXPECT_EQ(plan.workspace_bytes(), 13568);
+}
+
+TEST(Place, RingTakesAllThatFits) {
+  for (const char* model : kShippedModels) {
+    for (const int warps : {2, 4, 8}) {
+      const Plan plan = shipped_plan(model, "h200", {.consumer_warps = warps});
+      EXPECT_LE(plan.shared_bytes(), plan.limits.max_shared_bytes_per_block);
+      const int64_t one_more = plan.shared_bytes() + kPageBytes + 2 * 8;  // a slot and its two barriers
+      EXPECT_TRUE(plan.ring_slots == 12 || one_more > plan.limits.max_shared_bytes_per_block)
+          << model << ", " << warps << " warps: " << plan.ring_slots;
+    }
+  }
+}
+
+// The limit that just holds two pages, one byte less, one byte more.
+TEST(Place, RefusesWhenTwoPagesDoNotFit) {
+  const int64_t two = shipped_plan("llama-3.1-70b", "h200", {.ring_slots = 2}).shared_bytes();
+  const auto slots_with = [](int64_t limit) {
+    GpuSpec gpu = shipped_gpu("h200");
+    gpu.max_shared_bytes_per_block = static_cast<int>(limit);
+    return make_plan(shipped_model("llama-3.1-70b"), gpu).ring_slots;
+  };
+  EXPECT_EQ(error_of([&] { slots_with(two - 1); }),
+            fmt::format("5 llama-3.1-70b: h200: expected shared memory for at least 2 pages, got {} bytes of "
+                        "which {} are needed",
+                        two - 1, two));
+  EXPECT_EQ(slots_with(two), 2);
+  EXPECT_EQ(slots_with(two + kPageBytes + 2 * 8 - 1), 2);
+  EXPECT_EQ(slots_with(two + kPageBytes + 2 * 8), 3);
+}
+
+// The verifier refuses what does not fit; place() does as it was told.
+TEST(Place, ChosenRingIsNotShrunk) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200", {.ring_slots = 20});
+  EXPECT_EQ(plan.ring_slots, 20);
+  EXPECT_GT(plan.shared_bytes(), plan.limits.max_shared_bytes_per_block);
+}
+
+TEST(Place, WindowIsAtMostTheRing) {
+  EXPECT_EQ(shipped_plan("tiny-stories", "h200", {.window = 64, .ring_slots = 5}).window, 5);
+  EXPECT_EQ(shipped_plan("tiny-stories", "h200", {.window = 4, .ring_slots = 5}).window, 4);
+  EXPECT_EQ(shipped_plan("tiny-stories", "h200", {.ring_slots = 2}).window, 2);
+}
+
+TEST(Place, BarriersCountThoseWhoArrive) {
+  for (const int warps : {2, 4, 8}) {
+    const Plan plan = shipped_plan("tiny-stories", "h200", {.consumer_warps = warps, .ring_slots = 7});
+    std::string text;
+    for (const PlanBarrier& barrier : plan.barriers) {
+      EXPECT_EQ(barrier.arrivers, barrier.arrivals) << barrier.name;
+      text += fmt::format("{} {}x{} ", barrier.name, barrier.slots, barrier.arrivals);
+    }
+    EXPECT_EQ(text, fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} "
+                                "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
+                                "1x1 ",
+                                warps));
+    EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 5));
+  }
+}
+
+TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    const std::string what = random.describe();
+    for (const PlanVector& vector : plan.vectors) {
+      const PlanRegion& region = plan.workspace_region(vector.name);
+      EXPECT_EQ(region.offset, vector.offset) << what;
+      // The last 16-byte group is cleared whole.
+      EXPECT_GE(region.bytes, ceil_divide(vector.element_bytes * vector.elements + 4 * vector.signatures, 16) * 16)
+          << what;
+    }
+    // Of each CTA: maximum, sum and output of four heads.
+    EXPECT_EQ(plan.workspace_region("partials").bytes, 4ll * plan.num_ctas * 4 * (2 + plan.facts.head_dim)) << what;
+    EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + plan.num_blocks())) << what;
+    EXPECT_EQ(named(plan.shared, "pages").bytes, plan.ring_slots * kPageBytes) << what;
+    for (const PlanMatrix& matrix : plan.matrices) {
+      EXPECT_GE(named(plan.shared, "x").bytes, matrix.padded * 2 * 2) << what;  // high and low parts
+    }
+    EXPECT_GE(plan.workspace_bytes(), plan.workspace.back().offset + plan.workspace.back().bytes) << what;
+  }
+}
+
+TEST(Place, EverythingIsAligned) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    const std::string what = random.describe();
+    for (const PlanVector& vector : plan.vectors) EXPECT_EQ(vector.offset % kVectorAlignment, 0) << what;
+    for (const PlanMatrix& matrix : plan.matrices) {
+      EXPECT_EQ(matrix.offset % kPageAlignment, 0) << what;
+      EXPECT_EQ(matrix.layer_stride % kPageAlignment, 0) << what;
+      EXPECT_EQ(tile_bytes(matrix.padded) % kPageAlignment, 0) << what;
+    }
+    EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
+    EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;
+    EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;
+    for (const char* name : {"pages", "x", "attention", "residual"}) {
+      EXPECT_EQ(named(plan.shared, name).offset % kPageAlignment, 0) << what << ": " << name;
+    }
+    for (const char* name : {"mail", "barriers"}) {
+      EXPECT_EQ(named(plan.shared, name).offset % 8, 0) << what << ": " << name;
+    }
+  }
+}
+
+TEST(Place, PlacingTwiceChangesNothing) {
+  Plan plan = shipped_plan("llama-3.2-1b", "h200");
+  const std::string before = describe(plan);
+  place(plan, {});
+  EXPECT_EQ(describe(plan), before);
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Makes the golden results that tests/reference_model_test.cc holds the reference forward pass to.
+
+transformers runs in float32 with eager attention on the CPU. Two kinds, each one JSON file below 200 KB:
+
+    make_goldens.py --tiny models/tiny-stories      a real model: the first logits and greedy tokens of three prompts
+    make_goldens.py --layer-pair llama-3.1-8b       two layers of a real shape, vocabulary 512, all logits
+
+A layer pair's weights are not stored: random_tensor() below and random_weights() of tests/reference_model.cc make the
+same bits from the seed. Checksums of every tensor are in the file, so that a difference shows as one of weights.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDENS = ROOT / "tests" / "goldens"
+MAX_BYTES = 200_000
+
+PAIR_SEED = 20240731
+PAIR_LAYERS = 2
+PAIR_VOCABULARY = 512
+PAIR_TOKENS = [1, 511, 17, 17, 300, 42, 256, 99]
+
+TINY_PROMPTS = ["Once upon a time", "The little fox wanted to", "Mia was sad because"]
+TINY_PROMPT_IDS = [[0, 5, 77, 901], [0, 2047, 300, 300, 12], [0, 1024, 64, 9, 33, 500]]  # without a tokenizer
+TINY_POSITIONS = 32
+TINY_GREEDY_TOKENS = 256
+TOP = 16
+
+U64 = np.uint64
+CHUNK = 1 << 18  # elements hashed at a time, so that temporaries stay in cache
+
+
+# ---- Weights: the same bits as tests/reference_model.cc.
+
+def random_unit(index, seed):
+    """layout/random.h's random_unit() for an array of indices: splitmix64's finaliser, uniform in [-1, 1)."""
+    z = index * U64(0x9E3779B97F4A7C15) + U64(seed)
+    z = (z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> U64(27))) * U64(0x94D049BB133111EB)
+    bits = (z ^ (z >> U64(31))) >> U64(40)
+    return bits.astype(np.float32) * np.float32(2.0 / 16777216.0) - np.float32(1.0)
+
+
+def fnv1a(text):
+    value = 14695981039346656037
+    for byte in text.encode():
+        value = (value ^ byte) * 1099511628211 & (1 << 64) - 1
+    return value
+
+
+def to_bf16_bits(values):
+    """float32 -> bf16 bits, to nearest, ties to even. For finite values."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def random_tensor(name, shape, seed):
+    """bf16 bits of one tensor: norms 1 + uniform(-1/4, 1/4), matrices uniform with variance 1 / columns, q and k 2 / columns."""
+    is_norm = len(shape) == 1
+    centre = 1.0 if is_norm else 0.0
+    if is_norm:
+        bound = 0.25
+    else:
+        variance = (2.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else 1.0) / shape[1]
+        bound = float(np.float32(math.sqrt(3.0 * variance)))
+    tensor_seed = seed ^ fnv1a(name)
+    result = np.empty(math.prod(shape), np.uint16)
+    for begin in range(0, result.size, CHUNK):
+        index = np.arange(begin, min(begin + CHUNK, result.size), dtype=np.uint64)
+        result[begin:begin + index.size] = to_bf16_bits(centre + bound * random_unit(index, tensor_seed).astype(np.float64))
+    return result.reshape(shape)
+
+
+def checksum(bits):
+    """sum((i + 1) * bits[i]) modulo 2^64, as a string because JSON readers round large integers."""
+    bits = bits.reshape(-1)
+    total = 0
+    for begin in range(0, bits.size, CHUNK):
+        part = bits[begin:begin + CHUNK].astype(np.uint64)
+        total += int((part * np.arange(begin + 1, begin + part.size + 1, dtype=np.uint64)).sum(dtype=np.uint64))
+    return str(total & (1 << 64) - 1)
+
+
+# ---- Models.
+
+def read_facts(name):
+    """Facts of models/<name>.yaml, by the names of layout/model_facts.h."""
+    document = yaml.safe_load((ROOT / "models" / f"{name}.yaml").read_text())
+    rope = document.pop("rope")
+    facts = {key: document[key] for key in (
+        "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim", "vocabulary", "tied_lm_head", "max_context")}
+    facts["tied_lm_head"] = int(facts["tied_lm_head"])
+    facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
+    facts["rope_kind"] = {"default": 0, "llama3": 1}[rope["kind"]]
+    facts["rope_theta"] = float(rope["theta"])
+    facts["rope_original_context"] = int(rope.get("original_context", 0))
+    for key in ("factor", "low_freq_factor", "high_freq_factor"):
+        facts[f"rope_{key}"] = float(rope.get(key, 1.0))
+    return facts
+
+
+def classic_config(facts):
+    """config.json in the schema with rope_theta and rope_scaling at the top."""
+    scaling = None
+    if facts["rope_kind"] == 1:
+        scaling = {
+            "rope_type": "llama3",
+            "factor": facts["rope_factor"],
+            "low_freq_factor": facts["rope_low_freq_factor"],
+            "high_freq_factor": facts["rope_high_freq_factor"],
+            "original_max_position_embeddings": facts["rope_original_context"],
+        }
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": facts["hidden"],
+        "intermediate_size": facts["ffn"],
+        "num_hidden_layers": facts["num_layers"],
+        "num_attention_heads": facts["num_heads"],
+        "num_key_value_heads": facts["num_kv_heads"],
+        "head_dim": facts["head_dim"],
+        "vocab_size": facts["vocabulary"],
+        "max_position_embeddings": facts["max_context"],
+        "rms_norm_eps": facts["norm_epsilon"],
+        "rope_theta": facts["rope_theta"],
+        "rope_scaling": scaling,
+        "tie_word_embeddings": bool(facts["tied_lm_head"]),
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "torch_dtype": "bfloat16",
+    }
+
+
+def facts_of_config(config):
+    """The inverse of classic_config, from a transformers config of either schema."""
+    rope = dict(getattr(config, "rope_parameters", None) or config.rope_scaling or {})
+    return {
+        "hidden": config.hidden_size,
+        "ffn": config.intermediate_size,
+        "num_layers": config.num_hidden_layers,
+        "num_heads": config.num_attention_heads,
+        "num_kv_heads": config.num_key_value_heads,
+        "head_dim": config.head_dim,
+        "vocabulary": config.vocab_size,
+        "tied_lm_head": int(config.tie_word_embeddings),
+        "max_context": config.max_position_embeddings,
+        "norm_epsilon": config.rms_norm_eps,
+        "rope_kind": {"default": 0, "llama3": 1}[rope.get("rope_type", "default")],
+        "rope_theta": float(rope["rope_theta"]),
+        "rope_original_context": int(rope.get("original_max_position_embeddings", 0)),
+        "rope_factor": float(rope.get("factor", 1.0)),
+        "rope_low_freq_factor": float(rope.get("low_freq_factor", 1.0)),
+        "rope_high_freq_factor": float(rope.get("high_freq_factor", 1.0)),
+    }
+
+
+def tensor_shapes(facts):
+    """Hugging Face's names and shapes, in the order in which a checkpoint holds them."""
+    hidden, ffn = facts["hidden"], facts["ffn"]
+    q_rows = facts["num_heads"] * facts["head_dim"]
+    kv_rows = facts["num_kv_heads"] * facts["head_dim"]
+    shapes = {"model.embed_tokens.weight": (facts["vocabulary"], hidden)}
+    for layer in range(facts["num_layers"]):
+        prefix = f"model.layers.{layer}."
+        shapes |= {
+            prefix + "input_layernorm.weight": (hidden,),
+            prefix + "self_attn.q_proj.weight": (q_rows, hidden),
+            prefix + "self_attn.k_proj.weight": (kv_rows, hidden),
+            prefix + "self_attn.v_proj.weight": (kv_rows, hidden),
+            prefix + "self_attn.o_proj.weight": (hidden, q_rows),
+            prefix + "post_attention_layernorm.weight": (hidden,),
+            prefix + "mlp.gate_proj.weight": (ffn, hidden),
+            prefix + "mlp.up_proj.weight": (ffn, hidden),
+            prefix + "mlp.down_proj.weight": (hidden, ffn),
+        }
+    shapes["model.norm.weight"] = (hidden,)
+    if not facts["tied_lm_head"]:
+        shapes["lm_head.weight"] = (facts["vocabulary"], hidden)
+    return shapes
+
+
+def pair_model(facts):
+    """The float32 model of a layer pair and the checksums of its weights."""
+    config = transformers.LlamaConfig(**classic_config(facts))
+    config.dtype = None  # build in torch's default, float32
+    config._attn_implementation = "eager"
+    model = transformers.LlamaForCausalLM(config).float().eval()
+    parameters = dict(model.named_parameters())
+    shapes = tensor_shapes(facts)
+    assert set(parameters) == set(shapes), set(parameters) ^ set(shapes)
+    checksums = {}
+    for name, shape in shapes.items():
+        bits = random_tensor(name, shape, PAIR_SEED)
+        checksums[name] = checksum(bits)
+        with torch.no_grad():
+            parameters[name].copy_(torch.from_numpy(bits).view(torch.bfloat16))
+    return model, checksums
+
+
+# ---- Results.
+
+def rounded(values):
+    """Six significant digits hold 2e-7 of the values' size: below what float32 runs agree to."""
+    return [float(f"{value:.6g}") for value in values]
+
+
+def inverse_frequencies(model):
+    return [float(value) for value in model.model.rotary_emb.inv_freq.float()]
+
+
+def layer_pair(name):
+    facts = read_facts(name) | {"num_layers": PAIR_LAYERS, "vocabulary": PAIR_VOCABULARY}
+    model, checksums = pair_model(facts)
+    with torch.inference_mode():
+        logits = model(torch.tensor([PAIR_TOKENS])).logits[0].float()
+    return {
+        "facts": facts,
+        "seed": PAIR_SEED,
+        "inverse_frequencies": inverse_frequencies(model),
+        "tensor_checksums": checksums,
+        "tokens": PAIR_TOKENS,
+        "logits": [rounded(row.tolist()) for row in logits],
+    }
+
+
+def tiny_prompts(folder):
+    if not (folder / "tokenizer.json").exists():
+        return TINY_PROMPT_IDS
+    import tokenizers
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    begin = json.loads((folder / "config.json").read_text())["bos_token_id"]
+    return [[begin] + tokenizer.encode(text, add_special_tokens=False).ids for text in TINY_PROMPTS]
+
+
+def tiny_case(model, prompt):
+    """Greedy continuation, past any end-of-text token, and the logits of the first positions of all of it."""
+    tokens = list(prompt)
+    with torch.inference_mode():
+        output = model(torch.tensor([tokens]), use_cache=True)
+        margins = []
+        for _ in range(TINY_GREEDY_TOKENS):
+            top = output.logits[0, -1].topk(2)
+            margins.append(float(top.values[0] - top.values[1]))
+            tokens.append(int(top.indices[0]))
+            output = model(torch.tensor([tokens[-1:]]), past_key_values=output.past_key_values, use_cache=True)
+        logits = model(torch.tensor([tokens[:TINY_POSITIONS]])).logits[0].float()
+    positions = []
+    for row in logits:
+        top = row.topk(TOP)
+        positions.append({
+            "top_ids": top.indices.tolist(),
+            "top_logits": rounded(top.values.tolist()),
+            "mean": float(f"{row.double().mean():.6g}"),
+            "deviation": float(f"{row.double().std(correction=0):.6g}"),
+        })
+    return {"prompt": prompt, "tokens": tokens[len(prompt):], "margins": [float(f"{m:.3g}") for m in margins],
+            "positions": positions}
+
+
+def tiny(folder):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    facts = facts_of_config(model.config)
+    shapes = tensor_shapes(facts)
+    parameters = dict(model.named_parameters())
+    checksums = {name: checksum(to_bf16_bits(parameters[name].detach().numpy())) for name in shapes}
+    return {
+        "facts": facts,
+        "inverse_frequencies": inverse_frequencies(model),
+        "tensor_checksums": checksums,
+        "top": TOP,
+        "cases": [tiny_case(model, prompt) for prompt in tiny_prompts(folder)],
+    }
+
+
+def write(path, golden):
+    header = {
+        "command": "tests/goldens/make_goldens.py " + " ".join(sys.argv[1:]),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    members = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in (header | golden).items()]
+    text = "{\n" + ",\n".join(members) + "\n}\n"
+    if len(text) >= MAX_BYTES:
+        sys.exit(f"{path}: expected less than {MAX_BYTES} bytes, got {len(text)}")
+    path.write_text(text)
+    print(f"{path}: {len(text)} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--tiny", metavar="FOLDER", type=pathlib.Path, help="a Hugging Face folder")
+    kind.add_argument("--layer-pair", metavar="NAME", help="of models/NAME.yaml")
+    parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, default=GOLDENS)
+    arguments = parser.parse_args()
+    if arguments.tiny:
+        write(arguments.output / "tiny-stories.json", tiny(arguments.tiny))
+    else:
+        write(arguments.output / f"{arguments.layer_pair}-pair.json", layer_pair(arguments.layer_pair))
+
+
+if __name__ == "__main__":
+    main()

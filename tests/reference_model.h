@@ -1,0 +1,151 @@
+// The scalar forward pass of a Llama model: the specification that every kernel is held to. Plain loops, one
+// token at a time; products are exact and sums run in double, so that only the roundings named in
+// ReferenceOptions happen. Shares nothing with templates/ but the facts and the random numbers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+#include "runtime/safetensors.h"
+
+namespace soliton {
+
+/// Bits of a bf16 matrix, row-major [out][in] as Hugging Face stores it, or of a vector.
+using Bf16Bits = std::vector<uint16_t>;
+
+struct ReferenceLayer {
+  Bf16Bits attention_norm;  // [hidden]
+  Bf16Bits q;               // [num_heads * head_dim][hidden]
+  Bf16Bits k;               // [num_kv_heads * head_dim][hidden]
+  Bf16Bits v;               // [num_kv_heads * head_dim][hidden]
+  Bf16Bits o;               // [hidden][num_heads * head_dim]
+  Bf16Bits ffn_norm;        // [hidden]
+  Bf16Bits gate;            // [ffn][hidden]
+  Bf16Bits up;              // [ffn][hidden]
+  Bf16Bits down;            // [hidden][ffn]
+};
+
+struct ReferenceWeights {
+  Bf16Bits embedding;  // [vocabulary][hidden]
+  std::vector<ReferenceLayer> layers;
+  Bf16Bits final_norm;  // [hidden]
+  Bf16Bits lm_head;     // [vocabulary][hidden]; empty if tied
+};
+
+/// Calls visit(name, shape, bits) for every tensor that facts ask for: its Hugging Face name, its shape as
+/// std::vector<int64_t>, and its array in `weights`, whatever that holds. Needs weights.layers at full
+/// length.
+template <class Weights, class Visitor>
+void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit) {
+  using Shape = std::vector<int64_t>;
+  const int64_t hidden = facts.hidden;
+  const int64_t ffn = facts.ffn;
+  const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
+  const int64_t kv_rows = int64_t{facts.num_kv_heads} * facts.head_dim;
+  visit(std::string("model.embed_tokens.weight"), Shape{facts.vocabulary, hidden}, weights.embedding);
+  for (int32_t i = 0; i < facts.num_layers; ++i) {
+    auto& layer = weights.layers.at(static_cast<size_t>(i));
+    const std::string prefix = "model.layers." + std::to_string(i) + ".";
+    visit(prefix + "input_layernorm.weight", Shape{hidden}, layer.attention_norm);
+    visit(prefix + "self_attn.q_proj.weight", Shape{q_rows, hidden}, layer.q);
+    visit(prefix + "self_attn.k_proj.weight", Shape{kv_rows, hidden}, layer.k);
+    visit(prefix + "self_attn.v_proj.weight", Shape{kv_rows, hidden}, layer.v);
+    visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
+    visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
+    visit(prefix + "mlp.gate_proj.weight", Shape{ffn, hidden}, layer.gate);
+    visit(prefix + "mlp.up_proj.weight", Shape{ffn, hidden}, layer.up);
+    visit(prefix + "mlp.down_proj.weight", Shape{hidden, ffn}, layer.down);
+  }
+  visit(std::string("model.norm.weight"), Shape{hidden}, weights.final_norm);
+  if (!facts.tied_lm_head) {
+    visit(std::string("lm_head.weight"), Shape{facts.vocabulary, hidden}, weights.lm_head);
+  }
+}
+
+/// Weights by layout/random.h, each tensor with its own seed, `seed` xor FNV-1a of its name. Matrices are
+/// uniform with variance 1 / columns (2 / columns for q and k, so that attention prefers some tokens), norms
+/// within 1/4 of 1: every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
+/// the same bits.
+ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed);
+
+/// Copies a checkpoint's tensors. Throws kMismatch if one is absent, not bf16 or of another shape.
+ReferenceWeights load_weights(const TensorSource& source, const ModelFacts& facts);
+
+// Of the folders that write_hf_folder() makes.
+inline constexpr int kReferenceBosId = 0;
+inline constexpr int kReferenceEosId = 1;
+
+/// Writes a Hugging Face folder (created if absent): config.json in the classic schema,
+/// generation_config.json and model.safetensors, or num_shards shards with their index. No tokenizer. Throws
+/// std::runtime_error if it can't.
+void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
+                     const std::filesystem::path& folder, int num_shards = 1);
+
+struct ReferenceOptions {
+  bool round_activations = true;  // to float after every operation; else they stay double
+  bool round_cache = true;  // K and V to bf16 when cached, as the kernel does; attention reads the cache
+};
+
+/// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
+class ReferenceModel {
+ public:
+  /// Throws std::invalid_argument if an array's size is not that of the facts.
+  ReferenceModel(const ModelFacts& facts, std::shared_ptr<const ReferenceWeights> weights,
+                 ReferenceOptions options = {});
+  ReferenceModel(const ModelFacts& facts, ReferenceWeights weights, ReferenceOptions options = {});
+
+  /// Logits [vocabulary] after `token` at `position`, which is at most length(). Positions from there on are
+  /// forgotten first, so that a caller may go back. Throws std::invalid_argument outside of that.
+  std::vector<float> step(int token, int position);
+
+  void reset() { length_ = 0; }
+  int length() const { return length_; }  // positions cached
+
+ private:
+  using Vector = std::vector<double>;
+  struct LayerCache {
+    Vector keys;  // [position][kv_head][head_dim]
+    Vector values;
+  };
+
+  Vector round(Vector values) const;
+  Vector norm(const Vector& x, const Bf16Bits& weight) const;
+  Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
+  Vector embed(int token) const;
+  void rotate_heads(Vector& heads, int position) const;
+  void append(Vector& cache, const Vector& rows, int position) const;
+  Vector attention(const ReferenceLayer& layer, LayerCache& cache, const Vector& x, int position) const;
+  Vector feed_forward(const ReferenceLayer& layer, const Vector& x) const;
+  void add(Vector& residual, const Vector& update) const;
+
+  ModelFacts facts_;
+  ReferenceOptions options_;
+  std::shared_ptr<const ReferenceWeights> weights_;
+  std::vector<float> frequencies_;  // [head_dim / 2], radians a position
+  std::vector<LayerCache> caches_;
+  int length_ = 0;
+};
+
+/// Index of the largest logit, the lowest one on a tie.
+int argmax(std::span<const float> logits);
+
+// The steps of the forward pass, for tests of their own.
+
+uint16_t to_bf16_bits(float value);  // to nearest, ties to even
+float from_bf16_bits(uint16_t bits);
+
+/// x / sqrt(mean(x^2) + epsilon) * weight.
+std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon);
+/// Inverse frequencies [head_dim / 2], float operation by float operation as transformers computes them.
+std::vector<float> rotary_frequencies(const ModelFacts& facts);
+/// Turns the pairs (i, i + head_dim / 2) of one head. The angle is a float product; its cosine and sine are
+/// the exact ones rounded to float.
+void rotate(std::span<double> head, int position, std::span<const float> frequencies);
+std::vector<double> softmax(std::span<const double> scores);
+
+}  // namespace soliton

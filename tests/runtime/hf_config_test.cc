@@ -1,0 +1,281 @@
+// HfConfig: both schemas of config.json, and every reason to refuse one.
+#include "runtime/hf_config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Llama-3.2-1B's shape.
+json base_config() {
+  return json::parse(R"({
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16", "hidden_act": "silu",
+    "attention_bias": false, "mlp_bias": false, "bos_token_id": 128000, "eos_token_id": [128009, 128001, 128008],
+    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": true,
+    "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                     "original_max_position_embeddings": 8192, "rope_type": "llama3"}})");
+}
+
+class HfConfigTest : public testing::Test {
+ protected:
+  HfConfigTest() {
+    std::string pattern = (fs::temp_directory_path() / "soliton_config_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~HfConfigTest() override { fs::remove_all(folder_); }
+
+  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+  /// Opens the base with `patch` merged in: null removes a member (RFC 7396).
+  HfConfig open(const json& patch = json::object()) {
+    json config = base_config();
+    config.merge_patch(patch);
+    write("config.json", config.dump());
+    return HfConfig::open(folder_);
+  }
+  void expect_refused_as_is(ExitCode code, const std::string& message, const char* file = "config.json") {
+    try {
+      HfConfig::open(folder_);
+      ADD_FAILURE() << "accepted; expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      const std::string expected = (folder_ / file).string() + ": " + message;
+      EXPECT_EQ(std::string(error.what()).substr(0, expected.size()), expected);
+    }
+  }
+  void expect_refused(const json& patch, ExitCode code, const std::string& message) {
+    json config = base_config();
+    config.merge_patch(patch);
+    write("config.json", config.dump());
+    expect_refused_as_is(code, message);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(HfConfigTest, ReadsEveryFact) {
+  const HfConfig config = open();
+  ModelFacts expected;
+  expected.hidden = 2048;
+  expected.ffn = 8192;
+  expected.num_layers = 16;
+  expected.num_heads = 32;
+  expected.num_kv_heads = 8;
+  expected.head_dim = 64;
+  expected.vocabulary = 128256;
+  expected.tied_lm_head = 1;
+  expected.max_context = 131072;
+  expected.rope_kind = RopeKind::kLlama3;
+  expected.rope_original_context = 8192;
+  expected.norm_epsilon = 1e-5;
+  expected.rope_theta = 500000;
+  expected.rope_factor = 32;
+  expected.rope_low_freq_factor = 1;
+  expected.rope_high_freq_factor = 4;
+  EXPECT_EQ(hash_facts(config.facts), hash_facts(expected));
+  EXPECT_EQ(config.eos_ids, (std::vector<int>{128001, 128008, 128009}));
+  EXPECT_EQ(config.bos_id, 128000);
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.dtype, "bfloat16");
+}
+
+TEST_F(HfConfigTest, BothSchemasGiveTheSame) {
+  const ModelFacts expected = open().facts;
+  json parameters = base_config()["rope_scaling"];
+  parameters["rope_theta"] = 500000;
+  const json newer = {{"rope_theta", nullptr}, {"rope_scaling", nullptr}, {"rope_parameters", parameters}};
+  EXPECT_EQ(hash_facts(open(newer).facts), hash_facts(expected));
+  json nested = newer;
+  nested["rope_parameters"] = {{"full_attention", parameters}};
+  EXPECT_EQ(hash_facts(open(nested).facts), hash_facts(expected));
+  const json legacy = {{"rope_scaling", {{"rope_type", nullptr}, {"type", "llama3"}}}};
+  EXPECT_EQ(hash_facts(open(legacy).facts), hash_facts(expected));
+  EXPECT_EQ(open({{"torch_dtype", nullptr}, {"dtype", "float16"}}).dtype, "float16");
+}
+
+TEST_F(HfConfigTest, DefaultRopeLeavesTheLlama3FieldsAlone) {
+  const ModelFacts fresh;
+  for (const json& scaling : {json(), json{{"rope_type", "default"}, {"factor", 8}}}) {
+    json config = base_config();
+    config["rope_scaling"] = scaling;
+    write("config.json", config.dump());
+    const ModelFacts facts = HfConfig::open(folder_).facts;
+    EXPECT_EQ(facts.rope_kind, RopeKind::kDefault);
+    EXPECT_EQ(facts.rope_original_context, fresh.rope_original_context);
+    EXPECT_EQ(facts.rope_factor, fresh.rope_factor);
+    EXPECT_EQ(facts.rope_low_freq_factor, fresh.rope_low_freq_factor);
+    EXPECT_EQ(facts.rope_high_freq_factor, fresh.rope_high_freq_factor);
+  }
+}
+
+TEST_F(HfConfigTest, AbsentMembersTakeTheArchitecturesDefaults) {
+  const HfConfig config = open({{"head_dim", nullptr},
+                                {"num_key_value_heads", nullptr},
+                                {"rms_norm_eps", nullptr},
+                                {"rope_theta", nullptr},
+                                {"rope_scaling", nullptr},
+                                {"tie_word_embeddings", nullptr},
+                                {"hidden_act", nullptr},
+                                {"attention_bias", nullptr},
+                                {"mlp_bias", nullptr},
+                                {"torch_dtype", nullptr},
+                                {"model_type", nullptr},
+                                {"bos_token_id", nullptr},
+                                {"eos_token_id", nullptr}});
+  EXPECT_EQ(config.facts.head_dim, 64);
+  EXPECT_EQ(config.facts.num_kv_heads, 32);
+  EXPECT_EQ(config.facts.norm_epsilon, 1e-6);
+  EXPECT_EQ(config.facts.rope_theta, 10000.0);
+  EXPECT_EQ(config.facts.tied_lm_head, 0);
+  EXPECT_EQ(config.bos_id, -1);
+  EXPECT_TRUE(config.eos_ids.empty());
+  EXPECT_EQ(config.dtype, "");
+  json explicit_null = base_config();
+  explicit_null["head_dim"] = nullptr;
+  explicit_null["num_key_value_heads"] = nullptr;
+  write("config.json", explicit_null.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 64);
+}
+
+TEST_F(HfConfigTest, GenerationConfigAddsEndTokens) {
+  write("generation_config.json", R"({"eos_token_id": [5, 128001], "bos_token_id": 7})");
+  EXPECT_EQ(open({{"eos_token_id", 128001}}).eos_ids, (std::vector<int>{5, 128001}));
+  EXPECT_EQ(open().bos_id, 128000) << "config.json goes first";
+  EXPECT_EQ(open({{"bos_token_id", nullptr}}).bos_id, 7);
+  const auto refused = [&](const char* text, ExitCode code, const std::string& message) {
+    write("generation_config.json", text);
+    expect_refused_as_is(code, message, "generation_config.json");
+  };
+  refused(R"({"eos_token_id": [128256]})", ExitCode::kBadFile,
+          "eos_token_id[0]: expected an integer in [0, 128255], got 128256");
+  refused(R"({"eos_token_id": "</s>"})", ExitCode::kBadFile,
+          "eos_token_id: expected an integer, got \"</s>\"");
+  refused("{", ExitCode::kBadFile, "not valid JSON");
+}
+
+TEST_F(HfConfigTest, RefusesUnsupportedModels) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    expect_refused(patch, ExitCode::kMismatch, message);
+  };
+  refused({{"architectures", {"MixtralForCausalLM"}}},
+          "architectures: expected LlamaForCausalLM, the only one supported, got \"MixtralForCausalLM\"");
+  refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
+  refused({{"quantization_config", {{"quant_method", "gptq"}}}},
+          "quantization_config: expected unquantised weights, got quant_method \"gptq\"");
+  refused({{"quantization_config", json::object()}}, "quantization_config: expected unquantised weights");
+  refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
+  refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
+  refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\", got \"gelu\"");
+  refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64, got 2080");
+  refused({{"intermediate_size", 8191}}, "intermediate_size: expected a multiple of 64, got 8191");
+  refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
+  refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
+          "head_dim: expected one of 64, 96, 128, 256, got 32");
+  for (const char* type : {"linear", "dynamic", "yarn", "longrope", "LLAMA3", ""}) {
+    refused({{"rope_scaling", {{"rope_type", type}}}},
+            "rope_scaling.rope_type: expected \"default\" or \"llama3\", got \"" + std::string(type) + "\"");
+  }
+  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "yarn"}}}}, "rope_scaling.type: expected");
+  refused({{"partial_rotary_factor", 0.5}}, "partial_rotary_factor: expected 1, got 0.5");
+  refused({{"rope_scaling", nullptr},
+           {"rope_parameters",
+            {{"full_attention", {{"rope_theta", 5e5}}}, {"sliding_attention", {{"rope_theta", 1e4}}}}}},
+          "rope_parameters: expected the same for every layer type");
+}
+
+TEST_F(HfConfigTest, RefusesMalformedMembers) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    expect_refused(patch, ExitCode::kBadFile, message);
+  };
+  refused({{"num_key_value_heads", 5}},
+          "num_key_value_heads: expected a divisor of num_attention_heads = 32, got 5");
+  refused({{"num_key_value_heads", 64}},
+          "num_key_value_heads: expected a divisor of num_attention_heads = 32, got 64");
+  refused({{"head_dim", nullptr}, {"num_attention_heads", 24}},
+          "num_attention_heads: expected a divisor of hidden_size = 2048 where head_dim is absent, got 24");
+  refused({{"architectures", nullptr}}, "architectures: expected an array, got nothing");
+  refused({{"architectures", json::array()}}, "architectures: expected one architecture, got 0");
+  refused({{"architectures", {1}}}, "architectures[0]: expected a string, got 1");
+  refused({{"quantization_config", "gptq"}}, "quantization_config: expected an object, got \"gptq\"");
+  refused({{"attention_bias", "no"}}, "attention_bias: expected true or false, got \"no\"");
+  refused({{"tie_word_embeddings", 1}}, "tie_word_embeddings: expected true or false, got 1");
+  refused({{"rms_norm_eps", 0}}, "rms_norm_eps: expected a number in [1e-30, 0.1], got 0");
+  refused({{"rms_norm_eps", "1e-5"}}, "rms_norm_eps: expected a number, got \"1e-5\"");
+  refused({{"rope_theta", -1}}, "rope_theta: expected a number in");
+  refused({{"dtype", "float32"}}, "torch_dtype: expected what dtype says, \"float32\", got \"bfloat16\"");
+  refused({{"eos_token_id", -1}}, "eos_token_id: expected an integer in [0, 128255], got -1");
+  refused({{"eos_token_id", {1, 1.5}}}, "eos_token_id[1]: expected an integer, got 1.5");
+  refused({{"bos_token_id", 128256}}, "bos_token_id: expected an integer in [0, 128255], got 128256");
+}
+
+TEST_F(HfConfigTest, RefusesBadSizes) {
+  for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                          "vocab_size", "max_position_embeddings"}) {
+    const std::string name = key;
+    const auto refused = [&](const json& value, const std::string& message) {
+      expect_refused({{key, value}}, ExitCode::kBadFile, name + ": " + message);
+    };
+    refused(nullptr, "expected an integer, got nothing");
+    refused(0, "expected an integer in [1, ");
+    refused(-64, "expected an integer in [1, ");
+    refused(int64_t{1} << 31, "expected an integer in [1, ");
+    refused((int64_t{1} << 32) + 64, "expected an integer in [1, ");
+    refused(~uint64_t{0}, "expected an integer in [1, ");
+    refused(1e30, "expected an integer, got 1e+30");
+    refused(64.0, "expected an integer, got 64.0");
+    refused("64", "expected an integer, got \"64\"");
+    refused({64}, "expected an integer, got an array");
+  }
+  expect_refused({{"num_key_value_heads", 0}}, ExitCode::kBadFile,
+                 "num_key_value_heads: expected an integer in");
+  expect_refused({{"head_dim", -64}}, ExitCode::kBadFile, "head_dim: expected an integer in");
+}
+
+TEST_F(HfConfigTest, RefusesBadRope) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    expect_refused({{"rope_scaling", patch}}, ExitCode::kBadFile, message);
+  };
+  refused(8, "rope_scaling: expected an object, got 8");
+  refused({{"rope_type", nullptr}}, "rope_scaling.rope_type: expected a string beside factor, got nothing");
+  refused({{"type", "default"}},
+          "rope_scaling.type: expected what rope_type says, \"llama3\", got \"default\"");
+  refused({{"factor", nullptr}}, "rope_scaling.factor: expected a number, got nothing");
+  refused({{"factor", 0}}, "rope_scaling.factor: expected a number in [1, ");
+  refused({{"low_freq_factor", 0}}, "rope_scaling.low_freq_factor: expected a number in");
+  refused({{"high_freq_factor", 1}},
+          "rope_scaling.high_freq_factor: expected more than low_freq_factor = 1, got 1");
+  refused({{"original_max_position_embeddings", nullptr}},
+          "rope_scaling.original_max_position_embeddings: expected an integer, got nothing");
+  refused({{"original_max_position_embeddings", 0}},
+          "rope_scaling.original_max_position_embeddings: expected");
+  refused({{"rope_theta", 10000}},
+          "rope_scaling.rope_theta: expected what rope_theta at the top says, 500000, got 10000");
+  expect_refused({{"rope_parameters", {{"rope_type", "default"}}}}, ExitCode::kBadFile,
+                 "rope_scaling: expected what rope_parameters says");
+}
+
+TEST_F(HfConfigTest, RefusesWhatIsNoJson) {
+  expect_refused_as_is(ExitCode::kNotFound, "no such file");
+  write("config.json", R"({"hidden_size": 64, "hidden_size": 128})");
+  expect_refused_as_is(ExitCode::kBadFile, "hidden_size: duplicate key");
+  write("config.json", std::string(1 << 20, '['));
+  expect_refused_as_is(ExitCode::kBadFile, "expected JSON nested at most 64 deep");
+  write("config.json", "[]");
+  expect_refused_as_is(ExitCode::kBadFile, "expected an object, got an array");
+  write("config.json", "version https://git-lfs.github.com/spec/v1\n");
+  expect_refused_as_is(ExitCode::kBadFile, "a git-LFS pointer");
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,355 @@
+// Files that users bring: mapping, strict JSON and safetensors, chiefly every way in which they can be wrong.
+#include "runtime/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+void expect_error(const std::function<void()>& action, ExitCode code, const std::string& fragment) {
+  try {
+    action();
+    ADD_FAILURE() << "no error; expected: " << fragment;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "one line only";
+  }
+}
+
+std::string length_bytes(uint64_t length) {
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(length >> (8 * i));
+  return bytes;
+}
+
+std::string file_of(const std::string& header, const std::string& buffer) {
+  return length_bytes(header.size()) + header + buffer;
+}
+
+json entry(const char* dtype, const json& shape, const json& offsets) {
+  return {{"dtype", dtype}, {"shape", shape}, {"data_offsets", offsets}};
+}
+
+class FilesTest : public testing::Test {
+ protected:
+  FilesTest() {
+    std::string pattern = (fs::temp_directory_path() / "soliton_files_XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~FilesTest() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return folder_ / name;
+  }
+  /// Expects that a file with this header and buffer is refused, naming the file.
+  void expect_refused(const std::string& header, const std::string& buffer, const std::string& fragment) {
+    const fs::path path = write("t.safetensors", file_of(header, buffer));
+    expect_error([&] { TensorSource::open(path); }, ExitCode::kBadFile, fragment);
+    expect_error([&] { TensorSource::open(path); }, ExitCode::kBadFile, path.string() + ": ");
+  }
+
+  fs::path folder_;
+};
+using MappedFileTest = FilesTest;
+using JsonTest = FilesTest;
+using SafetensorsTest = FilesTest;
+
+TEST_F(MappedFileTest, MapsTheContent) {
+  MappedFile file = MappedFile::open(write("a", "content"));
+  const MappedFile moved = std::move(file);
+  EXPECT_EQ(moved.text(), "content");
+  EXPECT_EQ(moved.bytes().size(), 7u);
+  EXPECT_EQ(moved.path(), (folder_ / "a").string());
+}
+
+TEST_F(MappedFileTest, RefusesWhatIsNoReadableFile) {
+  const auto open = [&](const std::string& name) { return [=, this] { MappedFile::open(folder_ / name); }; };
+  expect_error(open("absent"), ExitCode::kNotFound, "absent: no such file");
+  expect_error(open("."), ExitCode::kNotFound, "expected a file, got a directory");
+  expect_error(open(std::string("a\0b", 3)), ExitCode::kNotFound, "cannot be read");
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  expect_error(open("pipe"), ExitCode::kNotFound, "expected a regular file");
+  write("file", "x");
+  expect_error(open("file/inside"), ExitCode::kNotFound, "cannot be read: Not a directory");
+  write("empty", "");
+  expect_error(open("empty"), ExitCode::kBadFile, "empty: the file is empty");
+  write("pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n");
+  expect_error(open("pointer"), ExitCode::kBadFile, "pointer: a git-LFS pointer, not the content");
+}
+
+TEST_F(MappedFileTest, RefusesWhatMayNotBeRead) {
+  write("file", "x");
+  fs::permissions(folder_ / "file", fs::perms::none);
+  if (access((folder_ / "file").c_str(), R_OK) == 0) GTEST_SKIP() << "root reads everything";
+  expect_error([&] { MappedFile::open(folder_ / "file"); }, ExitCode::kNotFound,
+               "cannot be read: Permission denied");
+}
+
+TEST(Error, IsOnePrintableLine) {
+  EXPECT_STREQ(Error(ExitCode::kUsage, "a\n\x1b[31mb\x7f").what(), "a\\x0a\\x1b[31mb\\x7f");
+  EXPECT_EQ(in_quotes("abc", 3), "\"abc\"");
+  EXPECT_EQ(in_quotes("ab\xc3\xa9", 3), "\"ab...\"");
+  EXPECT_STREQ(bad_file("f", "expected {}, got {}", 1, 2).what(), "f: expected 1, got 2");
+}
+
+TEST_F(JsonTest, RefusesDuplicateKeysAtAnyDepth) {
+  expect_error([] { parse_json(R"({"a": 1, "a": 1})", "f"); }, ExitCode::kBadFile, "f: a: duplicate key");
+  expect_error([] { parse_json(R"({"a": [0, {"b": 1, "c": {"d": 2, "d": 3}}]})", "f"); }, ExitCode::kBadFile,
+               "f: a[2].c.d: duplicate key");
+  EXPECT_NO_THROW(parse_json(R"({"a": {"a": [{"a": 1}, {"a": 1}]}})", "f"));
+}
+
+TEST_F(JsonTest, LimitsDepth) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_NO_THROW(parse_json(nested(63), "f"));
+  EXPECT_NO_THROW(parse_json(nested(64), "f"));
+  expect_error([&] { parse_json(nested(65), "f"); }, ExitCode::kBadFile, "nested at most 64 deep");
+  expect_error([&] { parse_json(std::string(1 << 20, '['), "f"); }, ExitCode::kBadFile,
+               "nested at most 64 deep");
+  std::string objects;
+  for (int i = 0; i < 100; ++i) objects += "{\"a\":";
+  expect_error([&] { parse_json(objects, "f"); }, ExitCode::kBadFile, "nested at most 64 deep");
+}
+
+TEST_F(JsonTest, LimitsTheNumberOfValues) {
+  std::string text = "[0";
+  for (int i = 0; i < 8'000'000; ++i) text += ",0";
+  expect_error([&] { parse_json(text + "]", "f"); }, ExitCode::kBadFile, "at most 8000000 JSON values");
+}
+
+TEST_F(JsonTest, RefusesBadSyntax) {
+  for (const char* text :
+       {"", "{", "{\"a\"}", "[1,]", "nul", "1 2", "\"\xff\"", "\"\x01\"", "[1e999]", "{'a': 1}"}) {
+    expect_error([&] { parse_json(text, "f"); }, ExitCode::kBadFile, "f: not valid JSON");
+  }
+}
+
+TEST_F(JsonTest, TypedAccessChecksTypeAndRange) {
+  const json document =
+      parse_json(R"({"big": 18446744073709551615, "negative": -1, "huge": 99999999999999999999,
+                                       "float": 2.0, "text": "2", "list": [1], "max": 9223372036854775807})",
+                 "f");
+  const JsonView root(document, "f");
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const auto refused = [&](const char* key, const std::string& message) {
+    expect_error([&] { root[key].integer(0, kMax); }, ExitCode::kBadFile, message);
+  };
+  refused("big", "f: big: expected an integer in [0, 9223372036854775807], got 18446744073709551615");
+  refused("negative", "got -1");
+  refused("huge", "f: huge: expected an integer, got 1e+20");
+  refused("float", "expected an integer, got 2.0");
+  refused("text", "expected an integer, got \"2\"");
+  refused("list", "expected an integer, got an array");
+  refused("absent", "f: absent: expected an integer, got nothing");
+  EXPECT_EQ(root["max"].integer(0, kMax), kMax);
+  expect_error([&] { root["list"][1]; }, ExitCode::kBadFile, "f: list: expected at least 2 elements, got 1");
+  expect_error([&] { root["list"]["x"]; }, ExitCode::kBadFile, "f: list: expected an object, got an array");
+}
+
+TEST_F(SafetensorsTest, ReadsTensors) {
+  const json header = {{"__metadata__", {{"format", "pt"}}},
+                       {"b", entry("BF16", {2, 3}, {4, 16})},
+                       {"a", entry("F32", json::array(), {0, 4})},
+                       {"empty", entry("I64", {5, 0, 9223372036854775807}, {4, 4})},
+                       {"half", entry("F4", {2, 1}, {16, 17})}};
+  const fs::path path = write("model.safetensors", file_of(header.dump() + "   ", "0123456789abcdefg"));
+  for (const fs::path& from : {path, folder_}) {
+    const TensorSource source = TensorSource::open(from);
+    EXPECT_EQ(source.names(), (std::vector<std::string_view>{"a", "b", "empty", "half"}));
+    EXPECT_EQ(source.total_bytes(), 17u);
+    const Tensor& b = source.require("b", DType::kBF16, std::vector<int64_t>{2, 3});
+    EXPECT_EQ(std::memcmp(b.data.data(), "456789abcdef", 12), 0);
+    EXPECT_EQ(b.data.size(), 12u);
+    EXPECT_EQ(*b.file, path.string());
+    EXPECT_TRUE(source.find("a")->shape.empty());
+    EXPECT_TRUE(source.find("empty")->data.empty());
+    EXPECT_EQ(source.find("c"), nullptr);
+  }
+}
+
+TEST_F(SafetensorsTest, TensorsSurviveAMove) {
+  const json header = {{"a", entry("U8", {1}, {0, 1})}};
+  TensorSource source = TensorSource::open(write("a.safetensors", file_of(header.dump(), "x")));
+  const Tensor* const tensor = source.find("a");
+  const TensorSource moved = std::move(source);
+  EXPECT_EQ(moved.find("a"), tensor);
+  EXPECT_EQ(tensor->name, "a");
+  EXPECT_EQ(std::to_integer<char>(tensor->data[0]), 'x');
+}
+
+TEST_F(SafetensorsTest, AcceptsNoTensorsAtAll) {
+  EXPECT_TRUE(TensorSource::open(write("a.safetensors", file_of("{}", ""))).names().empty());
+}
+
+TEST_F(SafetensorsTest, RequireSaysWhatItFound) {
+  const json header = {{"a", entry("F16", {2, 3}, {0, 12})}};
+  const fs::path path = write("a.safetensors", file_of(header.dump(), std::string(12, 'x')));
+  const TensorSource source = TensorSource::open(path);
+  const auto refused = [&](const char* name, DType dtype, std::vector<int64_t> shape,
+                           const std::string& message) {
+    expect_error([&] { source.require(name, dtype, shape); }, ExitCode::kMismatch,
+                 path.string() + ": " + message);
+  };
+  refused("a", DType::kBF16, {2, 3}, "a: expected BF16 [2, 3], got F16 [2, 3]");
+  refused("a", DType::kF16, {3, 2}, "a: expected F16 [3, 2], got F16 [2, 3]");
+  refused("a", DType::kF16, {2, 3, 1}, "a: expected F16 [2, 3, 1], got F16 [2, 3]");
+  refused("b", DType::kF16, {}, "b: expected F16 [], but there is no such tensor");
+}
+
+TEST_F(SafetensorsTest, RefusesBadHeaderLengths) {
+  const auto refused = [&](const std::string& content, const std::string& fragment) {
+    const fs::path path = write("t.safetensors", content);
+    expect_error([&] { TensorSource::open(path); }, ExitCode::kBadFile, fragment);
+  };
+  refused("1234567", "cut short: expected at least 8 bytes, got 7");
+  refused(length_bytes(1), "cut short: expected a header of 1 bytes, got 0");
+  refused(length_bytes(3) + "{}", "cut short: expected a header of 3 bytes, got 2; download it again");
+  refused(length_bytes(100'000'000), "cut short: expected a header of 100000000 bytes");
+  refused(length_bytes(100'000'001), "at most 100000000 bytes, got 100000001");
+  refused(length_bytes(uint64_t{1} << 63), "at most 100000000 bytes, got 9223372036854775808");
+  refused(length_bytes(~uint64_t{0}), "at most 100000000 bytes, got 18446744073709551615");
+  refused("<!DOCTYPE html><html>", "not a safetensors file");
+  refused(length_bytes(0), "no JSON object at byte 8");
+  refused(length_bytes(3) + " {}", "no JSON object at byte 8");
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "git-LFS pointer");
+}
+
+TEST_F(SafetensorsTest, RefusesBadHeaders) {
+  expect_refused("{", "", "not valid JSON");
+  expect_refused("{}{", "", "not valid JSON");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{}})", "x", "a: duplicate key");
+  expect_refused(R"({"a":{"dtype":"U8","dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "x",
+                 "a.dtype: duplicate");
+  expect_refused("{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}", "",
+                 "nested at most 64 deep");
+  const auto refused = [&](const json& header, const std::string& fragment) {
+    expect_refused(header.dump(), "01234567", fragment);
+  };
+  refused({{"__metadata__", {{"a", 1}}}}, "__metadata__.a: expected a string, got 1");
+  refused({{"__metadata__", "x"}}, "__metadata__: expected an object, got \"x\"");
+  refused({{"a", 1}}, "a: expected an object, got 1");
+  refused({{"a", json::object()}}, "a.dtype: expected a string, got nothing");
+  refused({{"a", entry("F128", {1}, {0, 8})}}, "a.dtype: unknown element type \"F128\"");
+  refused({{"a", entry("U8", 8, {0, 8})}}, "a.shape: expected an array, got 8");
+  refused({{"a", entry("U8", {-8}, {0, 8})}},
+          "a.shape[0]: expected an integer in [0, 9223372036854775807], got -8");
+  refused({{"a", entry("U8", {8.0}, {0, 8})}}, "a.shape[0]: expected an integer, got 8.0");
+  refused({{"a", entry("U8", {~uint64_t{0}}, {0, 8})}}, "got 18446744073709551615");
+  refused({{"a", entry("U8", {8}, json::array({0}))}}, "a.data_offsets: expected [begin, end]");
+  refused({{"a", entry("U8", {8}, {-8, 0})}}, "a.data_offsets[0]: expected an integer in");
+  refused({{"a", entry("U8", {8}, {8, 0})}}, "a.data_offsets: begins at 8, after its end 0");
+}
+
+TEST_F(SafetensorsTest, ChecksArithmetic) {
+  const auto refused = [&](const json& shape, const char* dtype, const std::string& fragment) {
+    expect_refused(json{{"a", entry(dtype, shape, {0, 8})}}.dump(), "01234567", fragment);
+  };
+  refused({7}, "U8", "a: U8 [7] takes 7 bytes, but data_offsets give 8");
+  refused({9}, "U8", "a: U8 [9] takes 9 bytes, but data_offsets give 8");
+  refused({5}, "F16", "a: F16 [5] takes 10 bytes, but data_offsets give 8");
+  refused(json::array(), "U8", "a: U8 [] takes 1 bytes");
+  refused({0}, "U8", "a: U8 [0] takes 0 bytes");
+  refused({3}, "F4", "a: F4 [3] is no whole number of bytes");
+  // Each product is 8 modulo 2^64.
+  refused({int64_t{1} << 32, int64_t{1} << 32, 8}, "U8", "is no whole number of bytes below 2^61");
+  refused({int64_t{1} << 60, 17}, "F64", "is no whole number of bytes below 2^61");
+  refused({std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()}, "U8", "below 2^61");
+}
+
+TEST_F(SafetensorsTest, TensorsTileTheBuffer) {
+  const auto refused = [&](const json& first, const json& second, const std::string& fragment) {
+    const auto shape = [](const json& offsets) {
+      return json::array({offsets[1].get<int64_t>() - offsets[0].get<int64_t>()});
+    };
+    const json header = {{"a", entry("U8", shape(first), first)}, {"b", entry("U8", shape(second), second)}};
+    expect_refused(header.dump(), "01234567", fragment);
+  };
+  refused({0, 4}, {5, 8}, "\"b\": data_offsets: expected begin 4, got 5: a gap between tensors");
+  refused({0, 4}, {3, 8}, "\"b\": data_offsets: expected begin 4, got 3: an overlap between tensors");
+  refused({1, 4}, {4, 8}, "\"a\": data_offsets: expected begin 0, got 1: a gap between tensors");
+  refused({0, 4}, {4, 9}, "cut short: expected 9 bytes of tensors, got 8; download it again");
+  refused({0, 4}, {4, 7}, "expected 7 bytes of tensors, got 1 bytes after the last one");
+  refused({0, 8}, {0, 8}, "expected begin 8, got 0");
+  refused({0, 4}, {4, int64_t{1} << 60}, "cut short: expected 1152921504606846976 bytes of tensors, got 8");
+}
+
+class ShardsTest : public FilesTest {
+ protected:
+  ShardsTest() {
+    write("one.safetensors",
+          file_of(json{{"a", entry("U8", {1}, {0, 1})}, {"x", entry("U8", {1}, {1, 2})}}.dump(), "ax"));
+    write("two.safetensors", file_of(json{{"b", entry("U8", {1}, {0, 1})}}.dump(), "b"));
+  }
+  fs::path index(const json& weight_map) {
+    return write("model.safetensors.index.json",
+                 json{{"metadata", {{"total_size", 2}}}, {"weight_map", weight_map}}.dump());
+  }
+  void expect_refused(const json& weight_map, ExitCode code, const std::string& fragment) {
+    index(weight_map);
+    expect_error([&] { TensorSource::open(folder_); }, code, fragment);
+  }
+};
+
+TEST_F(ShardsTest, OpensWhatTheIndexMaps) {
+  const fs::path path = index({{"a", "one.safetensors"}, {"b", "two.safetensors"}});
+  for (const fs::path& from : {path, folder_}) {
+    const TensorSource source = TensorSource::open(from);
+    EXPECT_EQ(source.names(), (std::vector<std::string_view>{"a", "b"})) << "x is not mapped";
+    EXPECT_EQ(std::to_integer<char>(source.find("a")->data[0]), 'a');
+    EXPECT_EQ(*source.find("b")->file, (folder_ / "two.safetensors").string());
+    EXPECT_EQ(source.find("b")->name, "b");
+  }
+}
+
+TEST_F(ShardsTest, RefusesNamesThatLeaveTheFolder) {
+  for (const char* name : {"/etc/passwd", "../one.safetensors", "..", ".", "", "a/../b",
+                           "sub/one.safetensors", "a\\b", "one..safetensors"}) {
+    expect_refused({{"a", name}}, ExitCode::kBadFile,
+                   "weight_map.a: expected the name of a file beside the index");
+  }
+  expect_refused({{"a", std::string("one\0", 4)}}, ExitCode::kBadFile,
+                 "weight_map.a: expected the name of a file");
+  expect_refused({{"a", 1}}, ExitCode::kBadFile, "weight_map.a: expected a string, got 1");
+}
+
+TEST_F(ShardsTest, RefusesWhatIsMissing) {
+  expect_refused({{"b", "one.safetensors"}}, ExitCode::kBadFile,
+                 "weight_map: \"b\" is not in one.safetensors");
+  expect_refused({{"a", "one.safetensors"}, {"b", "gone.safetensors"}, {"c", "lost.safetensors"}},
+                 ExitCode::kNotFound, "gone.safetensors: no such file; 2 of the 3 shards");
+  expect_refused(json::object(), ExitCode::kBadFile, "weight_map: expected at least one tensor");
+  expect_refused(json::array(), ExitCode::kBadFile, "weight_map: expected an object, got an array");
+  write("model.safetensors.index.json",
+        R"({"weight_map": {"a": "one.safetensors", "a": "two.safetensors"}})");
+  expect_error([&] { TensorSource::open(folder_); }, ExitCode::kBadFile, "weight_map.a: duplicate key");
+  write("model.safetensors.index.json", "{}");
+  expect_error([&] { TensorSource::open(folder_); }, ExitCode::kBadFile,
+               "weight_map: expected an object, got nothing");
+}
+
+TEST_F(FilesTest, FolderWithoutWeightsIsNamed) {
+  expect_error(
+      [&] { TensorSource::open(folder_); }, ExitCode::kNotFound,
+      folder_.string() + ": expected model.safetensors or model.safetensors.index.json in it, got neither");
+  write("pytorch_model.bin", "x");
+  expect_error([&] { TensorSource::open(folder_); }, ExitCode::kNotFound,
+               "pytorch_model.bin, which has to be converted");
+  expect_error([&] { TensorSource::open(folder_ / "none"); }, ExitCode::kNotFound, "none: no such file");
+}
+
+}  // namespace
+}  // namespace soliton
