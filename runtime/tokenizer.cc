@@ -135,6 +135,7 @@ std::string pcre2_message(int error) {
 
 /// The pattern with \s and \S spelled out as Unicode's White_Space, which is what the reference engine means
 /// by them. PCRE2 adds U+180E, a format character that Mongolian text uses inside words.
+/// A \S inside a class has no such spelling and stays.
 std::string with_unicode_whitespace(std::string_view pattern) {
   constexpr std::string_view kMembers = R"(\t-\r\x{85}\p{Z})";
   std::string result;

@@ -66,7 +66,7 @@ int complete(const Options& options) {
   const Tokenizer tokenizer = Tokenizer::open(options.model);
   const TensorSource source = TensorSource::open(options.model);
   const std::filesystem::path kernel =
-      options.kernel.empty() ? find_kernel(kernels_folder(), config.facts, options.device) : options.kernel;
+      options.kernel.empty() ? find_kernel(kernels_folder(), config.facts, options.device) : std::filesystem::path(options.kernel);
   KernelLibrary library = KernelLibrary::open(kernel);
   check_facts(library.descriptor(), config.facts, (std::filesystem::path(options.model) / "config.json").string());
   const int context = options.context > 0 ? options.context : std::min(kDefaultContext, config.facts.max_context);

@@ -141,7 +141,7 @@ class AttentionState {
 
 template <class Plan>
 template <AttentionPhase kPhase>
-SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
+SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
   constexpr int kQuarterLoads = kHeadDim / 16;

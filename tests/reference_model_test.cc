@@ -1,0 +1,506 @@
+// The reference forward pass against small cases worked out by hand, against its own weights (every tensor
+// matters, folders are read back) and against transformers' results in tests/goldens.
+#include "tests/reference_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "layout/random.h"
+#include "runtime/hf_config.h"
+#include "runtime/mapped_file.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const fs::path kGoldens = fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens";
+const fs::path kTinyFolder = fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories";
+
+/// Grouped heads, two layers; as small as the loader accepts.
+ModelFacts small_facts() {
+  return {.hidden = 64,
+          .ffn = 128,
+          .num_layers = 2,
+          .num_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 64,
+          .vocabulary = 32,
+          .tied_lm_head = 0,
+          .max_context = 128};
+}
+
+Bf16Bits bf16(std::initializer_list<float> values) {
+  Bf16Bits bits;
+  for (const float value : values) bits.push_back(to_bf16_bits(value));
+  return bits;
+}
+
+std::vector<std::vector<float>> run(ReferenceModel model, std::span<const int> tokens) {
+  std::vector<std::vector<float>> logits;
+  for (const int token : tokens) logits.push_back(model.step(token, model.length()));
+  return logits;
+}
+
+double max_difference(std::span<const float> a, std::span<const float> b) {
+  double result = a.size() == b.size() ? 0.0 : INFINITY;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    // Not std::max: a NaN has to show.
+    if (!(std::abs(a[i] - b[i]) <= result)) result = std::abs(a[i] - b[i]);
+  }
+  return result;
+}
+
+double root_mean_square(std::span<const float> values) {
+  double squares = 0.0;
+  for (const double value : values) squares += value * value;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = fs::temp_directory_path() / "soliton-reference-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(ReferenceSteps, Bf16RoundsToNearestAndTiesToEven) {
+  EXPECT_EQ(to_bf16_bits(1.0f), 0x3f80);
+  EXPECT_EQ(to_bf16_bits(-2.0f), 0xc000);
+  EXPECT_EQ(to_bf16_bits(1.0f + 0x1p-8f), 0x3f80);             // tie, down to even
+  EXPECT_EQ(to_bf16_bits(1.0f + 0x3p-8f), 0x3f82);             // tie, up to even
+  EXPECT_EQ(to_bf16_bits(1.0f + 0x1p-8f + 0x1p-23f), 0x3f81);  // just above the tie
+  EXPECT_EQ(to_bf16_bits(0x1.ffp127f), 0x7f80);                // past the largest: infinity
+  EXPECT_TRUE(std::isnan(from_bf16_bits(to_bf16_bits(NAN))));
+  EXPECT_EQ(from_bf16_bits(0xbf40), -0.75f);
+}
+
+TEST(ReferenceSteps, NormDividesByRootMeanSquareAndScales) {
+  const std::array x = {3.0, -4.0};
+  // The mean square is 12.5; with epsilon 3.5 its root is 4.
+  EXPECT_EQ(rms_norm(x, bf16({1.0f, 0.5f}), 3.5), (std::vector<double>{0.75, -0.5}));
+}
+
+TEST(ReferenceSteps, FrequenciesAreThetaToTheMinusDimOverHeadDim) {
+  const ModelFacts facts = {.head_dim = 4, .rope_theta = 10000.0};
+  EXPECT_EQ(rotary_frequencies(facts), (std::vector<float>{1.0f, 0.01f}));
+}
+
+TEST(ReferenceSteps, Llama3KeepsBlendsAndDividesFrequenciesByBand) {
+  // theta 256: frequencies 1, 1/4, 1/16, 1/64; wavelengths 6.3, 25.1, 100.5, 402.
+  const ModelFacts facts = {.head_dim = 8,
+                            .rope_kind = RopeKind::kLlama3,
+                            .rope_original_context = 128,
+                            .rope_theta = 256.0,
+                            .rope_factor = 8.0,
+                            .rope_low_freq_factor = 1.0,
+                            .rope_high_freq_factor = 4.0};
+  const std::vector<float> frequencies = rotary_frequencies(facts);
+  EXPECT_EQ(frequencies[0], 1.0f);           // wavelength below 128 / 4
+  EXPECT_EQ(frequencies[1], 0.25f);          // likewise
+  EXPECT_EQ(frequencies[3], 1.0f / 512.0f);  // wavelength above 128 / 1
+  const double smooth = (128.0 / (2.0 * M_PI * 16.0) - 1.0) / 3.0;
+  EXPECT_NEAR(frequencies[2], (1.0 - smooth) / 128.0 + smooth / 16.0, 1e-8);
+}
+
+TEST(ReferenceSteps, RotationAtPositionZeroChangesNothing) {
+  std::array head = {1.0, -2.0, 3.0, -4.0};
+  const auto before = head;
+  rotate(head, 0, std::array{1.0f, 0.01f});
+  EXPECT_EQ(head, before);
+}
+
+TEST(ReferenceSteps, RotationPairsHalvesAndTurnsCounterClockwise) {
+  std::array head = {1.0, 0.0, 0.0, 2.0};  // pairs (1, 0) and (0, 2)
+  const auto quarter = static_cast<float>(M_PI / 6.0);
+  rotate(head, 3, std::array{quarter, 2.0f * quarter});
+  constexpr double kTolerance = 1e-6;  // of an angle near pi, rounded to float
+  EXPECT_NEAR(head[0], 0.0, kTolerance);
+  EXPECT_NEAR(head[2], 1.0, kTolerance);
+  EXPECT_NEAR(head[1], 0.0, kTolerance);
+  EXPECT_NEAR(head[3], -2.0, kTolerance);
+}
+
+TEST(ReferenceSteps, AngleIsAFloatProductWithExactCosine) {
+  // 100003 * 0.1f rounds by 2e-4: far more than the tolerance.
+  const float angle = 100003.0f * 0.1f;
+  std::array head = {1.0, 0.0};
+  rotate(head, 100003, std::array{0.1f});
+  EXPECT_EQ(head[0], static_cast<float>(std::cos(double{angle})));
+  EXPECT_EQ(head[1], static_cast<float>(std::sin(double{angle})));
+}
+
+TEST(ReferenceSteps, SoftmaxOfOneIsOneAndOfManyFollowsRatios) {
+  EXPECT_EQ(softmax(std::array{-1000.0}), std::vector<double>{1.0});
+  const std::vector<double> probabilities = softmax(std::array{1000.0, 1000.0 + std::log(3.0)});
+  EXPECT_NEAR(probabilities[0], 0.25, 1e-12);
+  EXPECT_NEAR(probabilities[1], 0.75, 1e-12);
+}
+
+TEST(ReferenceSteps, ArgmaxTakesTheLowestOnATie) {
+  EXPECT_EQ(argmax(std::array{1.0f, 3.0f, 3.0f, 2.0f}), 1);
+}
+
+/// One layer of width 4 with two heads of 2 and no ffn: its attention is all there is.
+struct AttentionOnly {
+  ModelFacts facts = {.hidden = 4,
+                      .ffn = 1,
+                      .num_layers = 1,
+                      .num_heads = 2,
+                      .num_kv_heads = 1,
+                      .head_dim = 2,
+                      .vocabulary = 4,
+                      .tied_lm_head = 0,
+                      .max_context = 4,
+                      .norm_epsilon = 0.0};
+  ReferenceWeights weights;
+
+  AttentionOnly() {
+    weights.layers.resize(1);
+    for_each_tensor(weights, facts, [](const std::string&, const auto& shape, Bf16Bits& bits) {
+      bits.assign(static_cast<size_t>(shape.size() == 1 ? shape[0] : shape[0] * shape[1]),
+                  to_bf16_bits(shape.size() == 1 ? 1.0f : 0.0f));
+    });
+    weights.embedding = identity();
+    weights.lm_head = identity();
+  }
+  static Bf16Bits identity() { return bf16({1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}); }
+};
+
+TEST(ReferenceModel, WithoutLayersMixingLogitsAreTheNormedEmbedding) {
+  AttentionOnly model;
+  // Token 2's row has mean square 1/4: normed, its 1 becomes 2.
+  EXPECT_EQ(ReferenceModel(model.facts, model.weights).step(2, 0), (std::vector<float>{0, 0, 2, 0}));
+}
+
+TEST(ReferenceModel, AttentionOverOneTokenReturnsItsValueToEveryHeadOfItsGroup) {
+  AttentionOnly model;
+  ReferenceLayer& layer = model.weights.layers[0];
+  layer.q = AttentionOnly::identity();
+  layer.k = bf16({1, 2, 3, 4, 5, 6, 7, 8});
+  layer.v = bf16({0, 1.5, 0, 0, 0, -0.5, 0, 0});  // token 1, normed to 2: value (3, -1)
+  layer.o = AttentionOnly::identity();
+  // Residual (0, 1, 0, 0) plus heads (3, -1) and (3, -1): (3, 0, 3, -1), mean square 19 / 4.
+  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(1, 0);
+  const double scale = 1.0 / std::sqrt(19.0 / 4.0);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], std::array{3, 0, 3, -1}[i] * scale, 1e-6) << i;
+}
+
+TEST(ReferenceModel, QueryHeadsOfAGroupAreNeighbours) {
+  AttentionOnly model;
+  model.facts.hidden = 4;
+  model.facts.num_heads = 4;
+  model.facts.num_kv_heads = 2;
+  model.facts.head_dim = 2;
+  ReferenceLayer& layer = model.weights.layers[0];
+  layer.q.assign(8 * 4, 0);
+  layer.k.assign(4 * 4, 0);
+  // Values (2, 0) for KV head 0 and (4, 0) for KV head 1; o sends the first dim of head h to channel h.
+  layer.v = bf16({1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0});
+  layer.o.assign(4 * 8, 0);
+  for (size_t head = 0; head < 4; ++head) layer.o[head * 8 + head * 2] = to_bf16_bits(1.0f);
+  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(0, 0);
+  // Residual (1, 0, 0, 0) plus (2, 2, 4, 4).
+  const double scale = 1.0 / std::sqrt((9.0 + 4.0 + 16.0 + 16.0) / 4.0);
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], std::array{3, 2, 4, 4}[i] * scale, 1e-6) << i;
+}
+
+TEST(ReferenceModel, ScoresAreScaledByTheRootOfHeadDim) {
+  AttentionOnly model;
+  model.facts.rope_theta = 1.0;
+  ReferenceLayer& layer = model.weights.layers[0];
+  layer.v = bf16({1, 0, 0, 0, 0, 1, 0, 0});
+  layer.o = AttentionOnly::identity();
+  // Head 0's query at position 1 is (2, 0); keys are turned back by their position: (2, 0) at both.
+  layer.q = bf16({0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  layer.k = bf16({1, 0, 0, 0, 0, 0, 0, 0});
+  ReferenceModel reference(model.facts, model.weights);
+  reference.step(0, 0);  // key (2, 0), value (2, 0)
+  // Query (2 cos 1, 2 sin 1), keys (2, 0) and 0: scores 4 cos 1 / sqrt(2) and 0. Value of the new token: (0,
+  // 2).
+  const std::vector<float> logits = reference.step(1, 1);
+  const double weight = 1.0 / (1.0 + std::exp(-4.0 * std::cos(1.0) / std::sqrt(2.0)));
+  const std::array expected = {2.0 * weight, 1.0 + 2.0 * (1.0 - weight), 1.0,
+                               1.0};  // head 1's scores are equal
+  double squares = 0.0;
+  for (const double value : expected) squares += value * value / 4.0;
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], expected[i] / std::sqrt(squares), 1e-6) << i;
+}
+
+TEST(ReferenceModel, FeedForwardIsSiluOfGateTimesUp) {
+  AttentionOnly model;
+  ReferenceLayer& layer = model.weights.layers[0];
+  layer.gate = bf16({1, 0, 0, 0});  // 2
+  layer.up = bf16({1.5, 0, 0, 0});  // 3
+  layer.down = bf16({0, 1, 0, 0});
+  const double activated = 2.0 / (1.0 + std::exp(-2.0)) * 3.0;
+  const double scale = 1.0 / std::sqrt((1.0 + activated * activated) / 4.0);
+  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(0, 0);
+  EXPECT_NEAR(logits[0], scale, 1e-6);
+  EXPECT_NEAR(logits[1], activated * scale, 1e-6);
+}
+
+TEST(ReferenceModel, ZeroingAnyTensorChangesTheLogits) {
+  constexpr std::array kTokens = {3, 31, 7};
+  for (const int32_t tied : {0, 1}) {
+    ModelFacts facts = small_facts();
+    facts.tied_lm_head = tied;
+    const ReferenceWeights weights = random_weights(facts, 1);
+    const auto before = run(ReferenceModel(facts, weights), kTokens).back();
+    ReferenceWeights changed = weights;
+    for_each_tensor(changed, facts, [&](const std::string& name, const auto&, Bf16Bits& bits) {
+      const Bf16Bits saved = bits;
+      std::fill(bits.begin(), bits.end(), uint16_t{0});
+      const auto after = run(ReferenceModel(facts, changed), kTokens).back();
+      // Far above the noise: a kernel that ignored the tensor could not pass for correct.
+      EXPECT_GT(max_difference(before, after), 0.1 * root_mean_square(before)) << name;
+      bits = saved;
+    });
+  }
+}
+
+TEST(ReferenceModel, ActivationsOfRandomWeightsAreOfOrderOne) {
+  constexpr std::array kTokens = {3, 31, 7, 7, 12};
+  const auto logits = run(ReferenceModel(small_facts(), random_weights(small_facts(), 2)), kTokens);
+  for (const auto& row : logits) {
+    EXPECT_GT(root_mean_square(row), 0.3);
+    EXPECT_LT(root_mean_square(row), 3.0);
+  }
+}
+
+TEST(ReferenceModel, RoundingsAreSmallAndCanBeTurnedOff) {
+  constexpr std::array kTokens = {3, 31, 7, 7, 12};
+  const auto weights = std::make_shared<const ReferenceWeights>(random_weights(small_facts(), 3));
+  const auto logits_with = [&](ReferenceOptions options) {
+    return run(ReferenceModel(small_facts(), weights, options), kTokens).back();
+  };
+  const auto exact = logits_with({.round_activations = false, .round_cache = false});
+  const auto rounded = logits_with({.round_activations = true, .round_cache = false});
+  const auto cached = logits_with({.round_activations = true, .round_cache = true});
+  constexpr double kFloatEpsilon = 0x1p-24;
+  constexpr double kBf16Epsilon = 0x1p-9;
+  constexpr double kRoundings = 2 * 10;  // layers x rounded vectors on the way
+  EXPECT_GT(max_difference(exact, rounded), 0.0);
+  EXPECT_LT(max_difference(exact, rounded), kRoundings * kFloatEpsilon * 10.0);
+  EXPECT_GT(max_difference(rounded, cached), 0x1p-20);
+  EXPECT_LT(max_difference(rounded, cached), kRoundings * kBf16Epsilon);
+}
+
+TEST(ReferenceModel, ForkGoingBackAndResetRepeatTheSameLogits) {
+  ReferenceModel model(small_facts(), random_weights(small_facts(), 4));
+  const auto first = model.step(3, 0);
+  const auto second = model.step(31, 1);
+  ReferenceModel fork = model;
+  const auto third = model.step(7, 2);
+  EXPECT_EQ(fork.length(), 2);
+  const auto other = fork.step(8, 2);
+  EXPECT_GT(max_difference(third, other), 0.0);
+  EXPECT_EQ(fork.step(7, 2), third);  // goes back over its own token 8
+  fork.step(9, 3);
+  EXPECT_EQ(model.step(31, 1), second);
+  EXPECT_EQ(model.length(), 2);
+  model.reset();
+  EXPECT_EQ(model.step(3, 0), first);
+}
+
+TEST(ReferenceModel, RefusesWhatItCannotCompute) {
+  const ModelFacts facts = small_facts();
+  ReferenceModel model(facts, random_weights(facts, 5));
+  EXPECT_THROW(model.step(0, 1), std::invalid_argument);
+  EXPECT_THROW(model.step(0, -1), std::invalid_argument);
+  EXPECT_THROW(model.step(facts.vocabulary, 0), std::invalid_argument);
+  EXPECT_THROW(model.step(-1, 0), std::invalid_argument);
+  ReferenceWeights cut = random_weights(facts, 5);
+  cut.layers[1].up.pop_back();
+  EXPECT_THROW(ReferenceModel(facts, cut), std::invalid_argument);
+}
+
+TEST(ReferenceWeights, FolderIsReadBackByTheLoader) {
+  for (const int num_shards : {1, 3, 21}) {
+    ModelFacts facts = small_facts();
+    facts.tied_lm_head = 0;
+    facts.rope_kind = RopeKind::kLlama3;
+    facts.rope_original_context = 32;
+    facts.rope_factor = 8.0;
+    facts.rope_high_freq_factor = 4.0;
+    facts.norm_epsilon = 1e-6;
+    const ReferenceWeights weights = random_weights(facts, 6);
+    const TemporaryFolder folder;
+    write_hf_folder(weights, facts, folder.path(), num_shards);
+
+    const HfConfig config = HfConfig::open(folder.path());
+    EXPECT_EQ(hash_facts(config.facts), hash_facts(facts));
+    EXPECT_EQ(config.dtype, "bfloat16");
+    EXPECT_EQ(config.bos_id, kReferenceBosId);
+    EXPECT_EQ(config.eos_ids, std::vector<int>{kReferenceEosId});
+    const TensorSource source = TensorSource::open(folder.path());
+    EXPECT_EQ(source.names().size(), 21u);
+    const ReferenceWeights read = load_weights(source, config.facts);
+    EXPECT_EQ(run(ReferenceModel(facts, read), std::array{1, 2}),
+              run(ReferenceModel(facts, weights), std::array{1, 2}));
+  }
+}
+
+TEST(ReferenceWeights, TiedFolderHasNoLmHead) {
+  ModelFacts facts = small_facts();
+  facts.tied_lm_head = 1;
+  const TemporaryFolder folder;
+  write_hf_folder(random_weights(facts, 7), facts, folder.path());
+  EXPECT_EQ(TensorSource::open(folder.path()).find("lm_head.weight"), nullptr);
+  EXPECT_EQ(hash_facts(HfConfig::open(folder.path()).facts), hash_facts(facts));
+  EXPECT_THROW(write_hf_folder(random_weights(facts, 7), facts, folder.path(), 0), std::invalid_argument);
+  EXPECT_THROW(write_hf_folder(random_weights(facts, 7), facts, folder.path(), 21), std::invalid_argument);
+}
+
+// ---- Goldens of transformers in float32: see tests/goldens/make_goldens.py.
+
+// transformers sums in float: n terms err by about sqrt(n) half ulps of their root mean square. Summed over a
+// pair's matrices that stays below 3e-6 of logits of order one; a wrong rotation or norm shows at 1e-2.
+constexpr double kFloatTolerance = 2e-5;
+
+ModelFacts read_facts(const json& golden) {
+  ModelFacts facts;
+  for_each_fact(facts, [&golden](const char* name, auto& value) {
+    using Value = std::remove_reference_t<decltype(value)>;
+    if constexpr (std::is_enum_v<Value>) {
+      value = static_cast<Value>(golden.at(name).get<int>());
+    } else {
+      value = golden.at(name).get<Value>();
+    }
+  });
+  return facts;
+}
+
+uint64_t checksum(const Bf16Bits& bits) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < bits.size(); ++i) sum += (i + 1) * bits[i];
+  return sum;
+}
+
+void expect_checksums(const ReferenceWeights& weights, const ModelFacts& facts, const json& expected) {
+  size_t count = 0;
+  for_each_tensor(weights, facts, [&](const std::string& name, const auto&, const Bf16Bits& bits) {
+    ASSERT_EQ(std::to_string(checksum(bits)), expected.at(name).get<std::string>()) << name;
+    ++count;
+  });
+  EXPECT_EQ(count, expected.size());
+}
+
+/// transformers' pow() is good to an ulp, not correctly rounded.
+void expect_frequencies(const ModelFacts& facts, const json& expected) {
+  const std::vector<float> frequencies = rotary_frequencies(facts);
+  ASSERT_EQ(frequencies.size(), expected.size());
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    EXPECT_NEAR(frequencies[i], expected[i].get<float>(), frequencies[i] * 0x1p-22) << i;
+  }
+}
+
+class LayerPair : public testing::TestWithParam<const char*> {};
+
+TEST_P(LayerPair, AgreesWithTransformers) {
+  const json golden = read_json(kGoldens / (std::string(GetParam()) + "-pair.json"));
+  const ModelFacts facts = read_facts(golden.at("facts"));
+  expect_frequencies(facts, golden.at("inverse_frequencies"));
+  const auto weights =
+      std::make_shared<const ReferenceWeights>(random_weights(facts, golden.at("seed").get<uint64_t>()));
+  expect_checksums(*weights, facts, golden.at("tensor_checksums"));
+
+  const auto tokens = golden.at("tokens").get<std::vector<int>>();
+  const auto expected = golden.at("logits").get<std::vector<std::vector<float>>>();
+  const auto logits = run(ReferenceModel(facts, weights, {.round_cache = false}), tokens);
+  double worst = 0.0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_LT(max_difference(logits[i], expected[i]), kFloatTolerance) << "position " << i;
+    worst = std::max(worst, max_difference(logits[i], expected[i]));
+  }
+  RecordProperty("max_difference", fmt::format("{:.3g}", worst));
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LayerPair, testing::Values("llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b"),
+                         test_name);
+// Takes 7 GB and a minute: run it with --gtest_also_run_disabled_tests.
+INSTANTIATE_TEST_SUITE_P(DISABLED_Shapes, LayerPair, testing::Values("llama-3.1-70b"), test_name);
+
+class TinyStories : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const fs::path& path : {kGoldens / "tiny-stories.json", kTinyFolder / "model.safetensors"}) {
+      if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
+    }
+    golden_ = read_json(kGoldens / "tiny-stories.json");
+    facts_ = HfConfig::open(kTinyFolder).facts;
+    ASSERT_EQ(hash_facts(facts_), hash_facts(read_facts(golden_.at("facts"))));
+    weights_ =
+        std::make_shared<const ReferenceWeights>(load_weights(TensorSource::open(kTinyFolder), facts_));
+    ASSERT_NO_FATAL_FAILURE(expect_checksums(*weights_, facts_, golden_.at("tensor_checksums")));
+  }
+
+  json golden_;
+  ModelFacts facts_;
+  std::shared_ptr<const ReferenceWeights> weights_;
+};
+
+TEST_F(TinyStories, LogitsAgreeWithTransformers) {
+  expect_frequencies(facts_, golden_.at("inverse_frequencies"));
+  for (const json& test_case : golden_.at("cases")) {
+    auto tokens = test_case.at("prompt").get<std::vector<int>>();
+    const auto continuation = test_case.at("tokens").get<std::vector<int>>();
+    tokens.insert(tokens.end(), continuation.begin(), continuation.end());
+    ReferenceModel model(facts_, weights_, {.round_cache = false});
+    for (const json& position : test_case.at("positions")) {
+      const std::vector<float> logits =
+          model.step(tokens.at(static_cast<size_t>(model.length())), model.length());
+      // Logits of a trained model are tens, not ones.
+      const double scale = 1.0 + position.at("top_logits")[0].get<double>();
+      const double tolerance = kFloatTolerance * std::abs(scale);
+      double mean = 0.0;
+      for (const double logit : logits) mean += logit / static_cast<double>(logits.size());
+      double variance = 0.0;
+      for (const double logit : logits)
+        variance += (logit - mean) * (logit - mean) / static_cast<double>(logits.size());
+      EXPECT_NEAR(mean, position.at("mean").get<double>(), tolerance);
+      EXPECT_NEAR(std::sqrt(variance), position.at("deviation").get<double>(), tolerance);
+      for (size_t i = 0; i < position.at("top_ids").size(); ++i) {
+        const float logit = logits.at(position.at("top_ids")[i].get<size_t>());
+        EXPECT_NEAR(logit, position.at("top_logits")[i].get<double>(), tolerance) << model.length() - 1;
+      }
+    }
+  }
+}
+
+TEST_F(TinyStories, GreedyTokensAgreeWithTransformersExceptAtTies) {
+  constexpr double kTie = 1e-3;  // of the logits
+  for (const json& test_case : golden_.at("cases")) {
+    const auto prompt = test_case.at("prompt").get<std::vector<int>>();
+    const auto expected = test_case.at("tokens").get<std::vector<int>>();
+    const auto margins = test_case.at("margins").get<std::vector<double>>();
+    ReferenceModel model(facts_, weights_, {.round_cache = false});
+    std::vector<float> logits;
+    for (const int token : prompt) logits = model.step(token, model.length());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (margins[i] > kTie) ASSERT_EQ(argmax(logits), expected[i]) << "token " << i;
+      logits = model.step(expected[i], model.length());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton
