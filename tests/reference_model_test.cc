@@ -178,6 +178,16 @@ struct AttentionOnly {
   static Bf16Bits identity() { return bf16({1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}); }
 };
 
+/// Expects what an identity lm_head makes of the last residual: it divided by its root mean square.
+void expect_normed(std::span<const float> logits, const std::vector<double>& residual) {
+  double squares = 0.0;
+  for (const double value : residual) squares += value * value;
+  const double scale = std::sqrt(static_cast<double>(residual.size()) / squares);
+  ASSERT_EQ(logits.size(), residual.size());
+  constexpr double kTolerance = 1e-6;  // a few roundings to float of values below 2
+  for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(logits[i], residual[i] * scale, kTolerance) << i;
+}
+
 TEST(ReferenceModel, WithoutLayersMixingLogitsAreTheNormedEmbedding) {
   AttentionOnly model;
   // Token 2's row has mean square 1/4: normed, its 1 becomes 2.
@@ -191,15 +201,12 @@ TEST(ReferenceModel, AttentionOverOneTokenReturnsItsValueToEveryHeadOfItsGroup) 
   layer.k = bf16({1, 2, 3, 4, 5, 6, 7, 8});
   layer.v = bf16({0, 1.5, 0, 0, 0, -0.5, 0, 0});  // token 1, normed to 2: value (3, -1)
   layer.o = AttentionOnly::identity();
-  // Residual (0, 1, 0, 0) plus heads (3, -1) and (3, -1): (3, 0, 3, -1), mean square 19 / 4.
-  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(1, 0);
-  const double scale = 1.0 / std::sqrt(19.0 / 4.0);
-  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], std::array{3, 0, 3, -1}[i] * scale, 1e-6) << i;
+  // Residual (0, 1, 0, 0) plus heads (3, -1) and (3, -1).
+  expect_normed(ReferenceModel(model.facts, model.weights).step(1, 0), {3, 0, 3, -1});
 }
 
 TEST(ReferenceModel, QueryHeadsOfAGroupAreNeighbours) {
   AttentionOnly model;
-  model.facts.hidden = 4;
   model.facts.num_heads = 4;
   model.facts.num_kv_heads = 2;
   model.facts.head_dim = 2;
@@ -210,32 +217,23 @@ TEST(ReferenceModel, QueryHeadsOfAGroupAreNeighbours) {
   layer.v = bf16({1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0});
   layer.o.assign(4 * 8, 0);
   for (size_t head = 0; head < 4; ++head) layer.o[head * 8 + head * 2] = to_bf16_bits(1.0f);
-  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(0, 0);
   // Residual (1, 0, 0, 0) plus (2, 2, 4, 4).
-  const double scale = 1.0 / std::sqrt((9.0 + 4.0 + 16.0 + 16.0) / 4.0);
-  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], std::array{3, 2, 4, 4}[i] * scale, 1e-6) << i;
+  expect_normed(ReferenceModel(model.facts, model.weights).step(0, 0), {3, 2, 4, 4});
 }
 
 TEST(ReferenceModel, ScoresAreScaledByTheRootOfHeadDim) {
   AttentionOnly model;
-  model.facts.rope_theta = 1.0;
   ReferenceLayer& layer = model.weights.layers[0];
   layer.v = bf16({1, 0, 0, 0, 0, 1, 0, 0});
   layer.o = AttentionOnly::identity();
-  // Head 0's query at position 1 is (2, 0); keys are turned back by their position: (2, 0) at both.
   layer.q = bf16({0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   layer.k = bf16({1, 0, 0, 0, 0, 0, 0, 0});
   ReferenceModel reference(model.facts, model.weights);
   reference.step(0, 0);  // key (2, 0), value (2, 0)
-  // Query (2 cos 1, 2 sin 1), keys (2, 0) and 0: scores 4 cos 1 / sqrt(2) and 0. Value of the new token: (0,
-  // 2).
-  const std::vector<float> logits = reference.step(1, 1);
+  // Head 0's query is (2, 0) turned by 1 radian, the new key zero: scores 4 cos(1) / sqrt(2) and 0. The new
+  // value is (0, 2). Head 1's query is zero: it averages the values.
   const double weight = 1.0 / (1.0 + std::exp(-4.0 * std::cos(1.0) / std::sqrt(2.0)));
-  const std::array expected = {2.0 * weight, 1.0 + 2.0 * (1.0 - weight), 1.0,
-                               1.0};  // head 1's scores are equal
-  double squares = 0.0;
-  for (const double value : expected) squares += value * value / 4.0;
-  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(logits[i], expected[i] / std::sqrt(squares), 1e-6) << i;
+  expect_normed(reference.step(1, 1), {2.0 * weight, 1.0 + 2.0 * (1.0 - weight), 1.0, 1.0});
 }
 
 TEST(ReferenceModel, FeedForwardIsSiluOfGateTimesUp) {
@@ -245,10 +243,7 @@ TEST(ReferenceModel, FeedForwardIsSiluOfGateTimesUp) {
   layer.up = bf16({1.5, 0, 0, 0});  // 3
   layer.down = bf16({0, 1, 0, 0});
   const double activated = 2.0 / (1.0 + std::exp(-2.0)) * 3.0;
-  const double scale = 1.0 / std::sqrt((1.0 + activated * activated) / 4.0);
-  const std::vector<float> logits = ReferenceModel(model.facts, model.weights).step(0, 0);
-  EXPECT_NEAR(logits[0], scale, 1e-6);
-  EXPECT_NEAR(logits[1], activated * scale, 1e-6);
+  expect_normed(ReferenceModel(model.facts, model.weights).step(0, 0), {1.0, activated, 0.0, 0.0});
 }
 
 TEST(ReferenceModel, ZeroingAnyTensorChangesTheLogits) {
@@ -365,9 +360,10 @@ TEST(ReferenceWeights, TiedFolderHasNoLmHead) {
 
 // ---- Goldens of transformers in float32: see tests/goldens/make_goldens.py.
 
-// transformers sums in float: n terms err by about sqrt(n) half ulps of their root mean square. Summed over a
-// pair's matrices that stays below 3e-6 of logits of order one; a wrong rotation or norm shows at 1e-2.
-constexpr double kFloatTolerance = 2e-5;
+// transformers sums in float. Partial sums of order one, rounded n times, err by about sqrt(n) half ulps;
+// twice that for the longest sum of any pair, as errors of several sums meet. Measured: 4.5e-6. A wrong
+// detail shows above 1e-3.
+const double kFloatTolerance = 2.0 * std::sqrt(28672.0) * 0x1p-24;
 
 ModelFacts read_facts(const json& golden) {
   ModelFacts facts;
@@ -397,13 +393,8 @@ void expect_checksums(const ReferenceWeights& weights, const ModelFacts& facts, 
   EXPECT_EQ(count, expected.size());
 }
 
-/// transformers' pow() is good to an ulp, not correctly rounded.
 void expect_frequencies(const ModelFacts& facts, const json& expected) {
-  const std::vector<float> frequencies = rotary_frequencies(facts);
-  ASSERT_EQ(frequencies.size(), expected.size());
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    EXPECT_NEAR(frequencies[i], expected[i].get<float>(), frequencies[i] * 0x1p-22) << i;
-  }
+  EXPECT_EQ(rotary_frequencies(facts), expected.get<std::vector<float>>());
 }
 
 class LayerPair : public testing::TestWithParam<const char*> {};
@@ -434,10 +425,10 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, LayerPair, testing::Values("llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b"),
+// The largest takes 3.4 GB and ten seconds.
+INSTANTIATE_TEST_SUITE_P(Shapes, LayerPair,
+                         testing::Values("llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b"),
                          test_name);
-// Takes 7 GB and a minute: run it with --gtest_also_run_disabled_tests.
-INSTANTIATE_TEST_SUITE_P(DISABLED_Shapes, LayerPair, testing::Values("llama-3.1-70b"), test_name);
 
 class TinyStories : public testing::Test {
  protected:
@@ -496,7 +487,8 @@ TEST_F(TinyStories, GreedyTokensAgreeWithTransformersExceptAtTies) {
     std::vector<float> logits;
     for (const int token : prompt) logits = model.step(token, model.length());
     for (size_t i = 0; i < expected.size(); ++i) {
-      if (margins[i] > kTie) ASSERT_EQ(argmax(logits), expected[i]) << "token " << i;
+      const bool tie = margins[i] <= kTie;
+      ASSERT_TRUE(tie || argmax(logits) == expected[i]) << "token " << i << ": " << argmax(logits);
       logits = model.step(expected[i], model.length());
     }
   }

@@ -123,7 +123,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : kDefaultConsumerWarps;
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
-  plan.min_pages_per_split = kMinPagesPerSplit;
+  plan.min_pages_per_split = choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = choices.sync;
   plan.num_ctas = choices.num_ctas > 0
                       ? choices.num_ctas

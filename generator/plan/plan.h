@@ -20,6 +20,7 @@ struct PlanChoices {
   int window = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
+  int min_pages_per_split = 0;
   SyncMode sync = SyncMode::kSelfValidating;
 };
 

@@ -37,7 +37,12 @@ std::filesystem::path kernels_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "kernels";
 }
 
-double seconds_between(uint32_t begin_ns, uint32_t end_ns) { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
+/// Device times are modulo 2^32 ns: only neighbours can be compared.
+double generation_seconds(const std::vector<uint32_t>& times_ns) {
+  double seconds = 0;
+  for (size_t i = 1; i < times_ns.size(); ++i) seconds += static_cast<double>(times_ns[i] - times_ns[i - 1]) * 1e-9;
+  return seconds;
+}
 
 struct Timing {
   size_t prompt_tokens = 0;
@@ -98,7 +103,7 @@ int complete(const Options& options) {
       });
   Timing timing{.prompt_tokens = prompt.size(), .generated = result.tokens.size()};
   timing.prompt_s = std::chrono::duration<double>(first_token - started).count();
-  timing.generation_s = seconds_between(result.times_ns.front(), result.times_ns.back());
+  timing.generation_s = generation_seconds(result.times_ns);
   const std::string rest = stream.finish();
   text += rest;
   if (options.json) {
@@ -106,6 +111,7 @@ int complete(const Options& options) {
   } else {
     fmt::print("{}\n", rest);
   }
+  std::fflush(stdout);
   fmt::print(stderr, "[ Prompt: {:.1f} t/s | Generation: {:.1f} t/s ]\n", timing.prompt_rate(), timing.generation_rate());
   return 0;
 }

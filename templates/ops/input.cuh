@@ -31,7 +31,7 @@ SOLITON_DEVICE float publishable(float value) {
 template <class T, int kCount, SyncMode kSync>
 class PolledLoads {
  public:
-  T value[kCount];
+  T value[kCount] = {};
 
   /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is zero.
   template <class Address, class Present>

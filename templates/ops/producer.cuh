@@ -89,15 +89,9 @@ class Producer {
 
   /// Consumers that stop release nothing any more: whoever waits for them must look for that too.
   SOLITON_DEVICE bool wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) {
-    Spin spin(context_.bound);
-    while (!barrier_test(&barrier, parity)) {
-      if (barrier_test(&context_.barriers().stopped, 0)) {
-        stopped_ = true;
-        return false;
-      }
-      spin.pause(context_.site(kind, index, parity, parity ^ 1));
-    }
-    return true;
+    stopped_ = !wait_barrier_unless(&barrier, parity, &context_.barriers().stopped,
+                                    context_.site(kind, index, parity, parity ^ 1), context_.bound);
+    return !stopped_;
   }
 
   Context<Plan>& context_;

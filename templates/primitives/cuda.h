@@ -226,6 +226,16 @@ SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSi
   while (!barrier_test(barrier, parity)) spin.pause(site);
 }
 
+SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
+                                        const WaitBound& bound) {
+  Spin spin(bound);
+  while (!barrier_test(barrier, parity)) {
+    if (barrier_test(stop, 0)) return false;
+    spin.pause(site);
+  }
+  return true;
+}
+
 /// Weights and KV pages are read once a token: they should leave L2 first.
 SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   uint64_t policy;

@@ -294,6 +294,17 @@ class Spin {
   void pause(const WaitSite& site) { emulation::pause(site); }
 };
 
+inline bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
+                                const WaitBound& bound) {
+  if (emulation::skips_wait(site.kind)) return true;
+  Spin spin(bound);
+  while (!barrier_test(barrier, parity)) {
+    if (barrier_test(stop, 0)) return false;
+    spin.pause(site);
+  }
+  return true;
+}
+
 // Arithmetic.
 
 inline float exp2_fast(float x) {

@@ -46,6 +46,8 @@
 //
 //   struct WaitBound { ... };                              made once per thread: make_wait_bound(const LaunchParams&, uint32_t* claim)
 //   void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const WaitBound&);
+//   bool wait_barrier_unless(Barrier*, uint32_t parity, Barrier* stop, const WaitSite&, const WaitBound&);
+//                                                          false once the first phase of `stop` has completed instead
 //   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop; bounds it
 //
 //   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();

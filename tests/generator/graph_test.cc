@@ -43,7 +43,8 @@ TEST(Graph, EveryOpReadsWhatTheOpBeforeWrites) {
   }
 }
 
-// The kernel reads `columns` words of the input vector and writes one word per row (per pair of rows after gate_up).
+// The kernel reads `columns` words of the input vector and writes one word per row (per pair of rows after
+// gate_up).
 TEST(Graph, MatricesFitTheirVectors) {
   for (int seed = 0; seed < kNumRandomModels; ++seed) {
     const RandomCase random = random_case(seed);

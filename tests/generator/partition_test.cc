@@ -1,4 +1,5 @@
-// Who does what: every tile has one owner, shares are even, signatures stand where they must, vectors are cleared.
+// Who does what: every tile has one owner, shares are even, signatures stand where they must, vectors are
+// cleared.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -126,36 +127,50 @@ int64_t busiest_bytes(const Plan& plan) {
   return bytes;
 }
 
+/// What choose_ctas() should find, by trying all.
+int fewest_good_ctas(const ModelConfig& model, const GpuSpec& gpu) {
+  const Graph graph = build_graph(model.facts);
+  std::vector<int64_t> bytes;
+  for (int ctas = 1; ctas <= gpu.num_sms; ++ctas) {
+    bytes.push_back(busiest_bytes(partition(graph, model, gpu, {.num_ctas = ctas})));
+  }
+  const int64_t best = *std::min_element(bytes.begin(), bytes.end());
+  const auto good = [&](int64_t b) { return 100 * b <= 101 * best; };
+  return static_cast<int>(std::find_if(bytes.begin(), bytes.end(), good) - bytes.begin()) + 1;
+}
+
 TEST(Partition, ChoosesTheFewestCtasWithinAPercentOfTheBest) {
+  const GpuSpec gpu = shipped_gpu("h200");
   for (const char* model : kShippedModels) {
-    const GpuSpec gpu = shipped_gpu("h200");
-    const ModelConfig config = shipped_model(model);
-    const Graph graph = build_graph(config.facts);
-    const int chosen = partition(graph, config, gpu, {}).num_ctas;
-    std::vector<int64_t> bytes;
-    for (int ctas = 1; ctas <= gpu.num_sms; ++ctas) {
-      bytes.push_back(busiest_bytes(partition(graph, config, gpu, {.num_ctas = ctas})));
-    }
-    const int64_t best = *std::min_element(bytes.begin(), bytes.end());
-    const auto good = [&](int64_t b) { return 100 * b <= 101 * best; };
-    EXPECT_EQ(std::find_if(bytes.begin(), bytes.end(), good) - bytes.begin() + 1, chosen) << model;
+    EXPECT_EQ(shipped_plan(model, "h200").num_ctas, fewest_good_ctas(shipped_model(model), gpu)) << model;
+  }
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    EXPECT_EQ(make_plan(random.model, gpu).num_ctas, fewest_good_ctas(random.model, gpu))
+        << random.describe();
   }
   EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200").num_ctas, 128);
 }
 
 TEST(Partition, UserChoicesWin) {
   const Plan plan = shipped_plan("llama-3.1-8b", "h200",
-                                 {.num_ctas = 5, .window = 2, .consumer_warps = 8, .ring_slots = 3,
+                                 {.num_ctas = 5,
+                                  .window = 2,
+                                  .consumer_warps = 8,
+                                  .ring_slots = 3,
+                                  .min_pages_per_split = 9,
                                   .sync = SyncMode::kCounter});
   EXPECT_EQ(plan.num_ctas, 5);
   EXPECT_EQ(plan.window, 2);
   EXPECT_EQ(plan.consumer_warps, 8);
   EXPECT_EQ(plan.threads(), 10 * 32);
   EXPECT_EQ(plan.ring_slots, 3);
+  EXPECT_EQ(plan.min_pages_per_split, 9);
   EXPECT_EQ(plan.sync, SyncMode::kCounter);
 }
 
-// hidden = 256 are 16 tiles of o and down, ffn = 768 are 96 of gate_up, 32 of qkv: a tile less one, exact, plus one.
+// hidden = 256 are 16 tiles of o and down, ffn = 768 are 96 of gate_up, 32 of qkv: a tile less one, exact,
+// plus one.
 TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {
   const auto signatures = [](int ctas) {
     const Plan plan = shipped_plan("tiny-stories", "h200", {.num_ctas = ctas});
@@ -239,8 +254,7 @@ TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {
   for (const PhaseInstance& instance : step_sequence(plan)) {
     text += fmt::format("{}:{} ", plan.phases[instance.phase].name, instance.layer);
   }
-  EXPECT_EQ(text,
-            "qkv:0 attention:0 o:0 gate_up:0 down:0 qkv:1 attention:1 o:1 gate_up:1 down:1 lm_head:0 ");
+  EXPECT_EQ(text, "qkv:0 attention:0 o:0 gate_up:0 down:0 qkv:1 attention:1 o:1 gate_up:1 down:1 lm_head:0 ");
 }
 
 // Groups of 1, 4, 5 and 8 query heads: 1, 1, 2 and 2 blocks for each KV head.

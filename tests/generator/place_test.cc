@@ -1,4 +1,5 @@
-// Where everything lies: nothing overlaps, everything is aligned, the ring takes the shared memory that is left.
+// Where everything lies: nothing overlaps, everything is aligned, the ring takes the shared memory that is
+// left.
 #include <gtest/gtest.h>
 
 #include "tests/generator/error_of.h"
@@ -7,8 +8,8 @@
 namespace soliton {
 namespace {
 
-constexpr int kVectorAlignment = 16;   // 16-byte loads
-constexpr int kPageAlignment = 16;     // bulk copies
+constexpr int kVectorAlignment = 16;    // 16-byte loads
+constexpr int kPageAlignment = 16;      // bulk copies
 constexpr int kCounterLineBytes = 128;  // no two counters share a line
 
 /// Pieces by name, begin and end.
@@ -142,10 +143,11 @@ TEST(Place, BarriersCountThoseWhoArrive) {
       EXPECT_EQ(barrier.arrivers, barrier.arrivals) << barrier.name;
       text += fmt::format("{} {}x{} ", barrier.name, barrier.slots, barrier.arrivals);
     }
-    EXPECT_EQ(text, fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} "
-                                "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
-                                "1x1 ",
-                                warps));
+    EXPECT_EQ(text,
+              fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} "
+                          "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
+                          "1x1 ",
+                          warps));
     EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 5));
   }
 }
@@ -159,11 +161,13 @@ TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
       const PlanRegion& region = plan.workspace_region(vector.name);
       EXPECT_EQ(region.offset, vector.offset) << what;
       // The last 16-byte group is cleared whole.
-      EXPECT_GE(region.bytes, ceil_divide(vector.element_bytes * vector.elements + 4 * vector.signatures, 16) * 16)
+      EXPECT_GE(region.bytes,
+                ceil_divide(vector.element_bytes * vector.elements + 4 * vector.signatures, 16) * 16)
           << what;
     }
     // Of each CTA: maximum, sum and output of four heads.
-    EXPECT_EQ(plan.workspace_region("partials").bytes, 4ll * plan.num_ctas * 4 * (2 + plan.facts.head_dim)) << what;
+    EXPECT_EQ(plan.workspace_region("partials").bytes, 4ll * plan.num_ctas * 4 * (2 + plan.facts.head_dim))
+        << what;
     EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + plan.num_blocks())) << what;
     EXPECT_EQ(named(plan.shared, "pages").bytes, plan.ring_slots * kPageBytes) << what;
     for (const PlanMatrix& matrix : plan.matrices) {

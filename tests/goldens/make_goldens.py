@@ -3,11 +3,12 @@
 
 transformers runs in float32 with eager attention on the CPU. Two kinds, each one JSON file below 200 KB:
 
-    make_goldens.py --tiny models/tiny-stories      a real model: the first logits and greedy tokens of three prompts
-    make_goldens.py --layer-pair llama-3.1-8b       two layers of a real shape, vocabulary 512, all logits
+    make_goldens.py --tiny models/tiny-stories   a real model: first logits and greedy tokens of three prompts
+    make_goldens.py --layer-pair llama-3.1-8b    two layers of a real shape, vocabulary 512, all logits
 
-A layer pair's weights are not stored: random_tensor() below and random_weights() of tests/reference_model.cc make the
-same bits from the seed. Checksums of every tensor are in the file, so that a difference shows as one of weights.
+A layer pair's weights are not stored: random_tensor() below and random_weights() of tests/reference_model.cc
+make the same bits from the seed. Checksums of every tensor are in the file, so that a difference shows as one
+of weights.
 """
 
 import argparse
@@ -61,11 +62,15 @@ def fnv1a(text):
 def to_bf16_bits(values):
     """float32 -> bf16 bits, to nearest, ties to even. For finite values."""
     bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+    odd = bits >> np.uint32(16) & np.uint32(1)
+    return ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
 
 
 def random_tensor(name, shape, seed):
-    """bf16 bits of one tensor: norms 1 + uniform(-1/4, 1/4), matrices uniform with variance 1 / columns, q and k 2 / columns."""
+    """bf16 bits of one tensor.
+
+    Norms are 1 + uniform(-1/4, 1/4), matrices uniform with variance 1 / columns, of q and k 2 / columns.
+    """
     is_norm = len(shape) == 1
     centre = 1.0 if is_norm else 0.0
     if is_norm:
@@ -77,7 +82,8 @@ def random_tensor(name, shape, seed):
     result = np.empty(math.prod(shape), np.uint16)
     for begin in range(0, result.size, CHUNK):
         index = np.arange(begin, min(begin + CHUNK, result.size), dtype=np.uint64)
-        result[begin:begin + index.size] = to_bf16_bits(centre + bound * random_unit(index, tensor_seed).astype(np.float64))
+        unit = random_unit(index, tensor_seed).astype(np.float64)
+        result[begin:begin + index.size] = to_bf16_bits(centre + bound * unit)
     return result.reshape(shape)
 
 
@@ -87,7 +93,8 @@ def checksum(bits):
     total = 0
     for begin in range(0, bits.size, CHUNK):
         part = bits[begin:begin + CHUNK].astype(np.uint64)
-        total += int((part * np.arange(begin + 1, begin + part.size + 1, dtype=np.uint64)).sum(dtype=np.uint64))
+        ordinals = np.arange(begin + 1, begin + part.size + 1, dtype=np.uint64)
+        total += int((part * ordinals).sum(dtype=np.uint64))
     return str(total & (1 << 64) - 1)
 
 
@@ -97,8 +104,8 @@ def read_facts(name):
     """Facts of models/<name>.yaml, by the names of layout/model_facts.h."""
     document = yaml.safe_load((ROOT / "models" / f"{name}.yaml").read_text())
     rope = document.pop("rope")
-    facts = {key: document[key] for key in (
-        "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim", "vocabulary", "tied_lm_head", "max_context")}
+    facts = {key: document[key] for key in ("hidden", "ffn", "num_layers", "num_heads", "num_kv_heads",
+                                            "head_dim", "vocabulary", "tied_lm_head", "max_context")}
     facts["tied_lm_head"] = int(facts["tied_lm_head"])
     facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
     facts["rope_kind"] = {"default": 0, "llama3": 1}[rope["kind"]]
@@ -213,8 +220,8 @@ def pair_model(facts):
 # ---- Results.
 
 def rounded(values):
-    """Six significant digits hold 2e-7 of the values' size: below what float32 runs agree to."""
-    return [float(f"{value:.6g}") for value in values]
+    """Eight significant digits: half a unit is below a float32 ulp."""
+    return [float(f"{value:.8g}") for value in values]
 
 
 def inverse_frequencies(model):
@@ -263,15 +270,20 @@ def tiny_case(model, prompt):
         positions.append({
             "top_ids": top.indices.tolist(),
             "top_logits": rounded(top.values.tolist()),
-            "mean": float(f"{row.double().mean():.6g}"),
-            "deviation": float(f"{row.double().std(correction=0):.6g}"),
+            "mean": float(f"{row.double().mean():.8g}"),
+            "deviation": float(f"{row.double().std(correction=0):.8g}"),
         })
-    return {"prompt": prompt, "tokens": tokens[len(prompt):], "margins": [float(f"{m:.3g}") for m in margins],
-            "positions": positions}
+    return {
+        "prompt": prompt,
+        "tokens": tokens[len(prompt):],
+        "margins": [float(f"{margin:.3g}") for margin in margins],
+        "positions": positions,
+    }
 
 
 def tiny(folder):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager").eval()
     facts = facts_of_config(model.config)
     shapes = tensor_shapes(facts)
     parameters = dict(model.named_parameters())
@@ -300,7 +312,8 @@ def write(path, golden):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--tiny", metavar="FOLDER", type=pathlib.Path, help="a Hugging Face folder")
     kind.add_argument("--layer-pair", metavar="NAME", help="of models/NAME.yaml")

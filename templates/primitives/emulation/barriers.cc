@@ -87,7 +87,7 @@ void Launch::wait_barrier(Barrier* address, uint32_t parity, const WaitSite& sit
   Fiber& self = scheduler_.current();
   self.site = site;
   BarrierState& barrier = find_barrier(address, "wait_barrier");
-  if (holds(FaultKind::kSkipWait) && site.kind == options_.fault.wait) return;
+  if (skips_wait(site.kind)) return;
   while (!barrier.test(parity)) {
     self.next_waiter = barrier.waiters;
     barrier.waiters = &self;

@@ -75,6 +75,9 @@ bool test_barrier(Barrier* barrier, uint32_t parity) {
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site) {
   launch->wait_barrier(barrier, parity, site);
 }
+bool skips_wait(WaitKind kind) {
+  return launch->skips_wait(kind);
+}
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   launch->copy_page(shared, global, bytes, barrier);
 }

@@ -131,6 +131,7 @@ void fence_barrier_init();
 void arrive(Barrier* barrier, int bytes);
 bool test_barrier(Barrier* barrier, uint32_t parity);
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
+bool skips_wait(WaitKind kind);  // as FaultKind::kSkipWait asks
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
 
 void pause(const WaitSite& site);

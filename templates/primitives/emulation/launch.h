@@ -55,6 +55,7 @@ class Launch {
   void arrive(Barrier* barrier, int bytes);
   bool test_barrier(Barrier* barrier, uint32_t parity);
   void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
+  bool skips_wait(WaitKind kind) const { return holds(FaultKind::kSkipWait) && kind == options_.fault.wait; }
   void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
   void pause(const WaitSite& site);
   void note_host_load() { scheduler_.current().polls_host = true; }

@@ -1,0 +1,113 @@
+// The passes together: what comes out, and that a plan that cannot be sound ends in one line.
+#include "generator/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/generator/error_of.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+std::set<std::string> names(const std::map<std::string, std::string>& texts) {
+  std::set<std::string> result;
+  for (const auto& [name, text] : texts) result.insert(name);
+  return result;
+}
+
+Generated generate_shipped(const std::string& model, const std::string& gpu,
+                           const PlanChoices& choices = {}) {
+  return generate(shipped_model(model), shipped_gpu(gpu), choices);
+}
+
+TEST(Generate, ThreeFilesAndADumpOfEachPass) {
+  const Generated generated = generate_shipped("tiny-stories", "cpu");
+  EXPECT_EQ(names(generated.files), (std::set<std::string>{"kernel.cu", "plan.h", "plan.txt"}));
+  EXPECT_EQ(names(generated.dumps),
+            (std::set<std::string>{"1-config.txt", "2-graph.txt", "3-plan.txt", "4-verify.txt"}));
+  EXPECT_EQ(generated.dumps.at("4-verify.txt"), "sound\n");
+  EXPECT_EQ(generated.dumps.at("3-plan.txt"), generated.files.at("plan.txt"));
+  EXPECT_EQ(generated.dumps.at("2-graph.txt"), describe(build_graph(shipped_model("tiny-stories").facts)));
+}
+
+TEST(Generate, ConfigDumpHasEveryFact) {
+  EXPECT_EQ(generate_shipped("tiny-stories", "cpu").dumps.at("1-config.txt"),
+            "tiny-stories\n"
+            "hidden: 256\n"
+            "ffn: 768\n"
+            "num_layers: 6\n"
+            "num_heads: 4\n"
+            "num_kv_heads: 2\n"
+            "head_dim: 64\n"
+            "vocabulary: 2048\n"
+            "tied_lm_head: 1\n"
+            "max_context: 2048\n"
+            "rope_kind: llama3\n"
+            "rope_original_context: 256\n"
+            "norm_epsilon: 1e-05\n"
+            "rope_theta: 10000\n"
+            "rope_factor: 8\n"
+            "rope_low_freq_factor: 1\n"
+            "rope_high_freq_factor: 4\n");
+}
+
+TEST(Generate, SameInputSameBytes) {
+  for (const char* model : kShippedModels) {
+    EXPECT_EQ(generate_shipped(model, "h200").files, generate_shipped(model, "h200").files) << model;
+  }
+}
+
+TEST(Generate, EveryInputShows) {
+  const std::set<std::string> plans = {
+      generate_shipped("tiny-stories", "cpu").files.at("plan.h"),
+      generate_shipped("tiny-stories", "h100").files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200").files.at("plan.h"),
+      generate_shipped("llama-3.2-1b", "h200").files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.num_ctas = 3}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.window = 2}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.consumer_warps = 2}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.ring_slots = 4}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.min_pages_per_split = 8}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.sync = SyncMode::kCounter}).files.at("plan.h"),
+  };
+  EXPECT_EQ(plans.size(), 10u);
+}
+
+TEST(Generate, RefusedPlansEndInOneLine) {
+  const auto refusal = [](const PlanChoices& choices) {
+    return error_of([&] { generate_shipped("llama-3.1-8b", "h200", choices); });
+  };
+  EXPECT_EQ(refusal({.num_ctas = 132}), "no error");
+  EXPECT_EQ(
+      refusal({.num_ctas = 133}),
+      "5 llama-3.1-8b on h200: plan refused: too many CTAs: CTAs: expected 1 to 132, one per SM, got 133");
+  EXPECT_EQ(refusal({.ring_slots = 10}), "no error");
+  EXPECT_EQ(
+      refusal({.ring_slots = 11}),
+      "5 llama-3.1-8b on h200: plan refused: shared memory exceeded: shared memory: x ends at byte 237568, "
+      "expected at most 232448");
+}
+
+TEST(Generate, RefusesACardWithTooLittleSharedMemory) {
+  GpuSpec gpu = shipped_gpu("h200");
+  gpu.max_shared_bytes_per_block = 48 * 1024;
+  const std::string error = error_of([&] { generate(shipped_model("llama-3.1-8b"), gpu, {}); });
+  EXPECT_EQ(
+      error.rfind(
+          "5 llama-3.1-8b: h200: expected shared memory for at least 2 pages, got 49152 bytes of which ", 0),
+      0u)
+      << error;
+}
+
+TEST(Generate, RandomModelsGenerate) {
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    EXPECT_EQ(error_of([&] { generate(random.model, shipped_gpu("h200"), random.choices); }), "no error")
+        << random.describe();
+  }
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,55 @@
+// What stands in generated/ is what the generator makes today, byte for byte, and nothing is missing.
+// To regenerate a folder: soliton-gen models/<model>.yaml --gpu <gpu>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "generator/generate.h"
+#include "tests/generator/error_of.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGenerated = fs::path(SOLITON_SOURCE_DIR) / "generated";
+
+/// Names of the folders, or of all else, that stand in a folder; none if there is no such folder.
+std::set<std::string> names_in(const fs::path& folder, bool folders) {
+  std::set<std::string> names;
+  if (!fs::is_directory(folder)) return names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() == folders) names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+TEST(Regenerate, EveryShippedPairIsPresent) {
+  const std::set<std::string> present = names_in(kGenerated, true);
+  EXPECT_TRUE(present.contains("tiny-stories-cpu"));
+  for (const char* model : kShippedModels) {
+    for (const char* gpu : kShippedGpus) {
+      EXPECT_TRUE(present.contains(fmt::format("{}-{}", model, gpu))) << model << " for " << gpu;
+    }
+  }
+}
+
+TEST(Regenerate, EveryFolderIsWhatTheGeneratorMakes) {
+  for (const std::string& folder : names_in(kGenerated, true)) {
+    const size_t dash = folder.rfind('-');
+    ASSERT_NE(dash, std::string::npos) << folder << ": expected <model>-<gpu>";
+    const Generated generated =
+        generate(shipped_model(folder.substr(0, dash)), shipped_gpu(folder.substr(dash + 1)), {});
+    std::set<std::string> expected;
+    for (const auto& [name, text] : generated.files) {
+      expected.insert(name);
+      EXPECT_TRUE(read_file(kGenerated / folder / name) == text)
+          << folder << "/" << name << " differs: regenerate and read the diff";
+    }
+    EXPECT_EQ(names_in(kGenerated / folder, false), expected) << folder;
+  }
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,119 @@
+// Whole kernels in emulation against the scalar reference: many shapes, CTA counts, both ways of synchronising, many
+// schedules; positions around every boundary of tiles and pages.
+#include "kernel/kernel_fixture.h"
+
+namespace soliton {
+namespace {
+
+class Decode : public testing::TestWithParam<const char*> {};
+
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Decode,
+                         testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
+                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split",
+                                         "group7-4", "group8-6-split", "group8-3-counter"),
+                         test_name);
+
+TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
+  KernelUnderTest kernel(GetParam());
+  for (const int length : {1, 15, 62, 126, 190}) {
+    const std::vector<int32_t> prompt = kernel.prompt(length);
+    kernel.expect_like_reference(prompt, kernel.decode(prompt, 5));
+  }
+}
+
+TEST_P(Decode, GivesTheSameBitsUnderEverySchedule) {
+  KernelUnderTest kernel(GetParam());
+  const std::vector<int32_t> prompt = kernel.prompt(66);
+  const DecodeResult expected = kernel.decode(prompt, 4);
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = seed % 3 == 0 ? CopyPolicy::kEager : seed % 3 == 1 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    const DecodeResult result = kernel.decode(prompt, 4);
+    EXPECT_EQ(result.tokens, expected.tokens) << "seed " << seed;
+    EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
+  }
+}
+
+TEST_P(Decode, HasNoRace) {
+  KernelUnderTest kernel(GetParam());
+  // The pages before are made without checks; then a few checked tokens, across a page boundary.
+  const std::vector<int32_t> prompt = kernel.prompt(127);
+  const DecodeResult before = kernel.decode(prompt, 1);
+  kernel.emulation().check = true;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    kernel.engine().set_position(127);
+    const DecodeResult result = kernel.engine().decode({.tokens = before.tokens, .max_tokens = 3});
+    EXPECT_EQ(result.tokens.size(), 3u);
+  }
+}
+
+TEST_P(Decode, OneLaunchEqualsManyLaunches) {
+  KernelUnderTest kernel(GetParam());
+  const std::vector<int32_t> prompt = kernel.prompt(60);
+  const DecodeResult together = kernel.decode(prompt, 8);
+  kernel.engine().set_position(0);
+  std::vector<int32_t> next = prompt;
+  for (int i = 0; i < 8; ++i) {
+    const DecodeResult one = kernel.engine().decode({.tokens = next, .max_tokens = 1, .want_logits = true});
+    ASSERT_EQ(one.tokens[0], together.tokens[i]) << "token " << i;
+    EXPECT_TRUE(std::equal(one.logits.begin(), one.logits.end(),
+                           together.logits.begin() + static_cast<std::ptrdiff_t>(i * one.logits.size())));
+    next = one.tokens;
+  }
+}
+
+TEST(DecodeStop, EndsAfterAStopTokenAndGoesOnFromThere) {
+  KernelUnderTest kernel("micro-3");
+  const std::vector<int32_t> prompt = kernel.prompt(5);
+  const DecodeResult all = kernel.decode(prompt, 12);
+  const int32_t stop[] = {all.tokens[3]};
+  const auto first = std::find(all.tokens.begin(), all.tokens.end(), stop[0]) - all.tokens.begin();
+  kernel.engine().set_position(0);
+  const DecodeResult stopped = kernel.engine().decode({.tokens = prompt, .max_tokens = 12, .stop_tokens = stop});
+  EXPECT_TRUE(stopped.hit_stop_token);
+  ASSERT_EQ(stopped.tokens.size(), static_cast<size_t>(first) + 1);
+  EXPECT_EQ(kernel.engine().position(), 5 + static_cast<int>(first));
+  const int32_t last[] = {stopped.tokens.back()};
+  const DecodeResult rest = kernel.engine().decode({.tokens = last, .max_tokens = 3});
+  EXPECT_TRUE(std::equal(rest.tokens.begin(), rest.tokens.end(), all.tokens.begin() + first + 1));
+}
+
+TEST(DecodeStop, EndsWhenTheHostAsks) {
+  KernelUnderTest kernel("micro-3");
+  const std::vector<int32_t> prompt = kernel.prompt(5);
+  int seen = 0;
+  const DecodeResult result =
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 300}, [&](int32_t) { return ++seen < 4; });
+  EXPECT_EQ(result.tokens.size(), 4u);
+  EXPECT_EQ(kernel.engine().position(), 8);
+}
+
+TEST(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
+  KernelUnderTest kernel("plain-4-split");
+  const std::vector<int32_t> prompt = kernel.prompt(3);
+  const DecodeResult expected = kernel.decode(prompt, 1);
+  const ReferenceWeights weights = random_weights(kernel.facts(), kWeightSeed);
+  std::vector<std::string> names;
+  ReferenceWeights visited = weights;
+  for_each_tensor(visited, kernel.facts(), [&](const std::string& name, const auto&, const auto&) { names.push_back(name); });
+  for (const std::string& zeroed : names) {
+    ReferenceWeights changed = weights;
+    for_each_tensor(changed, kernel.facts(), [&](const std::string& name, const auto&, auto& bits) {
+      if (name == zeroed) std::fill(bits.begin(), bits.end(), uint16_t{0});
+    });
+    const TemporaryModel folder(changed, kernel.facts());
+    kernel.engine().load(TensorSource::open(folder.path()), nullptr);
+    EXPECT_NE(kernel.decode(prompt, 1).logits, expected.logits) << zeroed;
+  }
+}
+
+}  // namespace
+}  // namespace soliton

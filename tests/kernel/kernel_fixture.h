@@ -1,0 +1,110 @@
+// Kernels under test: an emulated library with random weights, and the reference with the same weights.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layout/random.h"
+#include "primitives/emulation/emulator.h"
+#include "reference_model.h"
+#include "runtime/engine.h"
+
+namespace soliton {
+
+constexpr uint64_t kWeightSeed = 7;
+constexpr int kTestContext = 320;
+
+/// A folder that goes away with the object.
+class TemporaryModel {
+ public:
+  TemporaryModel(const ReferenceWeights& weights, const ModelFacts& facts)
+      : path_(std::filesystem::temp_directory_path() / ("soliton-kernel-test-" + std::to_string(getpid()))) {
+    write_hf_folder(weights, facts, path_);
+  }
+  ~TemporaryModel() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// An engine on an emulated kernel of SOLITON_TEST_KERNELS, and the reference model beside it.
+class KernelUnderTest {
+ public:
+  explicit KernelUnderTest(const std::string& name, int context = kTestContext) {
+    KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
+    facts_ = library.descriptor().facts;
+    const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
+    control_ = entry();
+    control_->options = EmulationOptions{};
+    auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
+    reference_ = std::make_unique<ReferenceModel>(facts_, weights);
+    const TemporaryModel folder(*weights, facts_);
+    engine_ = std::make_unique<Engine>(std::move(library), EngineOptions{.context = context});
+    engine_->load(TensorSource::open(folder.path()), nullptr);
+  }
+
+  Engine& engine() { return *engine_; }
+  EmulationOptions& emulation() { return control_->options; }
+  const ModelFacts& facts() const { return facts_; }
+  ReferenceModel& reference() { return *reference_; }
+
+  /// A prompt that is a function of its length alone.
+  std::vector<int32_t> prompt(int length) const {
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < length; ++i) {
+      tokens.push_back(static_cast<int32_t>(random_bits(i, length) % static_cast<uint32_t>(facts_.vocabulary)));
+    }
+    return tokens;
+  }
+
+  /// Decodes from position 0 with logits.
+  DecodeResult decode(const std::vector<int32_t>& tokens, int count) {
+    engine_->set_position(0);
+    return engine_->decode({.tokens = tokens, .max_tokens = count, .want_logits = true});
+  }
+
+  /// Checks a result against the reference: every token is the reference's choice for the same past, unless its best
+  /// two logits are a tie, and every logit is near the reference's.
+  void expect_like_reference(const std::vector<int32_t>& tokens, const DecodeResult& result) {
+    reference_->reset();
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) reference_->step(tokens[i], static_cast<int>(i));
+    int next = tokens.back();
+    for (size_t i = 0; i < result.tokens.size(); ++i) {
+      const std::vector<float> expected = reference_->step(next, static_cast<int>(tokens.size() - 1 + i));
+      const float* logits = result.logits.data() + i * expected.size();
+      float scale = 0;
+      float worst = 0;
+      for (size_t j = 0; j < expected.size(); ++j) {
+        scale = std::max(scale, std::abs(expected[j]));
+        worst = std::max(worst, std::abs(expected[j] - logits[j]));
+        ASSERT_TRUE(std::isfinite(logits[j])) << "token " << i << ", logit " << j;
+      }
+      EXPECT_LE(worst, scale * kLogitTolerance) << "token " << i << " after " << tokens.size();
+      const int token = result.tokens[i];
+      const float best = *std::max_element(expected.begin(), expected.end());
+      EXPECT_GE(expected[token], best - scale * kLogitTolerance) << "token " << i << " after " << tokens.size();
+      next = token;
+    }
+  }
+
+  // Activations are exact to 2^-16, sums to about 2^-20; the coarsest difference is a key or value that falls on the
+  // other side of a rounding to bf16 (2^-9 of that value).
+  static constexpr float kLogitTolerance = 1.0f / 512;
+
+ private:
+  ModelFacts facts_;
+  EmulationControl* control_ = nullptr;
+  std::unique_ptr<ReferenceModel> reference_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,427 @@
+// The layouts against their definitions: every byte of a page has one meaning, every lane's 16-byte word is
+// what the mma takes from it, and the formulas that deal out work neither skip nor repeat any.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "layout/deal.h"
+#include "layout/library.h"
+#include "layout/page.h"
+#include "layout/phase.h"
+#include "layout/random.h"
+#include "layout/rows.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kHeadDims[] = {64, 96, 128, 256};
+constexpr int kConsumerWarps[] = {1, 2, 4, 8, 16};
+constexpr int kElementBytes = 2;
+
+/// One k of one row in the A operand of m16n8k16, as page.h defines it: register r of lane 4 g + j holds row
+/// g + 8 (r odd), k pair j + 4 (r >= 2); `half` is the element of the pair.
+struct OperandElement {
+  int row;
+  int pair;
+  int half;
+};
+
+OperandElement operand_element(int lane, int reg, int half) {
+  return {.row = lane / 4 + (reg % 2 == 1 ? 8 : 0), .pair = lane % 4 + (reg >= 2 ? 4 : 0), .half = half};
+}
+
+/// Calls visit(offset, fragment, element) for every 2-byte element of `bytes` bytes of operands.
+template <class Visitor>
+void for_each_operand_element(int bytes, const Visitor& visit) {
+  for (int fragment = 0; fragment < bytes / kFragmentBytes; ++fragment) {
+    for (int lane = 0; lane < kWarpLanes; ++lane) {
+      for (int reg = 0; reg < 4; ++reg) {
+        for (int half = 0; half < 2; ++half) {
+          visit(fragment * kFragmentBytes + lane * 16 + reg * 4 + half * 2, fragment,
+                operand_element(lane, reg, half));
+        }
+      }
+    }
+  }
+}
+
+/// Are `offsets` all even bytes from 0 to `bytes`, each once?
+void expect_bijection(std::vector<int> offsets, int bytes) {
+  std::sort(offsets.begin(), offsets.end());
+  ASSERT_EQ(offsets.size(), static_cast<size_t>(bytes / kElementBytes));
+  for (size_t i = 0; i < offsets.size(); ++i) ASSERT_EQ(offsets[i], static_cast<int>(i) * kElementBytes);
+}
+
+// One block of a warp, a page less a block, a page, a page and a block, and the widths of real models.
+constexpr int kWidths[] = {32, 64, 480, 512, 544, 768, 1024, 1056, 2048, 14336};
+
+TEST(Page, WeightsFillTheirTile) {
+  for (const int padded : kWidths) {
+    std::vector<int> offsets;
+    for (int row = 0; row < kTileRows; ++row) {
+      for (int column = 0; column < padded; ++column) offsets.push_back(weight_offset(row, column));
+    }
+    expect_bijection(offsets, tile_bytes(padded));
+  }
+}
+
+TEST(Page, KeysFillTheirHalf) {
+  for (const int head_dim : kHeadDims) {
+    std::vector<int> offsets;
+    for (int token = 0; token < kKvPageTokens; ++token) {
+      for (int dim = 0; dim < head_dim; ++dim) offsets.push_back(key_offset(token, dim, head_dim));
+    }
+    expect_bijection(offsets, kv_half_bytes(head_dim));
+  }
+}
+
+TEST(Page, ValuesFillTheirHalf) {
+  for (const int head_dim : kHeadDims) {
+    std::vector<int> offsets;
+    for (int token = 0; token < kKvPageTokens; ++token) {
+      for (int dim = 0; dim < head_dim; ++dim) offsets.push_back(value_offset(token, dim, head_dim));
+    }
+    expect_bijection(offsets, kv_half_bytes(head_dim));
+  }
+}
+
+// The B operand of a lane with quad j is 16 bytes of x: columns 8 j to 8 j + 7 of a block of 32. The first
+// mma takes the first four of them, two for the k pair j and two for the pair j + 4; the second mma the
+// others.
+TEST(Page, WeightOperandsMeetTheirColumnsOfX) {
+  for (const int padded : kWidths) {
+    for_each_operand_element(
+        tile_bytes(padded), [&](int offset, int fragment, const OperandElement& element) {
+          const int block = fragment / 2;
+          const int mma = fragment % 2;
+          const int quad = element.pair % 4;
+          const int reg_of_b = element.pair / 4;
+          const int column = block * kColumnBlock + quad * 8 + mma * 4 + reg_of_b * 2 + element.half;
+          ASSERT_EQ(weight_offset(element.row, column), offset) << padded << " columns, row " << element.row;
+        });
+  }
+}
+
+// Scores: rows are tokens. The lane with quad j has a quarter of q, dims j * head_dim / 4 and on; mma i of a
+// token tile takes its dims 4 i to 4 i + 3.
+TEST(Page, KeyOperandsMeetTheirDimsOfQ) {
+  for (const int head_dim : kHeadDims) {
+    const int steps = head_dim / kMmaColumns;
+    for_each_operand_element(
+        kv_half_bytes(head_dim), [&](int offset, int fragment, const OperandElement& element) {
+          const int token = fragment / steps * 16 + element.row;
+          const int quad = element.pair % 4;
+          const int dim = quad * (head_dim / 4) + fragment % steps * 4 + element.pair / 4 * 2 + element.half;
+          ASSERT_EQ(key_offset(token, dim, head_dim), offset) << "head_dim " << head_dim;
+        });
+  }
+}
+
+// Output: rows are dims, k are the 16 tokens of a tile in their order.
+TEST(Page, ValueOperandsMeetTheirTokens) {
+  for (const int head_dim : kHeadDims) {
+    const int steps = head_dim / 16;
+    for_each_operand_element(
+        kv_half_bytes(head_dim), [&](int offset, int fragment, const OperandElement& element) {
+          const int token = fragment / steps * 16 + element.pair * 2 + element.half;
+          const int dim = fragment % steps * 16 + element.row;
+          ASSERT_EQ(value_offset(token, dim, head_dim), offset) << "head_dim " << head_dim;
+        });
+  }
+}
+
+// append() writes two dims of a key with one 4-byte store.
+TEST(Page, NeighbouringDimsOfAKeyShareAWord) {
+  for (const int head_dim : kHeadDims) {
+    for (int token = 0; token < kKvPageTokens; ++token) {
+      for (int dim = 0; dim < head_dim; dim += 2) {
+        ASSERT_EQ(key_offset(token, dim, head_dim) % 4, 0);
+        ASSERT_EQ(key_offset(token, dim + 1, head_dim), key_offset(token, dim, head_dim) + 2);
+      }
+    }
+  }
+}
+
+TEST(Page, PagesOfATileAddUp) {
+  for (const int padded : kWidths) {
+    int columns = 0;
+    for (int page = 0; page < pages_per_tile(padded); ++page) {
+      const int own = page_columns(padded, page);
+      EXPECT_GT(own, 0) << padded;
+      EXPECT_TRUE(own == kPageColumns || page == pages_per_tile(padded) - 1) << padded;
+      EXPECT_LE(own * kTileRows * kElementBytes, kPageBytes) << padded;
+      // The page begins where the last one ended.
+      EXPECT_EQ(weight_offset(0, columns), page * kPageBytes) << padded;
+      columns += own;
+    }
+    EXPECT_EQ(columns, padded);
+    EXPECT_EQ(tile_bytes(padded), padded * kTileRows * kElementBytes);
+  }
+}
+
+TEST(Page, EveryWarpOwnsWholeBlocksOfEveryPage) {
+  for (const int warps : kConsumerWarps) {
+    for (int columns = 64; columns <= 4096; columns += 64) {
+      const int padded = padded_columns(columns, warps);
+      ASSERT_GE(padded, columns);
+      ASSERT_LT(padded, columns + kColumnBlock * warps);
+      for (int page = 0; page < pages_per_tile(padded); ++page) {
+        ASSERT_EQ(page_columns(padded, page) % (kColumnBlock * warps), 0)
+            << columns << ", " << warps << " warps";
+      }
+    }
+  }
+}
+
+// A slot holds whole token tiles, and nothing of another slot's tokens.
+TEST(Page, SlotsOfAHalfHoldTheirTokens) {
+  for (const int head_dim : kHeadDims) {
+    const int slots = kv_slots_per_half(head_dim);
+    EXPECT_EQ(slots, head_dim == 256 ? 2 : 1);
+    const int bytes = kv_half_bytes(head_dim) / slots;
+    EXPECT_LE(bytes, kPageBytes);
+    EXPECT_EQ(kv_slot_tokens(head_dim) % 16, 0);
+    for (int token = 0; token < kKvPageTokens; ++token) {
+      for (int dim = 0; dim < head_dim; ++dim) {
+        ASSERT_EQ(key_offset(token, dim, head_dim) / bytes, token / kv_slot_tokens(head_dim));
+        ASSERT_EQ(value_offset(token, dim, head_dim) / bytes, token / kv_slot_tokens(head_dim));
+      }
+    }
+  }
+}
+
+TEST(Page, KvPagesLieOneAfterAnother) {
+  constexpr int kLayers = 3;
+  constexpr int kHeads = 2;
+  for (const int head_dim : kHeadDims) {
+    int64_t expected = 0;
+    for (int page = 0; page < 4; ++page) {
+      for (int layer = 0; layer < kLayers; ++layer) {
+        for (int head = 0; head < kHeads; ++head) {
+          EXPECT_EQ(kv_page_offset(page, layer, head, kLayers, kHeads, head_dim), expected);
+          expected += 2 * kv_half_bytes(head_dim);
+        }
+      }
+    }
+  }
+  // 131072 tokens of Llama-3.1-70B: 40 GiB, beyond 32 bits.
+  EXPECT_EQ(kv_page_offset(2048, 0, 0, 80, 8, 128), int64_t{40} << 30);
+}
+
+/// Source rows of all packed rows; each source row must come up once.
+void expect_permutation(RowOrder order, int num_rows, int rotary_rows, int head_dim) {
+  std::vector<bool> seen(num_rows, false);
+  for (int packed = 0; packed < num_rows; ++packed) {
+    const int source = source_row(order, packed, num_rows, rotary_rows, head_dim);
+    ASSERT_GE(source, 0);
+    ASSERT_LT(source, num_rows);
+    ASSERT_FALSE(seen[source]) << "row " << source << " twice, head_dim " << head_dim;
+    seen[source] = true;
+  }
+}
+
+TEST(Rows, EveryOrderIsAPermutation) {
+  for (const int head_dim : kHeadDims) {
+    for (const int heads : {1, 3, 8}) {
+      for (const int kv_heads : {1, 2}) {
+        expect_permutation(RowOrder::kRotary, (heads + 2 * kv_heads) * head_dim,
+                           (heads + kv_heads) * head_dim, head_dim);
+      }
+    }
+  }
+  for (const int ffn : {64, 192, 768, 14336}) expect_permutation(RowOrder::kGateUp, 2 * ffn, 0, 64);
+  for (const int rows : {1, 15, 16, 17, 2048}) expect_permutation(RowOrder::kPlain, rows, 0, 64);
+}
+
+TEST(Rows, RotationPairsStandEightRowsApartInATile) {
+  for (const int head_dim : kHeadDims) {
+    const int rotary_rows = 3 * head_dim;  // 2 heads and a KV head
+    const int num_rows = 4 * head_dim;
+    for (int tile = 0; tile < rotary_rows / kTileRows; ++tile) {
+      for (int row = 0; row < 8; ++row) {
+        const auto source = [&](int r) {
+          return source_row(RowOrder::kRotary, tile * kTileRows + r, num_rows, rotary_rows, head_dim);
+        };
+        EXPECT_EQ(source(row + 8) - source(row), head_dim / 2);
+        EXPECT_EQ(source(row) / head_dim, tile * kTileRows / head_dim) << "stays in its head";
+        EXPECT_LT(source(row) % head_dim, head_dim / 2);
+      }
+    }
+    for (int packed = rotary_rows; packed < num_rows; ++packed) {
+      EXPECT_EQ(source_row(RowOrder::kRotary, packed, num_rows, rotary_rows, head_dim), packed)
+          << "v is plain";
+    }
+  }
+}
+
+TEST(Rows, GateAndUpOfAnElementStandEightRowsApartInATile) {
+  constexpr int kFfn = 192;
+  for (int element = 0; element < kFfn; ++element) {
+    const int gate = element / 8 * kTileRows + element % 8;
+    EXPECT_EQ(source_row(RowOrder::kGateUp, gate, 2 * kFfn, 0, 64), element);
+    EXPECT_EQ(source_row(RowOrder::kGateUp, gate + 8, 2 * kFfn, 0, 64), kFfn + element);
+  }
+}
+
+TEST(Deal, EveryTileHasOneOwner) {
+  for (const int ctas : {1, 2, 3, 7, 31, 32, 33, 128, 132}) {
+    for (const int tiles : {1, 2, ctas - 1, ctas, ctas + 1, 2 * ctas - 1, 2 * ctas, 2 * ctas + 1, 500}) {
+      if (tiles < 1) continue;
+      for (int first_cta = 0; first_cta < ctas; ++first_cta) {
+        std::vector<int> owner(tiles, -1);
+        for (int cta = 0; cta < ctas; ++cta) {
+          const TileRun run = deal_tiles(tiles, first_cta, ctas, cta);
+          ASSERT_TRUE(run.count == tiles / ctas || run.count == ceil_divide(tiles, ctas));
+          for (int i = 0; i < run.count; ++i) {
+            const int tile = run.first + i * run.stride;
+            ASSERT_LT(tile, tiles);
+            ASSERT_EQ(owner[tile], -1);
+            owner[tile] = cta;
+          }
+        }
+        for (int tile = 0; tile < tiles; ++tile) ASSERT_EQ(owner[tile], (first_cta + tile) % ctas);
+      }
+    }
+  }
+}
+
+/// The shares of all CTAs at one position.
+std::vector<AttentionShare> shares(int blocks, int pages, int min_pages, int ctas) {
+  std::vector<AttentionShare> result;
+  for (int cta = 0; cta < ctas; ++cta) result.push_back(share_attention(blocks, pages, min_pages, ctas, cta));
+  return result;
+}
+
+class Attention : public testing::TestWithParam<int> {};  // CTAs
+
+TEST_P(Attention, EveryPageOfEveryBlockIsReadOnce) {
+  const int ctas = GetParam();
+  for (const int min_pages : {1, 4}) {
+    for (const int blocks : {1, 2, 3, 7, 8, 16, 31, 64, 200}) {
+      for (const int pages : {0, 1, 3, 4, 5, 7, 8, 9, 63, 64, 65, 527, 528, 2048}) {
+        std::vector<int> reads(blocks * pages, 0);
+        std::vector<int> begins(blocks, 0);  // who takes the new token, even when no page is cached
+        for (const AttentionShare& share : shares(blocks, pages, min_pages, ctas)) {
+          for (int unit = 0; unit < share.count; ++unit) {
+            const int block = share.first_block + unit * ctas;
+            ASSERT_LT(block, blocks);
+            if (share.split == share.num_splits - 1) ++begins[block];
+            for (int page = share.first_page; page < share.end_page; ++page) ++reads[block * pages + page];
+          }
+        }
+        ASSERT_EQ(std::count(reads.begin(), reads.end(), 1), blocks * pages)
+            << blocks << " blocks, " << pages << " pages";
+        ASSERT_EQ(std::count(begins.begin(), begins.end(), 1), blocks)
+            << blocks << " blocks, " << pages << " pages";
+      }
+    }
+  }
+}
+
+// The merge finds the parts of a block at neighbouring CTAs, in the order of the pages.
+TEST_P(Attention, SplitsOfABlockAreNeighbours) {
+  const int ctas = GetParam();
+  for (const int blocks : {1, 2, 8, 16, 64, 200}) {
+    for (const int pages : {0, 1, 4, 8, 9, 65, 2048}) {
+      const std::vector<AttentionShare> all = shares(blocks, pages, 4, ctas);
+      for (int cta = 0; cta < ctas; ++cta) {
+        const AttentionShare& share = all[cta];
+        ASSERT_EQ(share.num_splits, all[0].num_splits) << "all CTAs agree whether blocks are split";
+        if (share.count == 0 || share.num_splits == 1) continue;
+        ASSERT_EQ(share.count, 1) << "whoever has part of a block has nothing else";
+        ASSERT_GE(cta - share.split, 0);
+        const AttentionShare& first = all[cta - share.split];
+        ASSERT_EQ(first.first_block, share.first_block);
+        ASSERT_EQ(first.split, 0);
+        ASSERT_EQ(first.first_page, 0);
+        if (share.split > 0) {
+          ASSERT_EQ(all[cta - 1].end_page, share.first_page);
+        }
+        if (share.split == share.num_splits - 1) {
+          ASSERT_EQ(share.end_page, pages);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, PartsAreNeverSmallerThanWorthIt) {
+  const int ctas = GetParam();
+  for (const int min_pages : {1, 4, 5}) {
+    for (const int blocks : {1, 2, 8, 16}) {
+      for (int pages = 0; pages < 200; ++pages) {
+        for (const AttentionShare& share : shares(blocks, pages, min_pages, ctas)) {
+          if (share.num_splits > 1) {
+            ASSERT_GE(share.end_page - share.first_page, share.count > 0 ? min_pages : 0);
+          }
+          ASSERT_LE(share.num_splits, std::max(1, ctas / blocks));
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Deal, Attention, testing::Values(1, 2, 3, 4, 7, 8, 15, 16, 17, 128, 132),
+                         testing::PrintToStringParamName());
+
+TEST(Deal, LongContextsUseEveryCta) {
+  for (const auto& share : shares(8, 2048, 4, 128)) {
+    EXPECT_EQ(share.count, 1);
+    EXPECT_EQ(share.num_splits, 16);
+    EXPECT_EQ(share.end_page - share.first_page, 128);
+  }
+  // The context of which every part is just worth its merge, and one page less.
+  EXPECT_EQ(share_attention(8, 64, 4, 128, 0).num_splits, 16);
+  EXPECT_EQ(share_attention(8, 63, 4, 128, 0).num_splits, 15);
+  EXPECT_EQ(share_attention(8, 7, 4, 128, 0).num_splits, 1);
+}
+
+TEST(Phase, GroupsCoverTheSignatures) {
+  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 0}.groups()), 2);
+  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 1}.groups()), 3);
+  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 4}.groups()), 3);
+  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 5}.groups()), 4);
+}
+
+TEST(Launch, RecordsHoldTokenAndTime) {
+  const uint64_t record = uint64_t{0xfffffffe} << 32 | 128255;
+  EXPECT_EQ(record_token(record), 128255);
+  EXPECT_EQ(record_time_ns(record), 0xfffffffeu);
+  EXPECT_NE(record, kNoRecord);
+}
+
+TEST(Launch, EveryWaitHasAName) {
+  std::set<std::string> names;
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(WaitKind::kPhaseGate); ++kind) {
+    names.insert(wait_name(static_cast<WaitKind>(kind)));
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(WaitKind::kPhaseGate) + 1);
+  EXPECT_STREQ(wait_name(WaitKind::kPhaseGate), "phase gate");
+  EXPECT_STREQ(wait_name(static_cast<WaitKind>(1000)), "unknown");
+}
+
+// Mean 0 and variance 1/3, each within five standard errors; both halves of the seed matter.
+TEST(Random, IsUniform) {
+  constexpr int kCount = 100000;
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const double value = random_unit(i, 42);
+    ASSERT_GE(value, -1.0);
+    ASSERT_LT(value, 1.0);
+    sum += value;
+    squares += value * value;
+  }
+  EXPECT_NEAR(sum / kCount, 0.0, 5 * std::sqrt(1.0 / 3 / kCount));
+  EXPECT_NEAR(squares / kCount, 1.0 / 3, 5 * std::sqrt(4.0 / 45 / kCount));
+  EXPECT_NE(random_bits(0, 1), random_bits(0, 2));
+  EXPECT_NE(random_bits(0, 1), random_bits(0, uint64_t{1} << 32));
+  EXPECT_NE(random_bits(0, 1), random_bits(1, 1));
+}
+
+}  // namespace
+}  // namespace soliton
