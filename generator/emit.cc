@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -12,8 +13,9 @@ namespace soliton {
 namespace {
 
 std::string header(const Plan& plan) {
-  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: soliton-gen models/{0}.yaml --gpu {1}",
-                     plan.model, plan.gpu);
+  return fmt::format(
+      "// Generated from models/{0}.yaml for {1}. Do not edit; run: soliton-gen models/{0}.yaml --gpu {1}",
+      plan.model, plan.gpu);
 }
 
 /// kCamelCase of a snake_case name.
@@ -31,7 +33,9 @@ std::string constant(const std::string& name) {
   return text;
 }
 
-std::string vector_constant(const Plan& plan, int vector) { return constant(plan.vectors[vector].name + "_vector"); }
+std::string vector_constant(const Plan& plan, int vector) {
+  return constant(plan.vectors[vector].name + "_vector");
+}
 
 /// A float or double literal that reads back as the same value.
 std::string literal(double value) {
@@ -54,9 +58,11 @@ const char* row_order_name(RowOrder order) {
 
 std::string phase_comment(const Plan& plan, int index) {
   const PlanPhase& phase = plan.phases[index];
-  std::string text = phase.per_layer ? fmt::format("Phase {} of {}", index + 1, plan.phases.size() - 1) : "Last phase";
+  std::string text =
+      phase.per_layer ? fmt::format("Phase {} of {}", index + 1, plan.phases.size() - 1) : "Last phase";
   text += fmt::format(": {}. Waits for {}", phase.name, plan.vectors[phase.waits_for].name);
-  if (phase.first_layer_reads >= 0) text += fmt::format(" ({} in layer 0)", plan.vectors[phase.first_layer_reads].name);
+  if (phase.first_layer_reads >= 0)
+    text += fmt::format(" ({} in layer 0)", plan.vectors[phase.first_layer_reads].name);
   text += fmt::format("; completes {}", plan.vectors[phase.writes].name);
   if (!phase.clears.empty()) text += fmt::format("; clears {}", plan.vectors[phase.clears.front()].name);
   return text + ".";
@@ -65,7 +71,8 @@ std::string phase_comment(const Plan& plan, int index) {
 void write_phase(const Plan& plan, int index, TextWriter& out) {
   const PlanPhase& phase = plan.phases[index];
   out.line("// {}", phase_comment(plan, index));
-  out.line("constexpr {} {}{{", phase.kind == OpKind::kAttention ? "AttentionPhase" : "MatrixPhase", constant(phase.name));
+  out.line("constexpr {} {}{{", phase.kind == OpKind::kAttention ? "AttentionPhase" : "MatrixPhase",
+           constant(phase.name));
   out.indented([&] {
     out.line(".index = {},", phase.per_layer ? index : 0);
     if (phase.kind == OpKind::kMatrix) {
@@ -85,26 +92,39 @@ void write_phase(const Plan& plan, int index, TextWriter& out) {
       out.line(".norm_stride = {},", phase.norm_stride);
     }
     if (phase.kind == OpKind::kMatrix) out.line(".output = OutputKind::{},", output_name(phase.output));
-    if (phase.output != OutputKind::kGreedy) out.line(".output_vector = {},", vector_constant(plan, phase.writes));
+    if (phase.output != OutputKind::kGreedy)
+      out.line(".output_vector = {},", vector_constant(plan, phase.writes));
     if (!phase.clears.empty()) out.line(".clears = {},", vector_constant(plan, phase.clears.front()));
   });
   out.line("}};");
   out.blank();
 }
 
+/// Index within the layer of the phase in which the residual stream begins and the new token is appended to
+/// the cache.
+int first_residual_phase(const Plan& plan) {
+  const auto found = std::find_if(plan.phases.begin(), plan.phases.end(), [](const PlanPhase& phase) {
+    return phase.kind == OpKind::kMatrix && phase.output == OutputKind::kResidual;
+  });
+  return static_cast<int>(found - plan.phases.begin());
+}
+
 void write_numbers(const Plan& plan, TextWriter& out) {
   const ModelFacts& facts = plan.facts;
   out.line("struct Plan {{");
   out.indented([&] {
-    const auto number = [&](const char* name, int64_t value) { out.line("static constexpr int {} = {};", name, value); };
+    const auto number = [&](const char* name, int64_t value) {
+      out.line("static constexpr int {} = {};", name, value);
+    };
     number("kNumLayers", facts.num_layers);
     number("kNumHeads", facts.num_heads);
     number("kNumKvHeads", facts.num_kv_heads);
     number("kHeadDim", facts.head_dim);
     out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
     out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
-    out.line("static constexpr float kScoreScale = {}f;",
-             literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
+    out.line(
+        "static constexpr float kScoreScale = {}f;",
+        literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
     out.blank();
     number("kNumCtas", plan.num_ctas);
     number("kConsumerWarps", plan.consumer_warps);
@@ -116,16 +136,18 @@ void write_numbers(const Plan& plan, TextWriter& out) {
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
     number("kNumBlocks", plan.num_blocks());
     number("kMinPagesPerSplit", plan.min_pages_per_split);
-    number("kFirstResidualPhase", 2);
+    number("kFirstResidualPhase", first_residual_phase(plan));
     out.blank();
     number("kXBytes", plan.x_bytes());
     number("kResidualTiles", plan.residual_tiles());
+    number("kAttentionUnits", plan.attention_units());
     number("kPartialWords", plan.partial_words());
     number("kSharedBytes", plan.shared_bytes());
     out.blank();
-    out.line("static constexpr Vector kOffers = kOffersVector;");
+    out.line("static constexpr Vector kOffers = {};", vector_constant(plan, plan.phases.back().writes));
     const PlanRegion& partials = plan.workspace_region("partials");
-    out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset, partials.bytes / 4);
+    out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset,
+             partials.bytes / 4);
     out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
   });
   out.line("}};");
@@ -170,10 +192,12 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
       out.line("{{");
       out.indented([&] {
         for (const PlanMatrix& matrix : plan.matrices) {
-          out.line("{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
-                   ".num_tiles = {}, .row_order = RowOrder::{}}},",
-                   matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded,
-                   matrix.num_tiles, row_order_name(matrix.row_order));
+          out.line(
+              "{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, "
+              ".padded_columns = {}, "
+              ".num_tiles = {}, .row_order = RowOrder::{}}},",
+              matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded,
+              matrix.num_tiles, row_order_name(matrix.row_order));
         }
       });
       out.line("}},");
@@ -197,7 +221,8 @@ std::string emit_plan(const Plan& plan) {
     const PlanVector& vector = plan.vectors[i];
     const int words = vector.element_bytes / 4;
     out.line("constexpr Vector {}{{.offset = {}, .elements = {}, .signatures = {}}};",
-             vector_constant(plan, static_cast<int>(i)), vector.offset, vector.elements * words, vector.signatures);
+             vector_constant(plan, static_cast<int>(i)), vector.offset, vector.elements * words,
+             vector.signatures);
   }
   out.blank();
   for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) write_phase(plan, i, out);
@@ -212,7 +237,8 @@ std::string emit_plan(const Plan& plan) {
 std::string emit_kernel(const Plan& plan) {
   TextWriter out;
   out.line("{}", header(plan));
-  out.line("// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
+  out.line(
+      "// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
   out.line("#include \"plan.h\"");
   out.blank();
   out.line("#include \"kernel.cuh\"");
@@ -220,7 +246,9 @@ std::string emit_kernel(const Plan& plan) {
   out.blank();
   out.line("namespace soliton::generated {{");
   out.blank();
-  out.line("static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared memory\");");
+  out.line(
+      "static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
+      "memory\");");
   out.blank();
   out.line("/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.");
   out.line("struct Step {{");
@@ -254,7 +282,9 @@ std::string emit_kernel(const Plan& plan) {
   });
   out.line("}};");
   out.blank();
-  out.line("SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{ run_roles<Plan, Step>(params); }}");
+  out.line(
+      "SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{ run_roles<Plan, Step>(params); "
+      "}}");
   out.blank();
   out.line("}}  // namespace soliton::generated");
   out.blank();

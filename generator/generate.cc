@@ -4,7 +4,6 @@
 
 #include "generator/emit.h"
 #include "generator/plan/verify.h"
-#include "generator/user_error.h"
 
 namespace soliton {
 namespace {
@@ -21,10 +20,8 @@ std::string describe_facts(const ModelConfig& model) {
   return text;
 }
 
-}  // namespace
-
-Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
-  Generated result;
+/// The passes up to a sound plan. Throws UserError, and leaves the dumps so far.
+void make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices, Generated& result) {
   result.dumps["1-config.txt"] = describe_facts(model);
   const Graph graph = build_graph(model.facts);
   result.dumps["2-graph.txt"] = describe(graph);
@@ -37,10 +34,23 @@ Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoic
     result.dumps["4-verify.txt"] += fmt::format("{}: {}\n", rule_name(violation.rule), violation.message);
   }
   if (!violations.empty()) {
-    throw UserError(ExitCode::kPlanRefused, fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
-                                                        rule_name(violations[0].rule), violations[0].message));
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
+                                rule_name(violations[0].rule), violations[0].message));
   }
   result.dumps["4-verify.txt"] = "sound\n";
+}
+
+}  // namespace
+
+Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
+  Generated result;
+  try {
+    make_plan(model, gpu, choices, result);
+  } catch (
+      const UserError& refusal) {  // facts and card were checked when they were read: it can only be the plan
+    throw PlanRefused(refusal.what(), std::move(result.dumps));
+  }
   result.files = emit(result.plan);
   return result;
 }

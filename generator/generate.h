@@ -3,8 +3,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "generator/plan/plan.h"
+#include "generator/user_error.h"
 
 namespace soliton {
 
@@ -14,7 +16,20 @@ struct Generated {
   std::map<std::string, std::string> dumps;  // pass -> text
 };
 
-/// config -> graph -> plan -> verify -> emit. Throws UserError (kPlanRefused) with the first violation.
+/// No kernel can be planned, or the plan is not sound. Has what the passes before have dumped: pass -> text.
+class PlanRefused : public UserError {
+ public:
+  PlanRefused(const std::string& message, std::map<std::string, std::string> dumps)
+      : UserError(ExitCode::kPlanRefused, message), dumps_(std::move(dumps)) {}
+
+  const std::map<std::string, std::string>& dumps() const { return dumps_; }
+
+ private:
+  std::map<std::string, std::string> dumps_;
+};
+
+/// config -> graph -> plan -> verify -> emit. Throws PlanRefused with the first violation; its dumps have all
+/// of them.
 Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 
 }  // namespace soliton

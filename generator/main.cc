@@ -10,6 +10,19 @@
 namespace soliton {
 namespace {
 
+/// generate(), with the dumps written even if the plan is refused.
+Generated generate_and_dump(const Options& options, const ModelConfig& model, const GpuSpec& gpu,
+                            const PlanChoices& choices) {
+  try {
+    Generated generated = generate(model, gpu, choices);
+    if (options.dump) write_folder(*options.dump, generated.dumps);
+    return generated;
+  } catch (const PlanRefused& refusal) {
+    if (options.dump) write_folder(*options.dump, refusal.dumps());
+    throw;
+  }
+}
+
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
@@ -21,17 +34,16 @@ int run(int argc, char** argv) {
                             .ring_slots = options->ring_slots.value_or(0),
                             .min_pages_per_split = options->min_pages_per_split.value_or(0),
                             .sync = options->sync};
-  const Generated generated = generate(model, gpu, choices);
-  if (options->dump) write_folder(*options->dump, generated.dumps);
+  const Generated generated = generate_and_dump(*options, model, gpu, choices);
   if (options->dry_run) {
     fmt::print("{}", generated.files.at("plan.txt"));
     return 0;
   }
-  const std::filesystem::path output =
-      options->output.value_or(std::filesystem::path("generated") / fmt::format("{}-{}", model.name, gpu.name));
+  const std::filesystem::path output = options->output.value_or(std::filesystem::path("generated") /
+                                                                fmt::format("{}-{}", model.name, gpu.name));
   write_folder(output, generated.files);
-  fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted\n", output.string(), generated.plan.num_ctas,
-             generated.plan.window, predicted_token_us(generated.plan));
+  fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted\n", output.string(),
+             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan));
   return 0;
 }
 

@@ -200,6 +200,7 @@ void Engine::follow(const DecodeRequest& request, const std::function<bool(int32
 }
 
 void Engine::throw_failure() const {
+  library_.functions().wait();  // it failed: this only fetches the reason
   const StallReport& stall = signals_.as<Signals>()->stall;
   if (stall.valid == 0)
     throw file_error(ExitCode::kDevice, library_.path(), "{}", library_.functions().last_error());

@@ -58,7 +58,8 @@ struct SharedMap {
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
   static constexpr int kResidual = kAttention + Plan::kConsumerWarps * static_cast<int>(sizeof(AttentionPart<Plan>));
-  static constexpr int kSquares = kResidual + Plan::kResidualTiles * kTileRows * 4;
+  static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
+  static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
   static constexpr int kMail = kSquares + kInputGenerations * Plan::kConsumerWarps * 4;
   static constexpr int kBarriers = round_up(kMail + static_cast<int>(sizeof(Mail)), 8);
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
@@ -88,6 +89,10 @@ struct Context {
   }
   SOLITON_DEVICE AttentionPart<Plan>& attention_part(int warp) const {
     return reinterpret_cast<AttentionPart<Plan>*>(shared + SharedMap<Plan>::kAttention)[warp];
+  }
+  /// k, then v of the new token of one of this CTA's attention units: pairs of bf16.
+  SOLITON_DEVICE uint32_t* kept_token(int unit) const {
+    return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * Plan::kHeadDim;
   }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {

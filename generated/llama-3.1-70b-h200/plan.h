@@ -133,8 +133,9 @@ struct Plan {
 
   static constexpr int kXBytes = 114688;
   static constexpr int kResidualTiles = 4;
+  static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 222848;
+  static constexpr int kSharedBytes = 223360;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 255744, .elements = 66560};
@@ -168,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 222848,
+  .shared_bytes = 223360,
   .reserved = 0,
   .weight_bytes = 139003428864,
   .needed_weight_bytes = 139003428864,

@@ -133,8 +133,9 @@ struct Plan {
 
   static constexpr int kXBytes = 57344;
   static constexpr int kResidualTiles = 2;
+  static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 230976;
+  static constexpr int kSharedBytes = 231488;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 132864, .elements = 66560};
@@ -168,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 230976,
+  .shared_bytes = 231488,
   .reserved = 0,
   .weight_bytes = 15009316864,
   .needed_weight_bytes = 15009316864,

@@ -20,30 +20,39 @@ int64_t phase_bytes(const Plan& plan, const PlanPhase& phase) {
   return phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].layer_bytes();
 }
 
-std::string vector_name(const Plan& plan, int vector) { return vector < 0 ? "-" : plan.vectors[vector].name; }
+std::string vector_name(const Plan& plan, int vector) {
+  return vector < 0 ? "-" : plan.vectors[vector].name;
+}
 
-std::string clears_of(const Plan& plan, const PlanPhase& phase) {
+std::string list_vectors(const Plan& plan, const std::vector<int>& vectors) {
   std::string text;
-  for (const int vector : phase.clears) text += (text.empty() ? "" : ", ") + plan.vectors[vector].name;
+  for (const int vector : vectors) text += (text.empty() ? "" : ", ") + vector_name(plan, vector);
   return text.empty() ? "-" : text;
 }
 
+std::string clears_of(const Plan& plan, const PlanPhase& phase) {
+  const std::string text = list_vectors(plan, phase.clears);
+  if (phase.first_layer_clears.empty()) return text;
+  return fmt::format("{}; in layer 0 also {}", text, list_vectors(plan, phase.first_layer_clears));
+}
+
 void describe_phases(const Plan& plan, std::string& text) {
-  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<8} {:<8} {:<8}\n", "phase", "tiles", "most", "first CTA",
-                      "bytes", "us", "reads", "writes", "clears");
+  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<8} {:<8} {}\n", "phase", "tiles", "most",
+                      "first CTA", "bytes", "us", "reads", "writes", "clears");
   for (const PlanPhase& phase : plan.phases) {
     const int tiles = phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].num_tiles;
-    text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<8} {:<8} {:<8}\n", phase.name, tiles,
-                        busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
-                        vector_name(plan, phase.reads), vector_name(plan, phase.writes), clears_of(plan, phase));
+    text +=
+        fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<8} {:<8} {}\n", phase.name, tiles,
+                    busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
+                    vector_name(plan, phase.reads), vector_name(plan, phase.writes), clears_of(plan, phase));
   }
 }
 
 void describe_regions(const char* title, const std::vector<PlanRegion>& regions, std::string& text) {
   text += fmt::format("\n{}\n", title);
   for (const PlanRegion& region : regions) {
-    text += fmt::format("  {:>8} .. {:>8}  {:>8}  {}\n", region.offset, region.offset + region.bytes, region.bytes,
-                        region.name);
+    text += fmt::format("  {:>8} .. {:>8}  {:>8}  {}\n", region.offset, region.offset + region.bytes,
+                        region.bytes, region.name);
   }
 }
 
@@ -53,7 +62,8 @@ void predict(Plan& plan) {
   for (PlanPhase& phase : plan.phases) {
     phase.predicted_us = plan.limits.phase_wait_us;
     if (phase.matrix < 0) continue;
-    const double busiest = static_cast<double>(busiest_tiles(phase)) * tile_bytes(plan.matrices[phase.matrix].padded);
+    const double busiest =
+        static_cast<double>(busiest_tiles(phase)) * tile_bytes(plan.matrices[phase.matrix].padded);
     phase.predicted_us += busiest * plan.num_ctas / plan.limits.read_bandwidth_bytes_per_s * kMicro;
   }
 }
@@ -68,20 +78,24 @@ std::string describe(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   std::string text = fmt::format("{} on {}\n\n", plan.model, plan.gpu);
   text += fmt::format("{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, vocabulary {}\n",
-                      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
-                      facts.vocabulary);
-  text += fmt::format("{} CTAs of {} threads: {} consumer warps, a producer, an epilogue; {} registers a thread at most\n",
-                      plan.num_ctas, plan.threads(), plan.consumer_warps, plan.registers_per_thread);
-  text += fmt::format("ring of {} pages of {} bytes, {} in flight; {} tile slots; synchronised by {}\n", plan.ring_slots,
-                      kPageBytes, plan.window, plan.tile_slots,
+                      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
+                      facts.head_dim, facts.vocabulary);
+  text += fmt::format(
+      "{} CTAs of {} threads: {} consumer warps, a producer, an epilogue; {} registers a thread at most\n",
+      plan.num_ctas, plan.threads(), plan.consumer_warps, plan.registers_per_thread);
+  text += fmt::format("ring of {} pages of {} bytes, {} in flight; {} tile slots; synchronised by {}\n",
+                      plan.ring_slots, kPageBytes, plan.window, plan.tile_slots,
                       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
-  text += fmt::format("weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
-                      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));
+  text += fmt::format(
+      "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
+      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));
   describe_phases(plan, text);
-  text += fmt::format("\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages or more"
-                      " each.\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
-                      " CTA's tiles.\n", plan.num_blocks(), std::max(1, plan.num_ctas / plan.num_blocks()),
-                      plan.min_pages_per_split, plan.phases.size() - 1);
+  text += fmt::format(
+      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages or more"
+      " each.\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
+      " CTA's tiles.\n",
+      plan.num_blocks(), std::max(1, plan.num_ctas / plan.num_blocks()), plan.min_pages_per_split,
+      plan.phases.size() - 1);
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);
   text += "\nbarriers (slots x arrivals)\n";

@@ -1,7 +1,10 @@
 // Who does what: CTA count, tiles of every phase dealt to CTAs, vectors and who clears them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "generator/plan/plan.h"
+#include "generator/user_error.h"
 
 namespace soliton {
 namespace {
@@ -28,20 +31,31 @@ int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_
 /// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less.
 int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_sms) {
   int64_t best = busiest_bytes(graph, facts, consumer_warps, 1);
-  for (int ctas = 2; ctas <= num_sms; ++ctas) best = std::min(best, busiest_bytes(graph, facts, consumer_warps, ctas));
+  for (int ctas = 2; ctas <= num_sms; ++ctas)
+    best = std::min(best, busiest_bytes(graph, facts, consumer_warps, ctas));
   int ctas = 1;
   while (busiest_bytes(graph, facts, consumer_warps, ctas) > best + best / 100) ++ctas;
   return ctas;
 }
 
 PlanPhase make_phase(const GraphOp& op) {
-  return {.name = op.name, .kind = op.kind, .per_layer = op.per_layer, .matrix = op.matrix, .reads = op.reads,
-          .waits_for = op.reads, .writes = op.writes, .input = op.input, .output = op.output,
-          .first_norm = op.first_norm, .norm_stride = op.norm_stride};
+  return {.name = op.name,
+          .kind = op.kind,
+          .per_layer = op.per_layer,
+          .matrix = op.matrix,
+          .reads = op.reads,
+          .waits_for = op.reads,
+          .writes = op.writes,
+          .input = op.input,
+          .output = op.output,
+          .first_norm = op.first_norm,
+          .norm_stride = op.norm_stride};
 }
 
-/// Deals each phase's tiles from the CTA on where the phase before left off, so that leftovers even out. Phases that
-/// add to the residual stream all begin at CTA 0: a row's owner keeps its residual.
+/// Deals each phase's tiles from the CTA on where the phase before left off, so that it is not always the
+/// same CTAs that have a tile more. Phases that add to the residual stream all begin at CTA 0, because a
+/// row's owner keeps its residual: their leftovers all fall to the first CTAs, whatever these have had
+/// before.
 void deal_phases(Plan& plan) {
   int next = 0;
   for (PlanPhase& phase : plan.phases) {
@@ -60,13 +74,14 @@ void add_signatures(Plan& plan) {
   for (const PlanPhase& phase : plan.phases) {
     if (phase.output == OutputKind::kGreedy) continue;  // every CTA makes an offer
     const bool dealt_to_all =
-        !phase.runs.empty() && std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
+        !phase.runs.empty() &&
+        std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
     if (!dealt_to_all) plan.vectors[phase.writes].signatures = plan.num_ctas;
   }
 }
 
-/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the offers of the step before
-/// instead of the hidden vector, and its second phase clears them.
+/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the offers of the
+/// step before instead of the hidden vector, and its second phase clears them.
 void assign_clears(Plan& plan, const Graph& graph) {
   const int count = static_cast<int>(graph.layer_ops.size());
   for (int i = 0; i < count; ++i) {
@@ -84,6 +99,10 @@ int Plan::num_blocks() const {
   return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
 }
 
+int Plan::attention_units() const {
+  return ceil_divide(num_blocks(), num_ctas);
+}
+
 int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
@@ -99,7 +118,9 @@ int Plan::residual_tiles() const {
   return most;
 }
 
-int Plan::partial_words() const { return kHeadsPerBlock * (facts.head_dim + 2); }
+int Plan::partial_words() const {
+  return kHeadsPerBlock * (facts.head_dim + 2);
+}
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
   std::vector<PhaseInstance> sequence;
@@ -121,20 +142,32 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.facts = model.facts;
   plan.limits = gpu;
   plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : kDefaultConsumerWarps;
+  if (kPageColumns % (plan.consumer_warps * kColumnBlock) != 0) {
+    throw UserError(
+        ExitCode::kPlanRefused,
+        fmt::format(
+            "--consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks of {} columns, "
+            "got {}",
+            kColumnBlock, plan.consumer_warps));
+  }
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
-  plan.min_pages_per_split = choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
+  plan.min_pages_per_split =
+      choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = choices.sync;
-  plan.num_ctas = choices.num_ctas > 0
-                      ? choices.num_ctas
-                      : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
+  plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
+                                       : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 
   for (const GraphMatrix& matrix : graph.matrices) {
-    plan.matrices.push_back({.name = matrix.name, .row_order = matrix.row_order, .rows = matrix.rows,
-                             .columns = matrix.columns, .padded = padded_columns(matrix.columns, plan.consumer_warps),
-                             .num_tiles = ceil_divide(matrix.rows, kTileRows), .copies = 0});
+    plan.matrices.push_back({.name = matrix.name,
+                             .row_order = matrix.row_order,
+                             .rows = matrix.rows,
+                             .columns = matrix.columns,
+                             .padded = padded_columns(matrix.columns, plan.consumer_warps),
+                             .num_tiles = ceil_divide(matrix.rows, kTileRows),
+                             .copies = 0});
   }
   for (const GraphVector& vector : graph.vectors) {
     plan.vectors.push_back({.name = vector.name, .elements = vector.elements});

@@ -67,6 +67,7 @@ void place_shared(Plan& plan) {
   add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
   add("attention", 4ll * plan.consumer_warps * plan.partial_words());
   add("residual", 4ll * plan.residual_tiles() * kTileRows);
+  add("kept", 4ll * plan.attention_units() * plan.facts.head_dim);
   add("squares", 4ll * 2 * plan.consumer_warps);
   add("mail", 8);
   offset = align(offset, 8);

@@ -111,6 +111,7 @@ struct Plan {
 
   int threads() const { return (consumer_warps + 2) * kWarpLanes; }
   int num_blocks() const;         // attention head blocks
+  int attention_units() const;    // head blocks of one CTA at most
   int x_bytes() const;            // shared memory for the widest input
   int residual_tiles() const;     // of one CTA
   int partial_words() const;      // of one CTA

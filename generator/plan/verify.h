@@ -1,5 +1,5 @@
-// Refuses a plan that could race, deadlock, overlap, or skip or repeat work. Looks at the data of the plan alone and
-// trusts no formula that made it.
+// Refuses a plan that could race, deadlock, overlap, or skip or repeat work, or that says something else than
+// the kernel will do. Looks at the data of the plan alone and trusts no formula that made it.
 #pragma once
 
 #include <string>
@@ -11,26 +11,50 @@ namespace soliton {
 
 /// What a refused plan does wrong.
 enum class Rule {
-  kPageSkipped,        // a page of weights that nobody reads
-  kPageRepeated,       // a page that its owner reads twice
-  kPageTwoOwners,      // a page that two CTAs read
-  kPageOutOfRange,     // a tile that the matrix does not have
+  // Structure: all other rules rely on these, and are judged only when these hold.
+  kNumberOutOfRange,  // a count that no kernel can have
+  kIndexOutOfRange,   // an index of a vector or matrix that there is not
+  kNameRepeated,      // two parts of one name
+  kMatrixUse,         // a matrix without its phase, or a phase without its matrix
+  kStepShape,         // not one attention phase, or not one greedy phase, once a token and last
+  kPieceMissing,      // a barrier or piece of memory is not there once
+  // Work.
+  kPageSkipped,     // a page of weights that nobody reads
+  kPageRepeated,    // a page that its owner reads twice
+  kPageTwoOwners,   // a page that two CTAs read
+  kPageOutOfRange,  // a tile that the matrix does not have
+  kDealtUnlike,     // tiles dealt otherwise than the kernel deals them
+  kResidualMoved,   // a row of the residual stream has two owners
+  // Shapes.
+  kMatrixShape,  // a matrix that does not fit its phase
+  kVectorShape,  // a vector that does not fit the phase that reads or writes it
+  kInputKind,    // an input that its phase does not bring in as it should
+  kNormRow,      // a row of the norms that there is not, or is not used once
+  // Order.
   kWaitUnsatisfied,    // a wait for a vector that is never written, or not by every CTA
   kWaitTooEarly,       // a wait for a vector that is written later
   kReadWithoutWait,    // a vector is read that was not waited for
+  kReadWritten,        // a phase reads the vector that it writes
   kNotCleared,         // a vector is written again without having been cleared
   kClearedWhileRead,   // a vector is cleared while it may still be read
   kClearedTooLate,     // a vector is cleared so late that old content could be taken for new
+  kClearedUnlike,      // clears otherwise than the kernel can
+  kAppendedElsewhere,  // the phase that appends to the KV cache does not follow attention
+  // Memory, and what the card can hold.
+  kMisplaced,          // an offset that is negative or not aligned
+  kPieceTooSmall,      // a piece of memory too small for what the kernel puts there
+  kVectorMoved,        // a vector lies elsewhere than its piece of the workspace
   kSharedOverlap,      // pieces of shared memory overlap
   kSharedExceeded,     // more shared memory than a CTA can have
   kWorkspaceOverlap,   // pieces of the workspace overlap
+  kWeightsOverlap,     // packed matrices overlap
+  kWeightsSize,        // bytes behind the last packed matrix
   kRegistersExceeded,  // more registers than an SM has, or than a thread can have
   kThreadsExceeded,
-  kTooManyCtas,        // CTAs that could not all run at once
-  kParityTwoAhead,     // a wait by parity could be two phases away from its barrier
-  kBarrierCount,       // a barrier completes without, or never with, its arrivals
-  kResidualMoved,      // a row of the residual stream has two owners
-  kWeightsOverlap,     // packed matrices overlap
+  kTooManyCtas,  // CTAs that could not all run at once
+  // Barriers.
+  kParityTwoAhead,  // a wait by parity could be two phases away from its barrier
+  kBarrierCount,    // a barrier completes without, or never with, its arrivals
 };
 
 const char* rule_name(Rule rule);
@@ -40,7 +64,8 @@ struct Violation {
   std::string message;  // one line: what, where, expected and found
 };
 
-/// All violations of a plan; empty for a sound one.
+/// All violations of a plan; empty for a sound one. What recurs in every layer is reported for the first.
+/// While the structure is wrong, only that is reported.
 std::vector<Violation> verify(const Plan& plan);
 
 }  // namespace soliton

@@ -145,7 +145,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
   constexpr int kQuarterLoads = kHeadDim / 16;
-  constexpr int kGroups = kPhase.input_vector.groups();
+  constexpr int kGroups = kPhase.input_vector.elements / 4;
   constexpr int kCheckLoads = ceil_divide(kGroups, kWarpLanes * kWarps);
   constexpr int kKeys = Plan::kNumHeads * kHeadDim;  // element where k begins
   constexpr int kValues = kKeys + Plan::kNumKvHeads * kHeadDim;
@@ -156,13 +156,20 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   const int cached = context_.position();
   wait_for_grid(context_);
 
-  // The whole CTA sees the whole vector: only then may it say so by signing the output.
+  // The whole CTA sees the whole vector: only then may it say so by signing the output. And every warp sees a word of it:
+  // only then may it go on to the next phase.
   PolledLoads<float4, kCheckLoads, Plan::kSync> rest;
   const auto rest_address = [&](int i) {
-    return reinterpret_cast<const float4*>(input) + (i * kWarps + warp_) * kWarpLanes + lane;
+    const int group = (i * kWarps + warp_) * kWarpLanes + lane;
+    const bool inside = kGroups % (kWarps * kWarpLanes) == 0 || group < kGroups;
+    return reinterpret_cast<const float4*>(input) + (inside ? group : kGroups - 1);
   };
-  const auto rest_present = [&](int i) {
-    return kGroups % (kWarps * kWarpLanes) == 0 || (i * kWarps + warp_) * kWarpLanes + lane < kGroups;
+  const auto see_rest = [&] {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+      rest.issue(rest_address, always);
+      rest.complete(context_, WaitKind::kVector, rest_address);
+      if (warp_ == 0) check_signatures<kPhase.input_vector>(false);
+    }
   };
 
   for (int unit = 0; unit < share.count; ++unit) {
@@ -173,10 +180,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     PolledLoads<float4, kQuarterLoads, Plan::kSync> query;
     const auto query_address = [&](int i) { return reinterpret_cast<const float4*>(q) + i; };
     query.issue(query_address, always);
-    if (unit == 0 && Plan::kSync == SyncMode::kSelfValidating) {
-      rest.issue(rest_address, rest_present);
-      rest.complete(context_, WaitKind::kVector, rest_address);
-    }
+    if (unit == 0) see_rest();
     query.complete(context_, WaitKind::kVector, query_address);
 
     State state;
@@ -204,26 +208,21 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     constexpr int kTileFragments = kHeadDim / 16 * kWarpLanes;  // 16-byte words of a token tile
     for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
       const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
-      uint2 probabilities[kOwnTiles];
-      const uint4* keys = reinterpret_cast<const uint4*>(wait_page());
+      const int key_slot = wait_page();
+      const int value_slot = wait_page();
+      const uint4* keys = reinterpret_cast<const uint4*>(page_bytes(key_slot));
+      const uint4* values = reinterpret_cast<const uint4*>(page_bytes(value_slot));
       SOLITON_UNROLL
       for (int own = 0; own < kOwnTiles; ++own) {
         const int tile = first_own + own * kWarps;
         const int token = (slot * kTiles + tile) * 16;
         if (tile < kTiles && token < cached) {
-          probabilities[own] = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
+          const uint2 probabilities = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
+          state.add_values(values + tile * kTileFragments, lane, probabilities);
         }
       }
-      release_page();
-      const uint4* values = reinterpret_cast<const uint4*>(wait_page());
-      SOLITON_UNROLL
-      for (int own = 0; own < kOwnTiles; ++own) {
-        const int tile = first_own + own * kWarps;
-        if (tile < kTiles && (slot * kTiles + tile) * 16 < cached) {
-          state.add_values(values + tile * kTileFragments, lane, probabilities[own]);
-        }
-      }
-      release_page();
+      release_page(key_slot);
+      release_page(value_slot);
     }
 
     // Pairs with the epilogue's arrival once it has taken the unit before.
@@ -237,10 +236,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   }
 
   if (share.count == 0) {
-    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
-      rest.issue(rest_address, rest_present);
-      rest.complete(context_, WaitKind::kVector, rest_address);
-    }
+    see_rest();
     report_input(0.0f);
   }
   context_.end_phase();

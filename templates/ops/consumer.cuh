@@ -64,7 +64,11 @@ class Consumer {
     warp_ = fresh(warp_);
   }
 
-  SOLITON_DEVICE unsigned char* x() const { return context_.shared + SharedMap<Plan>::kX; }
+  /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that a warp may
+  /// go on to its next slice while others still read theirs.
+  SOLITON_DEVICE unsigned char* x() const {
+    return context_.shared + SharedMap<Plan>::kX + warp_ * (Plan::kXBytes / kWarps);
+  }
 
   /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of squares.
   template <MatrixPhase kPhase>
@@ -123,7 +127,7 @@ class Consumer {
           const float4 w = unpack_bf16(weights[i]);
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
-        store_split(x(), column(i), v);
+        store_split(x(), ((batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane) * 4, v);
       }
     }
     if (warp_ == 0) check_signatures<kPhase.input_vector>(kPhase.input == InputKind::kHidden && layer == 0);
@@ -161,9 +165,9 @@ class Consumer {
   template <int kColumns>
   SOLITON_DEVICE void multiply_page(int page, float (&sums)[2][4]) {
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
-    const unsigned char* slot = wait_page();
-    const uint4* weights = reinterpret_cast<const uint4*>(slot) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
-    const unsigned char* x_slice = x() + (page * (kPageColumns / kColumnBlock) + warp_ * kBlocks) * kXBlockBytes +
+    const int slot = wait_page();
+    const uint4* weights = reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+    const unsigned char* x_slice = x() + page * (kPageColumns / kWarps / kColumnBlock) * kXBlockBytes +
                                    (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
@@ -171,7 +175,7 @@ class Consumer {
       mma_bf16(sums[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
       mma_bf16(sums[1], load_shared(weights + (block * 2 + 1) * kWarpLanes), make_uint2(values.z, values.w));
     }
-    release_page();
+    release_page(slot);
   }
 
   /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
@@ -193,22 +197,27 @@ class Consumer {
     }
   }
 
-  /// The next page of the stream. Pairs with the copy's completion; every warp waits for every page.
-  SOLITON_DEVICE const unsigned char* wait_page() {
-    context_.wait(context_.barriers().page_full[slot_], parity_, WaitKind::kPageFull, pages_);
+  /// Waits for the next page of the stream and returns its slot. Pairs with the copy's completion; every warp waits for
+  /// every page, so its parity is never more than one phase off.
+  SOLITON_DEVICE int wait_page() {
+    const int slot = slot_;
+    context_.wait(context_.barriers().page_full[slot], parity_, WaitKind::kPageFull, pages_);
     warp_sync();
-    return context_.shared + SharedMap<Plan>::kPages + slot_ * kPageBytes;
-  }
-
-  /// Pairs with the producer's wait for page_empty.
-  SOLITON_DEVICE void release_page() {
-    warp_sync();
-    if (context_.lane == 0) barrier_arrive(&context_.barriers().page_empty[slot_]);
     ++pages_;
     if (++slot_ == Plan::kRingSlots) {
       slot_ = 0;
       parity_ ^= 1;
     }
+    return slot;
+  }
+  SOLITON_DEVICE const unsigned char* page_bytes(int slot) const {
+    return context_.shared + SharedMap<Plan>::kPages + slot * kPageBytes;
+  }
+
+  /// Pairs with the producer's wait for page_empty.
+  SOLITON_DEVICE void release_page(int slot) {
+    warp_sync();
+    if (context_.lane == 0) barrier_arrive(&context_.barriers().page_empty[slot]);
   }
 
   Context<Plan>& context_;

@@ -5,8 +5,9 @@
 // "A has X(n)". A's outputs of phase n (or its signature) come after A has X(n).
 //  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put out
 //     something in phase r, which it did after reading all of its input.
-//  2. A clears in phase c after its outputs and fences before phase c + 1. Its outputs X(c + 2) come after the fence,
-//     so who has X(c + 2) sees the clearing; who holds any word of X(c + 3) has it from a CTA that has X(c + 2).
+//  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first output.
+//     So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA that has all of
+//     X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3) sees the clearing.
 //  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of X(w)
 //     and sees the clearing if w >= c + 3. It can't take old content for new.
 // The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
@@ -61,6 +62,7 @@ class Epilogue {
       if (context_.lane == 0) barrier_arrive(&context_.barriers().step_read);
     }
     if constexpr (kPhase.output == OutputKind::kResidual && kPhase.input == InputKind::kVector) {
+      append_tokens<kPhase>(layer);
       clear_partial<kPhase>();
     }
     end_phase<kPhase.clears>();
@@ -69,17 +71,14 @@ class Epilogue {
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
     context_.begin_phase();
-    const uint32_t generation = context_.phases_done % kInputGenerations;
-    context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
-                  WaitKind::kInputRead, 0);
+    wait_all_input();
     const AttentionShare share = context_.attention_share();
     const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
     if (share.split == share.num_splits - 1) {
       for (int unit = 0; unit < share.count; ++unit) {
         const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-        if (heads.appends()) append(input, layer, heads.kv_head);
+        if (heads.appends()) keep_token(input, heads.kv_head, unit);
       }
-      warp_sync();  // all lanes have read before lane 0 signs
     }
     sign<kPhase.output_vector>();
     if (share.num_splits > 1) partials_expected_ += share.num_splits;
@@ -102,13 +101,20 @@ class Epilogue {
   }
 
  private:
-  /// Waits until this CTA has the phase's input. Returns the RMS norm's factor, 1 if the input is not normed.
-  /// Pairs with the consumers' arrival in report_input().
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE float wait_input() {
+  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then orders what
+  /// this CTA has seen and cleared so far before all that it publishes from here on. Returns the generation.
+  SOLITON_DEVICE uint32_t wait_all_input() {
     const uint32_t generation = context_.phases_done % kInputGenerations;
     context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
                   WaitKind::kInputRead, 0);
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) fence_device();
+    return generation;
+  }
+
+  /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE float wait_input() {
+    [[maybe_unused]] const uint32_t generation = wait_all_input();
     if constexpr (kPhase.input == InputKind::kVector) {
       return 1.0f;
     } else {
@@ -124,6 +130,7 @@ class Epilogue {
   template <Vector kVector>
   SOLITON_DEVICE void sign() {
     if constexpr (kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating) {
+      warp_sync();  // all lanes have read what they need of this phase's input
       if (context_.lane == 0) store_relaxed(output<kVector>() + kVector.elements + context_.cta, 0.0f);
     }
   }
@@ -236,23 +243,49 @@ class Epilogue {
     }
   }
 
-  /// Appends k and v of the new token, rounded to bf16, to its page.
-  SOLITON_DEVICE void append(const float* input, int layer, int kv_head) {
+  /// Keeps k and v of the new token, as pairs of bf16, until append_tokens().
+  SOLITON_DEVICE void keep_token(const float* input, int kv_head, int unit) {
+    constexpr int kHeadDim = Plan::kHeadDim;
+    const float* k = input + (Plan::kNumHeads + kv_head) * kHeadDim;
+    const float* v = k + Plan::kNumKvHeads * kHeadDim;
+    uint32_t* kept = context_.kept_token(unit);
+    for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
+      store_shared(kept + pair, pack_bf16(load_word(k + 2 * pair), load_word(k + 2 * pair + 1)));
+      store_shared(kept + kHeadDim / 2 + pair, pack_bf16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
+    }
+  }
+
+  /// Appends the new token's k and v to their pages, in the phase after attention: by then every CTA has published what
+  /// it computed from the pages, so no copy still reads the one that is written.
+  template <MatrixPhase kPhase>
+  SOLITON_DEVICE void append_tokens(int layer) {
+    if constexpr (kPhase.index == Plan::kFirstResidualPhase) {
+      const AttentionShare share = context_.attention_share();
+      if (share.split != share.num_splits - 1) return;
+      for (int unit = 0; unit < share.count; ++unit) {
+        const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
+        if (heads.appends()) append(layer, heads.kv_head, unit);
+      }
+    }
+  }
+
+  SOLITON_DEVICE void append(int layer, int kv_head, int unit) {
     constexpr int kHeadDim = Plan::kHeadDim;
     const int position = context_.position();
     const int physical = load_constant(context_.params.page_table + position / kKvPageTokens);
-    unsigned char* page = static_cast<unsigned char*>(context_.params.kv_pool) +
+    unsigned char* keys = static_cast<unsigned char*>(context_.params.kv_pool) +
                           kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
-    const float* k = input + (Plan::kNumHeads + kv_head) * kHeadDim;
-    const float* v = k + Plan::kNumKvHeads * kHeadDim;
+    unsigned char* values = keys + kv_half_bytes(kHeadDim);
     const int token = position % kKvPageTokens;
-    for (int dim = context_.lane * 2; dim < kHeadDim; dim += kWarpLanes * 2) {
-      store_global(reinterpret_cast<uint32_t*>(page + key_offset(token, dim, kHeadDim)),
-                   pack_bf16(load_word(k + dim), load_word(k + dim + 1)));
-    }
-    for (int dim = context_.lane; dim < kHeadDim; dim += kWarpLanes) {
-      store_global(reinterpret_cast<uint16_t*>(page + kv_half_bytes(kHeadDim) + value_offset(token, dim, kHeadDim)),
-                   float_to_bf16(load_word(v + dim)));
+    const uint32_t* kept = context_.kept_token(unit);
+    // The lanes that kept a pair write it.
+    for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
+      store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)), load_shared(kept + pair));
+      const uint32_t value = load_shared(kept + kHeadDim / 2 + pair);
+      store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair, kHeadDim)),
+                   static_cast<uint16_t>(value));
+      store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair + 1, kHeadDim)),
+                   static_cast<uint16_t>(value >> 16));
     }
   }
 
@@ -310,7 +343,6 @@ class Epilogue {
   SOLITON_DEVICE void end_partial(int block) {
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       warp_sync();
-      fence_device();
       if (context_.lane == 0) add_release(context_.counter(kPartialCounterWords + block * kCounterLineWords), 1);
     }
   }
@@ -401,12 +433,11 @@ class Epilogue {
     }
   }
 
-  /// After the phase's outputs: clears, and orders all of it before the outputs of the next phase.
+  /// After the phase's outputs: clears. Under kCounter: says that this CTA has ended the phase.
   template <Vector kClears>
   SOLITON_DEVICE void end_phase() {
     clear<kClears>();
     warp_sync();
-    fence_device();
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
     }

@@ -4,7 +4,7 @@
 // two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so 16 bits of mantissa
 // cost no more than 8. The sum of the two columns is the product at nearly float accuracy.
 //
-// In shared memory x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of low parts.
+// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of low parts.
 #pragma once
 
 #include "kernel.cuh"
@@ -141,7 +141,7 @@ SOLITON_DEVICE uint2 pack_low(float4 v) {
   return make_uint2(pack_bf16(low_part(v.x), low_part(v.y)), pack_bf16(low_part(v.z), low_part(v.w)));
 }
 
-/// Stores the split of 4 neighbouring columns of x.
+/// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
 SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
   unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
   store_shared(reinterpret_cast<uint2*>(block), pack_high(v));

@@ -90,6 +90,41 @@ TEST(Generate, RefusedPlansEndInOneLine) {
       "expected at most 232448");
 }
 
+/// The dumps that a refusal carries.
+std::map<std::string, std::string> dumps_of_refusal(const ModelConfig& model, const GpuSpec& gpu,
+                                                    const PlanChoices& choices) {
+  try {
+    generate(model, gpu, choices);
+  } catch (const PlanRefused& refusal) {
+    return refusal.dumps();
+  }
+  return {};
+}
+
+TEST(Generate, RefusedPlansAreDumpedWithAllThatIsWrong) {
+  const ModelConfig model = shipped_model("llama-3.1-8b");
+  const GpuSpec gpu = shipped_gpu("h200");
+  const auto dumps = dumps_of_refusal(model, gpu, {.ring_slots = 13});
+  EXPECT_EQ(names(dumps),
+            (std::set<std::string>{"1-config.txt", "2-graph.txt", "3-plan.txt", "4-verify.txt"}));
+  EXPECT_NE(dumps.at("3-plan.txt").find("ring of 13 pages"), std::string::npos);
+  EXPECT_NE(dumps.at("4-verify.txt").find("shared memory exceeded: shared memory: x ends"),
+            std::string::npos);
+  EXPECT_NE(dumps.at("4-verify.txt").find("shared memory exceeded: shared memory: barriers end"),
+            std::string::npos);
+  // Refused before there is a plan.
+  EXPECT_EQ(names(dumps_of_refusal(model, gpu, {.consumer_warps = 3})),
+            (std::set<std::string>{"1-config.txt", "2-graph.txt"}));
+}
+
+TEST(Generate, PlanTextHasNoTrailingSpaces) {
+  for (const char* model : kShippedModels) {
+    const std::string text = generate_shipped(model, "h200").files.at("plan.txt");
+    EXPECT_EQ(text.find(" \n"), std::string::npos) << model;
+    EXPECT_NE(text.find("hidden; in layer 0 also offers\n"), std::string::npos) << model;
+  }
+}
+
 TEST(Generate, RefusesACardWithTooLittleSharedMemory) {
   GpuSpec gpu = shipped_gpu("h200");
   gpu.max_shared_bytes_per_block = 48 * 1024;

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/generator/error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {
@@ -214,10 +215,36 @@ TEST(Partition, PadsColumnsSoThatEveryWarpHasWholeBlocks) {
   }
 }
 
+TEST(Partition, RefusesWarpsThatDoNotShareAPageEvenly) {
+  const auto refusal = [](int warps) {
+    return error_of([&] { shipped_plan("tiny-stories", "h200", {.consumer_warps = warps}); });
+  };
+  for (const int warps : {1, 2, 4, 8, 16}) EXPECT_EQ(refusal(warps), "no error") << warps;
+  for (const int warps : {3, 5, 6, 7, 9, 15, 17, 30}) {
+    EXPECT_EQ(refusal(warps),
+              fmt::format("5 --consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks "
+                          "of 32 columns, got {}",
+                          warps));
+  }
+}
+
+// Blocks that do not go around evenly: two of seven CTAs have one more.
+TEST(Partition, AttentionUnitsAreThoseOfTheBusiestCta) {
+  Plan plan;
+  plan.facts.num_heads = plan.facts.num_kv_heads = 16;
+  for (const auto& [ctas, units] : {std::pair{1, 16}, {7, 3}, {8, 2}, {15, 2}, {16, 1}, {132, 1}}) {
+    plan.num_ctas = ctas;
+    int most = 0;
+    for (int cta = 0; cta < ctas; ++cta) most = std::max(most, share_attention(16, 1000, 4, ctas, cta).count);
+    EXPECT_EQ(plan.attention_units(), units) << ctas;
+    EXPECT_EQ(most, units) << ctas;
+  }
+}
+
 // An SM hands out registers to a warp in units of 256: 8 a thread.
 TEST(Partition, RegistersOfAllThreadsFitTheSm) {
   const GpuSpec gpu = shipped_gpu("h200");
-  for (const int warps : {1, 2, 4, 6, 8, 16, 30}) {
+  for (const int warps : {1, 2, 4, 8, 16}) {
     const Plan plan = partition(build_graph(shipped_model("tiny-stories").facts),
                                 shipped_model("tiny-stories"), gpu, {.consumer_warps = warps});
     const int rounded = round_up(plan.registers_per_thread, 8);

@@ -73,10 +73,11 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "tiles 199680..200704\n"
             "attention 200704..204928\n"
             "residual 204928..205184\n"
-            "squares 205184..205216\n"
-            "mail 205216..205224\n"
-            "barriers 205224..205536\n");
-  EXPECT_EQ(plan.shared_bytes(), 205536);
+            "kept 205184..205440\n"
+            "squares 205440..205472\n"
+            "mail 205472..205480\n"
+            "barriers 205480..205792\n");
+  EXPECT_EQ(plan.shared_bytes(), 205792);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
@@ -191,7 +192,7 @@ TEST(Place, EverythingIsAligned) {
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;
-    for (const char* name : {"pages", "x", "attention", "residual"}) {
+    for (const char* name : {"pages", "x", "attention", "residual", "kept"}) {
       EXPECT_EQ(named(plan.shared, name).offset % kPageAlignment, 0) << what << ": " << name;
     }
     for (const char* name : {"mail", "barriers"}) {

@@ -14,55 +14,39 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Decode,
-                         testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
+                         testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-12-wide", "micro-3-counter", "plain-4-split",
                                          "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split",
                                          "group7-4", "group8-6-split", "group8-3-counter"),
                          test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
   KernelUnderTest kernel(GetParam());
-  for (const int length : {1, 15, 62, 126, 190}) {
-    const std::vector<int32_t> prompt = kernel.prompt(length);
-    kernel.expect_like_reference(prompt, kernel.decode(prompt, 5));
-  }
+  kernel.expect_like_reference(kernel.prompt(1), 2);    // positions 0, 1
+  kernel.expect_like_reference(kernel.prompt(13), 4);   // around 16, the end of a tile of tokens
+  kernel.expect_like_reference(kernel.prompt(44), 5);   // around 64, the end of a page
+  kernel.expect_like_reference(kernel.prompt(58), 5);   // around 128
 }
 
 TEST_P(Decode, GivesTheSameBitsUnderEverySchedule) {
   KernelUnderTest kernel(GetParam());
-  const std::vector<int32_t> prompt = kernel.prompt(66);
-  const DecodeResult expected = kernel.decode(prompt, 4);
+  const std::vector<int32_t> last = kernel.decode(kernel.prompt(62), 1).tokens;
+  const DecodeResult expected = kernel.decode_from(62, last, 4);
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     kernel.emulation().seed = seed;
     kernel.emulation().copies = seed % 3 == 0 ? CopyPolicy::kEager : seed % 3 == 1 ? CopyPolicy::kLate : CopyPolicy::kRandom;
-    const DecodeResult result = kernel.decode(prompt, 4);
+    const DecodeResult result = kernel.decode_from(62, last, 4);
     EXPECT_EQ(result.tokens, expected.tokens) << "seed " << seed;
     EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
   }
 }
 
-TEST_P(Decode, HasNoRace) {
-  KernelUnderTest kernel(GetParam());
-  // The pages before are made without checks; then a few checked tokens, across a page boundary.
-  const std::vector<int32_t> prompt = kernel.prompt(127);
-  const DecodeResult before = kernel.decode(prompt, 1);
-  kernel.emulation().check = true;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    kernel.emulation().seed = seed;
-    kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
-    kernel.engine().set_position(127);
-    const DecodeResult result = kernel.engine().decode({.tokens = before.tokens, .max_tokens = 3});
-    EXPECT_EQ(result.tokens.size(), 3u);
-  }
-}
-
 TEST_P(Decode, OneLaunchEqualsManyLaunches) {
   KernelUnderTest kernel(GetParam());
-  const std::vector<int32_t> prompt = kernel.prompt(60);
-  const DecodeResult together = kernel.decode(prompt, 8);
-  kernel.engine().set_position(0);
-  std::vector<int32_t> next = prompt;
-  for (int i = 0; i < 8; ++i) {
-    const DecodeResult one = kernel.engine().decode({.tokens = next, .max_tokens = 1, .want_logits = true});
+  std::vector<int32_t> next = kernel.decode(kernel.prompt(61), 1).tokens;
+  const DecodeResult together = kernel.decode_from(61, next, 6);
+  kernel.engine().set_position(61);
+  for (int i = 0; i < 6; ++i) {
+    const DecodeResult one = kernel.decode(next, 1);
     ASSERT_EQ(one.tokens[0], together.tokens[i]) << "token " << i;
     EXPECT_TRUE(std::equal(one.logits.begin(), one.logits.end(),
                            together.logits.begin() + static_cast<std::ptrdiff_t>(i * one.logits.size())));
@@ -70,10 +54,31 @@ TEST_P(Decode, OneLaunchEqualsManyLaunches) {
   }
 }
 
+// The checks keep a clock for each pair of threads: kernels of few CTAs only.
+class Race : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Race,
+                         testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
+                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split",
+                                         "group7-4", "group8-6-split", "group8-3-counter"),
+                         test_name);
+
+TEST_P(Race, HasNone) {
+  KernelUnderTest kernel(GetParam());
+  // The pages before are made without checks; then checked tokens, across the end of a page.
+  const std::vector<int32_t> last = kernel.decode(kernel.prompt(127), 1).tokens;
+  kernel.emulation().check = true;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    EXPECT_EQ(kernel.decode_from(127, last, 2).tokens.size(), 2u);
+  }
+}
+
 TEST(DecodeStop, EndsAfterAStopTokenAndGoesOnFromThere) {
   KernelUnderTest kernel("micro-3");
   const std::vector<int32_t> prompt = kernel.prompt(5);
-  const DecodeResult all = kernel.decode(prompt, 12);
+  const DecodeResult all = kernel.decode_from(0, prompt, 12);
   const int32_t stop[] = {all.tokens[3]};
   const auto first = std::find(all.tokens.begin(), all.tokens.end(), stop[0]) - all.tokens.begin();
   kernel.engine().set_position(0);
@@ -99,7 +104,7 @@ TEST(DecodeStop, EndsWhenTheHostAsks) {
 TEST(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
   KernelUnderTest kernel("plain-4-split");
   const std::vector<int32_t> prompt = kernel.prompt(3);
-  const DecodeResult expected = kernel.decode(prompt, 1);
+  const DecodeResult expected = kernel.decode_from(0, prompt, 1);
   const ReferenceWeights weights = random_weights(kernel.facts(), kWeightSeed);
   std::vector<std::string> names;
   ReferenceWeights visited = weights;
@@ -111,7 +116,7 @@ TEST(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
     });
     const TemporaryModel folder(changed, kernel.facts());
     kernel.engine().load(TensorSource::open(folder.path()), nullptr);
-    EXPECT_NE(kernel.decode(prompt, 1).logits, expected.logits) << zeroed;
+    EXPECT_NE(kernel.decode_from(0, prompt, 1).logits, expected.logits) << zeroed;
   }
 }
 

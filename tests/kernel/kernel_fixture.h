@@ -66,33 +66,28 @@ class KernelUnderTest {
     return tokens;
   }
 
-  /// Decodes from position 0 with logits.
+  /// Decodes with logits from where the engine stands.
   DecodeResult decode(const std::vector<int32_t>& tokens, int count) {
-    engine_->set_position(0);
     return engine_->decode({.tokens = tokens, .max_tokens = count, .want_logits = true});
   }
 
-  /// Checks a result against the reference: every token is the reference's choice for the same past, unless its best
-  /// two logits are a tie, and every logit is near the reference's.
-  void expect_like_reference(const std::vector<int32_t>& tokens, const DecodeResult& result) {
-    reference_->reset();
-    for (size_t i = 0; i + 1 < tokens.size(); ++i) reference_->step(tokens[i], static_cast<int>(i));
+  /// Goes back to `position` and decodes from there.
+  DecodeResult decode_from(int position, const std::vector<int32_t>& tokens, int count) {
+    engine_->set_position(position);
+    return decode(tokens, count);
+  }
+
+  /// Feeds and generates on both sides, from where both stand, and compares: every token is the reference's choice for
+  /// the same past, unless its best two logits are a tie, and every logit is near the reference's.
+  void expect_like_reference(const std::vector<int32_t>& tokens, int count) {
+    const DecodeResult result = decode(tokens, count);
+    ASSERT_EQ(result.tokens.size(), static_cast<size_t>(count));
+    for (size_t i = 0; i + 1 < tokens.size(); ++i) reference_->step(tokens[i], reference_->length());
     int next = tokens.back();
     for (size_t i = 0; i < result.tokens.size(); ++i) {
-      const std::vector<float> expected = reference_->step(next, static_cast<int>(tokens.size() - 1 + i));
-      const float* logits = result.logits.data() + i * expected.size();
-      float scale = 0;
-      float worst = 0;
-      for (size_t j = 0; j < expected.size(); ++j) {
-        scale = std::max(scale, std::abs(expected[j]));
-        worst = std::max(worst, std::abs(expected[j] - logits[j]));
-        ASSERT_TRUE(std::isfinite(logits[j])) << "token " << i << ", logit " << j;
-      }
-      EXPECT_LE(worst, scale * kLogitTolerance) << "token " << i << " after " << tokens.size();
-      const int token = result.tokens[i];
-      const float best = *std::max_element(expected.begin(), expected.end());
-      EXPECT_GE(expected[token], best - scale * kLogitTolerance) << "token " << i << " after " << tokens.size();
-      next = token;
+      const std::vector<float> expected = reference_->step(next, reference_->length());
+      compare(expected, result.logits.data() + i * expected.size(), result.tokens[i]);
+      next = result.tokens[i];
     }
   }
 
@@ -101,6 +96,19 @@ class KernelUnderTest {
   static constexpr float kLogitTolerance = 1.0f / 512;
 
  private:
+  void compare(const std::vector<float>& expected, const float* logits, int token) {
+    float scale = 0;
+    float worst = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(logits[i])) << "position " << reference_->length() - 1 << ", logit " << i;
+      scale = std::max(scale, std::abs(expected[i]));
+      worst = std::max(worst, std::abs(expected[i] - logits[i]));
+    }
+    EXPECT_LE(worst, scale * kLogitTolerance) << "position " << reference_->length() - 1;
+    EXPECT_GE(expected[token], *std::max_element(expected.begin(), expected.end()) - scale * kLogitTolerance)
+        << "position " << reference_->length() - 1;
+  }
+
   ModelFacts facts_;
   EmulationControl* control_ = nullptr;
   std::unique_ptr<ReferenceModel> reference_;

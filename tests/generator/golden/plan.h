@@ -133,8 +133,9 @@ struct Plan {
 
   static constexpr int kXBytes = 3072;
   static constexpr int kResidualTiles = 4;
+  static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 205536;
+  static constexpr int kSharedBytes = 205792;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 8704, .elements = 1056};
@@ -168,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 192,
-  .shared_bytes = 205536,
+  .shared_bytes = 205792,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

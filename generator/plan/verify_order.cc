@@ -1,0 +1,214 @@
+// Whoever reads a vector has waited for it, the phase before wrote it in all CTAs, and old content is cleared
+// in time.
+#include <algorithm>
+
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+// The distances that templates/ops/epilogue.cuh argues for: a vector read in phase r may be cleared from
+// phase r + 1 on, and cleared in phase c it may be written again from phase c + 3 on.
+constexpr int kReadToClear = 1;
+constexpr int kClearToWrite = 3;
+constexpr int kStepsUnrolled = 3;
+
+bool contains(const std::vector<int>& list, int vector) {
+  return std::find(list.begin(), list.end(), vector) != list.end();
+}
+
+/// What a phase reads in a layer.
+int reads_in(const PlanPhase& phase, int layer) {
+  return layer == 0 && phase.first_layer_reads >= 0 ? phase.first_layer_reads : phase.reads;
+}
+
+/// A phase's output must show, for every CTA, that this CTA has had the phase's input.
+void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Report& report) {
+  const PlanVector& written = plan.vectors[vector];
+  if (written.signatures == plan.num_ctas) return;
+  if (written.signatures != 0) {
+    report.refuse(Rule::kWaitUnsatisfied, "{}: expected 0 or {} signatures, got {}", written.name,
+                  plan.num_ctas, written.signatures);
+    return;
+  }
+  if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kGreedy)
+    return;  // every CTA makes an offer
+  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+    // How attention is shared depends on the context: at any length some CTA may have nothing to do.
+    const bool has_tile = phase.kind == OpKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
+                          phase.runs[cta].count > 0;
+    if (has_tile) continue;
+    report.refuse(Rule::kWaitUnsatisfied, "{}: CTA {} has no tile of {}, expected signatures, got none",
+                  written.name, cta, phase.name);
+    return;
+  }
+}
+
+/// A vector that is waited for was written in the phase before.
+void check_writer(const Plan& plan, const PhaseInstance& here, const PlanPhase& before, int vector,
+                  Report& report) {
+  if (before.writes == vector) {
+    check_all_write(plan, before, vector, report);
+    return;
+  }
+  const bool written = std::any_of(plan.phases.begin(), plan.phases.end(),
+                                   [&](const PlanPhase& phase) { return phase.writes == vector; });
+  report.refuse_in_layer(plan.phases[here.phase], here.layer,
+                         written ? Rule::kWaitTooEarly : Rule::kWaitUnsatisfied,
+                         "waits for {}, expected the phase before to write it, got {} which writes {}",
+                         vector_name(plan, vector), before.name, vector_name(plan, before.writes));
+}
+
+void check_waits(const Plan& plan, Report& report) {
+  const std::vector<PhaseInstance> sequence = step_sequence(plan);
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    const auto [index, layer] = sequence[i];
+    const PlanPhase& phase = plan.phases[index];
+    const int reads = reads_in(phase, layer);
+    const int waits_for = phase.waits_for == phase.reads ? reads : phase.waits_for;
+    if (reads < 0 && waits_for < 0) {
+      report.refuse_in_layer(phase, layer, Rule::kReadWithoutWait,
+                             "expected to read what it waits for, got nothing");
+    } else if (reads != waits_for) {
+      report.refuse_in_layer(phase, layer, Rule::kReadWithoutWait,
+                             "reads {}, expected a wait for it, got a wait for {}", vector_name(plan, reads),
+                             vector_name(plan, waits_for));
+    }
+    const PhaseInstance& before = sequence[(i + sequence.size() - 1) % sequence.size()];
+    if (waits_for >= 0) check_writer(plan, sequence[i], plan.phases[before.phase], waits_for, report);
+  }
+}
+
+/// Nobody writes what others may still read.
+void check_read_written(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.writes < 0 || (phase.writes != phase.reads && phase.writes != phase.first_layer_reads))
+      continue;
+    report.refuse(Rule::kReadWritten, "{}: expected to write another vector than it reads, got {} for both",
+                  phase.name, vector_name(plan, phase.writes));
+  }
+}
+
+/// What one vector goes through, in the order of time. Each function returns false if that was too early or
+/// too late, and reports it.
+class History {
+ public:
+  History(const std::string& name, Report& report) : name_(name), report_(report) {}
+
+  bool read(int time) {
+    last_read_ = time;
+    if (last_write_ < 0 || last_clear_ <= last_write_) return true;
+    return refuse(Rule::kClearedWhileRead, "cleared in phase {} and read in phase {}, written in phase {}",
+                  last_clear_, time, last_write_);
+  }
+
+  bool clear(int time) {
+    if (last_read_ >= 0 && time < last_read_ + kReadToClear) {
+      return refuse(Rule::kClearedWhileRead,
+                    "cleared in phase {}, expected phase {} or later: it is read in phase {}", time,
+                    last_read_ + kReadToClear, last_read_);
+    }
+    if (last_write_ > last_read_) {
+      return refuse(Rule::kClearedWhileRead, "cleared in phase {} before anyone read what phase {} wrote",
+                    time, last_write_);
+    }
+    last_clear_ = time;
+    return true;
+  }
+
+  bool write(int time) {
+    if (last_write_ >= 0 && last_clear_ < last_write_) {
+      return refuse(Rule::kNotCleared, "written in phases {} and {}, expected a phase between that clears it",
+                    last_write_, time);
+    }
+    if (last_write_ >= 0 && time < last_clear_ + kClearToWrite) {
+      return refuse(Rule::kClearedTooLate,
+                    "cleared in phase {}, expected phase {} or earlier: it is written in phase {}",
+                    last_clear_, time - kClearToWrite, time);
+    }
+    last_write_ = time;
+    return true;
+  }
+
+ private:
+  template <class... Args>
+  bool refuse(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    report_.refuse(rule, "{}: {}", name_, fmt::format(format, std::forward<Args>(args)...));
+    return false;
+  }
+
+  const std::string& name_;
+  Report& report_;
+  int last_read_ = -1;
+  int last_write_ = -1;
+  int last_clear_ = -1;
+};
+
+/// Clearing rules of one vector over several steps, up to the first that is broken.
+void check_clears(const Plan& plan, int vector, Report& report) {
+  History history(plan.vectors[vector].name, report);
+  int time = 0;
+  for (int step = 0; step < kStepsUnrolled; ++step) {
+    for (const auto& [index, layer] : step_sequence(plan)) {
+      const PlanPhase& phase = plan.phases[index];
+      const bool clears = contains(phase.clears, vector) ||
+                          (layer == 0 && step > 0 && contains(phase.first_layer_clears, vector));
+      if (reads_in(phase, layer) == vector && !history.read(time)) return;
+      if (clears && !history.clear(time)) return;
+      if (phase.writes == vector && !history.write(time)) return;
+      ++time;
+    }
+  }
+}
+
+/// The kernel clears one vector a phase, and the offers in attention of layer 0.
+void check_clears_of_kernel(const Plan& plan, Report& report) {
+  const int offers = offers_vector(plan);
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.clears.size() > 1) {
+      report.refuse(Rule::kClearedUnlike, "{}: expected to clear one vector at most, got {}", phase.name,
+                    phase.clears.size());
+    }
+    std::vector<int> expected;
+    if (phase.kind == OpKind::kAttention && offers >= 0) expected = {offers};
+    if (phase.first_layer_clears == expected) continue;
+    const auto first = [&](const std::vector<int>& list) {
+      return vector_name(plan, list.empty() ? -1 : list[0]);
+    };
+    report.refuse(Rule::kClearedUnlike, "{}: expected to clear {} more in layer 0 ({}), got {} ({})",
+                  phase.name, expected.size(), first(expected), phase.first_layer_clears.size(),
+                  first(phase.first_layer_clears));
+  }
+}
+
+/// The first residual phase appends to the KV cache what attention kept, and clears its partials.
+void check_append(const Plan& plan, Report& report) {
+  const PlanPhase* before = nullptr;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kResidual) {
+      if (before == nullptr || before->kind != OpKind::kAttention) {
+        report.refuse(
+            Rule::kAppendedElsewhere,
+            "{}: expected the first phase that adds to the residual stream right behind attention, got it "
+            "behind {}",
+            phase.name, before == nullptr ? "nothing" : before->name);
+      }
+      return;
+    }
+    before = &phase;
+  }
+  report.refuse(Rule::kAppendedElsewhere, "step: expected a residual phase right behind attention, got none");
+}
+
+}  // namespace
+
+void check_order(const Plan& plan, Report& report) {
+  check_waits(plan, report);
+  check_read_written(plan, report);
+  check_append(plan, report);
+  if (plan.sync != SyncMode::kSelfValidating) return;  // under the grid counter nothing is cleared
+  for (int v = 0; v < static_cast<int>(plan.vectors.size()); ++v) check_clears(plan, v, report);
+  check_clears_of_kernel(plan, report);
+}
+
+}  // namespace soliton

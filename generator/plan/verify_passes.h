@@ -1,0 +1,85 @@
+// The passes of verify() and what they share: the report that they write to, and what the kernel needs of
+// barriers and memory. Every number here is derived from templates/, not from the code that made the plan.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generator/plan/verify.h"
+
+namespace soliton {
+
+/// Collects violations, each once.
+class Report {
+ public:
+  template <class... Args>
+  void refuse(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    const std::string message = fmt::format(format, std::forward<Args>(args)...);
+    refuse_once(message, rule, message);
+  }
+
+  /// What may recur in every layer: reported for the first one.
+  template <class... Args>
+  void refuse_in_layer(const PlanPhase& phase, int layer, Rule rule, fmt::format_string<Args...> format,
+                       Args&&... args) {
+    const std::string text = fmt::format(format, std::forward<Args>(args)...);
+    refuse_once(phase.name + text, rule, fmt::format("{} (layer {}): {}", phase.name, layer, text));
+  }
+
+  /// Reports the first violation of a rule with this key.
+  void refuse_once(const std::string& key, Rule rule, std::string message) {
+    if (reported_.emplace(rule, key).second) violations_.push_back({rule, std::move(message)});
+  }
+
+  bool empty() const { return violations_.empty(); }
+  std::vector<Violation> take() { return std::move(violations_); }
+
+ private:
+  std::set<std::pair<Rule, std::string>> reported_;
+  std::vector<Violation> violations_;
+};
+
+/// As in templates/kernel.cuh: one consumer warp can be up to a phase ahead of another.
+constexpr int kInputGenerations = 2;
+
+/// A barrier as templates/kernel.cuh declares, initialises and uses it.
+struct NeededBarrier {
+  std::string name;
+  int slots = 1;
+  int arrivals = 1;
+  int lead = 1;
+};
+std::vector<NeededBarrier> needed_barriers(const Plan& plan);
+
+/// A piece of memory: what the kernel puts there, and the alignment that its accesses want.
+struct NeededRegion {
+  std::string name;
+  int64_t bytes = 0;
+  int alignment = 1;
+};
+std::vector<NeededRegion> needed_shared(const Plan& plan);
+std::vector<NeededRegion> needed_workspace(const Plan& plan);
+
+/// The vector by which a step tells the next its token; -1 if there is none.
+inline int offers_vector(const Plan& plan) {
+  return plan.phases.back().writes;
+}
+
+inline std::string vector_name(const Plan& plan, int vector) {
+  return vector < 0 ? "nothing" : plan.vectors[vector].name;
+}
+
+// The passes. The first two make sure of what the others rely on.
+void check_structure(const Plan& plan, Report& report);
+void check_pieces(const Plan& plan, Report& report);
+void check_work(const Plan& plan, Report& report);
+void check_shapes(const Plan& plan, Report& report);
+void check_order(const Plan& plan, Report& report);
+void check_memory(const Plan& plan, Report& report);
+void check_barriers(const Plan& plan, Report& report);
+
+}  // namespace soliton

@@ -1,0 +1,148 @@
+// Matrices and vectors fit the phases that use them, and those the model; inputs are brought in as the kernel
+// can.
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+/// Something that can be counted, as it must be and as it is.
+struct Count {
+  const char* what;
+  int expected;
+  int got;
+};
+
+template <class Counts>
+void check_counts(Rule rule, const std::string& name, const Counts& counts, Report& report) {
+  for (const Count& count : counts) {
+    if (count.expected == count.got) continue;
+    report.refuse(rule, "{}: expected {} {}, got {}", name, count.expected, count.what, count.got);
+  }
+}
+
+/// What a matrix phase's output kind asks of its matrix and of the vector that it writes.
+struct OutputShape {
+  int rows;
+  RowOrder row_order;
+  int elements;
+  int element_bytes;
+};
+
+int heads_elements(const ModelFacts& facts) {
+  return facts.num_heads * facts.head_dim;
+}
+int qkv_elements(const ModelFacts& facts) {
+  return (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim;
+}
+
+OutputShape output_shape(const Plan& plan, OutputKind kind) {
+  const ModelFacts& facts = plan.facts;
+  const int qkv = qkv_elements(facts);
+  const OutputShape shapes[] = {{qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
+                                {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
+                                {2 * facts.ffn, RowOrder::kGateUp, facts.ffn, 4},   // kSwiglu
+                                {facts.vocabulary, RowOrder::kPlain, plan.num_ctas + 1,
+                                 8}};  // kGreedy: an offer of each CTA, and to stop
+  return shapes[static_cast<int>(kind)];
+}
+
+const char* order_name(RowOrder order) {
+  constexpr const char* kNames[] = {"plain", "rotary", "gate and up"};
+  return kNames[static_cast<int>(order)];
+}
+
+void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const OutputShape shape = output_shape(plan, phase.output);
+  const Count counts[] = {
+      {"rows", shape.rows, matrix.rows},
+      {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
+      {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
+       matrix.columns},
+      {"columns with padding", round_up(matrix.columns, kColumnBlock * plan.consumer_warps), matrix.padded},
+      {"copies", phase.per_layer ? plan.facts.num_layers : 1, matrix.copies}};
+  check_counts(Rule::kMatrixShape, "matrix " + matrix.name, counts, report);
+  if (matrix.row_order != shape.row_order) {
+    report.refuse(Rule::kMatrixShape, "matrix {}: expected {} rows, got {} ones", matrix.name,
+                  order_name(shape.row_order), order_name(matrix.row_order));
+  }
+}
+
+/// The vectors that a phase reads and writes.
+void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const bool attention = phase.kind == OpKind::kAttention;
+  if (attention && phase.reads >= 0) {
+    const PlanVector& read = plan.vectors[phase.reads];
+    const Count counts[] = {{"elements for attention to read", qkv_elements(plan.facts), read.elements}};
+    check_counts(Rule::kVectorShape, read.name, counts, report);
+  }
+  if (phase.writes < 0) return;
+  const PlanVector& written = plan.vectors[phase.writes];
+  const OutputShape shape = attention ? OutputShape{0, RowOrder::kPlain, heads_elements(plan.facts), 4}
+                                      : output_shape(plan, phase.output);
+  const Count counts[] = {{"elements", shape.elements, written.elements},
+                          {"bytes an element", shape.element_bytes, written.element_bytes}};
+  check_counts(Rule::kVectorShape, written.name, counts, report);
+  if (!attention && phase.output == OutputKind::kGreedy && written.signatures != 0) {
+    report.refuse(Rule::kVectorShape, "{}: expected no signatures beside an offer of every CTA, got {}",
+                  written.name, written.signatures);
+  }
+}
+
+/// Layer 0 of the phase that begins a step reads the embedding, once it knows the token from the offers. A
+/// residual phase has no use for a norm's factor.
+void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const auto refuse = [&](const std::string& expected) {
+    report.refuse(Rule::kInputKind, "{}: expected {}", phase.name, expected);
+  };
+  const std::string offers = vector_name(plan, offers_vector(plan));
+  const bool begins = phase.first_layer_reads >= 0;
+  const bool hidden = phase.kind == OpKind::kMatrix && phase.input == InputKind::kHidden;
+  if (begins && phase.first_layer_reads != offers_vector(plan)) {
+    refuse(fmt::format("layer 0 to read {}, got {}", offers, vector_name(plan, phase.first_layer_reads)));
+  }
+  if (begins && !hidden) refuse(fmt::format("the embedding as input once {} are read, got another", offers));
+  if (hidden && !begins) refuse(fmt::format("{} to be read before the embedding, got nothing read", offers));
+  const bool normed = phase.input != InputKind::kVector;
+  if (normed && (phase.kind == OpKind::kAttention || phase.output == OutputKind::kResidual)) {
+    refuse("an input without norm, got a normed one");
+  }
+}
+
+/// Normed inputs have `hidden` columns and a row of the norms of their own, and others have none.
+void check_norms(const Plan& plan, Report& report) {
+  std::vector<int> uses(2 * plan.facts.num_layers + 1, 0);
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    const PlanPhase& phase = plan.phases[instance.phase];
+    const bool normed = phase.input != InputKind::kVector;
+    const int64_t row = phase.first_norm + static_cast<int64_t>(instance.layer) * phase.norm_stride;
+    if (normed && (row < 0 || row >= static_cast<int64_t>(uses.size()))) {
+      report.refuse_once(phase.name, Rule::kNormRow,
+                         fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
+                                     phase.name, instance.layer, uses.size() - 1, row));
+    } else if (normed) {
+      ++uses[row];
+    } else if (phase.first_norm >= 0) {
+      report.refuse(Rule::kNormRow, "{}: expected no row of the norms for an input without norm, got {}",
+                    phase.name, phase.first_norm);
+    }
+  }
+  for (size_t row = 0; row < uses.size(); ++row) {
+    if (uses[row] == 1) continue;
+    report.refuse_once("uses", Rule::kNormRow,
+                       fmt::format("norms: row {}: expected one use, got {}", row, uses[row]));
+  }
+}
+
+}  // namespace
+
+void check_shapes(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == OpKind::kMatrix) check_matrix(plan, phase, report);
+    check_vectors(plan, phase, report);
+    check_input(plan, phase, report);
+  }
+  check_norms(plan, report);
+}
+
+}  // namespace soliton

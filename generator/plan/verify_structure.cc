@@ -1,0 +1,144 @@
+// What every other pass relies on: counts that make sense, indices that point somewhere, one attention and
+// one greedy phase, one matrix for each matrix phase, and all barriers and pieces of memory.
+#include <algorithm>
+
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+// Attention holds a slot of keys and one of values at once.
+constexpr int kMinRingSlots = 2;
+
+void check_numbers(const Plan& plan, Report& report) {
+  const struct {
+    const char* name;
+    int least;
+    int value;
+  } numbers[] = {{"ring slots", kMinRingSlots, plan.ring_slots},
+                 {"tile slots", 1, plan.tile_slots},
+                 {"page stride", 1, plan.page_stride},
+                 {"pages of a split", 1, plan.min_pages_per_split}};
+  for (const auto& [name, least, value] : numbers) {
+    if (value < least)
+      report.refuse(Rule::kNumberOutOfRange, "{}: expected {} or more, got {}", name, least, value);
+  }
+  const int warps = plan.consumer_warps;
+  if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
+    report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);
+  }
+  if (plan.num_ctas < 1 || plan.num_ctas > plan.limits.num_sms) {
+    report.refuse(Rule::kTooManyCtas, "CTAs: expected 1 to {}, one per SM, got {}", plan.limits.num_sms,
+                  plan.num_ctas);
+  }
+}
+
+/// The parts called `name`.
+template <class Part>
+int count_named(const std::vector<Part>& parts, const std::string& name) {
+  return static_cast<int>(
+      std::count_if(parts.begin(), parts.end(), [&](const Part& p) { return p.name == name; }));
+}
+
+/// The generated constants and the pieces of the workspace are told apart by name.
+template <class Part>
+void check_names(const char* what, const std::vector<Part>& parts, Report& report) {
+  for (const Part& part : parts) {
+    const int count = count_named(parts, part.name);
+    if (count > 1) report.refuse(Rule::kNameRepeated, "{}: expected one {}, got {}", part.name, what, count);
+  }
+}
+
+void check_index(const PlanPhase& phase, const char* role, int index, int least, size_t size,
+                 Report& report) {
+  if (index >= least && index < static_cast<int>(size)) return;
+  report.refuse(Rule::kIndexOutOfRange, "{}: {}: expected an index of {} to {}, got {}", phase.name, role,
+                least, static_cast<int>(size) - 1, index);
+}
+
+void check_indices(const Plan& plan, Report& report) {
+  const size_t vectors = plan.vectors.size();
+  for (const PlanPhase& phase : plan.phases) {
+    check_index(phase, "matrix", phase.matrix, -1, plan.matrices.size(), report);
+    check_index(phase, "reads", phase.reads, -1, vectors, report);
+    check_index(phase, "reads in layer 0", phase.first_layer_reads, -1, vectors, report);
+    check_index(phase, "waits for", phase.waits_for, -1, vectors, report);
+    check_index(phase, "writes", phase.writes, -1, vectors, report);
+    for (const int vector : phase.clears) check_index(phase, "clears", vector, 0, vectors, report);
+    for (const int vector : phase.first_layer_clears) {
+      check_index(phase, "clears in layer 0", vector, 0, vectors, report);
+    }
+  }
+}
+
+void check_matrix_use(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    const bool needs = phase.kind == OpKind::kMatrix;
+    if (needs != (phase.matrix >= 0)) {
+      report.refuse(Rule::kMatrixUse, "{}: expected {} matrix, got {}", phase.name, needs ? "a" : "no",
+                    needs ? "none" : "one");
+    }
+  }
+  for (int matrix = 0; matrix < static_cast<int>(plan.matrices.size()); ++matrix) {
+    const auto users = std::count_if(plan.phases.begin(), plan.phases.end(),
+                                     [&](const PlanPhase& phase) { return phase.matrix == matrix; });
+    if (users != 1) {
+      report.refuse(Rule::kMatrixUse, "matrix {}: expected one phase that uses it, got {}",
+                    plan.matrices[matrix].name, users);
+    }
+  }
+}
+
+/// One attention phase in every layer; and behind the layers one phase, the greedy choice.
+void check_step(const Plan& plan, Report& report) {
+  int attentions = 0;
+  for (size_t i = 0; i < plan.phases.size(); ++i) {
+    const PlanPhase& phase = plan.phases[i];
+    const bool last = i + 1 == plan.phases.size();
+    const bool greedy = phase.kind == OpKind::kMatrix && phase.output == OutputKind::kGreedy;
+    if (phase.kind == OpKind::kAttention) ++attentions;
+    if (greedy != last || phase.per_layer == last) {
+      report.refuse(Rule::kStepShape, "{}: expected {}, got {} of {}", phase.name,
+                    last ? "the last phase to choose a token, once" : "a phase of every layer",
+                    greedy ? "a choice" : "no choice", phase.per_layer ? "every layer" : "the step");
+    }
+  }
+  if (attentions != 1)
+    report.refuse(Rule::kStepShape, "step: expected one attention phase, got {}", attentions);
+}
+
+/// The pieces of these names, each once, and no others.
+template <class Piece, class Needed>
+void check_set(const char* where, const std::vector<Piece>& pieces, const std::vector<Needed>& needed,
+               Report& report) {
+  for (const Needed& each : needed) {
+    const int count = count_named(pieces, each.name);
+    if (count != 1)
+      report.refuse(Rule::kPieceMissing, "{}: expected one {}, got {}", where, each.name, count);
+  }
+  for (const Piece& piece : pieces) {
+    if (count_named(needed, piece.name) == 0) {
+      report.refuse(Rule::kPieceMissing, "{}: expected no {}, got one", where, piece.name);
+    }
+  }
+}
+
+}  // namespace
+
+void check_structure(const Plan& plan, Report& report) {
+  check_numbers(plan, report);
+  check_names("vector", plan.vectors, report);
+  check_names("matrix", plan.matrices, report);
+  check_names("phase", plan.phases, report);
+  check_indices(plan, report);
+  check_matrix_use(plan, report);
+  check_step(plan, report);
+}
+
+void check_pieces(const Plan& plan, Report& report) {
+  check_set("barriers", plan.barriers, needed_barriers(plan), report);
+  check_set("shared memory", plan.shared, needed_shared(plan), report);
+  check_set("workspace", plan.workspace, needed_workspace(plan), report);
+}
+
+}  // namespace soliton

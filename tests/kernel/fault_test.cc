@@ -1,0 +1,118 @@
+// The emulation finds what it is there for: each wait, fence and count of a real kernel is taken away in turn, and each
+// time the launch must be reported or its result differ.
+#include "kernel/kernel_fixture.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kPosition = 66;
+constexpr int kTokens = 3;
+constexpr uint64_t kSeeds = 6;
+
+struct FaultCase {
+  const char* name;
+  const char* kernel;
+  Fault fault;
+};
+
+/// Runs with the fault under several schedules. True if any launch is reported, or gives other bits.
+bool is_found(KernelUnderTest& kernel, const Fault& fault) {
+  const std::vector<int32_t> last = kernel.decode(kernel.prompt(kPosition), 1).tokens;
+  const DecodeResult expected = kernel.decode_from(kPosition, last, kTokens);
+  kernel.emulation().check = true;
+  kernel.emulation().fault = fault;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    try {
+      if (kernel.decode_from(kPosition, last, kTokens).logits != expected.logits) return true;
+    } catch (const std::exception&) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class FaultInjection : public testing::TestWithParam<FaultCase> {};
+
+constexpr Fault skip(WaitKind kind) { return {.kind = FaultKind::kSkipWait, .wait = kind}; }
+constexpr Fault count(int ordinal, int delta) {
+  return {.kind = FaultKind::kBarrierCount, .ordinal = ordinal, .delta = delta};
+}
+
+// Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in turn, two of
+// input_read, attention_full, attention_empty, token_ready, step_read, stopped. The ring of this kernel has 4 slots.
+constexpr int kTileBarriers = 8;
+constexpr int kInputRead = 16;
+constexpr int kAttentionFull = 18;
+constexpr int kTokenReady = 20;
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, FaultInjection,
+    testing::Values(FaultCase{"no_wait_for_a_page", "plain-4-split", skip(WaitKind::kPageFull)},
+                    FaultCase{"no_wait_for_a_free_slot", "plain-4-split", skip(WaitKind::kPageEmpty)},
+                    FaultCase{"no_wait_for_a_tile", "plain-4-split", skip(WaitKind::kTileFull)},
+                    FaultCase{"no_wait_for_a_free_tile", "plain-4-split", skip(WaitKind::kTileEmpty)},
+                    FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
+                    FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
+                    FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
+                    FaultCase{"no_wait_for_the_step_before", "group8-one", skip(WaitKind::kPhaseGate)},
+                    FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
+                    FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
+                    FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
+                    FaultCase{"page_empty_one_less", "plain-4-split", count(1, -1)},
+                    FaultCase{"page_empty_one_more", "plain-4-split", count(1, 1)},
+                    FaultCase{"tile_full_one_less", "plain-4-split", count(kTileBarriers, -1)},
+                    FaultCase{"tile_empty_one_more", "plain-4-split", count(kTileBarriers + 1, 1)},
+                    FaultCase{"input_read_one_less", "plain-4-split", count(kInputRead, -1)},
+                    FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
+                    FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
+    [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
+
+TEST_P(FaultInjection, IsFound) {
+  KernelUnderTest kernel(GetParam().kernel);
+  EXPECT_TRUE(is_found(kernel, GetParam().fault));
+}
+
+class Mutant : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Plans, Mutant,
+                         testing::Values("mutant-early-clear", "mutant-unsigned", "mutant-uncleared"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+/// Such a plan may not even get through a prompt.
+TEST_P(Mutant, IsFound) {
+  bool found = false;
+  try {
+    KernelUnderTest sound("micro-3");
+    const std::vector<int32_t> prompt = sound.prompt(3);
+    const DecodeResult expected = sound.decode(prompt, kTokens);
+    KernelUnderTest mutant(GetParam());
+    mutant.emulation().check = true;
+    for (uint64_t seed = 1; seed <= kSeeds && !found; ++seed) {
+      mutant.emulation().seed = seed;
+      found = mutant.decode_from(0, prompt, kTokens).logits != expected.logits;
+    }
+  } catch (const std::exception&) {
+    found = true;
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(Deadlock, SaysWhoWaitsForWhat) {
+  KernelUnderTest kernel("micro-3");
+  kernel.engine().set_num_ctas(2);  // the third CTA's outputs never come
+  try {
+    kernel.decode(kernel.prompt(2), 1);
+    FAIL() << "expected a stall";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("waited for vector"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace soliton
