@@ -6,7 +6,6 @@
 namespace soliton {
 namespace {
 
-
 void check_barrier(const PlanBarrier& barrier, const NeededBarrier& needed, Report& report) {
   if (barrier.arrivals != needed.arrivals || barrier.arrivers != needed.arrivals) {
     report.refuse(Rule::kBarrierCount,

@@ -405,6 +405,14 @@ const std::vector<BadPlan> kBadPlans = {
            read_and_await(plan, "gate_up", "heads");
          },
      .choices = {.sync = SyncMode::kCounter}},
+    {.name = "NothingAppends",
+     .rule = Rule::kAppendedElsewhere,
+     .message = "step: expected a residual phase right behind attention, got none",
+     .damage =
+         [](Plan& plan) {
+           for (const char* name : {"o", "down"}) phase(plan, name).output = OutputKind::kSwiglu;
+         },
+     .also = {Rule::kMatrixShape, Rule::kVectorShape}},
     {.name = "AppendsBehindDown",
      .rule = Rule::kAppendedElsewhere,
      .message =
@@ -557,12 +565,13 @@ const std::vector<BadPlan> kBadPlans = {
     // Memory.
     {.name = "VectorBeforeTheWorkspace",
      .rule = Rule::kMisplaced,
-     .message = "vector heads: expected an offset of 0 or more, a multiple of 16, got -2080",
+     .message = "workspace: heads: expected an offset of 0 or more, a multiple of 16, got -2080",
      .damage = [](Plan& plan) { move_vector(plan, "heads", -2 * vector(plan, "heads").bytes()); }},
     {.name = "VectorOffItsAlignment",
      .rule = Rule::kMisplaced,
-     .message = "vector heads: expected an offset of 0 or more, a multiple of 16, got 2056",
-     .damage = [](Plan& plan) { move_vector(plan, "heads", vector(plan, "heads").offset + 8); }},
+     .message = "workspace: heads: expected an offset of 0 or more, a multiple of 16, got 2056",
+     .damage = [](Plan& plan) { move_vector(plan, "heads", vector(plan, "heads").offset + 8); },
+     .also = {Rule::kWorkspaceOverlap}},
     {.name = "MatrixOffItsAlignment",
      .rule = Rule::kMisplaced,
      .message = "matrix lm_head: expected an offset of 0 or more, a multiple of 16, got 9437192",
@@ -716,12 +725,13 @@ const std::vector<BadPlan> kBadPlans = {
      .message = "packed weights: down[0] ends at 1572864, expected before qkv[1] which begins at 1572848",
      .damage =
          [](Plan& plan) {
-           for (PlanMatrix& each : plan.matrices) each.layer_stride -= 16;
+           for (const char* name : {"qkv", "o", "gate_up", "down"}) matrix(plan, name).layer_stride -= 16;
          }},
     {.name = "LmHeadOverTheLastLayer",
      .rule = Rule::kWeightsOverlap,
      .message = "packed weights: down[5] ends at 9437184, expected before lm_head[0] which begins at 9437168",
-     .damage = [](Plan& plan) { matrix(plan, "lm_head").offset -= 16; }},
+     .damage = [](Plan& plan) { matrix(plan, "lm_head").offset -= 16; },
+     .also = {Rule::kWeightsSize}},
     {.name = "MatrixBehindTheWeights",
      .rule = Rule::kWeightsOverlap,
      .message = "packed weights: lm_head[0] ends at byte 10485760, expected at most 10485759",

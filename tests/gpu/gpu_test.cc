@@ -1,0 +1,120 @@
+// On a card: the tiny model against the reference, repeated launches, and the bounded waits. Skipped without one.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reference_model.h"
+#include "runtime/engine.h"
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+/// A path of the build, or what the environment says instead: the card may be in another machine.
+std::string path_or(const char* variable, const char* built) {
+  const char* chosen = std::getenv(variable);
+  return chosen != nullptr ? chosen : built;
+}
+const std::string kKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/tiny-stories-h200.so";
+const std::string kModel = path_or("SOLITON_SOURCE_DIR", SOLITON_SOURCE_DIR) + "/models/tiny-stories";
+constexpr int kTokens = 256;
+constexpr int kLaunches = 20;
+
+/// Why the card tests can't run here, or an empty string.
+std::string reason_to_skip() {
+  try {
+    KernelLibrary library = KernelLibrary::open(kKernel);
+    library.select_device(0);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+#define SKIP_WITHOUT_CARD() \
+  if (const std::string reason = reason_to_skip(); !reason.empty()) GTEST_SKIP() << reason
+
+std::vector<int32_t> story_prompt() { return {0, 17, 300, 42}; }
+
+TEST(Card, TinyModelEqualsTheReference) {
+  SKIP_WITHOUT_CARD();
+  Engine engine(KernelLibrary::open(kKernel), {.context = 512});
+  const TensorSource source = TensorSource::open(kModel);
+  engine.load(source, nullptr);
+  const std::vector<int32_t> prompt = story_prompt();
+  const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+  ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kTokens));
+  const ModelFacts& facts = engine.library().descriptor().facts;
+  ReferenceModel reference(facts, load_weights(source, facts));
+  for (size_t i = 0; i + 1 < prompt.size(); ++i) reference.step(prompt[i], static_cast<int>(i));
+  int next = prompt.back();
+  for (int i = 0; i < kTokens; ++i) {
+    const std::vector<float> expected = reference.step(next, reference.length());
+    const float best = *std::max_element(expected.begin(), expected.end());
+    ASSERT_GE(expected[result.tokens[i]], best - 1e-3f) << "token " << i;
+    next = result.tokens[i];
+  }
+}
+
+TEST(Card, TwentyLaunchesGiveTheSameBits) {
+  SKIP_WITHOUT_CARD();
+  Engine engine(KernelLibrary::open(kKernel), {.context = 512});
+  engine.load(TensorSource::open(kModel), nullptr);
+  const std::vector<int32_t> prompt = story_prompt();
+  const DecodeResult first = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+  for (int i = 1; i < kLaunches; ++i) {
+    engine.set_position(0);
+    const DecodeResult again = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+    ASSERT_EQ(again.tokens, first.tokens) << "launch " << i;
+    ASSERT_EQ(again.logits, first.logits) << "launch " << i;
+  }
+}
+
+/// In a process of its own, because the stuck kernel takes the CUDA context with it.
+TEST(Card, AStuckKernelSaysWhere) {
+  SKIP_WITHOUT_CARD();
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    // The parent has used CUDA: only a fresh program may.
+    execl("/proc/self/exe", "gpu-tests", "--stall", std::to_string(pipe_ends[1]).c_str(), nullptr);
+    _exit(127);
+  }
+  close(pipe_ends[1]);
+  char buffer[512];
+  const ssize_t size = read(pipe_ends[0], buffer, sizeof buffer);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const std::string message(buffer, size > 0 ? static_cast<size_t>(size) : 0);
+  EXPECT_NE(message.find("kernel stalled: CTA"), std::string::npos) << message;
+  EXPECT_NE(message.find("waited for"), std::string::npos) << message;
+}
+
+/// Launches with a CTA too few and writes what the engine says of it.
+void stall(int output) {
+  std::string message = "no stall";
+  try {
+    Engine engine(KernelLibrary::open(kKernel), {.context = 64, .timeout_ms = 200});
+    engine.load(TensorSource::open(kModel), nullptr);
+    engine.set_num_ctas(engine.library().descriptor().num_ctas - 1);
+    const std::vector<int32_t> prompt = story_prompt();
+    engine.decode({.tokens = prompt, .max_tokens = 1});
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  if (write(output, message.data(), message.size()) < 0) _exit(1);
+  _exit(0);
+}
+
+}  // namespace
+}  // namespace soliton
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--stall") soliton::stall(std::stoi(argv[2]));
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
