@@ -90,7 +90,7 @@ struct Context {
   SOLITON_DEVICE AttentionPart<Plan>& attention_part(int warp) const {
     return reinterpret_cast<AttentionPart<Plan>*>(shared + SharedMap<Plan>::kAttention)[warp];
   }
-  /// k, then v of the new token of one of this CTA's attention units: pairs of bf16.
+  /// k, then v of the new token of one of this CTA's attention units: pairs of f16.
   SOLITON_DEVICE uint32_t* kept_token(int unit) const {
     return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * Plan::kHeadDim;
   }
@@ -167,17 +167,17 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
   constexpr int kConsumers = Plan::kConsumerWarps;
   for (int i = 0; i < Plan::kRingSlots; ++i) {
     barrier_init(&barriers.page_full[i], 1);
-    barrier_init(&barriers.page_empty[i], kConsumers);
+    barrier_init_warps(&barriers.page_empty[i], kConsumers);
   }
   for (int i = 0; i < Plan::kTileSlots; ++i) {
-    barrier_init(&barriers.tile_full[i], kConsumers);
-    barrier_init(&barriers.tile_empty[i], 1);
+    barrier_init_warps(&barriers.tile_full[i], kConsumers);
+    barrier_init_warps(&barriers.tile_empty[i], 1);
   }
-  for (int i = 0; i < kInputGenerations; ++i) barrier_init(&barriers.input_read[i], kConsumers);
-  barrier_init(&barriers.attention_full, kConsumers);
-  barrier_init(&barriers.attention_empty, 1);
-  barrier_init(&barriers.token_ready, 1);
-  barrier_init(&barriers.step_read, 1);
+  for (int i = 0; i < kInputGenerations; ++i) barrier_init_warps(&barriers.input_read[i], kConsumers);
+  barrier_init_warps(&barriers.attention_full, kConsumers);
+  barrier_init_warps(&barriers.attention_empty, 1);
+  barrier_init_warps(&barriers.token_ready, 1);
+  barrier_init_warps(&barriers.step_read, 1);
   barrier_init(&barriers.stopped, 1);
   barrier_init_fence();
 }

@@ -171,6 +171,11 @@ uint16_t to_bf16_bits(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+float round_f16(float value) {
+  constexpr float kLargest = 65504.0f;
+  return static_cast<float>(static_cast<_Float16>(std::clamp(value, -kLargest, kLargest)));
+}
+
 float from_bf16_bits(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
@@ -366,7 +371,7 @@ void ReferenceModel::rotate_heads(Vector& heads, int position) const {
 void ReferenceModel::append(Vector& cache, const Vector& rows, int position) const {
   cache.resize(static_cast<size_t>(position) * rows.size());
   for (const double value : rows) {
-    cache.push_back(options_.round_cache ? from_bf16_bits(to_bf16_bits(static_cast<float>(value))) : value);
+    cache.push_back(options_.round_cache ? static_cast<double>(round_f16(static_cast<float>(value))) : value);
   }
 }
 

@@ -84,6 +84,9 @@ TEST(ReferenceSteps, Bf16RoundsToNearestAndTiesToEven) {
   EXPECT_EQ(to_bf16_bits(0x1.ffp127f), 0x7f80);                // past the largest: infinity
   EXPECT_TRUE(std::isnan(from_bf16_bits(to_bf16_bits(NAN))));
   EXPECT_EQ(from_bf16_bits(0xbf40), -0.75f);
+  EXPECT_EQ(round_f16(1.0f + 0x1p-11f), 1.0f);  // tie, down to even
+  EXPECT_EQ(round_f16(1.0f + 0x3p-11f), 1.0f + 0x1p-9f);
+  EXPECT_EQ(round_f16(-1e6f), -65504.0f);
 }
 
 TEST(ReferenceSteps, NormDividesByRootMeanSquareAndScales) {

@@ -57,7 +57,7 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
   return ((column / kColumnBlock * 2 + mma) * kWarpLanes + lane) * 16 + reg * 4 + element % 2 * 2;
 }
 
-/// Bytes of the K (or V) half of one KV page: 64 tokens of one KV head.
+/// Bytes of the K (or V) half of one KV page: 64 tokens of one KV head, in f16.
 SOLITON_HOST_DEVICE constexpr int kv_half_bytes(int head_dim) { return kKvPageTokens * head_dim * 2; }
 
 /// Ring slots that one K (or V) half takes: 1 up to head_dim 128, 2 for 256.

@@ -4,6 +4,7 @@
 // operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every kWarps-th tile of 16
 // tokens: scores = K q (rows are tokens), probabilities turn from accumulator into operand by two 8x8 transposes,
 // output = V^T p (rows are dims). Softmax is online, in base 2, one running maximum a head and warp.
+// The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and values are well inside its range.
 // The new token never goes through the ring: warp 0 of the last split begins with it.
 //
 // Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part if j < 2.
@@ -24,7 +25,7 @@ class AttentionState {
   SOLITON_DEVICE void begin(const float4 (&q)[kQuarter / 4], int lane) {
     const bool low = lane / 4 >= kHeadsPerBlock;
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) query_[i] = low ? pack_low(q[i]) : pack_high(q[i]);
+    for (int i = 0; i < kSteps; ++i) query_[i] = low ? pack_low_f16(q[i]) : pack_high_f16(q[i]);
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       maximum_[h] = -INFINITY;
@@ -37,7 +38,7 @@ class AttentionState {
     }
   }
 
-  /// Begins with the new token. key: the dims of this lane's quad; value(dim) gives its value. Both rounded to bf16, as
+  /// Begins with the new token. key: the dims of this lane's quad; value(dim) gives its value. Both rounded to f16, as
   /// the cache will hold them.
   template <class Value>
   SOLITON_DEVICE void begin_with_token(const float4 (&q)[kQuarter / 4], const float4 (&key)[kQuarter / 4], int lane,
@@ -45,8 +46,8 @@ class AttentionState {
     float dot = 0.0f;
     SOLITON_UNROLL
     for (int i = 0; i < kQuarter / 4; ++i) {
-      dot += q[i].x * round_bf16(key[i].x) + q[i].y * round_bf16(key[i].y) + q[i].z * round_bf16(key[i].z) +
-             q[i].w * round_bf16(key[i].w);
+      dot += q[i].x * round_f16(key[i].x) + q[i].y * round_f16(key[i].y) + q[i].z * round_f16(key[i].z) +
+             q[i].w * round_f16(key[i].w);
     }
     dot += shuffle_xor(dot, 1);
     dot += shuffle_xor(dot, 2);
@@ -58,8 +59,8 @@ class AttentionState {
     const bool high = lane % 4 < 2;
     SOLITON_UNROLL
     for (int i = 0; i < kSteps; ++i) {
-      const float upper = round_bf16(value(i * 2));
-      const float lower = round_bf16(value(i * 2 + 1));
+      const float upper = round_f16(value(i * 2));
+      const float lower = round_f16(value(i * 2 + 1));
       output_[i][0] = output_[i][1] = high ? upper : 0.0f;
       output_[i][2] = output_[i][3] = high ? lower : 0.0f;
     }
@@ -70,7 +71,7 @@ class AttentionState {
   SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
     float scores[4] = {};
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) mma_bf16(scores, load_shared(keys + i * kWarpLanes + lane), query_[i]);
+    for (int i = 0; i < kSteps; ++i) mma_f16(scores, load_shared(keys + i * kWarpLanes + lane), query_[i]);
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
       scores[r] = (scores[r] + shuffle_xor(scores[r], 2)) * Plan::kScoreScale;
@@ -98,14 +99,14 @@ class AttentionState {
     }
     if (lane % 4 >= 2) {
       SOLITON_UNROLL
-      for (int r = 0; r < 4; ++r) scores[r] = low_part(scores[r]);
+      for (int r = 0; r < 4; ++r) scores[r] = low_part_f16(scores[r]);
     }
-    return make_uint2(transpose_8x8(pack_bf16(scores[0], scores[1])), transpose_8x8(pack_bf16(scores[2], scores[3])));
+    return make_uint2(transpose_8x8(pack_f16(scores[0], scores[1])), transpose_8x8(pack_f16(scores[2], scores[3])));
   }
 
   SOLITON_DEVICE void add_values(const uint4* values, int lane, uint2 probabilities) {
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) mma_bf16(output_[i], load_shared(values + i * kWarpLanes + lane), probabilities);
+    for (int i = 0; i < kSteps; ++i) mma_f16(output_[i], load_shared(values + i * kWarpLanes + lane), probabilities);
   }
 
   SOLITON_DEVICE void store(AttentionPart<Plan>& part, int lane) {
@@ -131,7 +132,7 @@ class AttentionState {
   }
 
  private:
-  static SOLITON_DEVICE float round_bf16(float value) { return bf16_to_float(float_to_bf16(value)); }
+  static SOLITON_DEVICE float round_f16(float value) { return f16_to_float(float_to_f16(value)); }
 
   uint2 query_[kSteps];
   float maximum_[2];
@@ -230,8 +231,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
       context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty, units_);
     }
     state.store(context_.attention_part(warp_), lane);
-    warp_sync();
-    if (lane == 0) barrier_arrive(&context_.barriers().attention_full);
+    warp_arrive(&context_.barriers().attention_full);
     ++units_;
   }
 

@@ -28,10 +28,9 @@ class Consumer {
       if (context_.lane == 0) {
         store_shared(&context_.mail().token, token_);
         store_shared(&context_.mail().stop, static_cast<int32_t>(stop));
-        barrier_arrive(&context_.barriers().token_ready);
         if (stop) barrier_arrive(&context_.barriers().stopped);
       }
-      warp_sync();
+      warp_arrive(&context_.barriers().token_ready);
     }
     return !stop;
   }
@@ -153,11 +152,8 @@ class Consumer {
   SOLITON_DEVICE void report_input(float squares) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
     const uint32_t generation = context_.phases_done % kInputGenerations;
-    if (context_.lane == 0) {
-      store_shared(context_.squares(generation, warp_), squares);
-      barrier_arrive(&context_.barriers().input_read[generation]);
-    }
-    warp_sync();  // x is complete for all lanes
+    if (context_.lane == 0) store_shared(context_.squares(generation, warp_), squares);
+    warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
   }
 
   /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and low part
@@ -188,8 +184,7 @@ class Consumer {
       store_shared(parts + context_.lane / 4, (sums[0][0] + sums[1][0]) + (sums[0][1] + sums[1][1]));
       store_shared(parts + context_.lane / 4 + 8, (sums[0][2] + sums[1][2]) + (sums[0][3] + sums[1][3]));
     }
-    warp_sync();
-    if (context_.lane == 0) barrier_arrive(&context_.barriers().tile_full[tile_slot_]);
+    warp_arrive(&context_.barriers().tile_full[tile_slot_]);
     ++tiles_;
     if (++tile_slot_ == Plan::kTileSlots) {
       tile_slot_ = 0;
@@ -215,10 +210,7 @@ class Consumer {
   }
 
   /// Pairs with the producer's wait for page_empty.
-  SOLITON_DEVICE void release_page(int slot) {
-    warp_sync();
-    if (context_.lane == 0) barrier_arrive(&context_.barriers().page_empty[slot]);
-  }
+  SOLITON_DEVICE void release_page(int slot) { warp_arrive(&context_.barriers().page_empty[slot]); }
 
   Context<Plan>& context_;
   int warp_;

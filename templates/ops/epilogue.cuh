@@ -59,7 +59,7 @@ class Epilogue {
     if constexpr (kPhase.output == OutputKind::kGreedy) {
       end_choice();
       // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this step.
-      if (context_.lane == 0) barrier_arrive(&context_.barriers().step_read);
+      warp_arrive(&context_.barriers().step_read);
     }
     if constexpr (kPhase.output == OutputKind::kResidual && kPhase.input == InputKind::kVector) {
       append_tokens<kPhase>(layer);
@@ -91,8 +91,7 @@ class Epilogue {
       } else {
         merge_warps<kPhase>(block, false);
       }
-      warp_sync();
-      if (context_.lane == 0) barrier_arrive(&context_.barriers().attention_empty);
+      warp_arrive(&context_.barriers().attention_empty);
       if (share.num_splits > 1) merge_splits<kPhase>(block, share);
     }
     // The first layer also clears the offers that chose this step's token.
@@ -150,8 +149,7 @@ class Epilogue {
         sum += load_shared(context_.tile_parts(tile_slot_, warp) + context_.lane);
       }
     }
-    warp_sync();
-    if (context_.lane == 0) barrier_arrive(&context_.barriers().tile_empty[tile_slot_]);
+    warp_arrive(&context_.barriers().tile_empty[tile_slot_]);
     ++tiles_;
     if (++tile_slot_ == Plan::kTileSlots) {
       tile_slot_ = 0;
@@ -243,15 +241,15 @@ class Epilogue {
     }
   }
 
-  /// Keeps k and v of the new token, as pairs of bf16, until append_tokens().
+  /// Keeps k and v of the new token, as pairs of f16, until append_tokens().
   SOLITON_DEVICE void keep_token(const float* input, int kv_head, int unit) {
     constexpr int kHeadDim = Plan::kHeadDim;
     const float* k = input + (Plan::kNumHeads + kv_head) * kHeadDim;
     const float* v = k + Plan::kNumKvHeads * kHeadDim;
     uint32_t* kept = context_.kept_token(unit);
     for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-      store_shared(kept + pair, pack_bf16(load_word(k + 2 * pair), load_word(k + 2 * pair + 1)));
-      store_shared(kept + kHeadDim / 2 + pair, pack_bf16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
+      store_shared(kept + pair, pack_f16(load_word(k + 2 * pair), load_word(k + 2 * pair + 1)));
+      store_shared(kept + kHeadDim / 2 + pair, pack_f16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
     }
   }
 

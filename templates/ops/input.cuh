@@ -141,6 +141,13 @@ SOLITON_DEVICE uint2 pack_low(float4 v) {
   return make_uint2(pack_bf16(low_part(v.x), low_part(v.y)), pack_bf16(low_part(v.z), low_part(v.w)));
 }
 
+/// The same with f16 as the operand type.
+SOLITON_DEVICE float low_part_f16(float value) { return value - f16_to_float(float_to_f16(value)); }
+SOLITON_DEVICE uint2 pack_high_f16(float4 v) { return make_uint2(pack_f16(v.x, v.y), pack_f16(v.z, v.w)); }
+SOLITON_DEVICE uint2 pack_low_f16(float4 v) {
+  return make_uint2(pack_f16(low_part_f16(v.x), low_part_f16(v.y)), pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
+}
+
 /// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
 SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
   unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;

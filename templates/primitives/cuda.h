@@ -2,7 +2,7 @@
 // The contract is in primitives.h.
 #pragma once
 
-#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -57,6 +57,13 @@ SOLITON_DEVICE T shuffle_down(T value, int delta) {
 SOLITON_DEVICE void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
+SOLITON_DEVICE void mma_f16(float (&c)[4], uint4 a, uint2 b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
@@ -205,6 +212,21 @@ SOLITON_DEVICE void barrier_init_fence() { asm volatile("fence.proxy.async.share
 SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
+// compute-sanitizer's racecheck sees a barrier order the accesses of the threads that arrive on it, not those of lanes that
+// a warp's arrival stands for: in a build for it, every lane arrives.
+#if defined(SOLITON_RACECHECK)
+SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) { barrier_init(barrier, warps * 32); }
+SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
+  warp_sync();
+  barrier_arrive(barrier);
+}
+#else
+SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) { barrier_init(barrier, warps); }
+SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
+  warp_sync();
+  if (thread_index() % 32 == 0) barrier_arrive(barrier);
+}
+#endif
 SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
@@ -260,6 +282,13 @@ SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
 }
 SOLITON_DEVICE float bf16_to_float(uint16_t value) { return __uint_as_float(static_cast<uint32_t>(value) << 16); }
 SOLITON_DEVICE uint16_t float_to_bf16(float value) { return static_cast<uint16_t>(pack_bf16(value, 0.0f)); }
+SOLITON_DEVICE uint32_t pack_f16(float low, float high) {
+  uint32_t result;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+SOLITON_DEVICE float f16_to_float(uint16_t value) { return __half2float(__ushort_as_half(value)); }
+SOLITON_DEVICE uint16_t float_to_f16(float value) { return static_cast<uint16_t>(pack_f16(value, 0.0f)); }
 SOLITON_DEVICE uint32_t float_bits(float value) { return __float_as_uint(value); }
 SOLITON_DEVICE float float_from_bits(uint32_t bits) { return __uint_as_float(bits); }
 

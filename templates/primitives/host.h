@@ -134,6 +134,11 @@ inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   emulation::collective(emulation::multiply_accumulate, "mma_bf16", &operand);
 }
 
+inline void mma_f16(float (&c)[4], uint4 a, uint2 b) {
+  emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  emulation::collective(emulation::multiply_accumulate_f16, "mma_f16", &operand);
+}
+
 inline uint32_t transpose_8x8(uint32_t value) {
   emulation::collective(emulation::transpose, "transpose_8x8", &value);
   return value;
@@ -267,6 +272,13 @@ inline void barrier_init_fence() {
 inline void barrier_arrive(Barrier* barrier) {
   emulation::arrive(barrier, 0);
 }
+inline void barrier_init_warps(Barrier* barrier, int warps) {
+  barrier_init(barrier, warps);
+}
+inline void warp_arrive(Barrier* barrier) {
+  warp_sync();
+  if (thread_index() % 32 == 0) barrier_arrive(barrier);
+}
 inline void barrier_arrive_expect(Barrier* barrier, int bytes) {
   emulation::arrive(barrier, bytes);
 }
@@ -342,6 +354,21 @@ inline uint16_t float_to_bf16(float value) {
 
 inline uint32_t pack_bf16(float low, float high) {
   return float_to_bf16(low) | static_cast<uint32_t>(float_to_bf16(high)) << 16;
+}
+
+inline float f16_to_float(uint16_t value) {
+  return static_cast<float>(std::bit_cast<_Float16>(value));
+}
+
+inline uint16_t float_to_f16(float value) {
+  constexpr float kLargest = 65504.0f;
+  if (value > kLargest) value = kLargest;
+  if (value < -kLargest) value = -kLargest;
+  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+}
+
+inline uint32_t pack_f16(float low, float high) {
+  return float_to_f16(low) | static_cast<uint32_t>(float_to_f16(high)) << 16;
 }
 
 }  // namespace soliton

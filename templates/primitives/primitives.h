@@ -25,6 +25,7 @@
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
 //   void mma_bf16(float (&c)[4], uint4 a, uint2 b);        c += a b; m16n8k16, bf16 operands, fp32 accumulators
+//   void mma_f16(float (&c)[4], uint4 a, uint2 b);         the same with f16 operands
 //   uint32_t transpose_8x8(uint32_t value);                movmatrix.sync.aligned.m8n8.trans.b16
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
@@ -40,6 +41,8 @@
 //   struct Barrier;                                        8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();
 //   void barrier_arrive(Barrier*);
+//   void warp_arrive(Barrier*);                            collective: one arrival, after all lanes' accesses
+//   void barrier_init_warps(Barrier*, int warps);          for a Barrier on which warps arrive
 //   void barrier_arrive_expect(Barrier*, int bytes);       arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);          has the phase of that parity completed?
 //   void copy_page(void* shared, const void* global, int bytes, Barrier*);  bytes % 16 == 0; completes on the Barrier
@@ -53,6 +56,8 @@
 //   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
 //   uint32_t pack_bf16(float low, float high);             round to nearest even
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
+//   uint32_t pack_f16(float low, float high);              the same; beyond the range: the largest finite value
+//   float f16_to_float(uint16_t); uint16_t float_to_f16(float);
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site);

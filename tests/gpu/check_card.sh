@@ -41,11 +41,13 @@ for part in $parts; do
         --logits "$scratch/8b.f32"
       rm -rf "$scratch/8b" ;;
     sanitizer)
-      for tool in memcheck racecheck; do
-        check "sanitizer-$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$bin/decode-dump" \
-          -m "$root/models/tiny-stories" -k "$bin/kernels/tiny-stories-h200.so" -o "$scratch/s.json" -n 4 \
+      sanitize() {
+        check "sanitizer-$1" compute-sanitizer --tool "$1" --error-exitcode 9 "$bin/decode-dump" \
+          -m "$root/models/tiny-stories" -k "$bin/kernels/$2tiny-stories-h200.so" -o "$scratch/s.json" -n 4 \
           --timeout-ms 200000
-      done ;;
+      }
+      sanitize memcheck ""
+      sanitize racecheck racecheck/ ;;
   esac
 done
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

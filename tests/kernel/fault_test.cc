@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
                     FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
                     FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
-                    FaultCase{"no_wait_for_the_step_before", "group8-one", skip(WaitKind::kPhaseGate)},
+                    FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kPhaseGate)},
                     FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
                     FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
                     FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
@@ -110,8 +110,11 @@ TEST(Deadlock, SaysWhoWaitsForWhat) {
     kernel.decode(kernel.prompt(2), 1);
     FAIL() << "expected a stall";
   } catch (const std::exception& error) {
-    EXPECT_NE(std::string(error.what()).find("waited for vector"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("kernel stalled: CTA"), std::string::npos) << error.what();
   }
+  const std::string all = kernel.engine().library().functions().last_error();
+  EXPECT_NE(all.find("deadlock"), std::string::npos) << all;
+  EXPECT_NE(all.find("vector (step 0, phase 1"), std::string::npos) << all;
 }
 
 }  // namespace

@@ -88,7 +88,9 @@ void note_host_load() {
   launch->note_host_load();
 }
 
-void multiply_accumulate(void* const* operands) {
+/// `widen` makes a float of the bits of one operand.
+template <class Widen>
+static void multiply_by(void* const* operands, const Widen& widen) {
   float a[16][16];  // [row][k]
   float b[16][8];   // [k][column]
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -115,6 +117,16 @@ void multiply_accumulate(void* const* operands) {
       static_cast<const MmaOperand*>(operands[lane])->c[row / 8 * 2 + column % 2] += sum[column];
     }
   }
+}
+
+void multiply_accumulate(void* const* operands) {
+  multiply_by(operands, [](uint32_t bits) { return widen(bits); });
+}
+
+void multiply_accumulate_f16(void* const* operands) {
+  multiply_by(operands, [](uint32_t bits) {
+    return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+  });
 }
 
 void transpose(void* const* operands) {

@@ -19,7 +19,9 @@ constexpr int kMaxCheckedThreads = 4096;  // Vector clocks take 8 bytes for each
 constexpr int kQuietRounds = 3;
 
 constexpr uint32_t kLandOneIn = 4;   // switches, under CopyPolicy::kRandom
-constexpr uint32_t kPollOneIn = 16;  // switches, while others are ready
+// Switches, while others are ready. Every lane of a poller switches: with fewer than 32 the pollers would keep each other
+// awake for ever.
+constexpr uint32_t kPollOneIn = 128;
 constexpr auto kHostNap = std::chrono::microseconds(20);
 
 uint64_t now_ns() {
