@@ -29,6 +29,7 @@ struct Barriers {
   Barrier tile_full[Plan::kTileSlots];    // consumers -> epilogue
   Barrier tile_empty[Plan::kTileSlots];   // epilogue -> consumers
   Barrier input_read[kInputGenerations];  // consumers -> epilogue: this CTA holds the input of the phase
+  Barrier input_taken[kInputGenerations];  // epilogue -> consumers: it has read what they reported with it
   Barrier attention_full;                 // consumers -> epilogue
   Barrier attention_empty;                // epilogue -> consumers
   Barrier token_ready;                    // consumer warp 0 -> epilogue: the step's token stands in Mail
@@ -173,7 +174,10 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
     barrier_init_warps(&barriers.tile_full[i], kConsumers);
     barrier_init_warps(&barriers.tile_empty[i], 1);
   }
-  for (int i = 0; i < kInputGenerations; ++i) barrier_init_warps(&barriers.input_read[i], kConsumers);
+  for (int i = 0; i < kInputGenerations; ++i) {
+    barrier_init_warps(&barriers.input_read[i], kConsumers);
+    barrier_init_warps(&barriers.input_taken[i], 1);
+  }
   barrier_init_warps(&barriers.attention_full, kConsumers);
   barrier_init_warps(&barriers.attention_empty, 1);
   barrier_init_warps(&barriers.token_ready, 1);

@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 223360;
+  static constexpr int kSharedBytes = 223376;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 255744, .elements = 66560};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 223360,
+  .shared_bytes = 223376,
   .reserved = 0,
   .weight_bytes = 139003428864,
   .needed_weight_bytes = 139003428864,

@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 231488;
+  static constexpr int kSharedBytes = 231504;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 132864, .elements = 66560};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 231488,
+  .shared_bytes = 231504,
   .reserved = 0,
   .weight_bytes = 15009316864,
   .needed_weight_bytes = 15009316864,

@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 218896;
+  static constexpr int kSharedBytes = 218912;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 71424, .elements = 33792};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 218896,
+  .shared_bytes = 218912,
   .reserved = 0,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,

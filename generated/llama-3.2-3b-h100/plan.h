@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 223312;
+  static constexpr int kSharedBytes = 223328;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 91904, .elements = 66560};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 223312,
+  .shared_bytes = 223328,
   .reserved = 0,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,

@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 205792;
+  static constexpr int kSharedBytes = 205808;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 8704, .elements = 1056};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 192,
-  .shared_bytes = 205792,
+  .shared_bytes = 205808,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

@@ -135,7 +135,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 205600;
+  static constexpr int kSharedBytes = 205616;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 12032, .elements = 33792};
@@ -169,7 +169,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 192,
-  .shared_bytes = 205600,
+  .shared_bytes = 205616,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

@@ -83,6 +83,7 @@ void make_barriers(Plan& plan) {
       {.name = "tile_empty", .slots = plan.tile_slots, .arrivals = 1, .arrivers = 1, .lead = plan.tile_slots},
       // A warp that has its slice of the next input may report it before a slower warp has reported this one.
       {.name = "input_read", .slots = 2, .arrivals = consumers, .arrivers = consumers, .lead = 2},
+      {.name = "input_taken", .slots = 2, .arrivals = 1, .arrivers = 1, .lead = 2},
       {.name = "attention_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
       {.name = "attention_empty", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
       {.name = "token_ready", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},

@@ -52,6 +52,7 @@ std::vector<NeededBarrier> needed_barriers(const Plan& plan) {
           {"tile_full", tiles, warps, tiles},
           {"tile_empty", tiles, 1, tiles},
           {"input_read", kInputGenerations, warps, kInputGenerations},
+          {"input_taken", kInputGenerations, 1, kInputGenerations},
           {"attention_full", 1, warps, 1},
           {"attention_empty", 1, 1, 1},
           {"token_ready", 1, 1, 1},

@@ -13,6 +13,7 @@ enum class WaitKind : uint32_t {
   kTileFull,        // a consumer has not added its part of a tile
   kTileEmpty,       // the epilogue has not taken a tile
   kInputRead,       // a consumer has not reported that it holds its input
+  kInputTaken,      // the epilogue has not read what the consumers reported two phases ago
   kVector,          // an element of an activation vector has not arrived
   kCounter,         // the grid counter has not reached its target
   kAttentionFull,   // a consumer has not handed over its part of an attention unit
@@ -22,7 +23,7 @@ enum class WaitKind : uint32_t {
 };
 
 constexpr const char* wait_name(WaitKind kind) {
-  constexpr const char* names[] = {"none",   "page full",   "page empty",     "tile full",       "tile empty", "input read",
+  constexpr const char* names[] = {"none",   "page full",   "page empty",     "tile full",       "tile empty", "input read", "input taken",
                                    "vector", "grid counter", "attention full", "attention empty", "partial",    "phase gate"};
   return static_cast<uint32_t>(kind) < sizeof(names) / sizeof(names[0]) ? names[static_cast<uint32_t>(kind)] : "unknown";
 }

@@ -152,6 +152,11 @@ class Consumer {
   SOLITON_DEVICE void report_input(float squares) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
     const uint32_t generation = context_.phases_done % kInputGenerations;
+    const uint32_t use = context_.phases_done / kInputGenerations;
+    // Pairs with the epilogue's arrival in take_input(), two phases ago: always there already.
+    if (use > 0) {
+      context_.wait(context_.barriers().input_taken[generation], (use - 1) & 1, WaitKind::kInputTaken, use);
+    }
     if (context_.lane == 0) store_shared(context_.squares(generation, warp_), squares);
     warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
   }

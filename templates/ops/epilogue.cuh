@@ -71,7 +71,7 @@ class Epilogue {
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
     context_.begin_phase();
-    wait_all_input();
+    take_input(wait_all_input());
     const AttentionShare share = context_.attention_share();
     const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
     if (share.split == share.num_splits - 1) {
@@ -110,17 +110,23 @@ class Epilogue {
     return generation;
   }
 
+  /// Says that all of what the consumers reported has been read. Pairs with their wait in report_input().
+  SOLITON_DEVICE void take_input(uint32_t generation) { warp_arrive(&context_.barriers().input_taken[generation]); }
+
   /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
   template <MatrixPhase kPhase>
   SOLITON_DEVICE float wait_input() {
-    [[maybe_unused]] const uint32_t generation = wait_all_input();
-    if constexpr (kPhase.input == InputKind::kVector) {
-      return 1.0f;
-    } else {
-      float squares = 0.0f;
+    const uint32_t generation = wait_all_input();
+    float squares = 0.0f;
+    if constexpr (kPhase.input != InputKind::kVector) {
       for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
         squares += load_shared(context_.squares(generation, warp));
       }
+    }
+    take_input(generation);
+    if constexpr (kPhase.input == InputKind::kVector) {
+      return 1.0f;
+    } else {
       return rsqrt_fast(squares / kPhase.columns + Plan::kNormEpsilon);
     }
   }

@@ -76,8 +76,8 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "kept 205184..205440\n"
             "squares 205440..205472\n"
             "mail 205472..205480\n"
-            "barriers 205480..205792\n");
-  EXPECT_EQ(plan.shared_bytes(), 205792);
+            "barriers 205480..205808\n");
+  EXPECT_EQ(plan.shared_bytes(), 205808);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
@@ -145,11 +145,11 @@ TEST(Place, BarriersCountThoseWhoArrive) {
       text += fmt::format("{} {}x{} ", barrier.name, barrier.slots, barrier.arrivals);
     }
     EXPECT_EQ(text,
-              fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} "
+              fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
                           "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
                           "1x1 ",
                           warps));
-    EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 5));
+    EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 5));
   }
 }
 

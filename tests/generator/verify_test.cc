@@ -638,7 +638,7 @@ const std::vector<BadPlan> kBadPlans = {
      .damage = [](Plan& plan) { shared(plan, "mail").bytes -= 4; }},
     {.name = "BarriersTooSmall",
      .rule = Rule::kPieceTooSmall,
-     .message = "shared memory: barriers: expected 312 bytes or more, got 304",
+     .message = "shared memory: barriers: expected 328 bytes or more, got 320",
      .damage = [](Plan& plan) { shared(plan, "barriers").bytes -= 8; }},
     {.name = "PartialsTooSmall",
      .rule = Rule::kPieceTooSmall,
@@ -679,7 +679,7 @@ const std::vector<BadPlan> kBadPlans = {
      .damage = [](Plan& plan) { shared(plan, "mail").offset = 1024; }},
     {.name = "OneByteTooManyOfSharedMemory",
      .rule = Rule::kSharedExceeded,
-     .message = "shared memory: barriers ends at byte 205792, expected at most 205791",
+     .message = "shared memory: barriers ends at byte 205808, expected at most 205807",
      .damage =
          [](Plan& plan) {
            plan.limits.max_shared_bytes_per_block = static_cast<int>(plan.shared_bytes()) - 1;

@@ -41,11 +41,11 @@ constexpr Fault count(int ordinal, int delta) {
 }
 
 // Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in turn, two of
-// input_read, attention_full, attention_empty, token_ready, step_read, stopped. The ring of this kernel has 4 slots.
+// input_read and input_taken in turn, attention_full, attention_empty, token_ready, step_read, stopped. The ring of this kernel has 4 slots.
 constexpr int kTileBarriers = 8;
 constexpr int kInputRead = 16;
-constexpr int kAttentionFull = 18;
-constexpr int kTokenReady = 20;
+constexpr int kAttentionFull = 20;
+constexpr int kTokenReady = 22;
 
 INSTANTIATE_TEST_SUITE_P(
     Each, FaultInjection,
@@ -65,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FaultCase{"tile_full_one_less", "plain-4-split", count(kTileBarriers, -1)},
                     FaultCase{"tile_empty_one_more", "plain-4-split", count(kTileBarriers + 1, 1)},
                     FaultCase{"input_read_one_less", "plain-4-split", count(kInputRead, -1)},
+                    FaultCase{"input_taken_one_more", "plain-4-split", count(kInputRead + 1, 1)},
                     FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
                     FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
