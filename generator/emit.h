@@ -1,4 +1,5 @@
-// Writes a verified plan down: plan.h (numbers), kernel.cu (the phases, calling templates/), plan.txt (for people).
+// Writes a verified plan down: plan.h (numbers), kernel.cu (the phases, calling templates/), plan.txt (for
+// people).
 #pragma once
 
 #include <map>

@@ -17,21 +17,39 @@ Graph build_graph(const ModelFacts& facts) {
                    {.name = "ffn", .elements = facts.ffn},
                    {.name = "hidden", .elements = facts.hidden},
                    {.name = "offers", .elements = 0}};  // one of each CTA: the plan knows how many
-  graph.matrices = {{.name = "qkv", .rows = heads + 2 * kv_heads, .columns = facts.hidden, .row_order = RowOrder::kRotary},
-                    {.name = "o", .rows = facts.hidden, .columns = heads},
-                    {.name = "gate_up", .rows = 2 * facts.ffn, .columns = facts.hidden, .row_order = RowOrder::kGateUp},
-                    {.name = "down", .rows = facts.hidden, .columns = facts.ffn},
-                    {.name = "lm_head", .rows = facts.vocabulary, .columns = facts.hidden}};
+  graph.matrices = {
+      {.name = "qkv", .rows = heads + 2 * kv_heads, .columns = facts.hidden, .row_order = RowOrder::kRotary},
+      {.name = "o", .rows = facts.hidden, .columns = heads},
+      {.name = "gate_up", .rows = 2 * facts.ffn, .columns = facts.hidden, .row_order = RowOrder::kGateUp},
+      {.name = "down", .rows = facts.hidden, .columns = facts.ffn},
+      {.name = "lm_head", .rows = facts.vocabulary, .columns = facts.hidden}};
   graph.layer_ops = {
-      {.name = "qkv", .matrix = kQkvMatrix, .reads = kHidden, .writes = kQkv, .input = InputKind::kHidden,
-       .output = OutputKind::kRotary, .first_norm = 0, .norm_stride = 2},
+      {.name = "qkv",
+       .matrix = kQkvMatrix,
+       .reads = kHidden,
+       .writes = kQkv,
+       .input = InputKind::kHidden,
+       .output = OutputKind::kRotary,
+       .first_norm = 0,
+       .norm_stride = 2},
       {.name = "attention", .kind = OpKind::kAttention, .reads = kQkv, .writes = kHeads},
       {.name = "o", .matrix = kO, .reads = kHeads, .writes = kMiddle, .output = OutputKind::kResidual},
-      {.name = "gate_up", .matrix = kGateUp, .reads = kMiddle, .writes = kFfn, .input = InputKind::kNormed,
-       .output = OutputKind::kSwiglu, .first_norm = 1, .norm_stride = 2},
+      {.name = "gate_up",
+       .matrix = kGateUp,
+       .reads = kMiddle,
+       .writes = kFfn,
+       .input = InputKind::kNormed,
+       .output = OutputKind::kSwiglu,
+       .first_norm = 1,
+       .norm_stride = 2},
       {.name = "down", .matrix = kDown, .reads = kFfn, .writes = kHidden, .output = OutputKind::kResidual}};
-  graph.final_ops = {{.name = "lm_head", .per_layer = false, .matrix = kLmHead, .reads = kHidden, .writes = kOffers,
-                      .input = InputKind::kNormed, .output = OutputKind::kGreedy,
+  graph.final_ops = {{.name = "lm_head",
+                      .per_layer = false,
+                      .matrix = kLmHead,
+                      .reads = kHidden,
+                      .writes = kOffers,
+                      .input = InputKind::kNormed,
+                      .output = OutputKind::kGreedy,
                       .first_norm = 2 * facts.num_layers}};
   return graph;
 }
@@ -43,7 +61,8 @@ std::string describe(const Graph& graph) {
       text += fmt::format("{:<10} reads {:<7} writes {:<7}", op.name, graph.vectors[op.reads].name,
                           graph.vectors[op.writes].name);
       if (op.matrix >= 0) {
-        text += fmt::format(" matrix {} x {}", graph.matrices[op.matrix].rows, graph.matrices[op.matrix].columns);
+        text +=
+            fmt::format(" matrix {} x {}", graph.matrices[op.matrix].rows, graph.matrices[op.matrix].columns);
       }
       text += '\n';
     }

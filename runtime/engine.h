@@ -24,10 +24,10 @@ struct EngineOptions {
 
 /// What one call decodes.
 struct DecodeRequest {
-  std::span<const int32_t> tokens;       // fed first, at least one
-  int max_tokens = 0;                    // to generate, at least one
+  std::span<const int32_t> tokens;            // fed first, at least one
+  int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end after one of these
-  bool want_logits = false;              // of every generated token
+  bool want_logits = false;                   // of every generated token
 };
 
 struct DecodeResult {

@@ -14,7 +14,7 @@ namespace soliton {
 /// Exit statuses of every program of the runtime.
 enum class ExitCode : int {
   kUsage = 2,        // a flag or its value
-  kNotFound = 3,     // a file is absent or cannot be read
+  kNotFound = 3,     // a file is absent, or cannot be read or written
   kBadFile = 4,      // a file's content is malformed
   kMismatch = 5,     // well formed, but kernel, model, card and layout do not fit one another
   kDevice = 6,       // a CUDA call or the kernel itself failed

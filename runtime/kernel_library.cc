@@ -1,16 +1,37 @@
 #include "runtime/kernel_library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/mapped_file.h"
 
 namespace soliton {
+namespace {
+
+/// dlopen() does not compare the file's length with what it maps, and a missing page is a SIGBUS. Linkers put
+/// the section headers last: where they end, the file has to have them.
+void check_complete(const std::filesystem::path& path) {
+  const MappedFile file = MappedFile::open(path);
+  Elf64_Ehdr header{};
+  if (file.bytes().size() < sizeof header || !file.text().starts_with(ELFMAG)) {
+    throw bad_file(file.path(), "expected a kernel library, got no shared library");
+  }
+  std::memcpy(&header, file.bytes().data(), sizeof header);
+  const uint64_t end = header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize;
+  if (end > file.bytes().size()) {
+    throw bad_file(file.path(), "cut short: expected {} bytes, got {}", end, file.bytes().size());
+  }
+}
+
+}  // namespace
 
 DeviceMemory::DeviceMemory(const Library& library, size_t bytes) : library_(&library), bytes_(bytes) {
   if (library.allocate(bytes, &address_) != 0) {
@@ -57,13 +78,10 @@ void KernelLibrary::Closer::operator()(void* handle) const {
 KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
   KernelLibrary library;
   library.path_ = path.string();
+  check_complete(path);
   // A bare name would be searched for in the system's folders.
   void* handle = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const bool exists = std::filesystem::exists(path);
-    throw file_error(exists ? ExitCode::kBadFile : ExitCode::kNotFound, library.path_,
-                     "expected a kernel library, got: {}", exists ? dlerror() : "no such file");
-  }
+  if (handle == nullptr) throw bad_file(library.path_, "expected a kernel library, got: {}", dlerror());
   library.handle_.reset(handle);
   const auto entry = reinterpret_cast<LibraryFunction>(dlsym(handle, kLibrarySymbol));
   if (entry == nullptr) {
@@ -111,30 +129,40 @@ void KernelLibrary::check(int status, const char* what) const {
 }
 
 std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
-  std::error_code missing;
+  std::error_code unreadable;
   std::vector<std::filesystem::path> candidates;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
     if (entry.path().extension() == ".so") candidates.push_back(entry.path());
   }
+  if (unreadable) {
+    throw file_error(ExitCode::kNotFound, folder.string(), "expected a folder of kernel libraries, got: {}",
+                     unreadable.message());
+  }
   std::sort(candidates.begin(), candidates.end());
-  std::string refusal;
+  std::optional<Error> unusable;  // why a library, perhaps of this model, could not be opened
+  std::optional<Error> refusal;   // why the last kernel of this model does not run here
   std::optional<std::filesystem::path> emulation;
   for (const std::filesystem::path& path : candidates) {
-    KernelLibrary library = KernelLibrary::open(path);
-    if (library.descriptor().facts_hash != hash_facts(facts)) continue;
-    if (library.descriptor().compute_capability == 0) {
-      emulation = path;
-      continue;
-    }
     try {
-      library.select_device(device);
-      return path;
+      KernelLibrary library = KernelLibrary::open(path);
+      if (library.descriptor().facts_hash != hash_facts(facts)) continue;
+      if (library.descriptor().compute_capability == 0) {
+        emulation = path;
+        continue;
+      }
+      try {
+        library.select_device(device);
+        return path;
+      } catch (const Error& error) {
+        refusal.emplace(ExitCode::kMismatch, error.what());
+      }
     } catch (const Error& error) {
-      refusal = error.what();
+      unusable = error;
     }
   }
   if (emulation) return *emulation;
-  if (!refusal.empty()) throw Error(ExitCode::kMismatch, refusal);
+  if (refusal) throw *refusal;
+  if (unusable) throw *unusable;
   throw file_error(ExitCode::kNotFound, folder.string(),
                    "expected a kernel library for this model, found none; make one with soliton-gen");
 }

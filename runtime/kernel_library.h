@@ -57,8 +57,8 @@ class HostMemory {
 /// A kernel library and its device.
 class KernelLibrary {
  public:
-  /// Opens the shared library and checks that it is one of ours. Throws Error: kNotFound, or kMismatch for
-  /// another ABI or page layout.
+  /// Opens the shared library and checks that it is one of ours. Throws Error: kNotFound,
+  /// kBadFile for what is no kernel library or cut, or kMismatch for another ABI or page layout.
   static KernelLibrary open(const std::filesystem::path& path);
 
   KernelLibrary(KernelLibrary&&) noexcept = default;
@@ -91,8 +91,9 @@ class KernelLibrary {
   DeviceInfo device_{};
 };
 
-/// The library in `folder` whose kernel was generated for `facts`: one that runs on the device if there is one, else the
-/// emulation. Throws Error: kNotFound if the folder holds none for the model, kMismatch if none runs here.
+/// The library in `folder` whose kernel was generated for `facts`: one that runs on the device if there is
+/// one, else the emulation. Throws Error: kNotFound if the folder holds none for the model, kMismatch if none
+/// runs here, and what KernelLibrary::open() throws if only such libraries are left.
 std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device);
 
 /// Throws Error (kMismatch), naming the first fact in which they differ, unless the kernel was generated for

@@ -24,17 +24,17 @@ constexpr int kInputGenerations = 2;
 /// All barriers of a CTA, in shared memory.
 template <class Plan>
 struct Barriers {
-  Barrier page_full[Plan::kRingSlots];    // producer and copy -> consumers
-  Barrier page_empty[Plan::kRingSlots];   // consumers -> producer
-  Barrier tile_full[Plan::kTileSlots];    // consumers -> epilogue
-  Barrier tile_empty[Plan::kTileSlots];   // epilogue -> consumers
-  Barrier input_read[kInputGenerations];  // consumers -> epilogue: this CTA holds the input of the phase
+  Barrier page_full[Plan::kRingSlots];     // producer and copy -> consumers
+  Barrier page_empty[Plan::kRingSlots];    // consumers -> producer
+  Barrier tile_full[Plan::kTileSlots];     // consumers -> epilogue
+  Barrier tile_empty[Plan::kTileSlots];    // epilogue -> consumers
+  Barrier input_read[kInputGenerations];   // consumers -> epilogue: this CTA holds the input of the phase
   Barrier input_taken[kInputGenerations];  // epilogue -> consumers: it has read what they reported with it
-  Barrier attention_full;                 // consumers -> epilogue
-  Barrier attention_empty;                // epilogue -> consumers
-  Barrier token_ready;                    // consumer warp 0 -> epilogue: the step's token stands in Mail
-  Barrier step_read;                      // epilogue -> producer: all KV of the step before may be read
-  Barrier stopped;                        // consumer warp 0 -> producer: no further step
+  Barrier attention_full;                  // consumers -> epilogue
+  Barrier attention_empty;                 // epilogue -> consumers
+  Barrier token_ready;                     // consumer warp 0 -> epilogue: the step's token stands in Mail
+  Barrier step_read;                       // epilogue -> producer: all KV of the step before may be read
+  Barrier stopped;                         // consumer warp 0 -> producer: no further step
 };
 
 /// What consumer warp 0 tells the epilogue at the beginning of a step.
@@ -58,7 +58,8 @@ struct SharedMap {
   static constexpr int kX = kPages + Plan::kRingSlots * kPageBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
-  static constexpr int kResidual = kAttention + Plan::kConsumerWarps * static_cast<int>(sizeof(AttentionPart<Plan>));
+  static constexpr int kResidual =
+      kAttention + Plan::kConsumerWarps * static_cast<int>(sizeof(AttentionPart<Plan>));
   static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
   static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
   static constexpr int kMail = kSquares + kInputGenerations * Plan::kConsumerWarps * 4;
@@ -75,7 +76,7 @@ struct Context {
   int cta;
   int lane;
   int step = 0;
-  int phase = 0;  // within the step
+  int phase = 0;             // within the step
   uint32_t phases_done = 0;  // since the launch began
 
   SOLITON_DEVICE Barriers<Plan>& barriers() const {
@@ -97,7 +98,8 @@ struct Context {
   }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
-    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps + warp;
+    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps +
+           warp;
   }
 
   template <class T>
@@ -108,7 +110,8 @@ struct Context {
     return workspace<uint32_t>(Plan::kCounterOffset) + word;
   }
 
-  SOLITON_DEVICE WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0, uint32_t seen = 0) const {
+  SOLITON_DEVICE WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0,
+                               uint32_t seen = 0) const {
     return {kind, static_cast<uint32_t>(step), static_cast<uint32_t>(phase), index, expected, seen};
   }
   SOLITON_DEVICE void wait(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) const {
@@ -144,7 +147,8 @@ struct Context {
   }
 };
 
-/// The head block as heads of the model: block b holds query heads first_head .. first_head + count of KV head kv_head.
+/// The head block as heads of the model: block b holds query heads first_head .. first_head + count of KV
+/// head kv_head.
 template <class Plan>
 struct HeadBlock {
   static constexpr int kGroup = Plan::kNumHeads / Plan::kNumKvHeads;

@@ -88,7 +88,7 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
 
 struct ReferenceOptions {
   bool round_activations = true;  // to float after every operation; else they stay double
-  bool round_cache = true;  // K and V to f16 when cached, as the kernel does; attention reads the cache
+  bool round_cache = true;        // K and V to f16 when cached, as the kernel does; attention reads the cache
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
@@ -136,7 +136,7 @@ int argmax(std::span<const float> logits);
 
 // The steps of the forward pass, for tests of their own.
 
-float round_f16(float value);  // to f16 and back; beyond its range, to the largest value
+float round_f16(float value);        // to f16 and back; beyond its range, to the largest value
 uint16_t to_bf16_bits(float value);  // to nearest, ties to even
 float from_bf16_bits(uint16_t bits);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
-constexpr int kMinPagesPerSplit = 4;
+constexpr int kMinPagesPerSplit = 2;
 constexpr int kMaxRegistersPerThread = 255;
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.

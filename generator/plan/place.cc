@@ -15,9 +15,12 @@ constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
 
-int64_t align(int64_t value, int64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+int64_t align(int64_t value, int64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
-/// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand once.
+/// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand
+/// once.
 void place_weights(Plan& plan) {
   int64_t layer_bytes = 0;
   for (PlanMatrix& matrix : plan.matrices) {
@@ -78,8 +81,16 @@ void make_barriers(Plan& plan) {
   const int consumers = plan.consumer_warps;
   plan.barriers = {
       {.name = "page_full", .slots = plan.ring_slots, .arrivals = 1, .arrivers = 1, .lead = plan.ring_slots},
-      {.name = "page_empty", .slots = plan.ring_slots, .arrivals = consumers, .arrivers = consumers, .lead = plan.ring_slots},
-      {.name = "tile_full", .slots = plan.tile_slots, .arrivals = consumers, .arrivers = consumers, .lead = plan.tile_slots},
+      {.name = "page_empty",
+       .slots = plan.ring_slots,
+       .arrivals = consumers,
+       .arrivers = consumers,
+       .lead = plan.ring_slots},
+      {.name = "tile_full",
+       .slots = plan.tile_slots,
+       .arrivals = consumers,
+       .arrivers = consumers,
+       .lead = plan.tile_slots},
       {.name = "tile_empty", .slots = plan.tile_slots, .arrivals = 1, .arrivers = 1, .lead = plan.tile_slots},
       // A warp that has its slice of the next input may report it before a slower warp has reported this one.
       {.name = "input_read", .slots = 2, .arrivals = consumers, .arrivers = consumers, .lead = 2},
@@ -93,14 +104,17 @@ void make_barriers(Plan& plan) {
 
 }  // namespace
 
-int64_t Plan::shared_bytes() const { return shared.back().offset + shared.back().bytes; }
+int64_t Plan::shared_bytes() const {
+  return shared.back().offset + shared.back().bytes;
+}
 
 int64_t Plan::workspace_bytes() const {
   return align(workspace.back().offset + workspace.back().bytes, kWorkspaceAlignment);
 }
 
 const PlanRegion& Plan::workspace_region(const std::string& name) const {
-  return *std::find_if(workspace.begin(), workspace.end(), [&](const PlanRegion& region) { return region.name == name; });
+  return *std::find_if(workspace.begin(), workspace.end(),
+                       [&](const PlanRegion& region) { return region.name == name; });
 }
 
 void place(Plan& plan, const PlanChoices& choices) {
@@ -112,9 +126,11 @@ void place(Plan& plan, const PlanChoices& choices) {
     place_shared(plan);
     if (plan.shared_bytes() <= plan.limits.max_shared_bytes_per_block || choices.ring_slots > 0) break;
     if (plan.ring_slots == kMinRingSlots) {
-      throw UserError(ExitCode::kPlanRefused, fmt::format("{}: {}: expected shared memory for at least {} pages, got {} bytes "
-                                                   "of which {} are needed", plan.model, plan.gpu, kMinRingSlots,
-                                                   plan.limits.max_shared_bytes_per_block, plan.shared_bytes()));
+      throw UserError(ExitCode::kPlanRefused,
+                      fmt::format("{}: {}: expected shared memory for at least {} pages, got {} bytes "
+                                  "of which {} are needed",
+                                  plan.model, plan.gpu, kMinRingSlots, plan.limits.max_shared_bytes_per_block,
+                                  plan.shared_bytes()));
     }
   }
   plan.window = std::min(plan.window, plan.ring_slots);

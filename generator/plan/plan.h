@@ -1,5 +1,5 @@
-// The plan: everything that was decided about a kernel, as plain data. partition() and place() fill it, verify() refuses
-// it if it could race, deadlock, overlap, skip or repeat, emit() writes it down.
+// The plan: everything that was decided about a kernel, as plain data. partition() and place() fill it,
+// verify() refuses it if it could race, deadlock, overlap, skip or repeat, emit() writes it down.
 #pragma once
 
 #include <cstdint>
@@ -78,10 +78,10 @@ struct PlanRegion {
 /// A set of mbarriers that one kind of hand-over uses in turn.
 struct PlanBarrier {
   std::string name;
-  int slots = 1;      // barriers
-  int arrivals = 1;   // that complete one of them
-  int arrivers = 1;   // threads that arrive, each once per use
-  int lead = 1;       // uses by which an arriver or waiter may be ahead of the slowest
+  int slots = 1;     // barriers
+  int arrivals = 1;  // that complete one of them
+  int arrivers = 1;  // threads that arrive, each once per use
+  int lead = 1;      // uses by which an arriver or waiter may be ahead of the slowest
 };
 
 struct Plan {
@@ -93,7 +93,7 @@ struct Plan {
   int num_ctas = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
-  int window = 0;      // pages in flight
+  int window = 0;  // pages in flight
   int tile_slots = 0;
   int page_stride = 1;  // pages from one that a consumer waits for to the next
   int min_pages_per_split = 0;
@@ -110,11 +110,11 @@ struct Plan {
   int64_t needed_weight_bytes = 0;
 
   int threads() const { return (consumer_warps + 2) * kWarpLanes; }
-  int num_blocks() const;         // attention head blocks
-  int attention_units() const;    // head blocks of one CTA at most
-  int x_bytes() const;            // shared memory for the widest input
-  int residual_tiles() const;     // of one CTA
-  int partial_words() const;      // of one CTA
+  int num_blocks() const;       // attention head blocks
+  int attention_units() const;  // head blocks of one CTA at most
+  int x_bytes() const;          // shared memory for the widest input
+  int residual_tiles() const;   // of one CTA
+  int partial_words() const;    // of one CTA
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;
   const PlanRegion& workspace_region(const std::string& name) const;

@@ -1,14 +1,19 @@
 // soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "layout/random.h"
+#include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
 #include "runtime/hf_config.h"
@@ -42,10 +47,14 @@ struct Row {
   double p90_us = 0;
   double p99_us = 0;
   double max_us = 0;
-  int64_t bytes = 0;       // that a token in the middle of the run must read
-  double bandwidth = 0;    // bytes over p50, per second
-  double of_ceiling = 0;   // bandwidth / S; 0 if S is not known
+  int64_t bytes = 0;      // that a token in the middle of the run must read
+  double bandwidth = 0;   // bytes over p50, per second
+  double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
 };
+
+int largest(const std::vector<int>& list) {
+  return *std::max_element(list.begin(), list.end());
+}
 
 double percentile(std::vector<double> sorted, double share) {
   const size_t index = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1;
@@ -54,7 +63,8 @@ double percentile(std::vector<double> sorted, double share) {
 
 std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
   std::vector<int32_t> tokens;
-  for (int i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
+  for (int i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
   return tokens;
 }
 
@@ -64,7 +74,8 @@ void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, 
   std::vector<double> rates;
   for (const std::vector<double>& times : repeats) {
     all.insert(all.end(), times.begin(), times.end());
-    rates.push_back(1e6 * static_cast<double>(times.size()) / std::accumulate(times.begin(), times.end(), 0.0));
+    rates.push_back(1e6 * static_cast<double>(times.size()) /
+                    std::accumulate(times.begin(), times.end(), 0.0));
   }
   std::sort(all.begin(), all.end());
   row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
@@ -101,8 +112,8 @@ class Bench {
  private:
   int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
 
-  /// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes the
-  /// launch, and only differences count.
+  /// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes
+  /// the launch, and only differences count.
   std::vector<double> time_generation(int count, int depth, uint64_t seed) {
     engine_.set_position(depth);
     const std::vector<int32_t> prompt = random_prompt(1, vocabulary(), seed);
@@ -119,12 +130,14 @@ class Bench {
     row.bytes = engine_.needed_bytes(depth + count / 2);
     time_generation(count, depth, options_.seed);  // warms up
     std::vector<std::vector<double>> repeats;
-    for (int i = 0; i < options_.repeats; ++i) repeats.push_back(time_generation(count, depth, options_.seed + i));
+    for (int i = 0; i < options_.repeats; ++i)
+      repeats.push_back(time_generation(count, depth, options_.seed + i));
     summarise(repeats, ceiling_, row);
     return row;
   }
 
-  /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's output.
+  /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's
+  /// output.
   Row prompt_row(int count) {
     Row row{.test = fmt::format("pp{}", count)};
     row.bytes = engine_.needed_bytes(count / 2);
@@ -134,7 +147,8 @@ class Bench {
       engine_.set_position(0);
       const auto begin = std::chrono::steady_clock::now();
       engine_.decode({.tokens = prompt, .max_tokens = 1});
-      const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+      const double us =
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
       if (i > 0) repeats.push_back(std::vector<double>(count, us / count));
     }
     summarise(repeats, ceiling_, row);
@@ -148,23 +162,25 @@ class Bench {
 
 std::string markdown(const Engine& engine, double ceiling, const std::vector<Row>& rows) {
   const DeviceInfo& device = engine.library().device();
-  std::string text = fmt::format("{} on {}, kernel for {}, driver {}, SM {} MHz, memory {} MHz\n",
-                                 engine.library().descriptor().model, device.name, engine.library().descriptor().gpu,
-                                 device.driver_version, device.sm_clock_khz / 1000, device.memory_clock_khz / 1000);
+  std::string text =
+      fmt::format("{} on {}, kernel for {}, driver {}, SM {} MHz, memory {} MHz\n",
+                  engine.library().descriptor().model, device.name, engine.library().descriptor().gpu,
+                  device.driver_version, device.sm_clock_khz / 1000, device.memory_clock_khz / 1000);
   text += ceiling > 0 ? fmt::format("S (read bandwidth, same run): {:.3f} TB/s\n\n", ceiling * 1e-12)
                       : std::string("S: none, the kernel is emulated\n\n");
   text += "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
   text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Row& row : rows) {
-    text += fmt::format("| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
-                        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
-                        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
+    text += fmt::format(
+        "| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
+        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
+        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
   }
   return text;
 }
 
-std::string as_json(const Engine& engine, const Options& options, double ceiling, const std::vector<Row>& rows,
-                    const std::string& command) {
+std::string as_json(const Engine& engine, const Options& options, double ceiling,
+                    const std::vector<Row>& rows, const std::string& command) {
   const DeviceInfo& device = engine.library().device();
   nlohmann::ordered_json json{{"command", command},
                               {"model", engine.library().descriptor().model},
@@ -193,44 +209,96 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
   return json.dump(2) + "\n";
 }
 
-Options parse(int argc, char** argv) {
-  CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.", "soliton-bench"};
+/// Nothing after --help.
+std::optional<Options> parse(int argc, char** argv) {
+  CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
+               "soliton-bench"};
   Options options;
-  const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder");
-  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")->excludes(model);
-  app.add_option("-k,--kernel", options.kernel, "kernel library")->required();
-  app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")->delimiter(',')->check(CLI::NonNegativeNumber);
-  app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")->delimiter(',')->check(CLI::NonNegativeNumber);
+  const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder")->check(not_empty());
+  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
+      ->excludes(model);
+  app.add_option("-k,--kernel", options.kernel, "kernel library")->required()->check(not_empty());
+  app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
+      ->delimiter(',')
+      ->check(at_least(0));
+  app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
+      ->delimiter(',')
+      ->check(at_least(0));
   app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(CLI::PositiveNumber);
-  app.add_option("--device", options.device, "GPU index")->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.seed, "of random weights, prompts and cache");
+      ->check(at_least(0));
+  app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--seed", options.seed, "of random weights, prompts and cache")
+      ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
-  app.add_option("--json-file", options.output, "also writes the JSON to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    std::exit(app.exit(success));
-  } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::kUsage, error.what());
-  }
+  app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
+  if (!parse_command_line(app, argc, argv)) return std::nullopt;
   if (options.model.empty() && !options.random_weights) {
-    throw Error(ExitCode::kUsage, "-m: expected a model folder, or --random-weights, got neither");
+    throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
+  }
+  if (largest(options.prompts) == 0 && largest(options.tokens) == 0) {
+    throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
   }
   return options;
 }
 
+/// Tokens that the KV cache has to hold for every row. Throws Error (kOutOfMemory) if the model cannot.
+int needed_context(const Options& options, const ModelFacts& facts) {
+  const int64_t tokens = largest(options.tokens);
+  const int64_t depth = largest(options.depths);
+  const int64_t generation = tokens + depth + 1;
+  if (largest(options.prompts) > facts.max_context) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--n-prompt: expected at most the model's {} tokens, got {}", facts.max_context,
+                            largest(options.prompts)));
+  }
+  if (generation > facts.max_context) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--n-depth and --n-gen: expected less than the model's {} tokens, got {} and {}",
+                            facts.max_context, depth, tokens));
+  }
+  return static_cast<int>(std::max<int64_t>(generation, largest(options.prompts)));
+}
+
+Error not_writable(const std::string& path, const std::string& reason) {
+  return file_error(ExitCode::kNotFound, path, "expected a file that can be written, got: {}", reason);
+}
+
+/// Found out before the measurement, which may take long.
+void check_writable(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (std::filesystem::is_directory(path)) throw not_writable(path, "a folder");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw not_writable(path, std::strerror(errno));
+}
+
+/// Replaces the file as a whole, or not at all.
+void write_file(const std::string& path, const std::string& text) {
+  std::error_code failure;
+  const bool is_special =
+      std::filesystem::exists(path, failure) && !std::filesystem::is_regular_file(path, failure);
+  const std::string part = is_special ? path : path + ".part";  // /dev/stdout cannot be replaced
+  std::ofstream file(part);
+  file << text;
+  file.close();
+  if (!file) failure = std::make_error_code(std::errc::io_error);
+  if (!failure && !is_special) std::filesystem::rename(part, path, failure);
+  if (!failure) return;
+  std::error_code ignored;
+  if (!is_special) std::filesystem::remove(part, ignored);
+  throw not_writable(path, failure.message());
+}
+
 int run(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+  const std::optional<Options> parsed = parse(argc, argv);
+  if (!parsed) return 0;
+  const Options& options = *parsed;
+  if (!options.output.empty()) check_writable(options.output);
   KernelLibrary library = KernelLibrary::open(options.kernel);
   if (!options.model.empty()) {
     check_facts(library.descriptor(), HfConfig::open(options.model).facts, options.model + "/config.json");
   }
-  const int longest = *std::max_element(options.tokens.begin(), options.tokens.end()) +
-                      *std::max_element(options.depths.begin(), options.depths.end()) + 1;
-  const int context = std::max(longest, *std::max_element(options.prompts.begin(), options.prompts.end()));
+  const int context = needed_context(options, library.descriptor().facts);
   Engine engine(std::move(library), {.context = context, .device = options.device});
   if (options.random_weights) {
     engine.load_random(options.seed);
@@ -246,11 +314,8 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   const std::string json = as_json(engine, options, bench.ceiling(), rows, command);
   fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
-  if (!options.output.empty()) {
-    std::ofstream file(options.output);
-    file << json;
-    if (!file.flush()) throw Error(ExitCode::kNotFound, options.output + ": expected a file that can be written");
-  }
+  flush_stdout();
+  if (!options.output.empty()) write_file(options.output, json);
   return 0;
 }
 
@@ -258,13 +323,5 @@ int run(int argc, char** argv) {
 }  // namespace soliton
 
 int main(int argc, char** argv) {
-  try {
-    return soliton::run(argc, argv);
-  } catch (const soliton::Error& error) {
-    fmt::print(stderr, "soliton-bench: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soliton-bench: internal error: {}\n", error.what());
-    return static_cast<int>(soliton::ExitCode::kInternal);
-  }
+  return soliton::run_program("soliton-bench", soliton::run, argc, argv);
 }

@@ -1,12 +1,12 @@
 // soliton-chat: completes a prompt. The answer goes to stdout as it is decoded, statistics to stderr.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
 #include "runtime/hf_config.h"
@@ -40,7 +40,8 @@ std::filesystem::path kernels_folder() {
 /// Device times are modulo 2^32 ns: only neighbours can be compared.
 double generation_seconds(const std::vector<uint32_t>& times_ns) {
   double seconds = 0;
-  for (size_t i = 1; i < times_ns.size(); ++i) seconds += static_cast<double>(times_ns[i] - times_ns[i - 1]) * 1e-9;
+  for (size_t i = 1; i < times_ns.size(); ++i)
+    seconds += static_cast<double>(times_ns[i] - times_ns[i - 1]) * 1e-9;
   return seconds;
 }
 
@@ -52,7 +53,9 @@ struct Timing {
 
   double prompt_rate() const { return prompt_s > 0 ? static_cast<double>(prompt_tokens) / prompt_s : 0; }
   /// The first token belongs to the prompt.
-  double generation_rate() const { return generation_s > 0 ? static_cast<double>(generated - 1) / generation_s : 0; }
+  double generation_rate() const {
+    return generation_s > 0 ? static_cast<double>(generated - 1) / generation_s : 0;
+  }
 };
 
 void print_json(const std::string& text, const DecodeResult& result, const Timing& timing) {
@@ -66,23 +69,55 @@ void print_json(const std::string& text, const DecodeResult& result, const Timin
   fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+std::vector<int> read_prompt(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int> prompt(tokenizer.prefix_ids().begin(), tokenizer.prefix_ids().end());
+  const std::vector<int> text_ids = tokenizer.encode(text);
+  prompt.insert(prompt.end(), text_ids.begin(), text_ids.end());
+  if (prompt.empty()) throw Error(ExitCode::kUsage, "--prompt: expected at least one token, got none");
+  return prompt;
+}
+
+/// Tokens that the KV cache is to hold. Throws Error (kOutOfMemory) if the request does not fit into them.
+int choose_context(const Options& options, const ModelFacts& facts, size_t prompt_tokens) {
+  const int limit = facts.max_context;
+  if (options.context > limit) {
+    throw Error(
+        ExitCode::kOutOfMemory,
+        fmt::format("--ctx-size: expected at most the model's {} tokens, got {}", limit, options.context));
+  }
+  const int context = options.context > 0 ? options.context : std::min(kDefaultContext, limit);
+  const size_t needed = prompt_tokens + static_cast<size_t>(options.num_tokens) - 1;  // the last is not fed
+  if (needed > static_cast<size_t>(limit)) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--prompt and --predict: expected at most the model's {} tokens, got {} and {}",
+                            limit, prompt_tokens, options.num_tokens));
+  }
+  if (needed > static_cast<size_t>(context)) {
+    throw Error(
+        ExitCode::kOutOfMemory,
+        fmt::format("--ctx-size: expected at least {} ({} tokens of the prompt, {} to generate), got {}",
+                    needed, prompt_tokens, options.num_tokens, context));
+  }
+  return context;
+}
+
 int complete(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   const Tokenizer tokenizer = Tokenizer::open(options.model);
+  const std::vector<int> prompt = read_prompt(tokenizer, options.prompt);
+  const int context = choose_context(options, config.facts, prompt.size());
   const TensorSource source = TensorSource::open(options.model);
-  const std::filesystem::path kernel =
-      options.kernel.empty() ? find_kernel(kernels_folder(), config.facts, options.device) : std::filesystem::path(options.kernel);
+  const std::filesystem::path kernel = options.kernel.empty()
+                                           ? find_kernel(kernels_folder(), config.facts, options.device)
+                                           : std::filesystem::path(options.kernel);
   KernelLibrary library = KernelLibrary::open(kernel);
-  check_facts(library.descriptor(), config.facts, (std::filesystem::path(options.model) / "config.json").string());
-  const int context = options.context > 0 ? options.context : std::min(kDefaultContext, config.facts.max_context);
+  check_facts(library.descriptor(), config.facts,
+              (std::filesystem::path(options.model) / "config.json").string());
   Engine engine(std::move(library), {.context = context, .device = options.device});
   Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
   engine.load(source, &progress);
   progress.finish();
 
-  std::vector<int> prompt(tokenizer.prefix_ids().begin(), tokenizer.prefix_ids().end());
-  const std::vector<int> text_ids = tokenizer.encode(options.prompt);
-  prompt.insert(prompt.end(), text_ids.begin(), text_ids.end());
   const std::vector<int> stop = options.ignore_stop ? std::vector<int>{} : config.eos_ids;
   StreamDecoder stream(tokenizer);
   std::string text;
@@ -90,7 +125,8 @@ int complete(const Options& options) {
   std::chrono::steady_clock::time_point first_token{};
   const DecodeResult result = engine.decode(
       {.tokens = prompt, .max_tokens = options.num_tokens, .stop_tokens = stop}, [&](int32_t token) {
-        if (first_token == std::chrono::steady_clock::time_point{}) first_token = std::chrono::steady_clock::now();
+        if (first_token == std::chrono::steady_clock::time_point{})
+          first_token = std::chrono::steady_clock::now();
         if (std::find(stop.begin(), stop.end(), token) == stop.end()) {
           const std::string piece = stream.push(token);
           text += piece;
@@ -111,29 +147,27 @@ int complete(const Options& options) {
   } else {
     fmt::print("{}\n", rest);
   }
-  std::fflush(stdout);
-  fmt::print(stderr, "[ Prompt: {:.1f} t/s | Generation: {:.1f} t/s ]\n", timing.prompt_rate(), timing.generation_rate());
+  flush_stdout();
+  fmt::print(stderr, "[ Prompt: {:.1f} t/s | Generation: {:.1f} t/s ]\n", timing.prompt_rate(),
+             timing.generation_rate());
   return 0;
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"Completes a prompt with a whole-model kernel.", "soliton-chat"};
   Options options;
-  app.add_option("-m,--model", options.model, "Hugging Face folder: config.json, tokenizer.json, safetensors")->required();
+  app.add_option("-m,--model", options.model, "Hugging Face folder: config.json, tokenizer.json, safetensors")
+      ->required()
+      ->check(not_empty());
   app.add_option("-p,--prompt", options.prompt, "text to complete")->required();
-  app.add_option("-n,--predict", options.num_tokens, "tokens to generate at most")->check(CLI::PositiveNumber);
-  app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(CLI::PositiveNumber);
-  app.add_option("-k,--kernel", options.kernel, "kernel library; else the fitting one beside this program");
-  app.add_option("--device", options.device, "GPU index")->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--predict", options.num_tokens, "tokens to generate at most")->check(at_least(1));
+  app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
+  app.add_option("-k,--kernel", options.kernel, "kernel library; else the fitting one beside this program")
+      ->check(not_empty());
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
   app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::kUsage, error.what());
-  }
+  if (!parse_command_line(app, argc, argv)) return 0;
   std::signal(SIGINT, [](int) { interrupted = 1; });
   return complete(options);
 }
@@ -142,13 +176,5 @@ int run(int argc, char** argv) {
 }  // namespace soliton
 
 int main(int argc, char** argv) {
-  try {
-    return soliton::run(argc, argv);
-  } catch (const soliton::Error& error) {
-    fmt::print(stderr, "soliton-chat: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soliton-chat: internal error: {}\n", error.what());
-    return static_cast<int>(soliton::ExitCode::kInternal);
-  }
+  return soliton::run_program("soliton-chat", soliton::run, argc, argv);
 }

@@ -23,8 +23,8 @@ SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, i
 /// low-order parts of the same values.
 constexpr int kHeadsPerBlock = 4;
 
-/// Attention work of one CTA at one position: `count` head blocks first_block, first_block + num_ctas, ..., of each
-/// the pages [first_page, end_page); split `split` of `num_splits`.
+/// Attention work of one CTA at one position: `count` head blocks first_block, first_block + num_ctas, ...,
+/// of each the pages [first_page, end_page); split `split` of `num_splits`.
 struct AttentionShare {
   int first_block = 0;
   int count = 0;
@@ -34,8 +34,8 @@ struct AttentionShare {
   int end_page = 0;
 };
 
-/// Splits the cached pages of every head block over num_ctas / num_blocks CTAs, but never into parts of fewer than
-/// `min_pages` pages: when the context is short, merging costs more than it saves.
+/// Splits the cached pages of every head block over num_ctas / num_blocks CTAs, but never into parts of fewer
+/// than `min_pages` pages: when the context is short, merging costs more than it saves.
 SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
                                                              int num_ctas, int cta) {
   AttentionShare share;

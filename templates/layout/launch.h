@@ -19,13 +19,42 @@ enum class WaitKind : uint32_t {
   kAttentionFull,   // a consumer has not handed over its part of an attention unit
   kAttentionEmpty,  // the epilogue has not taken the parts of an attention unit
   kPartial,         // another CTA's part of a split attention unit has not arrived
+  kTokenReady,      // a consumer has not said which token the step has
   kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
 };
 
 constexpr const char* wait_name(WaitKind kind) {
-  constexpr const char* names[] = {"none",   "page full",   "page empty",     "tile full",       "tile empty", "input read", "input taken",
-                                   "vector", "grid counter", "attention full", "attention empty", "partial",    "phase gate"};
-  return static_cast<uint32_t>(kind) < sizeof(names) / sizeof(names[0]) ? names[static_cast<uint32_t>(kind)] : "unknown";
+  switch (kind) {
+    case WaitKind::kNone:
+      return "nothing";
+    case WaitKind::kPageFull:
+      return "page full";
+    case WaitKind::kPageEmpty:
+      return "page empty";
+    case WaitKind::kTileFull:
+      return "tile full";
+    case WaitKind::kTileEmpty:
+      return "tile empty";
+    case WaitKind::kInputRead:
+      return "input read";
+    case WaitKind::kInputTaken:
+      return "input taken";
+    case WaitKind::kVector:
+      return "vector";
+    case WaitKind::kCounter:
+      return "grid counter";
+    case WaitKind::kAttentionFull:
+      return "attention full";
+    case WaitKind::kAttentionEmpty:
+      return "attention empty";
+    case WaitKind::kPartial:
+      return "partial";
+    case WaitKind::kTokenReady:
+      return "token ready";
+    case WaitKind::kPhaseGate:
+      return "phase gate";
+  }
+  return "unknown";
 }
 
 /// Where a wait stands in the step: filled in by whoever waits, reported if the wait is stuck.
@@ -46,34 +75,39 @@ struct StallReport {
   WaitSite site;
 };
 
-/// A generated token as the host sees it, written with one 8-byte store: token in the low half, device time in
-/// nanoseconds modulo 2^32 in the high half. kNoRecord until then.
+/// A generated token as the host sees it, written with one 8-byte store: token in the low half, device time
+/// in nanoseconds modulo 2^32 in the high half. kNoRecord until then.
 constexpr uint64_t kNoRecord = ~0ull;
-constexpr int32_t record_token(uint64_t record) { return static_cast<int32_t>(record & 0xffffffffu); }
-constexpr uint32_t record_time_ns(uint64_t record) { return static_cast<uint32_t>(record >> 32); }
+constexpr int32_t record_token(uint64_t record) {
+  return static_cast<int32_t>(record & 0xffffffffu);
+}
+constexpr uint32_t record_time_ns(uint64_t record) {
+  return static_cast<uint32_t>(record >> 32);
+}
 
-/// Step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token chosen by step i - 1, at
-/// position first_position + i. Every step from num_forced - 1 on chooses a token: output i - (num_forced - 1).
-/// The launch ends early after a stop token or once *stop_request is not 0.
+/// Step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token chosen by step i -
+/// 1, at position first_position + i. Every step from num_forced - 1 on chooses a token: output i -
+/// (num_forced - 1). The launch ends early after a stop token or once *stop_request is not 0.
 struct LaunchParams {
-  const void* weights;          // packed pages, see Descriptor::matrices
-  const uint16_t* embedding;    // bf16 [vocabulary][hidden]
-  const uint16_t* norms;        // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
-  const float* rotary;          // [context][head_dim / 2]{cos, sin}
-  void* kv_pool;                // see kv_page_offset()
-  const int32_t* page_table;    // [ceil(context / 64)]: logical to physical KV page
-  void* workspace;              // Descriptor::workspace_bytes, all bytes 0xFF at launch but the counter area: see there
-  float* logits;                // [outputs][vocabulary], or null
+  const void* weights;        // packed pages, see Descriptor::matrices
+  const uint16_t* embedding;  // bf16 [vocabulary][hidden]
+  const uint16_t*
+      norms;            // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
+  const float* rotary;  // [context][head_dim / 2]{cos, sin}
+  void* kv_pool;        // see kv_page_offset()
+  const int32_t* page_table;  // [ceil(context / 64)]: logical to physical KV page
+  void* workspace;  // Descriptor::workspace_bytes, all bytes 0xFF at launch but the counter area: see there
+  float* logits;    // [outputs][vocabulary], or null
   const int32_t* forced_tokens;  // [num_forced], num_forced >= 1
-  const int32_t* stop_tokens;   // [num_stop_tokens]
+  const int32_t* stop_tokens;    // [num_stop_tokens]
   int32_t num_forced;
   int32_t num_stop_tokens;
   int32_t first_position;
   int32_t num_steps;
-  uint64_t* records;            // host memory, [outputs], kNoRecord at launch
+  uint64_t* records;             // host memory, [outputs], kNoRecord at launch
   const uint32_t* stop_request;  // host memory
-  StallReport* stall;           // host memory
-  uint64_t timeout_ns;          // bound of every wait
+  StallReport* stall;            // host memory
+  uint64_t timeout_ns;           // bound of every wait
 };
 
 }  // namespace soliton

@@ -1,5 +1,5 @@
-// The C ABI of a kernel library: one shared library per model and target, CUDA or CPU emulation. The runtime opens it
-// with dlopen and needs nothing of CUDA itself.
+// The C ABI of a kernel library: one shared library per model and target, CUDA or CPU emulation. The runtime
+// opens it with dlopen and needs nothing of CUDA itself.
 #pragma once
 
 #include <cstddef>
@@ -30,20 +30,21 @@ constexpr int kNumMatrices = 5;
 
 /// What a kernel was generated for; the runtime checks all of it before it allocates anything.
 struct Descriptor {
-  const char* model;          // "llama-3.1-8b"
-  const char* gpu;            // "h200", "cpu"
+  const char* model;  // "llama-3.1-8b"
+  const char* gpu;    // "h200", "cpu"
   ModelFacts facts;
-  uint64_t facts_hash;        // hash_facts(facts)
-  int32_t page_layout;        // kPageLayoutVersion it was generated with
+  uint64_t facts_hash;         // hash_facts(facts)
+  int32_t page_layout;         // kPageLayoutVersion it was generated with
   int32_t compute_capability;  // 90; 0 for the emulation
   int32_t num_ctas;
   int32_t threads_per_cta;
   int32_t shared_bytes;
   int32_t reserved;
-  int64_t weight_bytes;       // packed, padding included
-  int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no embedding)
-  int64_t workspace_bytes;    // filled with 0xFF before a launch,
-  int64_t counter_offset;     // then counter_bytes from counter_offset on with 0
+  int64_t weight_bytes;         // packed, padding included
+  int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
+                                // embedding)
+  int64_t workspace_bytes;      // filled with 0xFF before a launch,
+  int64_t counter_offset;       // then counter_bytes from counter_offset on with 0
   int64_t counter_bytes;
   PackedMatrix matrices[kNumMatrices];
 };
@@ -68,7 +69,7 @@ struct Library {
   uint32_t abi;  // kLibraryAbi
   const Descriptor* descriptor;
   const char* (*last_error)();
-  int (*open)(int device, DeviceInfo* info);  // selects and checks the device
+  int (*open)(int device, DeviceInfo* info);     // selects and checks the device
   int (*allocate)(size_t bytes, void** memory);  // device memory, 256-byte aligned
   void (*release)(void* memory);
   int (*allocate_shared)(size_t bytes, void** memory);  // host memory that the kernel can read and write
@@ -78,12 +79,13 @@ struct Library {
   int (*download)(void* host, const void* device, size_t bytes);
   /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index alone.
   int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed);
-  /// Starts a launch and returns. `num_ctas` is Descriptor::num_ctas (a test may pass fewer to see a stall reported).
+  /// Starts a launch and returns. `num_ctas` is Descriptor::num_ctas (a test may pass fewer to see a stall
+  /// reported).
   int (*launch)(const LaunchParams* params, int num_ctas);
   LaunchState (*poll)();
   int (*wait)();  // until the launch ends
-  /// Reads `bytes` of device memory from `memory` with the kernel's own page ring, `repeats` times; median bytes per
-  /// second in *rate; 0 where the target has no bandwidth to speak of (emulation).
+  /// Reads `bytes` of device memory from `memory` with the kernel's own page ring, `repeats` times; median
+  /// bytes per second in *rate; 0 where the target has no bandwidth to speak of (emulation).
   int (*measure_bandwidth)(const void* memory, size_t bytes, int repeats, double* rate);
 };
 

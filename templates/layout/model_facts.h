@@ -1,5 +1,5 @@
-// The facts of a model's architecture that a kernel is generated for: shared by generator, kernel descriptor and
-// runtime, which refuses to run a kernel on weights with other facts.
+// The facts of a model's architecture that a kernel is generated for: shared by generator, kernel descriptor
+// and runtime, which refuses to run a kernel on weights with other facts.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 // Geometry of everything that streams through the ring: weight pages and KV pages.
 // All of it lies in the order in which `mma.m16n8k16` wants its A operand, so that a lane's operand is one
-// 16-byte shared-memory load without bank conflicts. The runtime packs by these formulas, the kernel reads by them.
+// 16-byte shared-memory load without bank conflicts. The runtime packs by these formulas, the kernel reads by
+// them.
 //
-//   A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring k:
+//   A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring
+//   k:
 //     register 0: row g,     k pair j        register 2: row g,     k pair j + 4
 //     register 1: row g + 8, k pair j        register 3: row g + 8, k pair j + 4
 #pragma once
@@ -14,17 +16,21 @@
 namespace soliton {
 
 constexpr int kWarpLanes = 32;
-constexpr int kTileRows = 16;                 // output rows of a weight tile: the m of the mma
-constexpr int kMmaColumns = 16;               // the k of the mma
-constexpr int kFragmentBytes = 512;           // one A operand: 16 x 16 bf16
-constexpr int kPageBytes = 16384;             // payload of a ring slot
+constexpr int kTileRows = 16;                               // output rows of a weight tile: the m of the mma
+constexpr int kMmaColumns = 16;                             // the k of the mma
+constexpr int kFragmentBytes = 512;                         // one A operand: 16 x 16 bf16
+constexpr int kPageBytes = 16384;                           // payload of a ring slot
 constexpr int kPageColumns = kPageBytes / (kTileRows * 2);  // 512 bf16 columns of a full weight page
-constexpr int kColumnBlock = 32;              // two mma share one 16-byte load of x
-constexpr int kKvPageTokens = 64;             // tokens of one KV page
-constexpr int kPageLayoutVersion = 1;         // raise it whenever an offset formula of this file changes
+constexpr int kColumnBlock = 32;                            // two mma share one 16-byte load of x
+constexpr int kKvPageTokens = 64;                           // tokens of one KV page
+constexpr int kPageLayoutVersion = 1;  // raise it whenever an offset formula of this file changes
 
-SOLITON_HOST_DEVICE constexpr int ceil_divide(int a, int b) { return (a + b - 1) / b; }
-SOLITON_HOST_DEVICE constexpr int round_up(int a, int b) { return ceil_divide(a, b) * b; }
+SOLITON_HOST_DEVICE constexpr int ceil_divide(int a, int b) {
+  return (a + b - 1) / b;
+}
+SOLITON_HOST_DEVICE constexpr int round_up(int a, int b) {
+  return ceil_divide(a, b) * b;
+}
 
 /// Columns of a matrix with `columns` inputs once padded with zeros so that every consumer warp owns whole
 /// column blocks of every page.
@@ -33,10 +39,14 @@ SOLITON_HOST_DEVICE constexpr int padded_columns(int columns, int consumer_warps
 }
 
 /// Pages of one tile (16 rows) of a matrix with `padded` columns; only the last page may be short.
-SOLITON_HOST_DEVICE constexpr int pages_per_tile(int padded) { return ceil_divide(padded, kPageColumns); }
+SOLITON_HOST_DEVICE constexpr int pages_per_tile(int padded) {
+  return ceil_divide(padded, kPageColumns);
+}
 
 /// Bytes of one tile: its pages lie one after another without gaps.
-SOLITON_HOST_DEVICE constexpr int tile_bytes(int padded) { return padded * kTileRows * 2; }
+SOLITON_HOST_DEVICE constexpr int tile_bytes(int padded) {
+  return padded * kTileRows * 2;
+}
 
 /// Columns of page `page` of a tile.
 SOLITON_HOST_DEVICE constexpr int page_columns(int padded, int page) {
@@ -58,7 +68,9 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
 }
 
 /// Bytes of the K (or V) half of one KV page: 64 tokens of one KV head, in f16.
-SOLITON_HOST_DEVICE constexpr int kv_half_bytes(int head_dim) { return kKvPageTokens * head_dim * 2; }
+SOLITON_HOST_DEVICE constexpr int kv_half_bytes(int head_dim) {
+  return kKvPageTokens * head_dim * 2;
+}
 
 /// Ring slots that one K (or V) half takes: 1 up to head_dim 128, 2 for 256.
 SOLITON_HOST_DEVICE constexpr int kv_slots_per_half(int head_dim) {

@@ -1,5 +1,5 @@
-// The phases of a token step as the kernel sees them: constants that the generator writes into plan.h and that the
-// templates take as parameters.
+// The phases of a token step as the kernel sees them: constants that the generator writes into plan.h and
+// that the templates take as parameters.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ enum class SyncMode : int {
   kCounter,         // a grid-wide counter that every CTA raises at the end of every phase
 };
 
-/// Bits of a float that no activation may have: "not written yet". The bytes of a fresh workspace are all 0xFF.
+/// Bits of a float that no activation may have: "not written yet". The bytes of a fresh workspace are all
+/// 0xFF.
 constexpr uint32_t kMissing = 0xffffffffu;
 constexpr uint32_t kCanonicalNan = 0x7fffffffu;
 
@@ -32,9 +33,9 @@ struct Vector {
 
 /// What a matrix phase multiplies with.
 enum class InputKind : int {
-  kVector,       // the vector as it is
-  kNormed,       // RMS norm of the vector
-  kHidden,       // RMS norm of the residual stream: the embedding in layer 0, the vector in the others
+  kVector,  // the vector as it is
+  kNormed,  // RMS norm of the vector
+  kHidden,  // RMS norm of the residual stream: the embedding in layer 0, the vector in the others
 };
 
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
@@ -42,21 +43,21 @@ enum class OutputKind : int { kRotary, kResidual, kSwiglu, kGreedy };
 
 /// A matrix phase. Offsets in bytes.
 struct MatrixPhase {
-  int index = 0;              // of the phase within its layer
-  int64_t weights = 0;        // in the packed weights, layer 0
+  int index = 0;        // of the phase within its layer
+  int64_t weights = 0;  // in the packed weights, layer 0
   int64_t layer_stride = 0;
   int columns = 0;
-  int padded = 0;             // padded_columns(columns)
+  int padded = 0;  // padded_columns(columns)
   int rows = 0;
   int num_tiles = 0;
-  int first_cta = 0;          // owner of tile 0, see deal_tiles()
+  int first_cta = 0;  // owner of tile 0, see deal_tiles()
   InputKind input = InputKind::kVector;
   Vector input_vector = {};
-  int first_norm = -1;        // row of the norms for layer 0, when the input is normed
-  int norm_stride = 0;        // rows per layer
+  int first_norm = -1;  // row of the norms for layer 0, when the input is normed
+  int norm_stride = 0;  // rows per layer
   OutputKind output = OutputKind::kResidual;
   Vector output_vector = {};
-  Vector clears = {};         // a vector that nobody reads any more
+  Vector clears = {};  // a vector that nobody reads any more
 };
 
 /// The attention phase: reads q, k, v; appends k, v to the cache; writes the heads' outputs.

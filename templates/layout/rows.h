@@ -1,5 +1,5 @@
-// Which output a packed row of a matrix computes. Rows that the epilogue combines share a tile: the two halves of a
-// rotation pair, and the gate and up rows of one ffn element.
+// Which output a packed row of a matrix computes. Rows that the epilogue combines share a tile: the two
+// halves of a rotation pair, and the gate and up rows of one ffn element.
 #pragma once
 
 #include "layout/page.h"
@@ -8,9 +8,9 @@ namespace soliton {
 
 /// Order of the packed rows of a matrix.
 enum class RowOrder : int {
-  kPlain,       // packed row = source row
-  kRotary,      // q, k: row r and r + 8 of a tile are dims d and d + head_dim / 2 of one head; v rows are plain
-  kGateUp,      // rows 0..7 of tile t are gate rows 8t..8t+7, rows 8..15 the up rows of the same elements
+  kPlain,   // packed row = source row
+  kRotary,  // q, k: row r and r + 8 of a tile are dims d and d + head_dim / 2 of one head; v rows are plain
+  kGateUp,  // rows 0..7 of tile t are gate rows 8t..8t+7, rows 8..15 the up rows of the same elements
 };
 
 /// Dim within its head that row `row` (0..15) of tile `tile_in_head` holds under kRotary.

@@ -1,13 +1,15 @@
 // Attention of one new token over the paged KV cache (flash decoding on tensor cores).
 //
-// A head block is up to four query heads of one KV head. In every mma their high-order parts are columns 0..3 of the B
-// operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every kWarps-th tile of 16
-// tokens: scores = K q (rows are tokens), probabilities turn from accumulator into operand by two 8x8 transposes,
-// output = V^T p (rows are dims). Softmax is online, in base 2, one running maximum a head and warp.
-// The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and values are well inside its range.
-// The new token never goes through the ring: warp 0 of the last split begins with it.
+// A head block is up to four query heads of one KV head. In every mma their high-order parts are columns 0..3
+// of the B operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every
+// kWarps-th tile of 16 tokens: scores = K q (rows are tokens), probabilities turn from accumulator into
+// operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
+// maximum a head and warp. The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and
+// values are well inside its range. The new token never goes through the ring: warp 0 of the last split
+// begins with it.
 //
-// Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part if j < 2.
+// Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
+// if j < 2.
 #pragma once
 
 #include "ops/consumer.cuh"
@@ -18,8 +20,9 @@ template <class Plan>
 class AttentionState {
  public:
   static constexpr int kHeadDim = Plan::kHeadDim;
-  static constexpr int kSteps = kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
-  static constexpr int kQuarter = kHeadDim / 4;          // dims of q that one lane holds
+  static constexpr int kSteps =
+      kHeadDim / kMmaColumns;                    // mma of one token tile for the scores, and for the output
+  static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
   /// q: the dims of lane quad j of head lane / 4 % 4.
   SOLITON_DEVICE void begin(const float4 (&q)[kQuarter / 4], int lane) {
@@ -38,11 +41,11 @@ class AttentionState {
     }
   }
 
-  /// Begins with the new token. key: the dims of this lane's quad; value(dim) gives its value. Both rounded to f16, as
-  /// the cache will hold them.
+  /// Begins with the new token. key: the dims of this lane's quad; value(dim) gives its value. Both rounded
+  /// to f16, as the cache will hold them.
   template <class Value>
-  SOLITON_DEVICE void begin_with_token(const float4 (&q)[kQuarter / 4], const float4 (&key)[kQuarter / 4], int lane,
-                                       const Value& value) {
+  SOLITON_DEVICE void begin_with_token(const float4 (&q)[kQuarter / 4], const float4 (&key)[kQuarter / 4],
+                                       int lane, const Value& value) {
     float dot = 0.0f;
     SOLITON_UNROLL
     for (int i = 0; i < kQuarter / 4; ++i) {
@@ -66,8 +69,8 @@ class AttentionState {
     }
   }
 
-  /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is the
-  /// position of its first token; tokens from `end_token` on do not count (at least one does).
+  /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
+  /// the position of its first token; tokens from `end_token` on do not count (at least one does).
   SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
     float scores[4] = {};
     SOLITON_UNROLL
@@ -101,12 +104,14 @@ class AttentionState {
       SOLITON_UNROLL
       for (int r = 0; r < 4; ++r) scores[r] = low_part_f16(scores[r]);
     }
-    return make_uint2(transpose_8x8(pack_f16(scores[0], scores[1])), transpose_8x8(pack_f16(scores[2], scores[3])));
+    return make_uint2(transpose_8x8(pack_f16(scores[0], scores[1])),
+                      transpose_8x8(pack_f16(scores[2], scores[3])));
   }
 
   SOLITON_DEVICE void add_values(const uint4* values, int lane, uint2 probabilities) {
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) mma_f16(output_[i], load_shared(values + i * kWarpLanes + lane), probabilities);
+    for (int i = 0; i < kSteps; ++i)
+      mma_f16(output_[i], load_shared(values + i * kWarpLanes + lane), probabilities);
   }
 
   SOLITON_DEVICE void store(AttentionPart<Plan>& part, int lane) {
@@ -157,8 +162,8 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   const int cached = context_.position();
   wait_for_grid(context_);
 
-  // The whole CTA sees the whole vector: only then may it say so by signing the output. And every warp sees a word of it:
-  // only then may it go on to the next phase.
+  // The whole CTA sees the whole vector: only then may it say so by signing the output. And every warp sees a
+  // word of it: only then may it go on to the next phase.
   PolledLoads<float4, kCheckLoads, Plan::kSync> rest;
   const auto rest_address = [&](int i) {
     const int group = (i * kWarps + warp_) * kWarpLanes + lane;
@@ -169,7 +174,11 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
       rest.issue(rest_address, always);
       rest.complete(context_, WaitKind::kVector, rest_address);
-      if (warp_ == 0) check_signatures<kPhase.input_vector>(false);
+      if (warp_ == 0) {
+        Signatures<Plan, kPhase.input_vector> signatures;
+        signatures.issue(context_);
+        signatures.complete(context_);
+      }
     }
   };
 
@@ -177,17 +186,19 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
     const bool with_token = warp_ == 0 && share.split == share.num_splits - 1;
     const int head = lane / 4 % kHeadsPerBlock;
-    const float* q = input + (heads.first_head + (head < heads.count ? head : 0)) * kHeadDim + lane % 4 * (kHeadDim / 4);
+    const float* q =
+        input + (heads.first_head + (head < heads.count ? head : 0)) * kHeadDim + lane % 4 * (kHeadDim / 4);
     PolledLoads<float4, kQuarterLoads, Plan::kSync> query;
     const auto query_address = [&](int i) { return reinterpret_cast<const float4*>(q) + i; };
+    const float* k = input + kKeys + heads.kv_head * kHeadDim + lane % 4 * (kHeadDim / 4);
+    const float* v = input + kValues + heads.kv_head * kHeadDim + lane / 4;
     query.issue(query_address, always);
     if (unit == 0) see_rest();
     query.complete(context_, WaitKind::kVector, query_address);
 
     State state;
+    state.begin(query.value, lane);
     if (with_token) {
-      const float* k = input + kKeys + heads.kv_head * kHeadDim + lane % 4 * (kHeadDim / 4);
-      const float* v = input + kValues + heads.kv_head * kHeadDim + lane / 4;
       PolledLoads<float4, kQuarterLoads, Plan::kSync> key;
       PolledLoads<float, State::kSteps * 2, Plan::kSync> value;
       const auto key_address = [&](int i) { return reinterpret_cast<const float4*>(k) + i; };
@@ -196,10 +207,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
       value.issue(value_address, always);
       key.complete(context_, WaitKind::kVector, key_address);
       value.complete(context_, WaitKind::kVector, value_address);
-      state.begin(query.value, lane);
       state.begin_with_token(query.value, key.value, lane, [&](int i) { return value.value[i]; });
-    } else {
-      state.begin(query.value, lane);
     }
     if (unit == share.count - 1) report_input(0.0f);
 

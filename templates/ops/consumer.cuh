@@ -1,4 +1,5 @@
-// A consumer warp: multiplies its columns of every page by its slice of x, and never meets the other consumers.
+// A consumer warp: multiplies its columns of every page by its slice of x, and never meets the other
+// consumers.
 #pragma once
 
 #include "kernel.cuh"
@@ -15,7 +16,8 @@ class Consumer {
   /// Learns the step's token; false when the launch is over.
   SOLITON_DEVICE bool begin_step() {
     bool stop = context_.step >= context_.params.num_steps;
-    if (context_.step < context_.params.num_forced) token_ = load_constant(context_.params.forced_tokens + context_.step);
+    if (context_.step < context_.params.num_forced)
+      token_ = load_constant(context_.params.forced_tokens + context_.step);
     if (context_.step > 0) {
       const Choice choice = read_choice(context_);
       // The step before chose a token if it was not followed by a forced one, or was the last.
@@ -63,29 +65,34 @@ class Consumer {
     warp_ = fresh(warp_);
   }
 
-  /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that a warp may
-  /// go on to its next slice while others still read theirs.
+  /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that
+  /// a warp may go on to its next slice while others still read theirs.
   SOLITON_DEVICE unsigned char* x() const {
     return context_.shared + SharedMap<Plan>::kX + warp_ * (Plan::kXBytes / kWarps);
   }
 
-  /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of squares.
+  /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of
+  /// squares.
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void load_input(int layer) {
     using Slice = InputSlice<Plan, kPhase>;
     constexpr bool kNormed = kPhase.input != InputKind::kVector;
     wait_for_grid(context_);
     const uint16_t* norm =
-        kNormed ? context_.params.norms + static_cast<int64_t>(kPhase.first_norm + layer * kPhase.norm_stride) *
-                                              kPhase.columns
+        kNormed ? context_.params.norms +
+                      static_cast<int64_t>(kPhase.first_norm + layer * kPhase.norm_stride) * kPhase.columns
                 : nullptr;
+    Signatures<Plan, kPhase.input_vector> signatures;
+    const bool signs = warp_ == 0 && !(kPhase.input == InputKind::kHidden && layer == 0);
+    if (signs) signatures.issue(context_);
     float squares = 0.0f;
     for (int batch = 0; batch < Slice::kBatches; ++batch) {
       const auto column = [&](int i) {
         return Slice::column(warp_, (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane);
       };
       const auto present = [&](int i) {
-        return Slice::kExact || (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
+        return Slice::kExact ||
+               (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
       };
       uint2 weights[Slice::kBatchLoads];
       if constexpr (kNormed) {
@@ -108,7 +115,8 @@ class Consumer {
         }
       } else {
         const float* vector = context_.template workspace<float>(kPhase.input_vector.offset);
-        // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has begun.
+        // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has
+        // begun.
         const auto address = [&](int i) {
           const bool padding = kPhase.columns != kPhase.padded && column(i) >= kPhase.columns;
           return reinterpret_cast<const float4*>(vector + (padding ? 0 : column(i)));
@@ -129,23 +137,8 @@ class Consumer {
         store_split(x(), ((batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane) * 4, v);
       }
     }
-    if (warp_ == 0) check_signatures<kPhase.input_vector>(kPhase.input == InputKind::kHidden && layer == 0);
+    if (signs) signatures.complete(context_);
     report_input(squares);
-  }
-
-  /// Waits for the signatures of a vector: CTAs without a tile have seen everything before this phase too.
-  template <Vector kVector>
-  SOLITON_DEVICE void check_signatures(bool skip) {
-    if constexpr (kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating) {
-      if (skip) return;
-      const float* words = context_.template workspace<float>(kVector.offset) + kVector.elements;
-      constexpr int kLoads = ceil_divide(kVector.signatures, kWarpLanes);
-      PolledLoads<float, kLoads, Plan::kSync> loads;
-      const auto address = [&](int i) { return words + i * kWarpLanes + context_.lane; };
-      const auto present = [&](int i) { return i * kWarpLanes + context_.lane < kVector.signatures; };
-      loads.issue(address, present);
-      loads.complete(context_, WaitKind::kVector, address);
-    }
   }
 
   /// Pairs with the epilogue's wait for input_read.
@@ -161,13 +154,14 @@ class Consumer {
     warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
   }
 
-  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and low part
-  /// of x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
+  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and
+  /// low part of x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
   template <int kColumns>
   SOLITON_DEVICE void multiply_page(int page, float (&sums)[2][4]) {
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
     const int slot = wait_page();
-    const uint4* weights = reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+    const uint4* weights =
+        reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
     const unsigned char* x_slice = x() + page * (kPageColumns / kWarps / kColumnBlock) * kXBlockBytes +
                                    (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
     SOLITON_UNROLL
@@ -182,7 +176,8 @@ class Consumer {
   /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
   SOLITON_DEVICE void hand_over_tile(const float (&sums)[2][4]) {
     if (tiles_ >= Plan::kTileSlots) {
-      context_.wait(context_.barriers().tile_empty[tile_slot_], tile_parity_ ^ 1, WaitKind::kTileEmpty, tiles_);
+      context_.wait(context_.barriers().tile_empty[tile_slot_], tile_parity_ ^ 1, WaitKind::kTileEmpty,
+                    tiles_);
     }
     if (context_.lane % 4 == 0) {
       float* parts = context_.tile_parts(tile_slot_, warp_);
@@ -197,8 +192,8 @@ class Consumer {
     }
   }
 
-  /// Waits for the next page of the stream and returns its slot. Pairs with the copy's completion; every warp waits for
-  /// every page, so its parity is never more than one phase off.
+  /// Waits for the next page of the stream and returns its slot. Pairs with the copy's completion; every warp
+  /// waits for every page, so its parity is never more than one phase off.
   SOLITON_DEVICE int wait_page() {
     const int slot = slot_;
     context_.wait(context_.barriers().page_full[slot], parity_, WaitKind::kPageFull, pages_);

@@ -1,14 +1,18 @@
-// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs, and at the
-// end of each phase clears a vector that nobody reads any more.
+// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs,
+// and at the end of each phase clears a vector that nobody reads any more.
 //
-// Why clearing is safe. X(n) is the input of phase n. Call a CTA's having all of X(n), in all its consumer warps,
-// "A has X(n)". A's outputs of phase n (or its signature) come after A has X(n).
-//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put out
+// Why clearing is safe. X(n) is the input of phase n. Call a CTA's having all of X(n), in all its consumer
+// warps, "A has X(n)". A's outputs of phase n (or its signature) come after A has X(n).
+//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has
+//  put out
 //     something in phase r, which it did after reading all of its input.
-//  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first output.
-//     So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA that has all of
-//     X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3) sees the clearing.
-//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of X(w)
+//  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first
+//  output.
+//     So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA that
+//     has all of X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3)
+//     sees the clearing.
+//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word
+//  of X(w)
 //     and sees the clearing if w >= c + 3. It can't take old content for new.
 // The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
 #pragma once
@@ -25,7 +29,7 @@ class Epilogue {
   SOLITON_DEVICE explicit Epilogue(Context<Plan>& context) : context_(context) {}
 
   SOLITON_DEVICE bool begin_step() {
-    context_.wait(context_.barriers().token_ready, context_.step & 1, WaitKind::kInputRead, 0);
+    context_.wait(context_.barriers().token_ready, context_.step & 1, WaitKind::kTokenReady, 0);
     token_ = load_shared(&context_.mail().token);
     const bool stop = load_shared(&context_.mail().stop) != 0;
     const int output = context_.step - context_.params.num_forced;
@@ -58,7 +62,8 @@ class Epilogue {
     }
     if constexpr (kPhase.output == OutputKind::kGreedy) {
       end_choice();
-      // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this step.
+      // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
+      // step.
       warp_arrive(&context_.barriers().step_read);
     }
     if constexpr (kPhase.output == OutputKind::kResidual && kPhase.input == InputKind::kVector) {
@@ -100,8 +105,9 @@ class Epilogue {
   }
 
  private:
-  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then orders what
-  /// this CTA has seen and cleared so far before all that it publishes from here on. Returns the generation.
+  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then
+  /// orders what this CTA has seen and cleared so far before all that it publishes from here on. Returns the
+  /// generation.
   SOLITON_DEVICE uint32_t wait_all_input() {
     const uint32_t generation = context_.phases_done % kInputGenerations;
     context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
@@ -111,7 +117,9 @@ class Epilogue {
   }
 
   /// Says that all of what the consumers reported has been read. Pairs with their wait in report_input().
-  SOLITON_DEVICE void take_input(uint32_t generation) { warp_arrive(&context_.barriers().input_taken[generation]); }
+  SOLITON_DEVICE void take_input(uint32_t generation) {
+    warp_arrive(&context_.barriers().input_taken[generation]);
+  }
 
   /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
   template <MatrixPhase kPhase>
@@ -181,8 +189,9 @@ class Epilogue {
     float value = take_tile() * scale;
     const float partner = shuffle_xor(value, 8);
     value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
-    const int index = rotates ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
-                              : packed + row;
+    const int index = rotates
+                          ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
+                          : packed + row;
     if (context_.lane < kTileRows) publish<Plan>(output<kPhase.output_vector>() + index, publishable(value));
   }
 
@@ -201,8 +210,8 @@ class Epilogue {
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void residual(int tile, int own_tile, int layer) {
     const int row = tile * kTileRows + context_.lane % kTileRows;
-    float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) + own_tile * kTileRows +
-                  context_.lane % kTileRows;
+    float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) +
+                  own_tile * kTileRows + context_.lane % kTileRows;
     float before = 0.0f;
     if (context_.lane < kTileRows) {
       const bool begins = kPhase.index == Plan::kFirstResidualPhase && layer == 0;
@@ -242,7 +251,8 @@ class Epilogue {
       uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffers.offset);
       publish<Plan>(offers + context_.cta, best_);
       if (context_.cta == 0) {
-        publish<Plan>(offers + Plan::kNumCtas, static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+        publish<Plan>(offers + Plan::kNumCtas,
+                      static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
       }
     }
   }
@@ -255,12 +265,13 @@ class Epilogue {
     uint32_t* kept = context_.kept_token(unit);
     for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
       store_shared(kept + pair, pack_f16(load_word(k + 2 * pair), load_word(k + 2 * pair + 1)));
-      store_shared(kept + kHeadDim / 2 + pair, pack_f16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
+      store_shared(kept + kHeadDim / 2 + pair,
+                   pack_f16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
     }
   }
 
-  /// Appends the new token's k and v to their pages, in the phase after attention: by then every CTA has published what
-  /// it computed from the pages, so no copy still reads the one that is written.
+  /// Appends the new token's k and v to their pages, in the phase after attention: by then every CTA has
+  /// published what it computed from the pages, so no copy still reads the one that is written.
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void append_tokens(int layer) {
     if constexpr (kPhase.index == Plan::kFirstResidualPhase) {
@@ -277,14 +288,16 @@ class Epilogue {
     constexpr int kHeadDim = Plan::kHeadDim;
     const int position = context_.position();
     const int physical = load_constant(context_.params.page_table + position / kKvPageTokens);
-    unsigned char* keys = static_cast<unsigned char*>(context_.params.kv_pool) +
-                          kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
+    unsigned char* keys =
+        static_cast<unsigned char*>(context_.params.kv_pool) +
+        kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
     unsigned char* values = keys + kv_half_bytes(kHeadDim);
     const int token = position % kKvPageTokens;
     const uint32_t* kept = context_.kept_token(unit);
     // The lanes that kept a pair write it.
     for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-      store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)), load_shared(kept + pair));
+      store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)),
+                   load_shared(kept + pair));
       const uint32_t value = load_shared(kept + kHeadDim / 2 + pair);
       store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair, kHeadDim)),
                    static_cast<uint16_t>(value));
@@ -301,43 +314,52 @@ class Epilogue {
     }
   }
 
-  /// Merges the consumer warps' parts of one unit, in warp order. `whole`: nobody else has a part of this block, so the
-  /// result is published; otherwise this CTA's partial is.
+  /// Merges the consumer warps' parts of one unit, in warp order. `whole`: nobody else has a part of this
+  /// block, so the result is published; otherwise this CTA's partial is.
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void merge_warps(int block, bool whole) {
     constexpr int kWarps = Plan::kConsumerWarps;
     const HeadBlock<Plan> heads(block);
-    float* partial = context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
-    for (int head = 0; head < heads.count; ++head) {
+    float* partial =
+        context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
+    float weight[kHeadsPerBlock][kWarps];
+    float sum[kHeadsPerBlock];
+    SOLITON_UNROLL
+    for (int head = 0; head < kHeadsPerBlock; ++head) {
       float maximum = -INFINITY;
       SOLITON_UNROLL
       for (int warp = 0; warp < kWarps; ++warp) {
-        const float other = load_shared(&context_.attention_part(warp).maximum[head]);
-        maximum = other > maximum ? other : maximum;
+        weight[head][warp] = load_shared(&context_.attention_part(warp).maximum[head]);
+        maximum = weight[head][warp] > maximum ? weight[head][warp] : maximum;
       }
-      float sum = 0.0f;
-      float weight[kWarps];
+      sum[head] = 0.0f;
       SOLITON_UNROLL
       for (int warp = 0; warp < kWarps; ++warp) {
-        weight[warp] = exp2_fast(load_shared(&context_.attention_part(warp).maximum[head]) - maximum);
-        sum += weight[warp] * load_shared(&context_.attention_part(warp).sum[head]);
+        weight[head][warp] = exp2_fast(weight[head][warp] - maximum);
+        sum[head] += weight[head][warp] * load_shared(&context_.attention_part(warp).sum[head]);
       }
-      if (!whole && context_.lane == 0) {
+      if (!whole && context_.lane == 0 && head < heads.count) {
         publish<Plan>(partial + head, publishable(maximum));
-        publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum));
+        publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum[head]));
       }
-      for (int dim = context_.lane; dim < Plan::kHeadDim; dim += kWarpLanes) {
-        float value = 0.0f;
-        SOLITON_UNROLL
-        for (int warp = 0; warp < kWarps; ++warp) {
-          value += weight[warp] * load_shared(&context_.attention_part(warp).output[head][dim]);
-        }
-        if (whole) {
-          publish<Plan>(output<kPhase.output_vector>() + (heads.first_head + head) * Plan::kHeadDim + dim,
-                        publishable(value / sum));
-        } else {
-          publish<Plan>(partial + 2 * kHeadsPerBlock + head * Plan::kHeadDim + dim, publishable(value));
-        }
+      if (whole) sum[head] = 1.0f / sum[head];
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < kHeadsPerBlock * Plan::kHeadDim / kWarpLanes; ++i) {
+      const int head = i * kWarpLanes / Plan::kHeadDim;
+      const int dim = i * kWarpLanes % Plan::kHeadDim + context_.lane;
+      float value = 0.0f;
+      SOLITON_UNROLL
+      for (int warp = 0; warp < kWarps; ++warp) {
+        value += weight[head][warp] * load_shared(&context_.attention_part(warp).output[head][dim]);
+      }
+      if (head >= heads.count) continue;
+      if (whole) {
+        publish<Plan>(output<kPhase.output_vector>() + heads.first_head * Plan::kHeadDim + i * kWarpLanes +
+                          context_.lane,
+                      publishable(value * sum[head]));
+      } else {
+        publish<Plan>(partial + 2 * kHeadsPerBlock + i * kWarpLanes + context_.lane, publishable(value));
       }
     }
     if (!whole) end_partial(block);
@@ -347,7 +369,8 @@ class Epilogue {
   SOLITON_DEVICE void end_partial(int block) {
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       warp_sync();
-      if (context_.lane == 0) add_release(context_.counter(kPartialCounterWords + block * kCounterLineWords), 1);
+      if (context_.lane == 0)
+        add_release(context_.counter(kPartialCounterWords + block * kCounterLineWords), 1);
     }
   }
 
@@ -370,8 +393,8 @@ class Epilogue {
         PolledLoads<float, 3 * kMergeSplits, Plan::kSync> loads;
         const auto present = [&](int i) { return split + i / 3 < share.num_splits; };
         const auto address = [&](int i) {
-          const float* partial =
-              context_.template workspace<float>(Plan::kPartials.offset) + (first_cta + split + i / 3) * kPartialWords;
+          const float* partial = context_.template workspace<float>(Plan::kPartials.offset) +
+                                 (first_cta + split + i / 3) * kPartialWords;
           return i % 3 == 0   ? partial + head
                  : i % 3 == 1 ? partial + kHeadsPerBlock + head
                               : partial + 2 * kHeadsPerBlock + element;
@@ -402,7 +425,8 @@ class Epilogue {
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       Spin spin(context_.bound);
       for (;;) {
-        const uint32_t seen = load_acquire(context_.counter(kPartialCounterWords + block * kCounterLineWords));
+        const uint32_t seen =
+            load_acquire(context_.counter(kPartialCounterWords + block * kCounterLineWords));
         if (!warp_any(seen < partials_expected_)) return;
         spin.pause(context_.site(WaitKind::kPartial, block, partials_expected_, seen));
       }
@@ -426,7 +450,8 @@ class Epilogue {
     if constexpr (kVector.offset >= 0 && Plan::kSync == SyncMode::kSelfValidating) {
       constexpr int kShare = ceil_divide(kVector.groups(), Plan::kNumCtas);
       const int first = context_.cta * kShare;
-      clear_groups(kVector.offset, first, first + kShare < kVector.groups() ? first + kShare : kVector.groups());
+      clear_groups(kVector.offset, first,
+                   first + kShare < kVector.groups() ? first + kShare : kVector.groups());
     }
   }
 

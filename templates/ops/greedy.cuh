@@ -1,7 +1,7 @@
 // Greedy choice: every CTA offers its best logit, everyone picks the best offer, ties to the lower token.
 //
-// The offers are one vector of 64-bit words, one of each CTA, and one more in which CTA 0 passes on the host's wish to
-// stop, so that all CTAs decide alike.
+// The offers are one vector of 64-bit words, one of each CTA, and one more in which CTA 0 passes on the
+// host's wish to stop, so that all CTAs decide alike.
 #pragma once
 
 #include "kernel.cuh"

@@ -1,10 +1,13 @@
-// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, split into bf16 pairs.
+// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, split into bf16
+// pairs.
 //
-// Activations travel as floats. A float x becomes two bf16 values, high = bf16(x) and low = bf16(x - high), which are
-// two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so 16 bits of mantissa
-// cost no more than 8. The sum of the two columns is the product at nearly float accuracy.
+// Activations travel as floats. A float x becomes two bf16 values, high = bf16(x) and low = bf16(x - high),
+// which are two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so
+// 16 bits of mantissa cost no more than 8. The sum of the two columns is the product at nearly float
+// accuracy.
 //
-// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of low parts.
+// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of
+// low parts.
 #pragma once
 
 #include "kernel.cuh"
@@ -15,25 +18,30 @@ constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
 constexpr int kXLowOffset = kColumnBlock * 2;
 constexpr int kMaxLoadsInFlight = 16;  // 16-byte loads of one lane before the first is checked
 
-SOLITON_DEVICE bool is_missing(float value) { return float_bits(value) == kMissing; }
+SOLITON_DEVICE bool is_missing(float value) {
+  return float_bits(value) == kMissing;
+}
 SOLITON_DEVICE bool is_missing(float4 v) {
   return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
 }
-SOLITON_DEVICE bool is_missing(uint64_t value) { return value == ~0ull; }
+SOLITON_DEVICE bool is_missing(uint64_t value) {
+  return value == ~0ull;
+}
 
 /// A value that may be published: never the pattern that means "missing".
 SOLITON_DEVICE float publishable(float value) {
   return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
 }
 
-/// Loads of one lane from words that other CTAs write: issue() starts them, complete() repeats those still missing.
-/// Under kCounter the phase's wait has already covered them and complete() does nothing.
+/// Loads of one lane from words that other CTAs write: issue() starts them, complete() repeats those still
+/// missing. Under kCounter the phase's wait has already covered them and complete() does nothing.
 template <class T, int kCount, SyncMode kSync>
 class PolledLoads {
  public:
   T value[kCount] = {};
 
-  /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is zero.
+  /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is
+  /// zero.
   template <class Address, class Present>
   SOLITON_DEVICE void issue(const Address& address, const Present& present) {
     SOLITON_UNROLL
@@ -84,6 +92,36 @@ SOLITON_DEVICE void publish(T* word, T value) {
   }
 }
 
+/// The signatures of a vector, which one warp waits for: CTAs without a tile have seen everything before this
+/// phase too.
+template <class Plan, Vector kVector>
+class Signatures {
+ public:
+  SOLITON_DEVICE void issue(const Context<Plan>& context) {
+    if constexpr (kNeeded) {
+      loads_.issue([&](int i) { return word(context, i); }, [&](int i) { return present(context, i); });
+    }
+  }
+  SOLITON_DEVICE void complete(const Context<Plan>& context) {
+    if constexpr (kNeeded)
+      loads_.complete(context, WaitKind::kVector, [&](int i) { return word(context, i); });
+  }
+
+ private:
+  static constexpr bool kNeeded = kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating;
+  static constexpr int kLoads = kNeeded ? ceil_divide(kVector.signatures, kWarpLanes) : 1;
+
+  static SOLITON_DEVICE const float* word(const Context<Plan>& context, int i) {
+    return context.template workspace<float>(kVector.offset) + kVector.elements + i * kWarpLanes +
+           context.lane;
+  }
+  static SOLITON_DEVICE bool present(const Context<Plan>& context, int i) {
+    return i * kWarpLanes + context.lane < kVector.signatures;
+  }
+
+  PolledLoads<float, kLoads, Plan::kSync> loads_;
+};
+
 /// Under kCounter: waits until every CTA has ended every phase before this one.
 template <class Plan>
 SOLITON_DEVICE void wait_for_grid(const Context<Plan>& context) {
@@ -99,13 +137,15 @@ SOLITON_DEVICE void wait_for_grid(const Context<Plan>& context) {
   }
 }
 
-/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4 columns.
+/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
+/// columns.
 template <class Plan, MatrixPhase kPhase>
 struct InputSlice {
   static constexpr int kWarps = Plan::kConsumerWarps;
   static constexpr int kFullPages = kPhase.padded / kPageColumns;
   static constexpr int kGroupsPerPage = kPageColumns / kWarps / 4;
-  static constexpr int kLastColumns = kPhase.padded % kPageColumns / kWarps;  // of this warp in the short last page
+  static constexpr int kLastColumns =
+      kPhase.padded % kPageColumns / kWarps;  // of this warp in the short last page
   static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
   static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
   static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
@@ -119,16 +159,20 @@ struct InputSlice {
     if (kLastColumns != 0 && group >= kFullPages * kGroupsPerPage) {
       return kFullPages * kPageColumns + warp * kLastColumns + (group - kFullPages * kGroupsPerPage) * 4;
     }
-    return group / kGroupsPerPage * kPageColumns + warp * (kPageColumns / kWarps) + group % kGroupsPerPage * 4;
+    return group / kGroupsPerPage * kPageColumns + warp * (kPageColumns / kWarps) +
+           group % kGroupsPerPage * 4;
   }
 };
 
 /// For words that every lane has.
-SOLITON_DEVICE bool always(int) { return true; }
+SOLITON_DEVICE bool always(int) {
+  return true;
+}
 
 SOLITON_DEVICE float4 unpack_bf16(uint2 packed) {
-  return make_float4(bf16_to_float(static_cast<uint16_t>(packed.x)), bf16_to_float(static_cast<uint16_t>(packed.x >> 16)),
-                     bf16_to_float(static_cast<uint16_t>(packed.y)), bf16_to_float(static_cast<uint16_t>(packed.y >> 16)));
+  return make_float4(
+      bf16_to_float(static_cast<uint16_t>(packed.x)), bf16_to_float(static_cast<uint16_t>(packed.x >> 16)),
+      bf16_to_float(static_cast<uint16_t>(packed.y)), bf16_to_float(static_cast<uint16_t>(packed.y >> 16)));
 }
 
 /// Low-order part of a float whose high-order part is its rounding to bf16.
@@ -136,16 +180,23 @@ SOLITON_DEVICE float low_part(float value) {
   return value - bf16_to_float(float_to_bf16(value));
 }
 
-SOLITON_DEVICE uint2 pack_high(float4 v) { return make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w)); }
+SOLITON_DEVICE uint2 pack_high(float4 v) {
+  return make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+}
 SOLITON_DEVICE uint2 pack_low(float4 v) {
   return make_uint2(pack_bf16(low_part(v.x), low_part(v.y)), pack_bf16(low_part(v.z), low_part(v.w)));
 }
 
 /// The same with f16 as the operand type.
-SOLITON_DEVICE float low_part_f16(float value) { return value - f16_to_float(float_to_f16(value)); }
-SOLITON_DEVICE uint2 pack_high_f16(float4 v) { return make_uint2(pack_f16(v.x, v.y), pack_f16(v.z, v.w)); }
+SOLITON_DEVICE float low_part_f16(float value) {
+  return value - f16_to_float(float_to_f16(value));
+}
+SOLITON_DEVICE uint2 pack_high_f16(float4 v) {
+  return make_uint2(pack_f16(v.x, v.y), pack_f16(v.z, v.w));
+}
 SOLITON_DEVICE uint2 pack_low_f16(float4 v) {
-  return make_uint2(pack_f16(low_part_f16(v.x), low_part_f16(v.y)), pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
+  return make_uint2(pack_f16(low_part_f16(v.x), low_part_f16(v.y)),
+                    pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
 }
 
 /// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.

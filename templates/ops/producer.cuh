@@ -1,4 +1,5 @@
-// The producer: one lane that walks this CTA's page stream and keeps the ring filled, across phases, layers and tokens.
+// The producer: one lane that walks this CTA's page stream and keeps the ring filled, across phases, layers
+// and tokens.
 #pragma once
 
 #include "kernel.cuh"
@@ -17,7 +18,8 @@ class Producer {
   SOLITON_DEVICE void matrix(int layer) {
     const TileRun run = context_.tiles(kPhase);
     const char* tile = static_cast<const char*>(context_.params.weights) + kPhase.weights +
-                       layer * kPhase.layer_stride + static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
+                       layer * kPhase.layer_stride +
+                       static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
     for (int i = 0; i < run.count; ++i) {
       for (int page = 0; page < pages_per_tile(kPhase.padded); ++page) {
         push(tile + page * kPageBytes, page_columns(kPhase.padded, page) * kTileRows * 2);
@@ -29,9 +31,12 @@ class Producer {
 
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
-    // Pairs with the epilogue's arrival in matrix(): the KV of earlier steps is complete and visible to this CTA.
+    // Pairs with the epilogue's arrival in matrix(): the KV of earlier steps is complete and visible to this
+    // CTA.
     if (layer == 0 && context_.step > 0) {
-      if (!wait_unless_stopped(context_.barriers().step_read, (context_.step - 1) & 1, WaitKind::kPhaseGate, 0)) return;
+      if (!wait_unless_stopped(context_.barriers().step_read, (context_.step - 1) & 1, WaitKind::kPhaseGate,
+                               0))
+        return;
       fence_async();
     }
     constexpr int kSlots = kv_slots_per_half(Plan::kHeadDim);
@@ -64,9 +69,11 @@ class Producer {
     if (stopped_) return;
     if (issued_ - landed_ >= Plan::kWindow) wait_landed();
     if (issued_ >= Plan::kRingSlots) {
-      // Pairs with the consumers' arrival in release_page(). Every use of a slot is waited for, so the parity is never
-      // more than one phase behind.
-      if (!wait_unless_stopped(context_.barriers().page_empty[slot_], parity_ ^ 1, WaitKind::kPageEmpty, issued_)) return;
+      // Pairs with the consumers' arrival in release_page(). Every use of a slot is waited for, so the parity
+      // is never more than one phase behind.
+      if (!wait_unless_stopped(context_.barriers().page_empty[slot_], parity_ ^ 1, WaitKind::kPageEmpty,
+                               issued_))
+        return;
     }
     Barrier* full = &context_.barriers().page_full[slot_];
     barrier_arrive_expect(full, bytes);

@@ -1,5 +1,5 @@
-// The primitives on an NVIDIA GPU of compute capability 9.0 and up: every line of PTX of the project stands here.
-// The contract is in primitives.h.
+// The primitives on an NVIDIA GPU of compute capability 9.0 and up: every line of PTX of the project stands
+// here. The contract is in primitives.h.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -14,10 +14,18 @@
 
 namespace soliton {
 
-SOLITON_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
-SOLITON_DEVICE int cta_index() { return static_cast<int>(blockIdx.x); }
-SOLITON_DEVICE int num_ctas() { return static_cast<int>(gridDim.x); }
-SOLITON_DEVICE void cta_sync() { __syncthreads(); }
+SOLITON_DEVICE int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+SOLITON_DEVICE int cta_index() {
+  return static_cast<int>(blockIdx.x);
+}
+SOLITON_DEVICE int num_ctas() {
+  return static_cast<int>(gridDim.x);
+}
+SOLITON_DEVICE void cta_sync() {
+  __syncthreads();
+}
 
 SOLITON_DEVICE unsigned char* shared_memory() {
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -28,8 +36,8 @@ SOLITON_DEVICE uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// The value as it is, but unknown to the optimiser: what is derived from it is computed here and not kept in registers
-/// from phase to phase.
+/// The value as it is, but unknown to the optimiser: what is derived from it is computed here and not kept in
+/// registers from phase to phase.
 SOLITON_DEVICE int fresh(int value) {
   asm volatile("" : "+r"(value));
   return value;
@@ -39,8 +47,12 @@ SOLITON_DEVICE int fresh(int value) {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-SOLITON_DEVICE void warp_sync() { __syncwarp(); }
-SOLITON_DEVICE bool warp_any(bool condition) { return __any_sync(kAllLanes, condition); }
+SOLITON_DEVICE void warp_sync() {
+  __syncwarp();
+}
+SOLITON_DEVICE bool warp_any(bool condition) {
+  return __any_sync(kAllLanes, condition);
+}
 template <class T>
 SOLITON_DEVICE T shuffle(T value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
@@ -56,14 +68,16 @@ SOLITON_DEVICE T shuffle_down(T value, int delta) {
 
 SOLITON_DEVICE void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
 SOLITON_DEVICE void mma_f16(float (&c)[4], uint4 a, uint2 b) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
@@ -140,8 +154,12 @@ SOLITON_DEVICE uint32_t load_system(const uint32_t* pointer) {
 SOLITON_DEVICE void store_system(uint64_t* pointer, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
 }
-SOLITON_DEVICE void fence_device() { __threadfence(); }
-SOLITON_DEVICE void fence_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+SOLITON_DEVICE void fence_device() {
+  __threadfence();
+}
+SOLITON_DEVICE void fence_async() {
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
 
 // Time and bounded waits.
 
@@ -150,7 +168,9 @@ SOLITON_DEVICE uint64_t device_time_ns() {
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
   return ns;
 }
-SOLITON_DEVICE uint32_t time_ns() { return static_cast<uint32_t>(device_time_ns()); }
+SOLITON_DEVICE uint32_t time_ns() {
+  return static_cast<uint32_t>(device_time_ns());
+}
 
 /// What bounds the waits of one thread.
 struct WaitBound {
@@ -163,9 +183,11 @@ SOLITON_DEVICE WaitBound make_wait_bound(const LaunchParams& params, uint32_t* c
   return {params.timeout_ns, params.stall, claim};
 }
 
-/// Writes the report if no other thread has, and ends the kernel. Takes scalars, so that callers need no stack frame.
-static __device__ __noinline__ void report_stall(uint32_t* claim, StallReport* stall, WaitKind kind, uint32_t step,
-                                                 uint32_t phase, uint32_t index, uint32_t expected, uint32_t seen) {
+/// Writes the report if no other thread has, and ends the kernel. Takes scalars, so that callers need no
+/// stack frame.
+static __device__ __noinline__ void report_stall(uint32_t* claim, StallReport* stall, WaitKind kind,
+                                                 uint32_t step, uint32_t phase, uint32_t index,
+                                                 uint32_t expected, uint32_t seen) {
   if (atomicExch(claim, 1u) == 0) {
     stall->cta = blockIdx.x;
     stall->thread = threadIdx.x;
@@ -188,7 +210,8 @@ class Spin {
     const uint64_t now = device_time_ns();
     if (start_ns_ == 0) start_ns_ = now;
     if (now - start_ns_ > bound_.timeout_ns) {
-      report_stall(bound_.claim, bound_.stall, site.kind, site.step, site.phase, site.index, site.expected, site.seen);
+      report_stall(bound_.claim, bound_.stall, site.kind, site.step, site.phase, site.index, site.expected,
+                   site.seen);
     }
   }
 
@@ -206,29 +229,37 @@ struct alignas(8) Barrier {
 };
 
 SOLITON_DEVICE void barrier_init(Barrier* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
+               : "memory");
 }
-SOLITON_DEVICE void barrier_init_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+SOLITON_DEVICE void barrier_init_fence() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// compute-sanitizer's racecheck sees a barrier order the accesses of the threads that arrive on it, not those of lanes that
-// a warp's arrival stands for: in a build for it, every lane arrives.
+// compute-sanitizer's racecheck sees a barrier order the accesses of the threads that arrive on it, not those
+// of lanes that a warp's arrival stands for: in a build for it, every lane arrives.
 #if defined(SOLITON_RACECHECK)
-SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) { barrier_init(barrier, warps * 32); }
+SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
+  barrier_init(barrier, warps * 32);
+}
 SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
   warp_sync();
   barrier_arrive(barrier);
 }
 #else
-SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) { barrier_init(barrier, warps); }
+SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
+  barrier_init(barrier, warps);
+}
 SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
   warp_sync();
   if (thread_index() % 32 == 0) barrier_arrive(barrier);
 }
 #endif
 SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(bytes)
                : "memory");
 }
 SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
@@ -242,14 +273,15 @@ SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
       : "memory");
   return done != 0;
 }
-SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound& bound) {
+SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site,
+                                 const WaitBound& bound) {
   if (barrier_test(barrier, parity)) return;
   Spin spin(bound);
   while (!barrier_test(barrier, parity)) spin.pause(site);
 }
 
-SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
-                                        const WaitBound& bound) {
+SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop,
+                                        const WaitSite& site, const WaitBound& bound) {
   Spin spin(bound);
   while (!barrier_test(barrier, parity)) {
     if (barrier_test(stop, 0)) return false;
@@ -263,33 +295,51 @@ SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barri
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
-          shared_address(shared)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
+      "[%3], %4;" ::"r"(shared_address(shared)),
       "l"(global), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
 
 // Arithmetic.
 
-SOLITON_DEVICE float exp2_fast(float x) { return exp2f(x); }
-SOLITON_DEVICE float exp_fast(float x) { return __expf(x); }
-SOLITON_DEVICE float rsqrt_fast(float x) { return rsqrtf(x); }
+SOLITON_DEVICE float exp2_fast(float x) {
+  return exp2f(x);
+}
+SOLITON_DEVICE float exp_fast(float x) {
+  return __expf(x);
+}
+SOLITON_DEVICE float rsqrt_fast(float x) {
+  return rsqrtf(x);
+}
 
 SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
   uint32_t result;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
   return result;
 }
-SOLITON_DEVICE float bf16_to_float(uint16_t value) { return __uint_as_float(static_cast<uint32_t>(value) << 16); }
-SOLITON_DEVICE uint16_t float_to_bf16(float value) { return static_cast<uint16_t>(pack_bf16(value, 0.0f)); }
+SOLITON_DEVICE float bf16_to_float(uint16_t value) {
+  return __uint_as_float(static_cast<uint32_t>(value) << 16);
+}
+SOLITON_DEVICE uint16_t float_to_bf16(float value) {
+  return static_cast<uint16_t>(pack_bf16(value, 0.0f));
+}
 SOLITON_DEVICE uint32_t pack_f16(float low, float high) {
   uint32_t result;
   asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
   return result;
 }
-SOLITON_DEVICE float f16_to_float(uint16_t value) { return __half2float(__ushort_as_half(value)); }
-SOLITON_DEVICE uint16_t float_to_f16(float value) { return static_cast<uint16_t>(pack_f16(value, 0.0f)); }
-SOLITON_DEVICE uint32_t float_bits(float value) { return __float_as_uint(value); }
-SOLITON_DEVICE float float_from_bits(uint32_t bits) { return __uint_as_float(bits); }
+SOLITON_DEVICE float f16_to_float(uint16_t value) {
+  return __half2float(__ushort_as_half(value));
+}
+SOLITON_DEVICE uint16_t float_to_f16(float value) {
+  return static_cast<uint16_t>(pack_f16(value, 0.0f));
+}
+SOLITON_DEVICE uint32_t float_bits(float value) {
+  return __float_as_uint(value);
+}
+SOLITON_DEVICE float float_from_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
 
 }  // namespace soliton

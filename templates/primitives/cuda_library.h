@@ -40,13 +40,15 @@ inline int fail(const char* what, cudaError_t code) {
   return static_cast<int>(code);
 }
 
-#define SOLITON_CUDA(call)                                                   \
-  do {                                                                       \
-    const cudaError_t soliton_code = (call);                                 \
-    if (soliton_code != cudaSuccess) return fail(#call, soliton_code);       \
+#define SOLITON_CUDA(call)                                             \
+  do {                                                                 \
+    const cudaError_t soliton_code = (call);                           \
+    if (soliton_code != cudaSuccess) return fail(#call, soliton_code); \
   } while (0)
 
-inline const char* last_error() { return state().error; }
+inline const char* last_error() {
+  return state().error;
+}
 
 inline int attribute(cudaDeviceAttr what, int device) {
   int value = 0;
@@ -74,12 +76,14 @@ inline int open(int device, DeviceInfo* info) {
   info->memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, device);
   state().num_sms = info->num_sms;
   if (info->compute_capability != state().descriptor->compute_capability ||
-      info->max_shared_bytes < state().descriptor->shared_bytes || info->num_sms < state().descriptor->num_ctas) {
+      info->max_shared_bytes < state().descriptor->shared_bytes ||
+      info->num_sms < state().descriptor->num_ctas) {
     return 0;  // the runtime says what does not fit
   }
   SOLITON_CUDA(cudaFuncSetAttribute(state().kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     state().descriptor->shared_bytes));
-  SOLITON_CUDA(cudaFuncSetAttribute(stream_pages, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
+  SOLITON_CUDA(
+      cudaFuncSetAttribute(stream_pages, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
   if (state().stream == nullptr) {
     SOLITON_CUDA(cudaStreamCreateWithFlags(&state().stream, cudaStreamNonBlocking));
     SOLITON_CUDA(cudaEventCreateWithFlags(&state().done, cudaEventDisableTiming));
@@ -91,12 +95,16 @@ inline int allocate(size_t bytes, void** memory) {
   SOLITON_CUDA(cudaMalloc(memory, bytes));
   return 0;
 }
-inline void release(void* memory) { cudaFree(memory); }
+inline void release(void* memory) {
+  cudaFree(memory);
+}
 inline int allocate_shared(size_t bytes, void** memory) {
   SOLITON_CUDA(cudaHostAlloc(memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
   return 0;
 }
-inline void release_shared(void* memory) { cudaFreeHost(memory); }
+inline void release_shared(void* memory) {
+  cudaFreeHost(memory);
+}
 
 // All work goes to one stream, so that it happens in the order of the calls.
 inline int fill(void* memory, int byte, size_t bytes) {
@@ -124,8 +132,8 @@ static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float 
 inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
   constexpr int kThreads = 256;
   constexpr int kBlocksPerSm = 8;
-  fill_random_kernel<<<state().num_sms * kBlocksPerSm, kThreads, 0, state().stream>>>(static_cast<uint16_t*>(memory),
-                                                                                     count, bound, seed);
+  fill_random_kernel<<<state().num_sms * kBlocksPerSm, kThreads, 0, state().stream>>>(
+      static_cast<uint16_t*>(memory), count, bound, seed);
   SOLITON_CUDA(cudaGetLastError());
   return 0;
 }
@@ -191,11 +199,22 @@ inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, doub
 inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor) {
   state().kernel = kernel;
   state().descriptor = descriptor;
-  static const Library instance{
-      .abi = kLibraryAbi, .descriptor = descriptor, .last_error = last_error, .open = open, .allocate = allocate,
-      .release = release, .allocate_shared = allocate_shared, .release_shared = release_shared, .fill = fill,
-      .upload = upload, .download = download, .fill_random = fill_random, .launch = launch, .poll = poll, .wait = wait,
-      .measure_bandwidth = measure_bandwidth};
+  static const Library instance{.abi = kLibraryAbi,
+                                .descriptor = descriptor,
+                                .last_error = last_error,
+                                .open = open,
+                                .allocate = allocate,
+                                .release = release,
+                                .allocate_shared = allocate_shared,
+                                .release_shared = release_shared,
+                                .fill = fill,
+                                .upload = upload,
+                                .download = download,
+                                .fill_random = fill_random,
+                                .launch = launch,
+                                .poll = poll,
+                                .wait = wait,
+                                .measure_bandwidth = measure_bandwidth};
   return &instance;
 }
 
@@ -204,8 +223,8 @@ inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor)
 }  // namespace cuda_library
 }  // namespace soliton
 
-#define SOLITON_LIBRARY(kernel, descriptor)                                              \
-  extern "C" const soliton::Library* soliton_library() {                                 \
-    static constexpr soliton::Descriptor instance = descriptor;                          \
-    return soliton::cuda_library::library(kernel, &instance);                            \
+#define SOLITON_LIBRARY(kernel, descriptor)                     \
+  extern "C" const soliton::Library* soliton_library() {        \
+    static constexpr soliton::Descriptor instance = descriptor; \
+    return soliton::cuda_library::library(kernel, &instance);   \
   }

@@ -1,5 +1,5 @@
-// S, the ceiling that decoding is measured against: a plain read of device memory through a ring of bulk copies like the
-// decode kernel's, with every SM, enough pages in flight, and nothing to wait for.
+// S, the ceiling that decoding is measured against: a plain read of device memory through a ring of bulk
+// copies like the decode kernel's, with every SM, enough pages in flight, and nothing to wait for.
 #pragma once
 
 #include "layout/page.h"
@@ -12,9 +12,11 @@ constexpr int kStreamConsumers = 8;  // warps
 constexpr int kStreamThreads = (kStreamConsumers + 1) * kWarpLanes;
 constexpr int kStreamSharedBytes = kStreamSlots * kPageBytes + 2 * kStreamSlots * 8;
 
-/// Reads `num_pages` pages from `source`, page i by CTA i % num_ctas(). `sink` keeps the reads from being dropped.
+/// Reads `num_pages` pages from `source`, page i by CTA i % num_ctas(). `sink` keeps the reads from being
+/// dropped.
 SOLITON_KERNEL(kStreamThreads)
-stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, LaunchParams params, uint32_t* claim) {
+stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, LaunchParams params,
+             uint32_t* claim) {
   unsigned char* shared = shared_memory();
   Barrier* full = reinterpret_cast<Barrier*>(shared + kStreamSlots * kPageBytes);
   Barrier* empty = full + kStreamSlots;
@@ -35,7 +37,8 @@ stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, Lau
     const int slot = use % kStreamSlots;
     const uint32_t parity = use / kStreamSlots & 1;
     if (produces) {
-      if (use >= kStreamSlots) wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
+      if (use >= kStreamSlots)
+        wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
       barrier_arrive_expect(full + slot, kPageBytes);
       copy_page(shared + slot * kPageBytes, source + page * kPageBytes, kPageBytes, full + slot);
       continue;

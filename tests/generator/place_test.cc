@@ -144,11 +144,13 @@ TEST(Place, BarriersCountThoseWhoArrive) {
       EXPECT_EQ(barrier.arrivers, barrier.arrivals) << barrier.name;
       text += fmt::format("{} {}x{} ", barrier.name, barrier.slots, barrier.arrivals);
     }
-    EXPECT_EQ(text,
-              fmt::format("page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
-                          "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
-                          "1x1 ",
-                          warps));
+    EXPECT_EQ(
+        text,
+        fmt::format(
+            "page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
+            "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
+            "1x1 ",
+            warps));
     EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 5));
   }
 }

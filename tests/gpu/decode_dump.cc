@@ -1,5 +1,6 @@
-// decode-dump: what a kernel decodes from a folder without a tokenizer, for tests/goldens/compare_transformers.py.
-// Writes {"prompt", "tokens"} and, on request, raw float32 logits; repeats launches to see that all bits are the same.
+// decode-dump: what a kernel decodes from a folder without a tokenizer, for
+// tests/goldens/compare_transformers.py. Writes {"prompt", "tokens"} and, on request, raw float32 logits;
+// repeats launches to see that all bits are the same.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,12 +30,14 @@ struct Options {
 
 void write_floats(const std::string& path, const std::vector<float>& values) {
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size() * sizeof(float)));
   if (!file.flush()) throw Error(ExitCode::kNotFound, path + ": expected a file that can be written");
 }
 
 /// Logits at chosen positions of the prompt, one row each.
-std::vector<float> logits_at(Engine& engine, const std::vector<int32_t>& prompt, const std::vector<int>& positions) {
+std::vector<float> logits_at(Engine& engine, const std::vector<int32_t>& prompt,
+                             const std::vector<int>& positions) {
   std::vector<float> rows;
   int next = 0;
   for (const int position : positions) {
@@ -51,11 +54,13 @@ int run(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   KernelLibrary library = KernelLibrary::open(options.kernel);
   check_facts(library.descriptor(), config.facts, options.model + "/config.json");
-  Engine engine(std::move(library), {.context = options.prompt_tokens + options.tokens, .timeout_ms = options.timeout_ms});
+  Engine engine(std::move(library),
+                {.context = options.prompt_tokens + options.tokens, .timeout_ms = options.timeout_ms});
   engine.load(TensorSource::open(options.model), nullptr);
   std::vector<int32_t> prompt;
   for (int i = 0; i < options.prompt_tokens; ++i) {
-    prompt.push_back(static_cast<int32_t>(random_bits(i, options.seed) % static_cast<uint32_t>(config.facts.vocabulary)));
+    prompt.push_back(
+        static_cast<int32_t>(random_bits(i, options.seed) % static_cast<uint32_t>(config.facts.vocabulary)));
   }
   nlohmann::json json{{"prompt", prompt}, {"tokens", nlohmann::json::array()}};
   if (!options.positions.empty()) {
@@ -66,14 +71,16 @@ int run(const Options& options) {
     int different = 0;
     for (int i = 0; i < options.launches; ++i) {
       engine.set_position(0);
-      DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = options.tokens, .want_logits = want_logits});
+      DecodeResult result =
+          engine.decode({.tokens = prompt, .max_tokens = options.tokens, .want_logits = want_logits});
       if (i == 0) {
         first = std::move(result);
       } else {
         different += result.tokens != first.tokens || result.logits != first.logits;
       }
     }
-    fmt::print("{} launches of {} tokens: {} differ from the first\n", options.launches, options.tokens, different);
+    fmt::print("{} launches of {} tokens: {} differ from the first\n", options.launches, options.tokens,
+               different);
     json["tokens"] = first.tokens;
     if (want_logits) write_floats(options.logits, first.logits);
     if (different > 0) return 1;
@@ -93,7 +100,8 @@ int main(int argc, char** argv) {
   app.add_option("-k,--kernel", options.kernel, "kernel library")->required();
   app.add_option("-o,--output", options.output, "JSON file")->required();
   app.add_option("--logits", options.logits, "file of raw float32 logits");
-  app.add_option("--positions", options.positions, "logits at these positions of the prompt only")->delimiter(',');
+  app.add_option("--positions", options.positions, "logits at these positions of the prompt only")
+      ->delimiter(',');
   app.add_option("--prompt-tokens", options.prompt_tokens, "random prompt tokens");
   app.add_option("-n", options.tokens, "tokens to generate");
   app.add_option("--launches", options.launches, "launches that must agree bit for bit");

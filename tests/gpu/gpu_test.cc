@@ -1,4 +1,5 @@
-// On a card: the tiny model against the reference, repeated launches, and the bounded waits. Skipped without one.
+// On a card: the tiny model against the reference, repeated launches, and the bounded waits. Skipped without
+// one.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,9 @@ std::string reason_to_skip() {
 #define SKIP_WITHOUT_CARD() \
   if (const std::string reason = reason_to_skip(); !reason.empty()) GTEST_SKIP() << reason
 
-std::vector<int32_t> story_prompt() { return {0, 17, 300, 42}; }
+std::vector<int32_t> story_prompt() {
+  return {0, 17, 300, 42};
+}
 
 TEST(Card, TinyModelEqualsTheReference) {
   SKIP_WITHOUT_CARD();

@@ -1,5 +1,5 @@
-// Whole kernels in emulation against the scalar reference: many shapes, CTA counts, both ways of synchronising, many
-// schedules; positions around every boundary of tiles and pages.
+// Whole kernels in emulation against the scalar reference: many shapes, CTA counts, both ways of
+// synchronising, many schedules; positions around every boundary of tiles and pages.
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -14,17 +14,18 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Decode,
-                         testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-12-wide", "micro-3-counter", "plain-4-split",
-                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split",
-                                         "group7-4", "group8-6-split", "group8-3-counter"),
+                         testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-12-wide",
+                                         "micro-3-counter", "plain-4-split", "plain-4-split-counter",
+                                         "narrow96-5", "wide128-4-split", "deep256-5-split", "group7-4",
+                                         "group8-6-split", "group8-3-counter"),
                          test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
   KernelUnderTest kernel(GetParam());
-  kernel.expect_like_reference(kernel.prompt(1), 2);    // positions 0, 1
-  kernel.expect_like_reference(kernel.prompt(13), 4);   // around 16, the end of a tile of tokens
-  kernel.expect_like_reference(kernel.prompt(44), 5);   // around 64, the end of a page
-  kernel.expect_like_reference(kernel.prompt(58), 5);   // around 128
+  kernel.expect_like_reference(kernel.prompt(1), 2);   // positions 0, 1
+  kernel.expect_like_reference(kernel.prompt(13), 4);  // around 16, the end of a tile of tokens
+  kernel.expect_like_reference(kernel.prompt(44), 5);  // around 64, the end of a page
+  kernel.expect_like_reference(kernel.prompt(58), 5);  // around 128
 }
 
 TEST_P(Decode, GivesTheSameBitsUnderEverySchedule) {
@@ -33,7 +34,9 @@ TEST_P(Decode, GivesTheSameBitsUnderEverySchedule) {
   const DecodeResult expected = kernel.decode_from(62, last, 4);
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     kernel.emulation().seed = seed;
-    kernel.emulation().copies = seed % 3 == 0 ? CopyPolicy::kEager : seed % 3 == 1 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    kernel.emulation().copies = seed % 3 == 0   ? CopyPolicy::kEager
+                                : seed % 3 == 1 ? CopyPolicy::kLate
+                                                : CopyPolicy::kRandom;
     const DecodeResult result = kernel.decode_from(62, last, 4);
     EXPECT_EQ(result.tokens, expected.tokens) << "seed " << seed;
     EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
@@ -59,8 +62,8 @@ class Race : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                          testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
-                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split",
-                                         "group7-4", "group8-6-split", "group8-3-counter"),
+                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split",
+                                         "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter"),
                          test_name);
 
 TEST_P(Race, HasNone) {
@@ -82,7 +85,8 @@ TEST(DecodeStop, EndsAfterAStopTokenAndGoesOnFromThere) {
   const int32_t stop[] = {all.tokens[3]};
   const auto first = std::find(all.tokens.begin(), all.tokens.end(), stop[0]) - all.tokens.begin();
   kernel.engine().set_position(0);
-  const DecodeResult stopped = kernel.engine().decode({.tokens = prompt, .max_tokens = 12, .stop_tokens = stop});
+  const DecodeResult stopped =
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 12, .stop_tokens = stop});
   EXPECT_TRUE(stopped.hit_stop_token);
   ASSERT_EQ(stopped.tokens.size(), static_cast<size_t>(first) + 1);
   EXPECT_EQ(kernel.engine().position(), 5 + static_cast<int>(first));
@@ -108,7 +112,8 @@ TEST(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
   const ReferenceWeights weights = random_weights(kernel.facts(), kWeightSeed);
   std::vector<std::string> names;
   ReferenceWeights visited = weights;
-  for_each_tensor(visited, kernel.facts(), [&](const std::string& name, const auto&, const auto&) { names.push_back(name); });
+  for_each_tensor(visited, kernel.facts(),
+                  [&](const std::string& name, const auto&, const auto&) { names.push_back(name); });
   for (const std::string& zeroed : names) {
     ReferenceWeights changed = weights;
     for_each_tensor(changed, kernel.facts(), [&](const std::string& name, const auto&, auto& bits) {

@@ -1,5 +1,5 @@
-// The emulation finds what it is there for: each wait, fence and count of a real kernel is taken away in turn, and each
-// time the launch must be reported or its result differ.
+// The emulation finds what it is there for: each wait, fence and count of a real kernel is taken away in
+// turn, and each time the launch must be reported or its result differ.
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -35,13 +35,16 @@ bool is_found(KernelUnderTest& kernel, const Fault& fault) {
 
 class FaultInjection : public testing::TestWithParam<FaultCase> {};
 
-constexpr Fault skip(WaitKind kind) { return {.kind = FaultKind::kSkipWait, .wait = kind}; }
+constexpr Fault skip(WaitKind kind) {
+  return {.kind = FaultKind::kSkipWait, .wait = kind};
+}
 constexpr Fault count(int ordinal, int delta) {
   return {.kind = FaultKind::kBarrierCount, .ordinal = ordinal, .delta = delta};
 }
 
-// Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in turn, two of
-// input_read and input_taken in turn, attention_full, attention_empty, token_ready, step_read, stopped. The ring of this kernel has 4 slots.
+// Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in
+// turn, two of input_read and input_taken in turn, attention_full, attention_empty, token_ready, step_read,
+// stopped. The ring of this kernel has 4 slots.
 constexpr int kTileBarriers = 8;
 constexpr int kInputRead = 16;
 constexpr int kAttentionFull = 20;
@@ -54,11 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
                     FaultCase{"no_wait_for_a_tile", "plain-4-split", skip(WaitKind::kTileFull)},
                     FaultCase{"no_wait_for_a_free_tile", "plain-4-split", skip(WaitKind::kTileEmpty)},
                     FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
+                    FaultCase{"no_wait_for_the_token", "plain-4-split", skip(WaitKind::kTokenReady)},
                     FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
                     FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
                     FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kPhaseGate)},
                     FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
-                    FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
+                    FaultCase{
+                        "no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
                     FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
                     FaultCase{"page_empty_one_less", "plain-4-split", count(1, -1)},
                     FaultCase{"page_empty_one_more", "plain-4-split", count(1, 1)},

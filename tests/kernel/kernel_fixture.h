@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,7 +60,8 @@ class KernelUnderTest {
   std::vector<int32_t> prompt(int length) const {
     std::vector<int32_t> tokens;
     for (int i = 0; i < length; ++i) {
-      tokens.push_back(static_cast<int32_t>(random_bits(i, length) % static_cast<uint32_t>(facts_.vocabulary)));
+      tokens.push_back(
+          static_cast<int32_t>(random_bits(i, length) % static_cast<uint32_t>(facts_.vocabulary)));
     }
     return tokens;
   }
@@ -77,8 +77,8 @@ class KernelUnderTest {
     return decode(tokens, count);
   }
 
-  /// Feeds and generates on both sides, from where both stand, and compares: every token is the reference's choice for
-  /// the same past, unless its best two logits are a tie, and every logit is near the reference's.
+  /// Feeds and generates on both sides, from where both stand, and compares: every token is the reference's
+  /// choice for the same past, unless its best two logits are a tie, and every logit is near the reference's.
   void expect_like_reference(const std::vector<int32_t>& tokens, int count) {
     const DecodeResult result = decode(tokens, count);
     ASSERT_EQ(result.tokens.size(), static_cast<size_t>(count));
@@ -91,8 +91,8 @@ class KernelUnderTest {
     }
   }
 
-  // Activations are exact to 2^-16, sums to about 2^-20; the coarsest difference is a key or value that falls on the
-  // other side of a rounding to bf16 (2^-9 of that value).
+  // Activations are exact to 2^-16, sums to about 2^-20; the coarsest difference is a key or value that falls
+  // on the other side of a rounding to bf16 (2^-9 of that value).
   static constexpr float kLogitTolerance = 1.0f / 512;
 
  private:

@@ -121,7 +121,7 @@ using Operation = void (*)(void* const* operands);
 void collective(Operation operation, const char* name, void* operand);
 void multiply_accumulate(void* const* operands);      // of MmaOperand, bf16
 void multiply_accumulate_f16(void* const* operands);  // of MmaOperand, f16
-void transpose(void* const* operands);            // of uint32_t
+void transpose(void* const* operands);                // of uint32_t
 void synchronise_cta();
 
 void fence_device();

@@ -18,9 +18,9 @@ constexpr int kMaxCheckedThreads = 4096;  // Vector clocks take 8 bytes for each
 /// store; in the next, what they told their warps in collectives has come back.
 constexpr int kQuietRounds = 3;
 
-constexpr uint32_t kLandOneIn = 4;   // switches, under CopyPolicy::kRandom
-// Switches, while others are ready. Every lane of a poller switches: with fewer than 32 the pollers would keep each other
-// awake for ever.
+constexpr uint32_t kLandOneIn = 4;  // switches, under CopyPolicy::kRandom
+// Switches, while others are ready. Every lane of a poller switches: with fewer than 32 the pollers would
+// keep each other awake for ever.
 constexpr uint32_t kPollOneIn = 128;
 constexpr auto kHostNap = std::chrono::microseconds(20);
 

@@ -1,0 +1,105 @@
+// Runs a built program as a user would, in a folder of its own, and keeps what it said and left behind.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace soliton {
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::remove(path);  // a link or a read-only copy is replaced, not written through
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A folder that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "soliton-cli-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = pattern;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+  const std::filesystem::path& path() const { return path_; }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) names.insert(entry.path());
+    return names;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Outcome {
+  int status = -1;  // exit status, or 128 plus the signal that ended the program
+  std::string out;
+  std::string err;
+};
+
+/// A running program. Its output goes to files, so that no pipe can fill up.
+class Process {
+ public:
+  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added.
+  Process(const std::string& program, std::vector<std::string> arguments, const std::filesystem::path& folder,
+          std::vector<std::string> environment = {}) {
+    arguments.insert(arguments.begin(), std::string(SOLITON_BINARY_DIR) + "/" + program);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    unsetenv("SOLITON_KERNELS");
+    for (std::string& variable : environment) putenv(variable.data());
+    const bool ready = chdir(folder.c_str()) == 0 && redirect("/dev/null", O_RDONLY, STDIN_FILENO) &&
+                       redirect(out(), O_WRONLY | O_CREAT, STDOUT_FILENO) &&
+                       redirect(err(), O_WRONLY | O_CREAT, STDERR_FILENO);
+    if (ready) execv(argv[0], argv.data());
+    _exit(kNotStarted);
+  }
+
+  void signal(int number) const { kill(pid_, number); }
+  std::string out_so_far() const { return read_text(out()); }
+
+  Outcome wait() const {
+    int status = 0;
+    if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("waitpid failed");
+    constexpr int kSignalBase = 128;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status), read_text(out()),
+            read_text(err())};
+  }
+
+ private:
+  static constexpr int kNotStarted = 126;
+
+  static bool redirect(const std::filesystem::path& path, int flags, int fd) {
+    const int file = open(path.c_str(), flags, 0600);
+    return file >= 0 && dup2(file, fd) == fd;
+  }
+  std::filesystem::path out() const { return output_.path() / "out"; }
+  std::filesystem::path err() const { return output_.path() / "err"; }
+
+  TemporaryFolder output_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace soliton
