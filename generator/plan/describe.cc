@@ -94,7 +94,7 @@ std::string describe(const Plan& plan) {
       "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages or more"
       " each.\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
       " CTA's tiles.\n",
-      plan.num_blocks(), std::max(1, plan.num_ctas / plan.num_blocks()), plan.min_pages_per_split,
+      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits), plan.min_pages_per_split,
       plan.phases.size() - 1);
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

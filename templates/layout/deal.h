@@ -23,6 +23,9 @@ SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, i
 /// low-order parts of the same values.
 constexpr int kHeadsPerBlock = 4;
 
+/// CTAs that share a head block at most: each lane of a warp looks after one of them when they merge.
+constexpr int kMaxSplits = 32;
+
 /// Attention work of one CTA at one position: `count` head blocks first_block, first_block + num_ctas, ...,
 /// of each the pages [first_page, end_page); split `split` of `num_splits`.
 struct AttentionShare {
@@ -39,7 +42,8 @@ struct AttentionShare {
 SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
                                                              int num_ctas, int cta) {
   AttentionShare share;
-  const int slots = num_ctas / num_blocks;
+  const int most = num_ctas / num_blocks;
+  const int slots = most < kMaxSplits ? most : kMaxSplits;
   if (slots <= 1) {
     share.first_block = cta;
     share.count = cta < num_blocks ? (num_blocks - cta + num_ctas - 1) / num_ctas : 0;

@@ -20,6 +20,7 @@
 #include "kernel.cuh"
 #include "ops/greedy.cuh"
 #include "ops/input.cuh"
+#include "ops/merge.cuh"
 
 namespace soliton {
 
@@ -97,7 +98,10 @@ class Epilogue {
         merge_warps<kPhase>(block, false);
       }
       warp_arrive(&context_.barriers().attention_empty);
-      if (share.num_splits > 1) merge_splits<kPhase>(block, share);
+      if (share.num_splits > 1) {
+        wait_for_partials(block);
+        merge_splits(context_, HeadBlock<Plan>(block), share, output<kPhase.output_vector>());
+      }
     }
     // The first layer also clears the offers that chose this step's token.
     if (layer == 0 && context_.step > 0) clear<Plan::kOffers>();
@@ -374,53 +378,6 @@ class Epilogue {
     }
   }
 
-  /// Merges the partials of all splits of a block, in split order; each split does its slice of the elements.
-  template <AttentionPhase kPhase>
-  SOLITON_DEVICE void merge_splits(int block, const AttentionShare& share) {
-    wait_for_partials(block);
-    const HeadBlock<Plan> heads(block);
-    const int elements = heads.count * Plan::kHeadDim;
-    const int end = elements * (share.split + 1) / share.num_splits;
-    const int first_cta = context_.cta - share.split;
-    for (int first = elements * share.split / share.num_splits; first < end; first += kWarpLanes) {
-      const bool active = first + context_.lane < end;
-      const int element = active ? first + context_.lane : end - 1;
-      const int head = element / Plan::kHeadDim;
-      float maximum = -INFINITY;
-      float sum = 0.0f;
-      float value = 0.0f;
-      for (int split = 0; split < share.num_splits; split += kMergeSplits) {
-        PolledLoads<float, 3 * kMergeSplits, Plan::kSync> loads;
-        const auto present = [&](int i) { return split + i / 3 < share.num_splits; };
-        const auto address = [&](int i) {
-          const float* partial = context_.template workspace<float>(Plan::kPartials.offset) +
-                                 (first_cta + split + i / 3) * kPartialWords;
-          return i % 3 == 0   ? partial + head
-                 : i % 3 == 1 ? partial + kHeadsPerBlock + head
-                              : partial + 2 * kHeadsPerBlock + element;
-        };
-        loads.issue(address, present);
-        loads.complete(context_, WaitKind::kPartial, address);
-        SOLITON_UNROLL
-        for (int i = 0; i < kMergeSplits; ++i) {
-          if (split + i < share.num_splits) {
-            const float other = loads.value[3 * i];
-            const float merged = other > maximum ? other : maximum;
-            const float keep = exp2_fast(maximum - merged);
-            const float add = exp2_fast(other - merged);
-            sum = sum * keep + loads.value[3 * i + 1] * add;
-            value = value * keep + loads.value[3 * i + 2] * add;
-            maximum = merged;
-          }
-        }
-      }
-      if (active) {
-        publish<Plan>(output<kPhase.output_vector>() + heads.first_head * Plan::kHeadDim + element,
-                      publishable(value / sum));
-      }
-    }
-  }
-
   SOLITON_DEVICE void wait_for_partials(int block) {
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       Spin spin(context_.bound);
@@ -474,7 +431,6 @@ class Epilogue {
   }
 
   static constexpr int kPartialWords = Plan::kPartialWords;
-  static constexpr int kMergeSplits = 8;  // partials loaded at once
 
   Context<Plan>& context_;
   int token_ = 0;
