@@ -135,7 +135,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     out.line("static constexpr SyncMode kSync = SyncMode::{};",
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
     number("kNumBlocks", plan.num_blocks());
-    number("kMinPagesPerSplit", plan.min_pages_per_split);
+    number("kSplitFromPages", plan.split_from_pages);
     number("kFirstResidualPhase", first_residual_phase(plan));
     out.blank();
     number("kXBytes", plan.x_bytes());

@@ -32,7 +32,7 @@ int run(int argc, char** argv) {
                             .window = options->window.value_or(0),
                             .consumer_warps = options->consumer_warps.value_or(0),
                             .ring_slots = options->ring_slots.value_or(0),
-                            .min_pages_per_split = options->min_pages_per_split.value_or(0),
+                            .split_from_pages = options->split_from_pages.value_or(0),
                             .sync = options->sync};
   const Generated generated = generate_and_dump(*options, model, gpu, choices);
   if (options->dry_run) {

@@ -20,7 +20,7 @@ constexpr IntegerRange kCtas = {.min = 1, .max = 1024};
 constexpr IntegerRange kWindow = {.min = 1, .max = 64};
 constexpr IntegerRange kConsumerWarps = {.min = 1, .max = 30};  // with producer and epilogue 1024 threads
 constexpr IntegerRange kRingSlots = {.min = 2, .max = 64};
-constexpr IntegerRange kMinPagesPerSplit{.min = 1, .max = 4096};
+constexpr IntegerRange kSplitFromPages{.min = 1, .max = 4096};
 
 UserError usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
   return UserError(ExitCode::kUsage, fmt::format("{}: expected {}, got {}", flag, expected, got));
@@ -136,7 +136,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag window(app, "--window", "N", "Pages in flight per CTA instead of the GPU's default");
   ValueFlag consumer_warps(app, "--consumer-warps", "N", "Consumer warps per CTA");
   ValueFlag ring_slots(app, "--ring-slots", "N", "Pages that the ring in shared memory holds");
-  ValueFlag min_pages(app, "--min-split-pages", "N", "KV pages below which attention is not split further");
+  ValueFlag split_from(app, "--split-from-pages", "N", "KV pages from which on attention is split over CTAs");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
@@ -166,7 +166,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   options.window = window.integer(kWindow);
   options.consumer_warps = consumer_warps.integer(kConsumerWarps);
   options.ring_slots = ring_slots.integer(kRingSlots);
-  options.min_pages_per_split = min_pages.integer(kMinPagesPerSplit);
+  options.split_from_pages = split_from.integer(kSplitFromPages);
   options.sync = read_sync(sync);
   options.dump = dump.path();
   return options;

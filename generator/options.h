@@ -21,7 +21,7 @@ struct Options {
   std::optional<int> window;  // pages in flight per CTA
   std::optional<int> consumer_warps;
   std::optional<int> ring_slots;
-  std::optional<int> min_pages_per_split;  // KV pages below which attention is not split further
+  std::optional<int> split_from_pages;  // KV pages from which on attention is split over CTAs
   SyncMode sync = SyncMode::kSelfValidating;
   bool dry_run = false;
   std::optional<std::filesystem::path> dump;  // folder for the plan after each pass

@@ -128,7 +128,7 @@ struct Plan {
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kMinPagesPerSplit = 2;
+  static constexpr int kSplitFromPages = 8;
   static constexpr int kFirstResidualPhase = 2;
 
   static constexpr int kXBytes = 32768;

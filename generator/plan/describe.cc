@@ -91,10 +91,10 @@ std::string describe(const Plan& plan) {
       plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));
   describe_phases(plan, text);
   text += fmt::format(
-      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages or more"
-      " each.\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
+      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, from {} pages on."
+      "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
       " CTA's tiles.\n",
-      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits), plan.min_pages_per_split,
+      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits), plan.split_from_pages,
       plan.phases.size() - 1);
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

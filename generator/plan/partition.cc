@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
-constexpr int kMinPagesPerSplit = 2;
+constexpr int kSplitFromPages = 8;
 constexpr int kMaxRegistersPerThread = 255;
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
@@ -152,8 +152,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   }
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
-  plan.min_pages_per_split =
-      choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
+  plan.split_from_pages = choices.split_from_pages > 0 ? choices.split_from_pages : kSplitFromPages;
   plan.sync = choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);

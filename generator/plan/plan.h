@@ -20,7 +20,7 @@ struct PlanChoices {
   int window = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
-  int min_pages_per_split = 0;
+  int split_from_pages = 0;
   SyncMode sync = SyncMode::kSelfValidating;
 };
 
@@ -96,7 +96,7 @@ struct Plan {
   int window = 0;  // pages in flight
   int tile_slots = 0;
   int page_stride = 1;  // pages from one that a consumer waits for to the next
-  int min_pages_per_split = 0;
+  int split_from_pages = 0;
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
 

@@ -18,7 +18,7 @@ void check_numbers(const Plan& plan, Report& report) {
   } numbers[] = {{"ring slots", kMinRingSlots, plan.ring_slots},
                  {"tile slots", 1, plan.tile_slots},
                  {"page stride", 1, plan.page_stride},
-                 {"pages of a split", 1, plan.min_pages_per_split}};
+                 {"pages from which attention is split", 1, plan.split_from_pages}};
   for (const auto& [name, least, value] : numbers) {
     if (value < least)
       report.refuse(Rule::kNumberOutOfRange, "{}: expected {} or more, got {}", name, least, value);

@@ -37,9 +37,9 @@ struct AttentionShare {
   int end_page = 0;
 };
 
-/// Splits the cached pages of every head block over num_ctas / num_blocks CTAs, but never into parts of fewer
-/// than `min_pages` pages: when the context is short, merging costs more than it saves.
-SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
+/// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, down to one page each;
+/// but with fewer than `split_from` pages not at all: merging would cost more than it saves.
+SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int split_from,
                                                              int num_ctas, int cta) {
   AttentionShare share;
   const int most = num_ctas / num_blocks;
@@ -50,7 +50,7 @@ SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int
     share.end_page = num_pages;
     return share;
   }
-  const int wanted = num_pages / min_pages;
+  const int wanted = num_pages < split_from ? 1 : num_pages;
   share.num_splits = wanted < 1 ? 1 : wanted < slots ? wanted : slots;
   share.first_block = cta / slots;
   share.split = cta % slots;

@@ -64,31 +64,41 @@ SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<P
                           static_cast<int64_t>(context.cta - share.split) * Plan::kPartialWords;
   const float* own = partials + (context.lane < share.num_splits ? context.lane : 0) * Plan::kPartialWords;
 
-  // Load k: split k % num_splits of group first_group + k / num_splits.
-  const auto address = [&](int k) {
-    return partials + k % share.num_splits * Plan::kPartialWords + 2 * kHeadsPerBlock +
-           (first_group + k / share.num_splits) * kWarpLanes + context.lane;
-  };
   SplitWeights<Plan> weights;
-  PolledLoads<float, kMergeLoads, Plan::kSync> loads;
   weights.issue(context, own, share.num_splits, heads.count);
-  loads.issue(address, [&](int i) { return i < total; });
-  weights.complete(context, own, share.num_splits);
+  int split = 0;
+  int group = first_group;
   float value = 0.0f;
   for (int first = 0; first < total; first += kMergeLoads) {
-    const auto batch_address = [&](int i) { return address(first + i); };
-    if (first > 0) loads.issue(batch_address, [&](int i) { return first + i < total; });
-    loads.complete(context, WaitKind::kPartial, batch_address);
+    // The splits of a group one after another, then the next group; counted, because division would cost more
+    // than all.
+    int offset[kMergeLoads];
+    int next_split = split;
+    int next_group = group;
     SOLITON_UNROLL
     for (int i = 0; i < kMergeLoads; ++i) {
-      const int split = (first + i) % share.num_splits;
-      const int group = first_group + (first + i) / share.num_splits;
+      offset[i] = next_split * Plan::kPartialWords + next_group * kWarpLanes;
+      if (++next_split == share.num_splits) {
+        next_split = 0;
+        ++next_group;
+      }
+    }
+    const float* outputs = partials + 2 * kHeadsPerBlock + context.lane;
+    const auto address = [&](int i) { return outputs + offset[i]; };
+    PolledLoads<float, kMergeLoads, Plan::kSync> loads;
+    loads.issue(address, [&](int i) { return first + i < total; });
+    if (first == 0) weights.complete(context, own, share.num_splits);
+    loads.complete(context, WaitKind::kPartial, address);
+    SOLITON_UNROLL
+    for (int i = 0; i < kMergeLoads; ++i) {
       if (first + i < total) {
         value += weights.of(split, group * kWarpLanes / Plan::kHeadDim) * loads.value[i];
-        if (split == share.num_splits - 1) {
+        if (++split == share.num_splits) {
           publish<Plan>(output + heads.first_head * Plan::kHeadDim + group * kWarpLanes + context.lane,
                         publishable(value));
           value = 0.0f;
+          split = 0;
+          ++group;
         }
       }
     }

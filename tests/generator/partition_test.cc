@@ -159,14 +159,14 @@ TEST(Partition, UserChoicesWin) {
                                   .window = 2,
                                   .consumer_warps = 8,
                                   .ring_slots = 3,
-                                  .min_pages_per_split = 9,
+                                  .split_from_pages = 9,
                                   .sync = SyncMode::kCounter});
   EXPECT_EQ(plan.num_ctas, 5);
   EXPECT_EQ(plan.window, 2);
   EXPECT_EQ(plan.consumer_warps, 8);
   EXPECT_EQ(plan.threads(), 10 * 32);
   EXPECT_EQ(plan.ring_slots, 3);
-  EXPECT_EQ(plan.min_pages_per_split, 9);
+  EXPECT_EQ(plan.split_from_pages, 9);
   EXPECT_EQ(plan.sync, SyncMode::kCounter);
 }
 

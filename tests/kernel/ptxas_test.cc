@@ -17,7 +17,8 @@ TEST(Ptxas, NoKernelSpillsOrUsesLocalMemory) {
     for (std::string line; std::getline(report, line);) {
       if (line.find("bytes stack frame") == std::string::npos) continue;
       ++functions;
-      EXPECT_NE(line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
+      EXPECT_NE(line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"),
+                std::string::npos)
           << entry.path() << ": " << line;
     }
     EXPECT_GT(functions, 0) << entry.path();

@@ -1,5 +1,5 @@
-// The shipped tiny model in emulation against the reference, token for token: several CTA counts, schedules and both
-// ways of synchronising.
+// The shipped tiny model in emulation against the reference, token for token: several CTA counts, schedules
+// and both ways of synchronising.
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
