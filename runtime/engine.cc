@@ -119,6 +119,12 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
                                                  result.logits.size() * sizeof(float)),
                    "download logits");
   }
+  if (request.timeline_step >= 0) {
+    result.timeline.resize(timeline_.bytes() / sizeof(PhaseRecord));
+    library_.check(
+        library_.functions().download(result.timeline.data(), timeline_.as<void>(), timeline_.bytes()),
+        "download the timeline");
+  }
   position_ += static_cast<int>(request.tokens.size() + result.tokens.size()) - 1;
   cache_.truncate(position_);
   return result;
@@ -141,6 +147,17 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
     const size_t bytes =
         static_cast<size_t>(request.max_tokens) * descriptor.facts.vocabulary * sizeof(float);
     if (logits_.bytes() < bytes) logits_ = DeviceMemory(device, bytes);
+  }
+  if (request.timeline_step >= 0) {
+    if (!device.timeline) {
+      throw file_error(ExitCode::kMismatch, library_.path(),
+                       "expected a kernel compiled with SOLITON_TIMELINE, got one without");
+    }
+    const int warps = descriptor.threads_per_cta / kWarpLanes;
+    const size_t records =
+        static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas_ * warps;
+    if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
+    library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
   }
   library_.check(device.fill(workspace_.as<void>(), kFilledByte, workspace_.bytes()), "clear the workspace");
   library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
@@ -167,6 +184,8 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
   params.stop_request = &signals_.as<Signals>()->stop_request;
   params.stall = &signals_.as<Signals>()->stall;
   params.timeout_ns = timeout_ns_;
+  params.timeline = timeline_.as<PhaseRecord>();
+  params.timeline_step = request.timeline_step;
 }
 
 /// Takes tokens as the kernel writes them, until the launch has ended.

@@ -28,12 +28,14 @@ struct DecodeRequest {
   int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end after one of these
   bool want_logits = false;                   // of every generated token
+  int timeline_step = -1;                     // the step whose timeline is wanted; -1: none
 };
 
 struct DecodeResult {
-  std::vector<int32_t> tokens;     // generated; the last one has not been fed
-  std::vector<uint32_t> times_ns;  // device time at which each was chosen, modulo 2^32
-  std::vector<float> logits;       // [tokens][vocabulary], if wanted
+  std::vector<int32_t> tokens;        // generated; the last one has not been fed
+  std::vector<uint32_t> times_ns;     // device time at which each was chosen, modulo 2^32
+  std::vector<float> logits;          // [tokens][vocabulary], if wanted
+  std::vector<PhaseRecord> timeline;  // if wanted, see timeline_index()
   bool hit_stop_token = false;
 };
 
@@ -88,6 +90,7 @@ class Engine {
   DeviceMemory workspace_;
   DeviceMemory input_;  // forced tokens, then stop tokens
   DeviceMemory logits_;
+  DeviceMemory timeline_;
   HostMemory records_;
   HostMemory signals_;  // Signals
 };

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "layout/random.h"
+#include "runtime/bench/timeline.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
@@ -34,6 +35,7 @@ struct Options {
   uint64_t seed = 1;
   std::string format = "md";
   std::string output;
+  std::string timeline;
 };
 
 constexpr int kBandwidthRepeats = 7;
@@ -108,6 +110,16 @@ class Bench {
   }
 
   double ceiling() const { return ceiling_; }
+
+  /// Of the token in the middle of a run at the first depth.
+  Timeline timeline() {
+    const int depth = options_.depths.front();
+    const int step = std::max(1, options_.tokens.front() / 2);
+    engine_.set_position(depth);
+    const std::vector<int32_t> prompt = random_prompt(1, vocabulary(), options_.seed);
+    DecodeResult result = engine_.decode({.tokens = prompt, .max_tokens = step + 2, .timeline_step = step});
+    return {engine_.library().descriptor(), depth + step, std::move(result.timeline)};
+  }
 
  private:
   int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
@@ -233,6 +245,10 @@ std::optional<Options> parse(int argc, char** argv) {
       ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
+  app.add_option(
+         "--timeline", options.timeline,
+         "writes where the time of one token goes, for Perfetto; needs a kernel of build/kernels/timeline")
+      ->check(not_empty());
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
   if (options.model.empty() && !options.random_weights) {
     throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
@@ -294,6 +310,7 @@ int run(int argc, char** argv) {
   if (!parsed) return 0;
   const Options& options = *parsed;
   if (!options.output.empty()) check_writable(options.output);
+  if (!options.timeline.empty()) check_writable(options.timeline);
   KernelLibrary library = KernelLibrary::open(options.kernel);
   if (!options.model.empty()) {
     check_facts(library.descriptor(), HfConfig::open(options.model).facts, options.model + "/config.json");
@@ -314,6 +331,11 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
   const std::string json = as_json(engine, options, bench.ceiling(), rows, command);
   fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
+  if (!options.timeline.empty()) {
+    const Timeline timeline = bench.timeline();
+    write_file(options.timeline, timeline.trace());
+    if (options.format == "md") fmt::print("\n{}", timeline.table());
+  }
   flush_stdout();
   if (!options.output.empty()) write_file(options.output, json);
   return 0;

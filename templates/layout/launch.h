@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "layout/timeline.h"
+
 namespace soliton {
 
 /// Where a wait that ended without success stood.
@@ -108,6 +110,8 @@ struct LaunchParams {
   const uint32_t* stop_request;  // host memory
   StallReport* stall;            // host memory
   uint64_t timeout_ns;           // bound of every wait
+  PhaseRecord* timeline;         // device memory, see timeline_index(); only for kernels that keep one
+  int32_t timeline_step;         // the step that is recorded; -1: none
 };
 
 }  // namespace soliton

@@ -11,7 +11,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 1;
+constexpr uint32_t kLibraryAbi = 2;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(padded_columns).
@@ -68,6 +68,7 @@ enum class LaunchState : int32_t { kRunning = 0, kDone = 1, kFailed = 2 };
 struct Library {
   uint32_t abi;  // kLibraryAbi
   const Descriptor* descriptor;
+  bool timeline;  // compiled to record one?
   const char* (*last_error)();
   int (*open)(int device, DeviceInfo* info);     // selects and checks the device
   int (*allocate)(size_t bytes, void** memory);  // device memory, 256-byte aligned

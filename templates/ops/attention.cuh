@@ -247,7 +247,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     see_rest();
     report_input(0.0f);
   }
-  context_.end_phase();
+  end_phase();
 }
 
 }  // namespace soliton

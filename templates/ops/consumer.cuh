@@ -5,6 +5,7 @@
 #include "kernel.cuh"
 #include "ops/greedy.cuh"
 #include "ops/input.cuh"
+#include "ops/timeline.cuh"
 
 namespace soliton {
 
@@ -51,7 +52,7 @@ class Consumer {
       multiply_page<page_columns(kPhase.padded, kPages - 1)>(kPages - 1, sums);
       hand_over_tile(sums);
     }
-    context_.end_phase();
+    end_phase();
   }
 
   template <AttentionPhase kPhase>
@@ -63,6 +64,14 @@ class Consumer {
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
     warp_ = fresh(warp_);
+    mark(context_, &PhaseRecord::begin);
+    phase_begin_ = pages_;
+  }
+  SOLITON_DEVICE void end_phase() {
+    mark(context_, &PhaseRecord::last);
+    mark(context_, &PhaseRecord::end);
+    note(context_, &PhaseRecord::waited, page_waits_.take());
+    context_.end_phase();
   }
 
   /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that
@@ -150,6 +159,8 @@ class Consumer {
     if (use > 0) {
       context_.wait(context_.barriers().input_taken[generation], (use - 1) & 1, WaitKind::kInputTaken, use);
     }
+    mark(context_, &PhaseRecord::input);
+    if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
     if (context_.lane == 0) store_shared(context_.squares(generation, warp_), squares);
     warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
   }
@@ -196,14 +207,30 @@ class Consumer {
   /// waits for every page, so its parity is never more than one phase off.
   SOLITON_DEVICE int wait_page() {
     const int slot = slot_;
+    page_waits_.begin();
     context_.wait(context_.barriers().page_full[slot], parity_, WaitKind::kPageFull, pages_);
     warp_sync();
+    page_waits_.end();
+    if (kTimeline && pages_ == phase_begin_) mark(context_, &PhaseRecord::first);
     ++pages_;
     if (++slot_ == Plan::kRingSlots) {
       slot_ = 0;
       parity_ ^= 1;
     }
     return slot;
+  }
+  /// Pages that have landed and that this warp has not read. Every slot before was waited for: parities are
+  /// sound.
+  SOLITON_DEVICE uint32_t pages_landed() const {
+    int landed = 0;
+    while (landed < Plan::kRingSlots) {
+      const int slot = slot_ + landed;
+      const bool wraps = slot >= Plan::kRingSlots;
+      Barrier* full = &context_.barriers().page_full[wraps ? slot - Plan::kRingSlots : slot];
+      if (!barrier_peek(full, wraps ? parity_ ^ 1 : parity_)) break;
+      ++landed;
+    }
+    return static_cast<uint32_t>(landed);
   }
   SOLITON_DEVICE const unsigned char* page_bytes(int slot) const {
     return context_.shared + SharedMap<Plan>::kPages + slot * kPageBytes;
@@ -221,7 +248,9 @@ class Consumer {
   uint32_t tiles_ = 0;
   int tile_slot_ = 0;
   uint32_t tile_parity_ = 0;
-  uint32_t units_ = 0;  // attention units handed over
+  uint32_t units_ = 0;        // attention units handed over
+  uint32_t phase_begin_ = 0;  // pages_ at the beginning of the phase
+  WaitClock page_waits_;
 };
 
 }  // namespace soliton

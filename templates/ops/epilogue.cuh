@@ -21,6 +21,7 @@
 #include "ops/greedy.cuh"
 #include "ops/input.cuh"
 #include "ops/merge.cuh"
+#include "ops/timeline.cuh"
 
 namespace soliton {
 
@@ -44,7 +45,7 @@ class Epilogue {
 
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void matrix(int layer) {
-    context_.begin_phase();
+    begin_phase();
     const float scale = wait_input<kPhase>();
     sign<kPhase.output_vector>();
     if constexpr (kPhase.output == OutputKind::kGreedy) begin_choice();
@@ -76,7 +77,7 @@ class Epilogue {
 
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
-    context_.begin_phase();
+    begin_phase();
     take_input(wait_all_input());
     const AttentionShare share = context_.attention_share();
     const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
@@ -89,7 +90,9 @@ class Epilogue {
     sign<kPhase.output_vector>();
     if (share.num_splits > 1) partials_expected_ += share.num_splits;
     for (int unit = 0; unit < share.count; ++unit) {
+      waits_.begin();
       context_.wait(context_.barriers().attention_full, units_ & 1, WaitKind::kAttentionFull, units_);
+      end_wait();
       ++units_;
       const int block = share.first_block + unit * Plan::kNumCtas;
       if (share.num_splits == 1) {
@@ -99,8 +102,10 @@ class Epilogue {
       }
       warp_arrive(&context_.barriers().attention_empty);
       if (share.num_splits > 1) {
+        merge_waits_.begin();
         wait_for_partials(block);
         merge_splits(context_, HeadBlock<Plan>(block), share, output<kPhase.output_vector>());
+        merge_waits_.end();
       }
     }
     // The first layer also clears the offers that chose this step's token.
@@ -116,6 +121,7 @@ class Epilogue {
     const uint32_t generation = context_.phases_done % kInputGenerations;
     context_.wait(context_.barriers().input_read[generation], context_.phases_done / kInputGenerations & 1,
                   WaitKind::kInputRead, 0);
+    mark(context_, &PhaseRecord::input);
     if constexpr (Plan::kSync == SyncMode::kSelfValidating) fence_device();
     return generation;
   }
@@ -159,7 +165,9 @@ class Epilogue {
 
   /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
   SOLITON_DEVICE float take_tile() {
+    waits_.begin();
     context_.wait(context_.barriers().tile_full[tile_slot_], tile_parity_, WaitKind::kTileFull, tiles_);
+    end_wait();
     float sum = 0.0f;
     if (context_.lane < kTileRows) {
       SOLITON_UNROLL
@@ -419,14 +427,29 @@ class Epilogue {
     }
   }
 
+  SOLITON_DEVICE void begin_phase() {
+    context_.begin_phase();
+    mark(context_, &PhaseRecord::begin);
+    first_ = true;
+  }
+  SOLITON_DEVICE void end_wait() {
+    waits_.end();
+    if (kTimeline && first_) mark(context_, &PhaseRecord::first);
+    first_ = false;
+  }
+
   /// After the phase's outputs: clears. Under kCounter: says that this CTA has ended the phase.
   template <Vector kClears>
   SOLITON_DEVICE void end_phase() {
+    mark(context_, &PhaseRecord::last);
+    note(context_, &PhaseRecord::waited, waits_.take());
+    note(context_, &PhaseRecord::limited, merge_waits_.take());
     clear<kClears>();
     warp_sync();
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
     }
+    mark(context_, &PhaseRecord::end);
     context_.end_phase();
   }
 
@@ -440,6 +463,9 @@ class Epilogue {
   uint32_t tile_parity_ = 0;
   uint32_t units_ = 0;
   uint32_t partials_expected_ = 0;
+  bool first_ = true;  // no tile or unit of the phase yet
+  WaitClock waits_;
+  WaitClock merge_waits_;
 };
 
 }  // namespace soliton

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel.cuh"
+#include "ops/timeline.cuh"
 
 namespace soliton {
 
@@ -16,6 +17,7 @@ class Producer {
 
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void matrix(int layer) {
+    begin_phase();
     const TileRun run = context_.tiles(kPhase);
     const char* tile = static_cast<const char*>(context_.params.weights) + kPhase.weights +
                        layer * kPhase.layer_stride +
@@ -26,11 +28,12 @@ class Producer {
       }
       tile += static_cast<int64_t>(run.stride) * tile_bytes(kPhase.padded);
     }
-    context_.end_phase();
+    end_phase();
   }
 
   template <AttentionPhase kPhase>
   SOLITON_DEVICE void attention(int layer) {
+    begin_phase();
     // Pairs with the epilogue's arrival in matrix(): the KV of earlier steps is complete and visible to this
     // CTA.
     if (layer == 0 && context_.step > 0) {
@@ -55,7 +58,7 @@ class Producer {
         }
       }
     }
-    context_.end_phase();
+    end_phase();
   }
 
   /// Waits for the copies in flight: shared memory must outlive them.
@@ -64,16 +67,34 @@ class Producer {
   }
 
  private:
+  SOLITON_DEVICE void begin_phase() {
+    mark(context_, &PhaseRecord::begin);
+    phase_begin_ = issued_;
+  }
+  SOLITON_DEVICE void end_phase() {
+    mark(context_, &PhaseRecord::end);
+    note(context_, &PhaseRecord::waited, slot_waits_.take());
+    note(context_, &PhaseRecord::limited, window_waits_.take());
+    note(context_, &PhaseRecord::pages, issued_ - phase_begin_);
+    context_.end_phase();
+  }
+
   /// Issues one copy. Waits until fewer than kWindow copies are in flight and the slot is free.
   SOLITON_DEVICE void push(const char* source, int bytes) {
     if (stopped_) return;
-    if (issued_ - landed_ >= Plan::kWindow) wait_landed();
+    if (issued_ - landed_ >= Plan::kWindow) {
+      window_waits_.begin();
+      wait_landed();
+      window_waits_.end();
+    }
     if (issued_ >= Plan::kRingSlots) {
       // Pairs with the consumers' arrival in release_page(). Every use of a slot is waited for, so the parity
       // is never more than one phase behind.
+      slot_waits_.begin();
       if (!wait_unless_stopped(context_.barriers().page_empty[slot_], parity_ ^ 1, WaitKind::kPageEmpty,
                                issued_))
         return;
+      slot_waits_.end();
     }
     Barrier* full = &context_.barriers().page_full[slot_];
     barrier_arrive_expect(full, bytes);
@@ -109,6 +130,9 @@ class Producer {
   int landed_slot_ = 0;
   uint32_t landed_parity_ = 0;
   bool stopped_ = false;
+  uint32_t phase_begin_ = 0;  // issued_ at the beginning of the phase
+  WaitClock slot_waits_;
+  WaitClock window_waits_;
 };
 
 }  // namespace soliton

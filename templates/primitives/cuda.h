@@ -273,6 +273,18 @@ SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
       : "memory");
   return done != 0;
 }
+/// The same without ever suspending the thread.
+SOLITON_DEVICE bool barrier_peek(Barrier* barrier, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
 SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site,
                                  const WaitBound& bound) {
   if (barrier_test(barrier, parity)) return;

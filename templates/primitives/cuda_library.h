@@ -201,6 +201,7 @@ inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor)
   state().descriptor = descriptor;
   static const Library instance{.abi = kLibraryAbi,
                                 .descriptor = descriptor,
+                                .timeline = kTimeline,
                                 .last_error = last_error,
                                 .open = open,
                                 .allocate = allocate,

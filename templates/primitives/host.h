@@ -286,6 +286,10 @@ inline bool barrier_test(Barrier* barrier, uint32_t parity) {
   return emulation::test_barrier(barrier, parity);
 }
 
+inline bool barrier_peek(Barrier* barrier, uint32_t parity) {
+  return emulation::test_barrier(barrier, parity);
+}
+
 inline void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   emulation::copy_page(shared, global, bytes, barrier);
 }

@@ -13,6 +13,7 @@ constexpr Library make_host_library() {
   return {
       .abi = kLibraryAbi,
       .descriptor = &kernel_descriptor,
+      .timeline = kTimeline,
       .last_error = emulation::last_error,
       .open = [](int device,
                  DeviceInfo* info) { return emulation::open_device(device, kernel_descriptor, info); },

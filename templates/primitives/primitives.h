@@ -50,9 +50,10 @@
 //   void warp_arrive(Barrier*);                            collective: one arrival, after all lanes' accesses
 //   void barrier_init_warps(Barrier*, int warps);          for a Barrier on which warps arrive
 //   void barrier_arrive_expect(Barrier*, int bytes);       arrives, and adds bytes to the transaction count
-//   bool barrier_test(Barrier*, uint32_t parity);          has the phase of that parity completed?
-//   void copy_page(void* shared, const void* global, int bytes, Barrier*);  bytes % 16 == 0; completes on the
-//   Barrier
+//   bool barrier_test(Barrier*, uint32_t parity);          has the phase of that parity completed? May
+//   suspend. bool barrier_peek(Barrier*, uint32_t parity);          the same, never suspends; for the
+//   timeline void copy_page(void* shared, const void* global, int bytes, Barrier*);  bytes % 16 == 0;
+//   completes on the Barrier
 //
 //   struct WaitBound { ... };                              made once per thread: make_wait_bound(const
 //   LaunchParams&, uint32_t* claim) void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const

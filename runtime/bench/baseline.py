@@ -1,0 +1,550 @@
+#!/usr/bin/env python3
+"""A peer for soliton-bench: compiled PyTorch decoding of a Llama shape at batch 1, with random weights.
+
+    baseline.py models/llama-3.1-8b.yaml -d 128,1024,6144 -n 128 -r 5 --json-file peer.json
+    baseline.py --self-check    on the CPU, in float32: the same logits and greedy tokens as transformers?
+
+Each step is one call of torch.compile's code, with CUDA graphs in both compiled modes. Token, position and cache
+stay on the device, so that nothing waits for the host between tokens. A row's time per token is that of
+its n tokens between two CUDA events, over n; the median over the repeats. The cache is as long as the row needs,
+rounded up to 128, and filled with random keys and values.
+
+--attention picks how a token attends, since PyTorch has no single best way: sdpa is
+scaled_dot_product_attention with enable_gqa, grouped is two batched products around a softmax, flex is
+flex_attention, which splits the context over the GPU.
+
+Exit status: 0 good, 1 the self-check failed, 2 unusable input, in one line.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import pathlib
+import platform
+import statistics
+import sys
+import time
+from typing import Any, Callable, NoReturn
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
+
+CACHE_MULTIPLE = 128  # tokens
+COMPILE_STEPS = 3  # compile and run, record the CUDA graph, replay it
+SEED = 1
+SELF_CHECK_LIMIT = 1e-4  # of the logits
+SELF_CHECK_PROMPT = 64
+SELF_CHECK_TOKENS = 192
+
+
+class Unusable(Exception):
+    """What the user gave cannot be used; the message is one line."""
+
+
+# ---- The shape.
+
+@dataclasses.dataclass(frozen=True)
+class Rope:
+    kind: str
+    theta: float
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 1.0
+    original_context: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """The keys of models/*.yaml."""
+    name: str
+    hidden: int
+    ffn: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied_lm_head: bool
+    max_context: int
+    norm_epsilon: float
+    rope: Rope
+
+    @property
+    def q_rows(self) -> int:
+        return self.num_heads * self.head_dim
+
+    @property
+    def kv_rows(self) -> int:
+        return self.num_kv_heads * self.head_dim
+
+
+def parse_simple_yaml(text: str) -> dict[str, Any]:
+    """`key: value` lines with maps one level deep, which is all that models/*.yaml use. Values stay text."""
+    document: dict[str, Any] = {}
+    inner = document
+    for line in text.splitlines():
+        line = line.split("#")[0].rstrip()
+        if not line:
+            continue
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise ValueError(f"expected key: value, got {line.strip()!r}")
+        if not key.startswith(" "):
+            inner = document
+        if value.strip():
+            inner[key.strip()] = value.strip()
+        else:
+            inner = document[key.strip()] = {}
+    return document
+
+
+def parse_yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        return parse_simple_yaml(text)
+    try:
+        return yaml.load(text, yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def typed(kind: type, document: Any) -> Any:
+    """A Facts or Rope of a map whose values are text."""
+    if not isinstance(document, dict):
+        raise ValueError(f"expected a map, got {document!r}")
+    names = [field.name for field in dataclasses.fields(kind)]
+    if unknown := [key for key in document if key not in names]:
+        raise ValueError(f"expected the keys {', '.join(names)}, got {unknown[0]}")
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        if field.name not in document:
+            if field.default is dataclasses.MISSING:
+                raise ValueError(f"expected the key {field.name}, got none")
+            continue
+        text = document[field.name]
+        if field.type is Rope:
+            values[field.name] = typed(Rope, text)
+        elif field.type is bool:
+            if text not in ("true", "false"):
+                raise ValueError(f"{field.name}: expected true or false, got {text!r}")
+            values[field.name] = text == "true"
+        else:
+            try:
+                values[field.name] = field.type(text)
+            except (TypeError, ValueError):
+                raise ValueError(f"{field.name}: expected {field.type.__name__}, got {text!r}") from None
+    return kind(**values)
+
+
+def read_facts(path: pathlib.Path) -> Facts:
+    try:
+        facts = typed(Facts, parse_yaml(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise Unusable(f"{path}: expected a file that can be read, got: {error.strerror}") from error
+    except ValueError as error:
+        raise Unusable(f"{path}: {error}") from error
+    if facts.rope.kind not in ("default", "llama3"):
+        raise Unusable(f"{path}: rope.kind: expected default or llama3, got {facts.rope.kind!r}")
+    sizes = (facts.hidden, facts.ffn, facts.num_layers, facts.num_heads, facts.num_kv_heads, facts.head_dim,
+             facts.vocabulary, facts.max_context)
+    if min(sizes) < 1 or facts.num_heads % facts.num_kv_heads or facts.head_dim % 2:
+        raise Unusable(f"{path}: expected positive sizes, num_kv_heads that divides num_heads and an even "
+                       "head_dim")
+    return facts
+
+
+# ---- The model.
+
+def inverse_frequencies(facts: Facts) -> Tensor:
+    """Of each pair of a head's elements, in radians a token."""
+    rope = facts.rope
+    exponents = torch.arange(0, facts.head_dim, 2, dtype=torch.float32) / facts.head_dim
+    plain = 1.0 / rope.theta ** exponents
+    if rope.kind == "default":
+        return plain
+    # Slow pairs are slowed down further, fast ones kept, those between the two interpolated.
+    turns = rope.original_context * plain / (2 * math.pi)
+    kept = (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)
+    return torch.lerp(plain / rope.factor, plain, kept.clamp(0, 1))
+
+
+def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    first, second = x.float().chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1).to(x.dtype)
+
+
+def rms_norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)).to(x.dtype) * weight
+
+
+# Each takes queries [num_heads][head_dim], keys and values [num_kv_heads][context][head_dim] and the position
+# [1] of the token, and gives [num_heads][head_dim].
+
+def visible(position: Tensor, context: int) -> Tensor:
+    return torch.arange(context, device=position.device) <= position
+
+
+def attend_sdpa(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor:
+    mask = visible(position, keys.shape[1])[None, None, None]
+    return F.scaled_dot_product_attention(q[None, :, None], keys[None], values[None], attn_mask=mask,
+                                          enable_gqa=True)[0, :, 0]
+
+
+def attend_grouped(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor:
+    grouped = q.view(keys.shape[0], -1, q.shape[-1]) * q.shape[-1] ** -0.5
+    scores = (grouped @ keys.transpose(1, 2)).float()
+    scores = scores.masked_fill(~visible(position, keys.shape[1]), -math.inf)
+    return (scores.softmax(-1).to(q.dtype) @ values).view_as(q)
+
+
+def attend_flex(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor:
+    last = position[0]
+
+    def score(value: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return torch.where(key <= last, value, -math.inf)
+
+    return flex_attention(q[None, :, None], keys[None], values[None], score_mod=score, enable_gqa=True)[0, :, 0]
+
+
+ATTENTION: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
+    "sdpa": attend_sdpa, "grouped": attend_grouped, "flex": attend_flex}
+
+
+def matrix(rows: int, columns: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(rows, columns), requires_grad=False)
+
+
+def norm_weight(size: int) -> nn.Parameter:
+    return nn.Parameter(torch.ones(size), requires_grad=False)
+
+
+class Layer(nn.Module):
+    def __init__(self, facts: Facts, attention: str) -> None:
+        super().__init__()
+        self.facts = facts
+        self.attend = ATTENTION[attention]
+        self.attention_norm = norm_weight(facts.hidden)
+        self.qkv = matrix(facts.q_rows + 2 * facts.kv_rows, facts.hidden)
+        self.o = matrix(facts.hidden, facts.q_rows)
+        self.ffn_norm = norm_weight(facts.hidden)
+        self.gate_up = matrix(2 * facts.ffn, facts.hidden)
+        self.down = matrix(facts.hidden, facts.ffn)
+
+    def make_cache(self, context: int) -> None:
+        """Of its own tensors: as slices of one, each layer's update would be one of the whole cache."""
+        shape = (self.facts.num_kv_heads, context, self.facts.head_dim)
+        self.register_buffer("keys", torch.empty(shape, device=self.o.device, dtype=self.o.dtype).normal_())
+        self.register_buffer("values", torch.empty_like(self.keys).normal_())
+
+    def forward(self, x: Tensor, position: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        facts = self.facts
+        qkv = F.linear(rms_norm(x, self.attention_norm, facts.norm_epsilon), self.qkv)
+        q, k, v = qkv.view(-1, facts.head_dim).split(
+            [facts.num_heads, facts.num_kv_heads, facts.num_kv_heads])
+        self.keys.index_copy_(1, position, rotate(k, cosine, sine)[:, None])
+        self.values.index_copy_(1, position, v[:, None])
+        heads = self.attend(rotate(q, cosine, sine), self.keys, self.values, position)
+        x = x + F.linear(heads.reshape(1, -1), self.o)
+        gate, up = F.linear(rms_norm(x, self.ffn_norm, facts.norm_epsilon), self.gate_up).chunk(2, dim=-1)
+        return x + F.linear(F.silu(gate) * up, self.down)
+
+
+class Decoder(nn.Module):
+    """The state of a decode lies in buffers, whose addresses CUDA graphs can rely on."""
+
+    def __init__(self, facts: Facts, attention: str) -> None:
+        super().__init__()
+        self.facts = facts
+        self.embedding = matrix(facts.vocabulary, facts.hidden)
+        self.layers = nn.ModuleList(Layer(facts, attention) for _ in range(facts.num_layers))
+        self.norm = norm_weight(facts.hidden)
+        self.lm_head = self.embedding if facts.tied_lm_head else matrix(facts.vocabulary, facts.hidden)
+        self.register_buffer("token", torch.zeros(1, dtype=torch.int64))
+        self.register_buffer("position", torch.zeros(1, dtype=torch.int64))
+
+    def randomise(self) -> None:
+        """Variance 1 / columns, so that activations neither vanish nor overflow."""
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                parameter.normal_(std=parameter.shape[1] ** -0.5)
+
+    def make_cache(self, context: int) -> None:
+        for layer in self.layers:
+            layer.make_cache(context)
+        angles = torch.outer(torch.arange(context, dtype=torch.float32), inverse_frequencies(self.facts))
+        self.register_buffer("cosines", angles.cos().to(self.norm.device))
+        self.register_buffer("sines", angles.sin().to(self.norm.device))
+
+    def drop_cache(self) -> None:
+        for module in (self, *self.layers):
+            for name in ("cosines", "sines", "keys", "values"):
+                module._buffers.pop(name, None)
+
+    def set_state(self, token: int, position: int) -> None:
+        self.token.fill_(token)
+        self.position.fill_(position)
+
+    def step(self) -> Tensor:
+        """Feeds `token` at `position`, and sets both to the next. Returns logits [1][vocabulary]."""
+        cosine, sine = self.cosines[self.position], self.sines[self.position]
+        x = F.embedding(self.token, self.embedding)
+        for layer in self.layers:
+            x = layer(x, self.position, cosine, sine)
+        logits = F.linear(rms_norm(x, self.norm, self.facts.norm_epsilon), self.lm_head)
+        self.token.copy_(logits.argmax(-1))
+        self.position.add_(1)
+        return logits
+
+    def matrix_bytes(self) -> int:
+        """That each token must read."""
+        matrices = {id(p): p for p in self.parameters() if p.dim() == 2}
+        if not self.facts.tied_lm_head:
+            del matrices[id(self.embedding)]
+        return sum(p.numel() * p.element_size() for p in matrices.values())
+
+    def kv_bytes(self, position: int) -> int:
+        return 2 * position * self.facts.num_layers * self.facts.kv_rows * self.norm.element_size()
+
+
+def compiled_step(model: Decoder, mode: str) -> Callable[[], Tensor]:
+    if mode == "eager":
+        return model.step
+    # Lets matrix-vector products become fused reductions, which read faster than cuBLAS.
+    torch._inductor.config.coordinate_descent_tuning = True
+    return torch.compile(model.step, mode=mode, fullgraph=True, dynamic=False)
+
+
+# ---- The measurement.
+
+@dataclasses.dataclass
+class Row:
+    test: str
+    tokens_per_s: float
+    token_us_p50: float
+    token_bytes: int
+    bytes_per_s: float
+
+
+def time_tokens(model: Decoder, step: Callable[[], Tensor], depth: int, count: int) -> float:
+    """Microseconds per token."""
+    model.set_state(0, depth)
+    step()  # gives the host a lead, so that the first measured step does not wait for its launch
+    model.set_state(0, depth)
+    if not model.token.is_cuda:
+        begin = time.perf_counter()
+        for _ in range(count):
+            step()
+        return (time.perf_counter() - begin) * 1e6 / count
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(count):
+        torch.compiler.cudagraph_mark_step_begin()
+        step()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e3 / count
+
+
+def measure(model: Decoder, mode: str, depth: int, count: int, repeats: int) -> Row:
+    torch.compiler.reset()  # each depth has a cache of its own size, so code of its own
+    model.drop_cache()
+    model.make_cache(-(-(depth + count) // CACHE_MULTIPLE) * CACHE_MULTIPLE)
+    step = compiled_step(model, mode)
+    for _ in range(COMPILE_STEPS):
+        model.set_state(0, depth)
+        step()
+    time_tokens(model, step, depth, count)  # warms up
+    us = statistics.median(time_tokens(model, step, depth, count) for _ in range(repeats))
+    token_bytes = model.matrix_bytes() + model.kv_bytes(depth + count // 2)
+    return Row(test=f"tg{count} @ d{depth}" if depth else f"tg{count}", tokens_per_s=1e6 / us, token_us_p50=us,
+               token_bytes=token_bytes, bytes_per_s=token_bytes / us * 1e6)
+
+
+def device_name(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+
+
+def markdown(row: Row) -> str:
+    return (f"| {row.test} | {row.tokens_per_s:.2f} | {row.token_us_p50:.1f} | {row.token_bytes * 1e-9:.3f} "
+            f"| {row.bytes_per_s * 1e-12:.3f} |")
+
+
+def bench(options: argparse.Namespace) -> None:
+    facts = read_facts(options.model)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise Unusable("--device: expected a CUDA device for cuda, got none")
+    needed = max(options.depths) + options.tokens
+    if needed > facts.max_context:
+        raise Unusable(f"--n-depth and --n-gen: expected at most the model's {facts.max_context} tokens, "
+                       f"got {needed}")
+    if options.json_file and not options.json_file.absolute().parent.is_dir():
+        raise Unusable(f"{options.json_file}: expected a file in a folder that exists")
+    torch.manual_seed(SEED)
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(options.device):
+        model = Decoder(facts, options.attention)
+        model.randomise()
+    print(f"{facts.name} on {device_name(options.device)}, torch {torch.__version__}, {options.mode}, "
+          f"{options.attention}\n\n| test | t/s | us a token | GB a token | TB/s |\n"
+          "| --- | --- | --- | --- | --- |", flush=True)
+    rows = []
+    for depth in options.depths:
+        rows.append(measure(model, options.mode, depth, options.tokens, options.repeats))
+        print(markdown(rows[-1]), flush=True)
+    if options.json_file:
+        document = {"command": " ".join(["baseline.py", *sys.argv[1:]]), "program": "baseline.py",
+                    "model": facts.name, "weights": "random", "device": device_name(options.device),
+                    "torch": torch.__version__, "mode": options.mode, "attention": options.attention,
+                    "repeats": options.repeats, "rows": [dataclasses.asdict(row) for row in rows]}
+        try:
+            options.json_file.write_text(json.dumps(document, indent=2) + "\n")
+        except OSError as error:
+            raise Unusable(f"{options.json_file}: expected a file that can be written, "
+                           f"got: {error.strerror}") from error
+
+
+# ---- The self-check.
+
+def transformers_model(model: Decoder) -> nn.Module:
+    """transformers' model with the same weights."""
+    import transformers
+
+    facts, rope = model.facts, model.facts.rope
+    parameters: dict[str, Any] = {"rope_type": rope.kind}
+    if rope.kind == "llama3":
+        parameters |= {"factor": rope.factor, "low_freq_factor": rope.low_freq_factor,
+                       "high_freq_factor": rope.high_freq_factor,
+                       "original_max_position_embeddings": rope.original_context}
+    theirs = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        hidden_size=facts.hidden, intermediate_size=facts.ffn, num_hidden_layers=facts.num_layers,
+        num_attention_heads=facts.num_heads, num_key_value_heads=facts.num_kv_heads, head_dim=facts.head_dim,
+        vocab_size=facts.vocabulary, max_position_embeddings=facts.max_context,
+        rms_norm_eps=facts.norm_epsilon, rope_theta=rope.theta, rope_scaling=parameters,
+        tie_word_embeddings=facts.tied_lm_head, attn_implementation="eager")).float().eval()
+    state = {"model.embed_tokens.weight": model.embedding, "model.norm.weight": model.norm,
+             "lm_head.weight": model.lm_head}
+    for i, layer in enumerate(model.layers):
+        q, k, v = layer.qkv.split([facts.q_rows, facts.kv_rows, facts.kv_rows])
+        gate, up = layer.gate_up.chunk(2)
+        for name, tensor in {"input_layernorm": layer.attention_norm, "self_attn.q_proj": q,
+                             "self_attn.k_proj": k, "self_attn.v_proj": v, "self_attn.o_proj": layer.o,
+                             "post_attention_layernorm": layer.ffn_norm, "mlp.gate_proj": gate,
+                             "mlp.up_proj": up, "mlp.down_proj": layer.down}.items():
+            state[f"model.layers.{i}.{name}.weight"] = tensor
+    theirs.load_state_dict(state)  # strict: every tensor, and no other
+    return theirs
+
+
+def decode(model: Decoder, step: Callable[[], Tensor], prompt: list[int]) -> tuple[list[int], Tensor]:
+    """Prompt and greedy tokens, and the logits at each of their positions."""
+    tokens, logits = list(prompt), []
+    for position in range(len(prompt) + SELF_CHECK_TOKENS):
+        if position == len(tokens):
+            tokens.append(int(model.token))
+        model.set_state(tokens[position], position)
+        logits.append(step().clone()[0])
+    return tokens, torch.stack(logits)
+
+
+def agrees(facts: Facts, attention: str, mode: str) -> bool:
+    torch.compiler.reset()
+    torch.manual_seed(SEED)
+    model = Decoder(facts, attention)
+    model.randomise()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            parameter.uniform_(0.75, 1.25)  # a norm's weight of 1 could as well be left out
+    model.make_cache(-(-(SELF_CHECK_PROMPT + SELF_CHECK_TOKENS) // CACHE_MULTIPLE) * CACHE_MULTIPLE)
+    prompt = torch.randint(facts.vocabulary, (SELF_CHECK_PROMPT,)).tolist()
+    tokens, logits = decode(model, compiled_step(model, mode), prompt)
+    theirs = transformers_model(model)(torch.tensor([tokens]), use_cache=False).logits[0]
+    # Each of our tokens follows ours before it. If each is also transformers' choice, so is the sequence.
+    equal = int((theirs.argmax(-1)[SELF_CHECK_PROMPT - 1:-1] == torch.tensor(tokens[SELF_CHECK_PROMPT:])).sum())
+    difference = float((logits - theirs).abs().max())  # NaN passes no limit
+    good = difference <= SELF_CHECK_LIMIT and equal == SELF_CHECK_TOKENS
+    print(f"{facts.name}, {attention}, {mode}: logits up to {float(theirs.abs().max()):.2f}, max difference "
+          f"{difference:.3g}, {equal} of {SELF_CHECK_TOKENS} greedy tokens equal: {'ok' if good else 'DIFFERS'}")
+    return good
+
+
+def self_check(mode: str) -> bool:
+    """With a context beyond rope.original_context and frequencies in all three bands."""
+    llama3 = Facts(name="llama3 tied", hidden=128, ffn=192, num_layers=3, num_heads=4, num_kv_heads=2,
+                   head_dim=64, vocabulary=515, tied_lm_head=True, max_context=1024, norm_epsilon=1e-5,
+                   rope=Rope("llama3", 10000.0, 8.0, 1.0, 4.0, 128))
+    default = dataclasses.replace(llama3, name="default untied", num_heads=6, tied_lm_head=False,
+                                  rope=Rope("default", 10000.0))
+    results = [agrees(facts, attention, mode) for facts in (llama3, default) for attention in ATTENTION]
+    return all(results)
+
+
+# ---- The command line.
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Unusable(message)
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"expected a number of at least {minimum}, got {text!r}")
+        return int(text)
+    return parse
+
+
+def depth_list(text: str) -> list[int]:
+    return [at_least(0)(part) for part in text.split(",")]
+
+
+def parse_options() -> argparse.Namespace:
+    parser = Parser(prog="baseline.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", type=pathlib.Path, help="a shape, such as models/llama-3.1-8b.yaml")
+    parser.add_argument("-d", "--n-depth", dest="depths", metavar="LIST", type=depth_list, default=[0],
+                        help="tokens in the cache before, a list (default 0)")
+    parser.add_argument("-n", "--n-gen", dest="tokens", metavar="N", type=at_least(1), default=128,
+                        help="tokens to generate (default 128)")
+    parser.add_argument("-r", "--repetitions", dest="repeats", metavar="N", type=at_least(1), default=5,
+                        help="repeats of each test (default 5)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
+    parser.add_argument("--mode", choices=["eager", "reduce-overhead", "max-autotune"],
+                        help="default reduce-overhead; eager on the CPU and for --self-check")
+    parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa")
+    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path, help="also writes JSON to this file")
+    parser.add_argument("--self-check", action="store_true",
+                        help="compares tiny models with transformers, on the CPU")
+    options = parser.parse_args()
+    if options.self_check == (options.model is not None):
+        parser.error("expected a model's yaml file or --self-check, one of the two")
+    if options.mode is None:
+        on_gpu = options.device == "cuda" and not options.self_check
+        options.mode = "reduce-overhead" if on_gpu else "eager"
+    return options
+
+
+def main() -> int:
+    try:
+        options = parse_options()
+        with torch.no_grad():
+            if options.self_check:
+                torch.set_float32_matmul_precision("highest")
+                return 0 if self_check(options.mode) else 1
+            torch.set_float32_matmul_precision("high")
+            bench(options)
+    except Unusable as error:
+        print(f"baseline.py: {error}", file=sys.stderr)
+        return 2
+    except torch.OutOfMemoryError as error:
+        print(f"baseline.py: expected the model to fit the device, got: {str(error).splitlines()[0]}",
+              file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

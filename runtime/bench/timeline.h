@@ -1,0 +1,47 @@
+// The timeline of one decoded token, recorded by a kernel compiled with SOLITON_TIMELINE: as a table of phases and as
+// a file for Perfetto or chrome://tracing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/library.h"
+#include "layout/timeline.h"
+
+namespace soliton {
+
+/// Records of one step of a kernel, as Engine::decode() returns them, seen from the beginning of the step.
+class Timeline {
+ public:
+  Timeline(const Descriptor& descriptor, int position, std::vector<PhaseRecord> records);
+
+  /// One row a phase, layers averaged: bytes, time from the last output of the phase before to the last of this one,
+  /// and what that time went into.
+  std::string table() const;
+  /// One process a CTA, one thread a warp, one event a stretch of time; times in microseconds.
+  std::string trace() const;
+
+ private:
+  struct Row;
+
+  const PhaseRecord& at(int phase, int cta, int warp) const {
+    return records_[timeline_index(phase, cta, warp, num_ctas_, num_warps_)];
+  }
+  const char* name(int phase) const { return phase == num_phases_ - 1 ? kLastPhase : kLayerPhases[phase % kPhasesPerLayer]; }
+  double us(uint32_t time) const;
+  int64_t bytes(int phase) const;
+  int producer() const { return num_warps_ - 2; }
+  int epilogue() const { return num_warps_ - 1; }
+  double published(int phase) const;
+  void add(int phase, Row& row) const;
+
+  const Descriptor& descriptor_;
+  int position_;
+  int num_ctas_;
+  int num_warps_;
+  int num_phases_;
+  uint32_t origin_ = 0;  // when the first warp began the step
+  std::vector<PhaseRecord> records_;
+};
+
+}  // namespace soliton

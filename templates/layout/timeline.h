@@ -1,0 +1,45 @@
+// What a kernel compiled with SOLITON_TIMELINE writes down about one step of a launch: when each warp of each CTA passed
+// which point of each phase. Without it nothing of this is compiled in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "layout/target.h"
+
+namespace soliton {
+
+#if defined(SOLITON_TIMELINE)
+constexpr bool kTimeline = true;
+#else
+constexpr bool kTimeline = false;
+#endif
+
+/// The phases of a layer in their order; after the last layer comes one more, the lm_head.
+constexpr const char* kLayerPhases[] = {"qkv", "attention", "o", "gate_up", "down"};
+constexpr int kPhasesPerLayer = 5;
+constexpr const char* kLastPhase = "lm_head";
+
+/// One warp in one phase. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
+struct PhaseRecord {
+  uint32_t begin;    // the warp is done with the phase before
+  uint32_t input;    // consumer: it has its slice of the input; epilogue: so have all consumers
+  uint32_t first;    // consumer: the first page has landed; epilogue: the first tile or unit is there
+  uint32_t last;     // consumer: it has handed over its last tile; epilogue: the last output is published
+  uint32_t end;      // the warp is done with the phase
+  uint32_t waited;   // ns, in all: consumer for pages, epilogue for tiles, producer for free slots
+  uint32_t limited;  // ns, in all: producer held back by the window in flight, epilogue merging the parts of others
+  uint32_t pages;    // producer: copies issued; consumer: pages in the ring when it had its input
+};
+
+/// Phases of a step.
+constexpr int timeline_phases(int num_layers) {
+  return num_layers * kPhasesPerLayer + 1;
+}
+
+/// Records lie as [phase of the step][cta][warp]: consumer warps, then producer, then epilogue.
+SOLITON_HOST_DEVICE constexpr size_t timeline_index(int phase, int cta, int warp, int num_ctas, int num_warps) {
+  return (static_cast<size_t>(phase) * num_ctas + cta) * num_warps + warp;
+}
+
+}  // namespace soliton
