@@ -131,6 +131,8 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     number("kThreads", plan.threads());
     number("kRingSlots", plan.ring_slots);
     out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
+    number("kPrefetchPages", plan.prefetch_pages);
+    number("kPrefetchNs", plan.prefetch_ns);
     number("kTileSlots", plan.tile_slots);
     out.line("static constexpr SyncMode kSync = SyncMode::{};",
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
                             .consumer_warps = options->consumer_warps.value_or(0),
                             .ring_slots = options->ring_slots.value_or(0),
                             .split_from_pages = options->split_from_pages.value_or(0),
+                            .prefetch_pages = options->prefetch_pages,
                             .sync = options->sync};
   const Generated generated = generate_and_dump(*options, model, gpu, choices);
   if (options->dry_run) {

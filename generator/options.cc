@@ -18,8 +18,10 @@ namespace {
 
 constexpr IntegerRange kCtas = {.min = 1, .max = 1024};
 constexpr IntegerRange kWindow = {.min = 1, .max = 64};
-constexpr IntegerRange kConsumerWarps = {.min = 1, .max = 30};  // with producer and epilogue 1024 threads
+constexpr IntegerRange kConsumerWarps = {.min = 1,
+                                         .max = 29};  // with producer, epilogue and watch 1024 threads
 constexpr IntegerRange kRingSlots = {.min = 2, .max = 64};
+constexpr IntegerRange kPrefetchPages{.min = 0, .max = 1024};
 constexpr IntegerRange kSplitFromPages{.min = 1, .max = 4096};
 
 UserError usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
@@ -137,6 +139,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag consumer_warps(app, "--consumer-warps", "N", "Consumer warps per CTA");
   ValueFlag ring_slots(app, "--ring-slots", "N", "Pages that the ring in shared memory holds");
   ValueFlag split_from(app, "--split-from-pages", "N", "KV pages from which on attention is split over CTAs");
+  ValueFlag prefetch(app, "--prefetch-pages", "N", "Pages brought into L2 while the ring is full; 0: none");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
@@ -167,6 +170,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   options.consumer_warps = consumer_warps.integer(kConsumerWarps);
   options.ring_slots = ring_slots.integer(kRingSlots);
   options.split_from_pages = split_from.integer(kSplitFromPages);
+  options.prefetch_pages = prefetch.integer(kPrefetchPages);
   options.sync = read_sync(sync);
   options.dump = dump.path();
   return options;

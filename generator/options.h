@@ -22,6 +22,7 @@ struct Options {
   std::optional<int> consumer_warps;
   std::optional<int> ring_slots;
   std::optional<int> split_from_pages;  // KV pages from which on attention is split over CTAs
+  std::optional<int> prefetch_pages;    // brought into L2 while the ring is full
   SyncMode sync = SyncMode::kSelfValidating;
   bool dry_run = false;
   std::optional<std::filesystem::path> dump;  // folder for the plan after each pass

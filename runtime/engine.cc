@@ -153,7 +153,7 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
       throw file_error(ExitCode::kMismatch, library_.path(),
                        "expected a kernel compiled with SOLITON_TIMELINE, got one without");
     }
-    const int warps = descriptor.threads_per_cta / kWarpLanes;
+    const int warps = timeline_warps(descriptor.threads_per_cta);
     const size_t records =
         static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas_ * warps;
     if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));

@@ -3,6 +3,7 @@
 //   producer warp (one lane)  walks the page stream of this CTA and fills the ring
 //   consumer warps            multiply: each owns fixed columns of every page, and its own slice of x
 //   epilogue warp             sums the parts of a tile in fixed order and writes the few output values
+//   watch (one lane)          ends the kernel with a report if the others stop moving
 //
 // A generated kernel gives the step as a template over the role, so that all three walk the same phases.
 #pragma once
@@ -30,11 +31,13 @@ struct Barriers {
   Barrier tile_empty[Plan::kTileSlots];    // epilogue -> consumers
   Barrier input_read[kInputGenerations];   // consumers -> epilogue: this CTA holds the input of the phase
   Barrier input_taken[kInputGenerations];  // epilogue -> consumers: it has read what they reported with it
-  Barrier attention_full;                  // consumers -> epilogue
-  Barrier attention_empty;                 // epilogue -> consumers
-  Barrier token_ready;                     // consumer warp 0 -> epilogue: the step's token stands in Mail
-  Barrier step_read;                       // epilogue -> producer: all KV of the step before may be read
-  Barrier stopped;                         // consumer warp 0 -> producer: no further step
+  Barrier query_full;       // consumers -> consumers, epilogue: q, k, v of a unit are in shared memory
+  Barrier attention_full;   // consumers -> epilogue
+  Barrier attention_empty;  // epilogue -> consumers
+  Barrier token_ready;      // consumer warp 0 -> epilogue: the step's token stands in Mail
+  Barrier step_read;        // epilogue -> producer: all KV of the step before may be read
+  Barrier stopped;          // consumer warp 0 -> producer: no further step
+  Barrier ended;            // all others -> watch
 };
 
 /// What consumer warp 0 tells the epilogue at the beginning of a step.
@@ -43,12 +46,36 @@ struct Mail {
   int32_t stop;
 };
 
-/// The part of one consumer warp of one attention unit: running maximum, sum and output of each head.
+/// Parts of an attention unit in shared memory: one of each consumer warp, where its slice of x was, then that of the new
+/// token.
+template <class Plan>
+constexpr int kAttentionParts = Plan::kConsumerWarps + 1;
+
+/// One part of an attention unit: maximum score, sum and output of each head.
 template <class Plan>
 struct AttentionPart {
   float maximum[kHeadsPerBlock];
   float sum[kHeadsPerBlock];
   float output[kHeadsPerBlock][Plan::kHeadDim];  // not divided by sum
+};
+
+/// Consumers, producer and epilogue.
+template <class Plan>
+constexpr int kWorkingWarps = Plan::kConsumerWarps + 2;
+
+/// q of the heads of an attention unit, then its k and v, as floats in shared memory. The dims of a lane quad lie together,
+/// with a gap before the next quad's, so that the lanes' 16-byte loads meet no bank twice.
+template <int kHeadDim>
+struct QueryLayout {
+  static constexpr int kQuarter = kHeadDim / 4;  // dims of a quad, see key_offset()
+  static constexpr int kHeadWords = kHeadDim + 16;
+  static constexpr int kKey = kHeadsPerBlock * kHeadWords;
+  static constexpr int kValue = kKey + kHeadDim;
+  static constexpr int kBytes = (kValue + kHeadDim) * 4;
+
+  static SOLITON_HOST_DEVICE constexpr int query_word(int head, int dim) {
+    return head * kHeadWords + dim / kQuarter * (kQuarter + 4) + dim % kQuarter;
+  }
 };
 
 /// Shared memory of a CTA, in this order; the planner places the ring first.
@@ -58,12 +85,14 @@ struct SharedMap {
   static constexpr int kX = kPages + Plan::kRingSlots * kPageBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
-  static constexpr int kResidual =
-      kAttention + Plan::kConsumerWarps * static_cast<int>(sizeof(AttentionPart<Plan>));
+  static constexpr int kResidual = kAttention + static_cast<int>(sizeof(AttentionPart<Plan>));
   static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
   static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
-  static constexpr int kMail = kSquares + kInputGenerations * Plan::kConsumerWarps * 4;
-  static constexpr int kBarriers = round_up(kMail + static_cast<int>(sizeof(Mail)), 8);
+  static constexpr int kQuery = round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * 4, 16);
+  static constexpr int kTurns = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
+  static constexpr int kMail = kTurns + Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2));
+  static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
+  static constexpr int kBarriers = kStandings + kWorkingWarps<Plan> * static_cast<int>(sizeof(Standing));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
 };
 
@@ -89,13 +118,20 @@ struct Context {
     return reinterpret_cast<float*>(shared + SharedMap<Plan>::kTiles) +
            (slot * Plan::kConsumerWarps + warp) * kTileRows;
   }
-  SOLITON_DEVICE AttentionPart<Plan>& attention_part(int warp) const {
-    return reinterpret_cast<AttentionPart<Plan>*>(shared + SharedMap<Plan>::kAttention)[warp];
+  SOLITON_DEVICE AttentionPart<Plan>& attention_part(int part) const {
+    const int offset = part < Plan::kConsumerWarps
+                           ? SharedMap<Plan>::kX + part * (Plan::kXBytes / Plan::kConsumerWarps)
+                           : SharedMap<Plan>::kAttention;
+    return *reinterpret_cast<AttentionPart<Plan>*>(shared + offset);
   }
   /// k, then v of the new token of one of this CTA's attention units: pairs of f16.
   SOLITON_DEVICE uint32_t* kept_token(int unit) const {
     return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * Plan::kHeadDim;
   }
+  /// See QueryLayout.
+  SOLITON_DEVICE float* query() const { return reinterpret_cast<float*>(shared + SharedMap<Plan>::kQuery); }
+  /// cos and sin of the step's position for each pair of dims.
+  SOLITON_DEVICE float2* turns() const { return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kTurns); }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
     return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps +
@@ -136,6 +172,7 @@ struct Context {
   SOLITON_DEVICE void begin_phase() {
     lane = fresh(lane);
     cta = fresh(cta);
+    stand(bound, step, phase);
   }
   SOLITON_DEVICE void end_phase() {
     ++phase;
@@ -182,11 +219,13 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
     barrier_init_warps(&barriers.input_read[i], kConsumers);
     barrier_init_warps(&barriers.input_taken[i], 1);
   }
+  barrier_init_warps(&barriers.query_full, kConsumers);
   barrier_init_warps(&barriers.attention_full, kConsumers);
   barrier_init_warps(&barriers.attention_empty, 1);
   barrier_init_warps(&barriers.token_ready, 1);
   barrier_init_warps(&barriers.step_read, 1);
   barrier_init(&barriers.stopped, 1);
+  barrier_init(&barriers.ended, kWorkingWarps<Plan>);
   barrier_init_fence();
 }
 
@@ -204,7 +243,9 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   unsigned char* shared = shared_memory();
   const int warp = thread_index() / kWarpLanes;
   Context<Plan> context{params, shared, {}, cta_index(), thread_index() % kWarpLanes};
-  context.bound = make_wait_bound(params, context.counter(kStallClaimWord));
+  Standing* standings = reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings);
+  context.bound = make_wait_bound(standings);
+  stand(context.bound, 0, 0);
   if (thread_index() == 0) init_barriers<Plan>(context.barriers());
   cta_sync();
 
@@ -216,10 +257,17 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
     Producer<Plan> producer(context);
     Step::run(producer);
     producer.drain();
-  } else {
+  } else if (warp == Plan::kConsumerWarps + 1) {
     Epilogue<Plan> epilogue(context);
     Step::run(epilogue);
+  } else {
+    if (context.lane == 0) {
+      watch_waits(standings, kWorkingWarps<Plan>, &context.barriers().ended, params,
+                  context.counter(kStallClaimWord));
+    }
+    return;
   }
+  if (context.lane == 0) barrier_arrive(&context.barriers().ended);
 }
 
 }  // namespace soliton

@@ -122,20 +122,22 @@ struct Plan {
 
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
-  static constexpr int kThreads = 192;
+  static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 11;
   static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchNs = 912;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 8;
+  static constexpr int kSplitFromPages = 2;
   static constexpr int kFirstResidualPhase = 2;
 
   static constexpr int kXBytes = 32768;
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 218912;
+  static constexpr int kSharedBytes = 218008;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 71424, .elements = 33792};
@@ -168,8 +170,8 @@ constexpr Descriptor kDescriptor{
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
-  .threads_per_cta = 192,
-  .shared_bytes = 218912,
+  .threads_per_cta = 224,
+  .shared_bytes = 218008,
   .reserved = 0,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,

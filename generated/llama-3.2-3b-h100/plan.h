@@ -122,20 +122,22 @@ struct Plan {
 
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
-  static constexpr int kThreads = 192;
+  static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 11;
   static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchNs = 1311;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 8;
+  static constexpr int kSplitFromPages = 2;
   static constexpr int kFirstResidualPhase = 2;
 
   static constexpr int kXBytes = 32768;
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 223328;
+  static constexpr int kSharedBytes = 221144;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 91904, .elements = 66560};
@@ -168,8 +170,8 @@ constexpr Descriptor kDescriptor{
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
-  .threads_per_cta = 192,
-  .shared_bytes = 223328,
+  .threads_per_cta = 224,
+  .shared_bytes = 221144,
   .reserved = 0,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,

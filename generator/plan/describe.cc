@@ -81,11 +81,14 @@ std::string describe(const Plan& plan) {
                       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
                       facts.head_dim, facts.vocabulary);
   text += fmt::format(
-      "{} CTAs of {} threads: {} consumer warps, a producer, an epilogue; {} registers a thread at most\n",
+      "{} CTAs of {} threads: {} consumer warps, a producer, an epilogue, a watch; {} registers a thread at "
+      "most\n",
       plan.num_ctas, plan.threads(), plan.consumer_warps, plan.registers_per_thread);
-  text += fmt::format("ring of {} pages of {} bytes, {} in flight; {} tile slots; synchronised by {}\n",
-                      plan.ring_slots, kPageBytes, plan.window, plan.tile_slots,
-                      plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
+  text += fmt::format(
+      "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
+      "synchronised by {}\n",
+      plan.ring_slots, kPageBytes, plan.window, plan.prefetch_pages, plan.tile_slots,
+      plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
       "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
       plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "generator/plan/plan.h"
 #include "generator/user_error.h"
@@ -11,7 +12,9 @@ namespace {
 
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
-constexpr int kSplitFromPages = 8;
+constexpr int kSplitFromPages = 2;
+constexpr int kPrefetchPages = 8;
+constexpr double kPrefetchShare = 0.5;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
@@ -106,7 +109,8 @@ int Plan::attention_units() const {
 int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
-  return widest * 4;
+  // During attention each consumer's part lies where its slice of x was.
+  return std::max(widest * 4, consumer_warps * partial_words() * 4);
 }
 
 int Plan::residual_tiles() const {
@@ -152,10 +156,13 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   }
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
+  plan.prefetch_pages = choices.prefetch_pages.value_or(kPrefetchPages);
   plan.split_from_pages = choices.split_from_pages > 0 ? choices.split_from_pages : kSplitFromPages;
   plan.sync = choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
+  plan.prefetch_ns = static_cast<int>(
+      std::lround(1e9 * plan.num_ctas * kPageBytes / (gpu.read_bandwidth_bytes_per_s * kPrefetchShare)));
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 

@@ -68,12 +68,16 @@ void place_shared(Plan& plan) {
   add("pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes);
   add("x", plan.x_bytes());
   add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
-  add("attention", 4ll * plan.consumer_warps * plan.partial_words());
+  add("attention", 4ll * plan.partial_words());
   add("residual", 4ll * plan.residual_tiles() * kTileRows);
   add("kept", 4ll * plan.attention_units() * plan.facts.head_dim);
   add("squares", 4ll * 2 * plan.consumer_warps);
+  offset = align(offset, 16);
+  add("query", 4ll * (kHeadsPerBlock * (plan.facts.head_dim + 16) + 2 * plan.facts.head_dim));
+  add("turns", 4ll * plan.facts.head_dim);
   add("mail", 8);
-  offset = align(offset, 8);
+  offset = align(offset, 16);
+  add("standings", 32ll * (plan.consumer_warps + 2));
   add("barriers", 8ll * barriers);
 }
 
@@ -95,11 +99,13 @@ void make_barriers(Plan& plan) {
       // A warp that has its slice of the next input may report it before a slower warp has reported this one.
       {.name = "input_read", .slots = 2, .arrivals = consumers, .arrivers = consumers, .lead = 2},
       {.name = "input_taken", .slots = 2, .arrivals = 1, .arrivers = 1, .lead = 2},
+      {.name = "query_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
       {.name = "attention_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
       {.name = "attention_empty", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
       {.name = "token_ready", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
       {.name = "step_read", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
-      {.name = "stopped", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1}};
+      {.name = "stopped", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
+      {.name = "ended", .slots = 1, .arrivals = consumers + 2, .arrivers = consumers + 2, .lead = 1}};
 }
 
 }  // namespace

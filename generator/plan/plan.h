@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct PlanChoices {
   int consumer_warps = 0;
   int ring_slots = 0;
   int split_from_pages = 0;
+  std::optional<int> prefetch_pages = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
 };
 
@@ -93,7 +95,9 @@ struct Plan {
   int num_ctas = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
-  int window = 0;  // pages in flight
+  int window = 0;          // pages in flight
+  int prefetch_pages = 0;  // into L2, ahead of a full ring
+  int prefetch_ns = 0;     // between two of them
   int tile_slots = 0;
   int page_stride = 1;  // pages from one that a consumer waits for to the next
   int split_from_pages = 0;
@@ -109,7 +113,7 @@ struct Plan {
   int64_t weight_bytes = 0;
   int64_t needed_weight_bytes = 0;
 
-  int threads() const { return (consumer_warps + 2) * kWarpLanes; }
+  int threads() const { return (consumer_warps + 3) * kWarpLanes; }
   int num_blocks() const;       // attention head blocks
   int attention_units() const;  // head blocks of one CTA at most
   int x_bytes() const;          // shared memory for the widest input

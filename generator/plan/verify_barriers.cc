@@ -53,11 +53,13 @@ std::vector<NeededBarrier> needed_barriers(const Plan& plan) {
           {"tile_empty", tiles, 1, tiles},
           {"input_read", kInputGenerations, warps, kInputGenerations},
           {"input_taken", kInputGenerations, 1, kInputGenerations},
+          {"query_full", 1, warps, 1},
           {"attention_full", 1, warps, 1},
           {"attention_empty", 1, 1, 1},
           {"token_ready", 1, 1, 1},
           {"step_read", 1, 1, 1},
-          {"stopped", 1, 1, 1}};
+          {"stopped", 1, 1, 1},
+          {"ended", 1, warps + 2, 1}};
 }
 
 void check_barriers(const Plan& plan, Report& report) {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
 constexpr int kBarrierBytes = 8;
+constexpr int kStandingBytes = 32;
+constexpr int kQueryGapWords = 16;
 constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
@@ -160,13 +162,19 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   const int64_t units = ceil_divide(num_blocks(plan.facts), plan.num_ctas);
   // SharedMap in templates/kernel.cuh.
   return {{"pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes, kAccessBytes},
-          {"x", 2ll * 2 * widest_input(plan), kAccessBytes},  // high and low part of each element, bf16
+          // High and low part of each element, bf16; during attention the part of each consumer warp.
+          {"x", std::max<int64_t>(4ll * widest_input(plan), warps * partial_bytes(plan)), kAccessBytes},
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
-          {"attention", warps * partial_bytes(plan), 4},
+          {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
           {"kept", 2ll * 2 * units * plan.facts.head_dim, 4},  // k and v of the new token, bf16
           {"squares", 4ll * kInputGenerations * warps, 4},
+          // q of a block's heads with their gaps, k, v.
+          {"query", 4ll * (kHeadsPerBlock * (plan.facts.head_dim + kQueryGapWords) + 2 * plan.facts.head_dim),
+           kAccessBytes},
+          {"turns", 4ll * plan.facts.head_dim, kBarrierBytes},  // cos and sin for each pair of dims
           {"mail", kMailBytes, 4},
+          {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
           {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
 }
 

@@ -18,6 +18,8 @@ void check_numbers(const Plan& plan, Report& report) {
   } numbers[] = {{"ring slots", kMinRingSlots, plan.ring_slots},
                  {"tile slots", 1, plan.tile_slots},
                  {"page stride", 1, plan.page_stride},
+                 {"pages prefetched", 0, plan.prefetch_pages},
+                 {"ns between prefetches", 0, plan.prefetch_ns},
                  {"pages from which attention is split", 1, plan.split_from_pages}};
   for (const auto& [name, least, value] : numbers) {
     if (value < least)

@@ -3,10 +3,10 @@
 
     plot.py OUT.svg FILE.json...
 
-FILE.json come from soliton-bench --json-file and baseline.py --json-file, one line each. 100 % is S, the read
-bandwidth that soliton-bench measured in the same run; a file of baseline.py takes S of the last file of
-soliton-bench before it with the same model, or else of the first one after it. A point lies at the context in
-the middle of its run, for which its bytes are counted. The same files give the same SVG, byte for byte.
+FILE.json come from soliton-bench --json-file and baseline.py --json-file, one line each. 100 % is S, the
+read bandwidth that soliton-bench measured in the same run; a file of baseline.py takes S of the last file of
+soliton-bench before it with the same model, or else of the first one after it. A point lies at the context
+in the middle of its run, for which its bytes are counted. The same files give the same SVG, byte for byte.
 
 Exit status: 0 good, 2 unusable input, in one line.
 """
@@ -53,8 +53,9 @@ def read_run(path: str) -> Run:
     try:
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         is_baseline = document.get("program") == BASELINE
-        run = Run(path, str(document["model"]), str(document["device"]), is_baseline,
-                  0.0 if is_baseline else float(document["read_bandwidth_bytes_per_s"]), points(document["rows"]))
+        limit = 0.0 if is_baseline else float(document["read_bandwidth_bytes_per_s"])
+        run = Run(path, str(document["model"]), str(document["device"]), is_baseline, limit,
+                  points(document["rows"]))
     except OSError as error:
         raise Unusable(f"{path}: expected a file that can be read, got: {error.strerror}") from error
     except KeyError as error:

@@ -10,17 +10,17 @@ namespace soliton {
 /// Sums over CTAs and layers of one phase; times in microseconds.
 struct Timeline::Row {
   std::string name;
-  int count = 0;        // layers
+  int count = 0;  // layers
   double bytes = 0;
-  double time = 0;      // from the last output of the phase before to the last of this one
-  double arrival = 0;   // from there until a consumer has its input
-  double in_ring = 0;   // pages landed by then
-  double stream = 0;    // from its input to a consumer's last tile
-  double page_wait = 0; // of that, waiting for pages
-  double tail = 0;      // from the CTA's last tile to its last output
-  double merge = 0;     // of that, merging the parts of other CTAs
-  double skew = 0;      // from the first CTA's last output to the last CTA's
-  double slot_wait = 0; // the producer, for a free slot
+  double time = 0;       // from the last output of the phase before to the last of this one
+  double arrival = 0;    // from there until a consumer has its input
+  double in_ring = 0;    // pages landed by then
+  double stream = 0;     // from its input to a consumer's last tile
+  double page_wait = 0;  // of that, waiting for pages
+  double tail = 0;       // from the CTA's last tile to its last output
+  double merge = 0;      // of that, merging the parts of other CTAs
+  double skew = 0;       // from the first CTA's last output to the last CTA's
+  double slot_wait = 0;  // the producer, for a free slot
   double window_wait = 0;
 };
 
@@ -28,7 +28,7 @@ Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<Phase
     : descriptor_(descriptor),
       position_(position),
       num_ctas_(descriptor.num_ctas),
-      num_warps_(descriptor.threads_per_cta / kWarpLanes),
+      num_warps_(timeline_warps(descriptor.threads_per_cta)),
       num_phases_(timeline_phases(descriptor.facts.num_layers)),
       records_(std::move(records)) {
   origin_ = at(0, 0, 0).begin;
@@ -52,7 +52,8 @@ int64_t Timeline::bytes(int phase) const {
 /// When the last CTA had published its last output of a phase; 0 for the phase before the first.
 double Timeline::published(int phase) const {
   double latest = 0;
-  for (int cta = 0; phase >= 0 && cta < num_ctas_; ++cta) latest = std::max(latest, us(at(phase, cta, epilogue()).last));
+  for (int cta = 0; phase >= 0 && cta < num_ctas_; ++cta)
+    latest = std::max(latest, us(at(phase, cta, epilogue()).last));
   return latest;
 }
 
@@ -91,15 +92,20 @@ std::string Timeline::table() const {
     add(phase, rows[phase == num_phases_ - 1 ? kPhasesPerLayer : phase % kPhasesPerLayer]);
   }
   const double token = published(num_phases_ - 1);
-  std::string text = fmt::format("one token at position {}: {:.1f} us; below, means over layers and CTAs in us\n\n", position_, token);
-  text += "| phase | MB | us | GB/s | share | input | in ring | stream | page wait | tail | merge | skew | slot wait | window wait |\n";
+  std::string text = fmt::format(
+      "one token at position {}: {:.1f} us; below, means over layers and CTAs in us\n\n", position_, token);
+  text +=
+      "| phase | MB | us | GB/s | share | input | in ring | stream | page wait | tail | merge | skew | slot "
+      "wait | window wait |\n";
   text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Row& row : rows) {
     const double n = row.count;
-    text += fmt::format("| {} | {:.2f} | {:.2f} | {:.0f} | {:.1f}% | {:.2f} | {:.1f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n",
-                        row.name, row.bytes / n * 1e-6, row.time / n, row.bytes / row.time * 1e-3,
-                        row.time / token * 100, row.arrival / n, row.in_ring / n, row.stream / n, row.page_wait / n,
-                        row.tail / n, row.merge / n, row.skew / n, row.slot_wait / n, row.window_wait / n);
+    text += fmt::format(
+        "| {} | {:.2f} | {:.2f} | {:.0f} | {:.1f}% | {:.2f} | {:.1f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | "
+        "{:.2f} | {:.2f} | {:.2f} |\n",
+        row.name, row.bytes / n * 1e-6, row.time / n, row.bytes / row.time * 1e-3, row.time / token * 100,
+        row.arrival / n, row.in_ring / n, row.stream / n, row.page_wait / n, row.tail / n, row.merge / n,
+        row.skew / n, row.slot_wait / n, row.window_wait / n);
   }
   return text;
 }
@@ -108,13 +114,20 @@ std::string Timeline::trace() const {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   const auto event = [&](int cta, int warp, int phase, const char* what, uint32_t begin, uint32_t end) {
     if (static_cast<int32_t>(end - begin) <= 0) return;
-    fmt::format_to(std::back_inserter(text), "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":\"{} {}\"}},\n",
-                   cta, warp, us(begin), (end - begin) * 1e-3, name(phase), what);
+    fmt::format_to(
+        std::back_inserter(text),
+        "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":\"{} {}\"}},\n", cta,
+        warp, us(begin), (end - begin) * 1e-3, name(phase), what);
   };
   for (int cta = 0; cta < num_ctas_; ++cta) {
     for (int warp = 0; warp < num_warps_; ++warp) {
-      fmt::format_to(std::back_inserter(text), "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}\"}}}},\n",
-                     cta, warp, warp == producer() ? "producer" : warp == epilogue() ? "epilogue" : fmt::format("consumer {}", warp));
+      fmt::format_to(
+          std::back_inserter(text),
+          "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}\"}}}},\n",
+          cta, warp,
+          warp == producer()   ? "producer"
+          : warp == epilogue() ? "epilogue"
+                               : fmt::format("consumer {}", warp));
       for (int phase = 0; phase < num_phases_; ++phase) {
         const PhaseRecord& record = at(phase, cta, warp);
         if (warp == producer()) {
@@ -126,8 +139,10 @@ std::string Timeline::trace() const {
         }
       }
     }
-    fmt::format_to(std::back_inserter(text), "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"CTA {}\"}}}}{}\n", cta, cta,
-                   cta == num_ctas_ - 1 ? "" : ",");
+    fmt::format_to(
+        std::back_inserter(text),
+        "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"CTA {}\"}}}}{}\n", cta,
+        cta, cta == num_ctas_ - 1 ? "" : ",");
   }
   return text + "]}\n";
 }

@@ -1,5 +1,5 @@
-// The timeline of one decoded token, recorded by a kernel compiled with SOLITON_TIMELINE: as a table of phases and as
-// a file for Perfetto or chrome://tracing.
+// The timeline of one decoded token, recorded by a kernel compiled with SOLITON_TIMELINE: as a table of
+// phases and as a file for Perfetto or chrome://tracing.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ class Timeline {
  public:
   Timeline(const Descriptor& descriptor, int position, std::vector<PhaseRecord> records);
 
-  /// One row a phase, layers averaged: bytes, time from the last output of the phase before to the last of this one,
-  /// and what that time went into.
+  /// One row a phase, layers averaged: bytes, time from the last output of the phase before to the last of
+  /// this one, and what that time went into.
   std::string table() const;
   /// One process a CTA, one thread a warp, one event a stretch of time; times in microseconds.
   std::string trace() const;
@@ -27,7 +27,9 @@ class Timeline {
   const PhaseRecord& at(int phase, int cta, int warp) const {
     return records_[timeline_index(phase, cta, warp, num_ctas_, num_warps_)];
   }
-  const char* name(int phase) const { return phase == num_phases_ - 1 ? kLastPhase : kLayerPhases[phase % kPhasesPerLayer]; }
+  const char* name(int phase) const {
+    return phase == num_phases_ - 1 ? kLastPhase : kLayerPhases[phase % kPhasesPerLayer];
+  }
   double us(uint32_t time) const;
   int64_t bytes(int phase) const;
   int producer() const { return num_warps_ - 2; }

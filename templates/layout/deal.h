@@ -33,6 +33,7 @@ struct AttentionShare {
   int count = 0;
   int split = 0;
   int num_splits = 1;
+  int num_mergers = 1;  // CTAs that merge a split block: its splits and those that would be with more pages
   int first_page = 0;
   int end_page = 0;
 };
@@ -52,6 +53,7 @@ SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int
   }
   const int wanted = num_pages < split_from ? 1 : num_pages;
   share.num_splits = wanted < 1 ? 1 : wanted < slots ? wanted : slots;
+  share.num_mergers = slots;
   share.first_block = cta / slots;
   share.split = cta % slots;
   share.count = share.first_block < num_blocks && share.split < share.num_splits ? 1 : 0;

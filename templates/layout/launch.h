@@ -18,6 +18,7 @@ enum class WaitKind : uint32_t {
   kInputTaken,      // the epilogue has not read what the consumers reported two phases ago
   kVector,          // an element of an activation vector has not arrived
   kCounter,         // the grid counter has not reached its target
+  kQueryFull,       // a consumer has not brought its share of an attention unit's q, k and v
   kAttentionFull,   // a consumer has not handed over its part of an attention unit
   kAttentionEmpty,  // the epilogue has not taken the parts of an attention unit
   kPartial,         // another CTA's part of a split attention unit has not arrived
@@ -45,6 +46,8 @@ constexpr const char* wait_name(WaitKind kind) {
       return "vector";
     case WaitKind::kCounter:
       return "grid counter";
+    case WaitKind::kQueryFull:
+      return "query full";
     case WaitKind::kAttentionFull:
       return "attention full";
     case WaitKind::kAttentionEmpty:
@@ -69,7 +72,19 @@ struct WaitSite {
   uint32_t seen = 0;
 };
 
-/// Written once, by the first wait that runs out of time, before the kernel ends.
+/// Where a warp stands, in shared memory: it writes its phase when it begins one and its wait when it has to
+/// wait.
+struct Standing {
+  WaitKind kind = WaitKind::kNone;
+  uint32_t index = 0;
+  uint32_t expected = 0;
+  uint32_t seen = 0;
+  uint32_t step = 0;
+  uint32_t phase = 0;
+  uint32_t unused[2] = {};
+};
+
+/// Written once, for the wait that has lasted too long, before the kernel ends.
 struct StallReport {
   uint32_t valid = 0;
   uint32_t cta = 0;

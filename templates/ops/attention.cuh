@@ -5,8 +5,8 @@
 // kWarps-th tile of 16 tokens: scores = K q (rows are tokens), probabilities turn from accumulator into
 // operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
 // maximum a head and warp. The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and
-// values are well inside its range. The new token never goes through the ring: warp 0 of the last split
-// begins with it.
+// values are well inside its range. The new token never goes through the ring: the epilogue of the last split
+// adds it, see new_token.cuh.
 //
 // Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
 // if j < 2.
@@ -24,11 +24,16 @@ class AttentionState {
       kHeadDim / kMmaColumns;                    // mma of one token tile for the scores, and for the output
   static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
-  /// q: the dims of lane quad j of head lane / 4 % 4.
-  SOLITON_DEVICE void begin(const float4 (&q)[kQuarter / 4], int lane) {
+  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that key_offset() gives them.
+  SOLITON_DEVICE void begin(const float* query, int lane) {
     const bool low = lane / 4 >= kHeadsPerBlock;
+    const float* own =
+        query + QueryLayout<kHeadDim>::query_word(lane / 4 % kHeadsPerBlock, lane % 4 * kQuarter);
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) query_[i] = low ? pack_low_f16(q[i]) : pack_high_f16(q[i]);
+    for (int i = 0; i < kSteps; ++i) {
+      const float4 q = load_shared(reinterpret_cast<const float4*>(own + 4 * i));
+      query_[i] = low ? pack_low_f16(q) : pack_high_f16(q);
+    }
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       maximum_[h] = -INFINITY;
@@ -38,34 +43,6 @@ class AttentionState {
     for (int i = 0; i < kSteps; ++i) {
       SOLITON_UNROLL
       for (int r = 0; r < 4; ++r) output_[i][r] = 0.0f;
-    }
-  }
-
-  /// Begins with the new token. key: the dims of this lane's quad; value(dim) gives its value. Both rounded
-  /// to f16, as the cache will hold them.
-  template <class Value>
-  SOLITON_DEVICE void begin_with_token(const float4 (&q)[kQuarter / 4], const float4 (&key)[kQuarter / 4],
-                                       int lane, const Value& value) {
-    float dot = 0.0f;
-    SOLITON_UNROLL
-    for (int i = 0; i < kQuarter / 4; ++i) {
-      dot += q[i].x * round_f16(key[i].x) + q[i].y * round_f16(key[i].y) + q[i].z * round_f16(key[i].z) +
-             q[i].w * round_f16(key[i].w);
-    }
-    dot += shuffle_xor(dot, 1);
-    dot += shuffle_xor(dot, 2);
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      maximum_[h] = shuffle(dot, (lane % 2 * 2 + h) * 4) * Plan::kScoreScale;
-      sum_[h] = lane / 4 == 0 ? 1.0f : 0.0f;
-    }
-    const bool high = lane % 4 < 2;
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const float upper = round_f16(value(i * 2));
-      const float lower = round_f16(value(i * 2 + 1));
-      output_[i][0] = output_[i][1] = high ? upper : 0.0f;
-      output_[i][2] = output_[i][3] = high ? lower : 0.0f;
     }
   }
 
@@ -116,6 +93,8 @@ class AttentionState {
 
   SOLITON_DEVICE void store(AttentionPart<Plan>& part, int lane) {
     const int quad = lane % 4;
+    const bool high =
+        quad < 2;  // holds sums of high parts: stores rows 0..7 of a step, the others rows 8..15
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       const int head = quad % 2 * 2 + h;
@@ -124,25 +103,58 @@ class AttentionState {
         store_shared(&part.maximum[head], maximum_[h]);
         store_shared(&part.sum[head], sum_[h]);
       }
+      float* output = part.output[head] + lane / 4 + (high ? 0 : 8);
       SOLITON_UNROLL
       for (int i = 0; i < kSteps; ++i) {
-        const float upper = output_[i][h] + shuffle_xor(output_[i][h], 2);
-        const float lower = output_[i][h + 2] + shuffle_xor(output_[i][h + 2], 2);
-        if (quad < 2) {
-          store_shared(&part.output[head][i * 16 + lane / 4], upper);
-          store_shared(&part.output[head][i * 16 + lane / 4 + 8], lower);
-        }
+        const float kept = high ? output_[i][h] : output_[i][h + 2];
+        const float given = high ? output_[i][h + 2] : output_[i][h];
+        store_shared(output + i * 16, kept + shuffle_xor(given, 2));
       }
     }
   }
 
  private:
-  static SOLITON_DEVICE float round_f16(float value) { return f16_to_float(float_to_f16(value)); }
-
   uint2 query_[kSteps];
   float maximum_[2];
   float sum_[2];  // of this lane's tokens
   float output_[kSteps][4];
+};
+
+/// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread + all consumers'
+/// threads, ...
+template <class Plan>
+class StagedGroups {
+ public:
+  static constexpr int kThreads = Plan::kConsumerWarps * kWarpLanes;
+  static constexpr int kHeadGroups = Plan::kHeadDim / 4;
+  static constexpr int kGroups = (kHeadsPerBlock + 2) * kHeadGroups;
+  static constexpr int kLoads = ceil_divide(kGroups, kThreads);
+
+  SOLITON_DEVICE StagedGroups(const HeadBlock<Plan>& heads, int thread) : heads_(heads), thread_(thread) {}
+
+  SOLITON_DEVICE bool present(int i) const { return kGroups % kThreads == 0 || group(i) < kGroups; }
+  /// Group of the phase's input. Heads that the block does not have are stood in for by its first.
+  SOLITON_DEVICE int source(int i) const {
+    const int row = group(i) / kHeadGroups;
+    const int head = row < kHeadsPerBlock    ? heads_.first_head + (row < heads_.count ? row : 0)
+                     : row == kHeadsPerBlock ? Plan::kNumHeads + heads_.kv_head
+                                             : Plan::kNumHeads + Plan::kNumKvHeads + heads_.kv_head;
+    return head * kHeadGroups + group(i) % kHeadGroups;
+  }
+  /// Word of QueryLayout.
+  SOLITON_DEVICE int target(int i) const {
+    using Layout = QueryLayout<Plan::kHeadDim>;
+    const int row = group(i) / kHeadGroups;
+    const int dim = group(i) % kHeadGroups * 4;
+    return row < kHeadsPerBlock ? Layout::query_word(row, dim)
+                                : Layout::kKey + (row - kHeadsPerBlock) * Plan::kHeadDim + dim;
+  }
+
+ private:
+  SOLITON_DEVICE int group(int i) const { return i * kThreads + thread_; }
+
+  const HeadBlock<Plan>& heads_;
+  int thread_;
 };
 
 template <class Plan>
@@ -150,11 +162,8 @@ template <AttentionPhase kPhase>
 SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
-  constexpr int kQuarterLoads = kHeadDim / 16;
   constexpr int kGroups = kPhase.input_vector.elements / 4;
   constexpr int kCheckLoads = ceil_divide(kGroups, kWarpLanes * kWarps);
-  constexpr int kKeys = Plan::kNumHeads * kHeadDim;  // element where k begins
-  constexpr int kValues = kKeys + Plan::kNumKvHeads * kHeadDim;
   begin_phase();
   const int lane = context_.lane;
   const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
@@ -170,46 +179,43 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     const bool inside = kGroups % (kWarps * kWarpLanes) == 0 || group < kGroups;
     return reinterpret_cast<const float4*>(input) + (inside ? group : kGroups - 1);
   };
-  const auto see_rest = [&] {
-    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
-      rest.issue(rest_address, always);
-      rest.complete(context_, WaitKind::kVector, rest_address);
-      if (warp_ == 0) {
-        Signatures<Plan, kPhase.input_vector> signatures;
-        signatures.issue(context_);
-        signatures.complete(context_);
+  Signatures<Plan, kPhase.input_vector> signatures;
+
+  // A CTA without work makes one round too, to see the vector.
+  for (int unit = 0; unit == 0 || unit < share.count; ++unit) {
+    const bool works = share.count > 0;
+    // Pairs with the epilogue's arrival once it has taken the unit before: only then may q, k and v change.
+    if (works && units_ > 0) {
+      context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty, units_);
+    }
+    const HeadBlock<Plan> heads(works ? share.first_block + unit * Plan::kNumCtas : 0);
+    StagedGroups<Plan> staged(heads, warp_ * kWarpLanes + lane);
+    PolledLoads<float4, StagedGroups<Plan>::kLoads, Plan::kSync> loads;
+    const auto staged_address = [&](int i) {
+      return reinterpret_cast<const float4*>(input) + staged.source(i);
+    };
+    loads.issue(staged_address, [&](int i) { return works && staged.present(i); });
+    if (unit == 0) {
+      if (Plan::kSync == SyncMode::kSelfValidating) rest.issue(rest_address, always);
+      if (warp_ == 0) signatures.issue(context_);
+    }
+    wait_for_words(
+        context_, WaitKind::kVector, [&] { return loads.retry(staged_address); },
+        [&] { return rest.retry(rest_address); }, [&] { return signatures.retry(context_); });
+    if (works) {
+      SOLITON_UNROLL
+      for (int i = 0; i < StagedGroups<Plan>::kLoads; ++i) {
+        if (staged.present(i))
+          store_shared(reinterpret_cast<float4*>(context_.query() + staged.target(i)), loads.value[i]);
       }
+      warp_arrive(&context_.barriers().query_full);
     }
-  };
-
-  for (int unit = 0; unit < share.count; ++unit) {
-    const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-    const bool with_token = warp_ == 0 && share.split == share.num_splits - 1;
-    const int head = lane / 4 % kHeadsPerBlock;
-    const float* q =
-        input + (heads.first_head + (head < heads.count ? head : 0)) * kHeadDim + lane % 4 * (kHeadDim / 4);
-    PolledLoads<float4, kQuarterLoads, Plan::kSync> query;
-    const auto query_address = [&](int i) { return reinterpret_cast<const float4*>(q) + i; };
-    const float* k = input + kKeys + heads.kv_head * kHeadDim + lane % 4 * (kHeadDim / 4);
-    const float* v = input + kValues + heads.kv_head * kHeadDim + lane / 4;
-    query.issue(query_address, always);
-    if (unit == 0) see_rest();
-    query.complete(context_, WaitKind::kVector, query_address);
-
+    if (unit == 0) report_input(0.0f);
+    if (!works) break;
+    context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
+    warp_sync();
     State state;
-    state.begin(query.value, lane);
-    if (with_token) {
-      PolledLoads<float4, kQuarterLoads, Plan::kSync> key;
-      PolledLoads<float, State::kSteps * 2, Plan::kSync> value;
-      const auto key_address = [&](int i) { return reinterpret_cast<const float4*>(k) + i; };
-      const auto value_address = [&](int i) { return v + i * 8; };
-      key.issue(key_address, always);
-      value.issue(value_address, always);
-      key.complete(context_, WaitKind::kVector, key_address);
-      value.complete(context_, WaitKind::kVector, value_address);
-      state.begin_with_token(query.value, key.value, lane, [&](int i) { return value.value[i]; });
-    }
-    if (unit == share.count - 1) report_input(0.0f);
+    state.begin(context_.query(), lane);
 
     constexpr int kTiles = kv_slot_tokens(kHeadDim) / 16;  // token tiles of a slot
     constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
@@ -234,19 +240,11 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
       release_page(value_slot);
     }
 
-    // Pairs with the epilogue's arrival once it has taken the unit before.
-    if (units_ > 0) {
-      context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty, units_);
-    }
     state.store(context_.attention_part(warp_), lane);
     warp_arrive(&context_.barriers().attention_full);
     ++units_;
   }
 
-  if (share.count == 0) {
-    see_rest();
-    report_input(0.0f);
-  }
   end_phase();
 }
 

@@ -48,8 +48,12 @@ class Consumer {
     for (int i = 0; i < run.count; ++i) {
       // Two chains of dependent mma hide their latency.
       float sums[2][4] = {};
-      for (int page = 0; page < kPages - 1; ++page) multiply_page<kPageColumns>(page, sums);
-      multiply_page<page_columns(kPhase.padded, kPages - 1)>(kPages - 1, sums);
+      constexpr int kFullPages = kPhase.padded / kPageColumns;
+      SOLITON_NO_UNROLL
+      for (int page = 0; page < kFullPages; ++page) multiply_page<kPageColumns>(page, sums);
+      if constexpr (kFullPages < kPages) {
+        multiply_page<page_columns(kPhase.padded, kFullPages)>(kFullPages, sums);
+      }
       hand_over_tile(sums);
     }
     end_phase();
@@ -131,7 +135,14 @@ class Consumer {
           return reinterpret_cast<const float4*>(vector + (padding ? 0 : column(i)));
         };
         loads.issue(address, present);
-        loads.complete(context_, WaitKind::kVector, address);
+        wait_for_words(
+            context_, WaitKind::kVector, [&] { return loads.retry(address); },
+            [&] { return signatures.retry(context_); });
+      }
+      if (batch == 0 && kPhase.index == Plan::kFirstResidualPhase && units_ > 0) {
+        // During attention this warp's part lay where x goes now. Pairs with the epilogue's arrival once it has taken it.
+        context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty,
+                      units_);
       }
       SOLITON_UNROLL
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
@@ -146,7 +157,6 @@ class Consumer {
         store_split(x(), ((batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane) * 4, v);
       }
     }
-    if (signs) signatures.complete(context_);
     report_input(squares);
   }
 

@@ -21,6 +21,7 @@
 #include "ops/greedy.cuh"
 #include "ops/input.cuh"
 #include "ops/merge.cuh"
+#include "ops/new_token.cuh"
 #include "ops/timeline.cuh"
 
 namespace soliton {
@@ -39,6 +40,7 @@ class Epilogue {
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
     }
+    if (!stop) load_turns();
     return !stop;
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
@@ -80,33 +82,34 @@ class Epilogue {
     begin_phase();
     take_input(wait_all_input());
     const AttentionShare share = context_.attention_share();
-    const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
-    if (share.split == share.num_splits - 1) {
-      for (int unit = 0; unit < share.count; ++unit) {
-        const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-        if (heads.appends()) keep_token(input, heads.kv_head, unit);
-      }
-    }
     sign<kPhase.output_vector>();
     if (share.num_splits > 1) partials_expected_ += share.num_splits;
+    float* partial =
+        context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
+    const bool with_token = share.split == share.num_splits - 1;
+    const bool whole = share.num_splits == 1;
+    SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
+      const int block = share.first_block + unit * Plan::kNumCtas;
+      const HeadBlock<Plan> heads(block);
+      // Pairs with the consumers' arrival: q, k and v are there.
+      context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
+      if (with_token) add_token(context_, unit);
+      warp_sync();  // before other lanes read the token's part
       waits_.begin();
       context_.wait(context_.barriers().attention_full, units_ & 1, WaitKind::kAttentionFull, units_);
       end_wait();
       ++units_;
-      const int block = share.first_block + unit * Plan::kNumCtas;
-      if (share.num_splits == 1) {
-        merge_warps<kPhase>(block, true);
-      } else {
-        merge_warps<kPhase>(block, false);
-      }
+      merge_parts(context_, heads, kAttentionParts<Plan> - (with_token ? 0 : 1), whole,
+                  output<kPhase.output_vector>(), partial);
       warp_arrive(&context_.barriers().attention_empty);
-      if (share.num_splits > 1) {
-        merge_waits_.begin();
-        wait_for_partials(block);
-        merge_splits(context_, HeadBlock<Plan>(block), share, output<kPhase.output_vector>());
-        merge_waits_.end();
-      }
+      if (!whole) end_partial(block);
+    }
+    if (!whole && share.first_block < Plan::kNumBlocks) {
+      merge_waits_.begin();
+      wait_for_partials(share.first_block);
+      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, output<kPhase.output_vector>());
+      merge_waits_.end();
     }
     // The first layer also clears the offers that chose this step's token.
     if (layer == 0 && context_.step > 0) clear<Plan::kOffers>();
@@ -114,6 +117,17 @@ class Epilogue {
   }
 
  private:
+  /// Once a step, for all its layers: device memory is slow to answer while it streams.
+  SOLITON_DEVICE void load_turns() {
+    constexpr int kPairs = Plan::kHeadDim / 2;
+    const float2* turns = reinterpret_cast<const float2*>(context_.params.rotary) +
+                          static_cast<int64_t>(context_.position()) * kPairs;
+    for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
+      store_shared(context_.turns() + pair, load_constant(turns + pair));
+    }
+    warp_sync();
+  }
+
   /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then
   /// orders what this CTA has seen and cleared so far before all that it publishes from here on. Returns the
   /// generation.
@@ -187,7 +201,6 @@ class Epilogue {
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void rotary(int tile, float scale) {
-    constexpr int kHalf = Plan::kHeadDim / 2;
     constexpr int kRotaryRows = (Plan::kNumHeads + Plan::kNumKvHeads) * Plan::kHeadDim;
     const int row = context_.lane % kTileRows;
     const int packed = tile * kTileRows;
@@ -195,8 +208,7 @@ class Epilogue {
     const int tile_in_head = packed % Plan::kHeadDim / kTileRows;
     float2 turn = make_float2(1.0f, 0.0f);
     if (rotates) {
-      turn = load_constant(reinterpret_cast<const float2*>(context_.params.rotary) +
-                           static_cast<int64_t>(context_.position()) * kHalf + tile_in_head * 8 + row % 8);
+      turn = load_shared(context_.turns() + tile_in_head * 8 + row % 8);
     }
     float value = take_tile() * scale;
     const float partner = shuffle_xor(value, 8);
@@ -269,21 +281,7 @@ class Epilogue {
     }
   }
 
-  /// Keeps k and v of the new token, as pairs of f16, until append_tokens().
-  SOLITON_DEVICE void keep_token(const float* input, int kv_head, int unit) {
-    constexpr int kHeadDim = Plan::kHeadDim;
-    const float* k = input + (Plan::kNumHeads + kv_head) * kHeadDim;
-    const float* v = k + Plan::kNumKvHeads * kHeadDim;
-    uint32_t* kept = context_.kept_token(unit);
-    for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-      store_shared(kept + pair, pack_f16(load_word(k + 2 * pair), load_word(k + 2 * pair + 1)));
-      store_shared(kept + kHeadDim / 2 + pair,
-                   pack_f16(load_word(v + 2 * pair), load_word(v + 2 * pair + 1)));
-    }
-  }
-
-  /// Appends the new token's k and v to their pages, in the phase after attention: by then every CTA has
-  /// published what it computed from the pages, so no copy still reads the one that is written.
+  /// In the phase after attention, see append_token().
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void append_tokens(int layer) {
     if constexpr (kPhase.index == Plan::kFirstResidualPhase) {
@@ -291,90 +289,9 @@ class Epilogue {
       if (share.split != share.num_splits - 1) return;
       for (int unit = 0; unit < share.count; ++unit) {
         const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-        if (heads.appends()) append(layer, heads.kv_head, unit);
+        if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
       }
     }
-  }
-
-  SOLITON_DEVICE void append(int layer, int kv_head, int unit) {
-    constexpr int kHeadDim = Plan::kHeadDim;
-    const int position = context_.position();
-    const int physical = load_constant(context_.params.page_table + position / kKvPageTokens);
-    unsigned char* keys =
-        static_cast<unsigned char*>(context_.params.kv_pool) +
-        kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
-    unsigned char* values = keys + kv_half_bytes(kHeadDim);
-    const int token = position % kKvPageTokens;
-    const uint32_t* kept = context_.kept_token(unit);
-    // The lanes that kept a pair write it.
-    for (int pair = context_.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-      store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)),
-                   load_shared(kept + pair));
-      const uint32_t value = load_shared(kept + kHeadDim / 2 + pair);
-      store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair, kHeadDim)),
-                   static_cast<uint16_t>(value));
-      store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair + 1, kHeadDim)),
-                   static_cast<uint16_t>(value >> 16));
-    }
-  }
-
-  static SOLITON_DEVICE float load_word(const float* word) {
-    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
-      return load_relaxed(word);
-    } else {
-      return load_global(word);
-    }
-  }
-
-  /// Merges the consumer warps' parts of one unit, in warp order. `whole`: nobody else has a part of this
-  /// block, so the result is published; otherwise this CTA's partial is.
-  template <AttentionPhase kPhase>
-  SOLITON_DEVICE void merge_warps(int block, bool whole) {
-    constexpr int kWarps = Plan::kConsumerWarps;
-    const HeadBlock<Plan> heads(block);
-    float* partial =
-        context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
-    float weight[kHeadsPerBlock][kWarps];
-    float sum[kHeadsPerBlock];
-    SOLITON_UNROLL
-    for (int head = 0; head < kHeadsPerBlock; ++head) {
-      float maximum = -INFINITY;
-      SOLITON_UNROLL
-      for (int warp = 0; warp < kWarps; ++warp) {
-        weight[head][warp] = load_shared(&context_.attention_part(warp).maximum[head]);
-        maximum = weight[head][warp] > maximum ? weight[head][warp] : maximum;
-      }
-      sum[head] = 0.0f;
-      SOLITON_UNROLL
-      for (int warp = 0; warp < kWarps; ++warp) {
-        weight[head][warp] = exp2_fast(weight[head][warp] - maximum);
-        sum[head] += weight[head][warp] * load_shared(&context_.attention_part(warp).sum[head]);
-      }
-      if (!whole && context_.lane == 0 && head < heads.count) {
-        publish<Plan>(partial + head, publishable(maximum));
-        publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum[head]));
-      }
-      if (whole) sum[head] = 1.0f / sum[head];
-    }
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeadsPerBlock * Plan::kHeadDim / kWarpLanes; ++i) {
-      const int head = i * kWarpLanes / Plan::kHeadDim;
-      const int dim = i * kWarpLanes % Plan::kHeadDim + context_.lane;
-      float value = 0.0f;
-      SOLITON_UNROLL
-      for (int warp = 0; warp < kWarps; ++warp) {
-        value += weight[head][warp] * load_shared(&context_.attention_part(warp).output[head][dim]);
-      }
-      if (head >= heads.count) continue;
-      if (whole) {
-        publish<Plan>(output<kPhase.output_vector>() + heads.first_head * Plan::kHeadDim + i * kWarpLanes +
-                          context_.lane,
-                      publishable(value * sum[head]));
-      } else {
-        publish<Plan>(partial + 2 * kHeadsPerBlock + i * kWarpLanes + context_.lane, publishable(value));
-      }
-    }
-    if (!whole) end_partial(block);
   }
 
   /// Under kCounter: says that this CTA's partial is written.
@@ -422,6 +339,7 @@ class Epilogue {
 
   SOLITON_DEVICE void clear_groups(int64_t offset, int first, int end) {
     uint4* groups = context_.template workspace<uint4>(offset);
+    SOLITON_NO_UNROLL
     for (int i = first + context_.lane; i < end; i += kWarpLanes) {
       store_global(groups + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
     }

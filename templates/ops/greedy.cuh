@@ -37,7 +37,7 @@ SOLITON_DEVICE Choice read_choice(const Context<Plan>& context) {
   const auto address = [&](int i) { return offers + i * kWarpLanes + context.lane; };
   const auto present = [&](int i) { return i * kWarpLanes + context.lane < kWords; };
   loads.issue(address, present);
-  loads.complete(context, WaitKind::kVector, address);
+  wait_for_words(context, WaitKind::kVector, [&] { return loads.retry(address); });
   uint64_t best = kNoOffer;
   bool stop = false;
   SOLITON_UNROLL

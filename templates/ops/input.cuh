@@ -33,8 +33,8 @@ SOLITON_DEVICE float publishable(float value) {
   return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
 }
 
-/// Loads of one lane from words that other CTAs write: issue() starts them, complete() repeats those still
-/// missing. Under kCounter the phase's wait has already covered them and complete() does nothing.
+/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still missing; see
+/// wait_for_words(). Under kCounter the phase's wait has already covered them.
 template <class T, int kCount, SyncMode kSync>
 class PolledLoads {
  public:
@@ -51,25 +51,18 @@ class PolledLoads {
     }
   }
 
-  template <class Plan, class Address>
-  SOLITON_DEVICE void complete(const Context<Plan>& context, WaitKind kind, const Address& address) {
-    if constexpr (kSync == SyncMode::kSelfValidating) {
-      Spin spin(context.bound);
-      for (;;) {
-        bool missing = false;
-        int first = -1;
-        SOLITON_UNROLL
-        for (int i = 0; i < kCount; ++i) {
-          if (is_missing(value[i])) {
-            missing = true;
-            first = i;
-            value[i] = load(address(i));
-          }
-        }
-        if (!warp_any(missing)) return;
-        spin.pause(context.site(kind, static_cast<uint32_t>(first), 0, kMissing));
+  /// True if a word was missing and is loaded anew.
+  template <class Address>
+  SOLITON_DEVICE bool retry(const Address& address) {
+    bool missing = false;
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if (is_missing(value[i])) {
+        missing = true;
+        value[i] = load(address(i));
       }
     }
+    return missing;
   }
 
  private:
@@ -81,6 +74,19 @@ class PolledLoads {
     }
   }
 };
+
+/// Waits until nothing is missing. Each of `retries` repeats the loads of one PolledLoads; one after another, so that the
+/// words that many CTAs want are polled last and little.
+template <class Plan, class... Retries>
+SOLITON_DEVICE void wait_for_words(const Context<Plan>& context, WaitKind kind, const Retries&... retries) {
+  if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+    Spin spin(context.bound);
+    const auto wait = [&](const auto& retry) {
+      while (warp_any(retry())) spin.pause(context.site(kind, 0, 0, kMissing));
+    };
+    (wait(retries), ...);
+  }
+}
 
 /// Publishes one word of a vector.
 template <class Plan, class T>
@@ -102,9 +108,9 @@ class Signatures {
       loads_.issue([&](int i) { return word(context, i); }, [&](int i) { return present(context, i); });
     }
   }
-  SOLITON_DEVICE void complete(const Context<Plan>& context) {
-    if constexpr (kNeeded)
-      loads_.complete(context, WaitKind::kVector, [&](int i) { return word(context, i); });
+  SOLITON_DEVICE bool retry(const Context<Plan>& context) {
+    if constexpr (kNeeded) return loads_.retry([&](int i) { return word(context, i); });
+    return false;
   }
 
  private:

@@ -7,6 +7,9 @@
 
 namespace soliton {
 
+/// For waits with nothing to do meanwhile.
+SOLITON_DEVICE void nothing() {}
+
 template <class Plan>
 class Producer {
  public:
@@ -18,15 +21,29 @@ class Producer {
   template <MatrixPhase kPhase>
   SOLITON_DEVICE void matrix(int layer) {
     begin_phase();
+    constexpr int kPages = pages_per_tile(kPhase.padded);
     const TileRun run = context_.tiles(kPhase);
-    const char* tile = static_cast<const char*>(context_.params.weights) + kPhase.weights +
-                       layer * kPhase.layer_stride +
-                       static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
-    for (int i = 0; i < run.count; ++i) {
-      for (int page = 0; page < pages_per_tile(kPhase.padded); ++page) {
-        push(tile + page * kPageBytes, page_columns(kPhase.padded, page) * kTileRows * 2);
-      }
-      tile += static_cast<int64_t>(run.stride) * tile_bytes(kPhase.padded);
+    const char* first = static_cast<const char*>(context_.params.weights) + kPhase.weights +
+                        layer * kPhase.layer_stride +
+                        static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
+    const auto address = [&](int page) {
+      return first + static_cast<int64_t>(page / kPages) * run.stride * tile_bytes(kPhase.padded) +
+             page % kPages * kPageBytes;
+    };
+    const auto bytes = [&](int page) { return page_columns(kPhase.padded, page % kPages) * kTileRows * 2; };
+    const int num_pages = run.count * kPages;
+    int ahead = 0;  // the next page to prefetch
+    // While the ring is full, memory would be idle: L2 takes some of the next pages, slowly enough for the vectors that
+    // everyone waits for to get through.
+    SOLITON_NO_UNROLL
+    for (int page = 0; page < num_pages; ++page) {
+      if (ahead < page) ahead = page;
+      push(address(page), bytes(page), [&] {
+        if (ahead < num_pages && ahead < page + Plan::kPrefetchPages && pace()) {
+          prefetch_page(address(ahead), bytes(ahead));
+          ++ahead;
+        }
+      });
     }
     end_phase();
   }
@@ -38,7 +55,7 @@ class Producer {
     // CTA.
     if (layer == 0 && context_.step > 0) {
       if (!wait_unless_stopped(context_.barriers().step_read, (context_.step - 1) & 1, WaitKind::kPhaseGate,
-                               0))
+                               0, nothing))
         return;
       fence_async();
     }
@@ -47,14 +64,17 @@ class Producer {
     const AttentionShare share = context_.attention_share();
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
+      int next = share.first_page < share.end_page ? physical_page(share.first_page) : 0;
+      SOLITON_NO_UNROLL
       for (int page = share.first_page; page < share.end_page; ++page) {
-        const int physical = load_constant(context_.params.page_table + page);
+        const int physical = next;
+        if (page + 1 < share.end_page) next = physical_page(page + 1);  // on its way while this one is copied
         const char* keys = static_cast<const char*>(context_.params.kv_pool) +
                            kv_page_offset(physical, layer, heads.kv_head, Plan::kNumLayers, Plan::kNumKvHeads,
                                           Plan::kHeadDim);
         for (int slot = 0; slot < kSlots; ++slot) {
-          push(keys + slot * kSlotBytes, kSlotBytes);
-          push(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes);
+          push(keys + slot * kSlotBytes, kSlotBytes, nothing);
+          push(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes, nothing);
         }
       }
     }
@@ -67,7 +87,16 @@ class Producer {
   }
 
  private:
+  /// Is it time for another prefetch?
+  SOLITON_DEVICE bool pace() {
+    const uint32_t now = time_ns();
+    if (now - last_prefetch_ < Plan::kPrefetchNs) return false;
+    last_prefetch_ = now;
+    return true;
+  }
+
   SOLITON_DEVICE void begin_phase() {
+    stand(context_.bound, context_.step, context_.phase);
     mark(context_, &PhaseRecord::begin);
     phase_begin_ = issued_;
   }
@@ -79,8 +108,13 @@ class Producer {
     context_.end_phase();
   }
 
+  SOLITON_DEVICE int physical_page(int page) const {
+    return load_constant(context_.params.page_table + page);
+  }
+
   /// Issues one copy. Waits until fewer than kWindow copies are in flight and the slot is free.
-  SOLITON_DEVICE void push(const char* source, int bytes) {
+  template <class Idle>
+  SOLITON_DEVICE void push(const char* source, int bytes, const Idle& idle) {
     if (stopped_) return;
     if (issued_ - landed_ >= Plan::kWindow) {
       window_waits_.begin();
@@ -92,7 +126,7 @@ class Producer {
       // is never more than one phase behind.
       slot_waits_.begin();
       if (!wait_unless_stopped(context_.barriers().page_empty[slot_], parity_ ^ 1, WaitKind::kPageEmpty,
-                               issued_))
+                               issued_, idle))
         return;
       slot_waits_.end();
     }
@@ -116,9 +150,11 @@ class Producer {
   }
 
   /// Consumers that stop release nothing any more: whoever waits for them must look for that too.
-  SOLITON_DEVICE bool wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) {
+  template <class Idle>
+  SOLITON_DEVICE bool wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index,
+                                          const Idle& idle) {
     stopped_ = !wait_barrier_unless(&barrier, parity, &context_.barriers().stopped,
-                                    context_.site(kind, index, parity, parity ^ 1), context_.bound);
+                                    context_.site(kind, index, parity, parity ^ 1), context_.bound, idle);
     return !stopped_;
   }
 
@@ -130,6 +166,7 @@ class Producer {
   int landed_slot_ = 0;
   uint32_t landed_parity_ = 0;
   bool stopped_ = false;
+  uint32_t last_prefetch_ = 0;
   uint32_t phase_begin_ = 0;  // issued_ at the beginning of the phase
   WaitClock slot_waits_;
   WaitClock window_waits_;

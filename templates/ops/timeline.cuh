@@ -32,8 +32,8 @@ template <class Plan>
 SOLITON_DEVICE void note(const Context<Plan>& context, uint32_t PhaseRecord::*field, uint32_t value) {
   if constexpr (kTimeline) {
     if (context.step != context.params.timeline_step || context.lane != 0) return;
-    const size_t index = timeline_index(context.phase, context.cta, thread_index() / kWarpLanes, Plan::kNumCtas,
-                                        Plan::kThreads / kWarpLanes);
+    const size_t index = timeline_index(context.phase, context.cta, thread_index() / kWarpLanes,
+                                        Plan::kNumCtas, kWorkingWarps<Plan>);
     store_global(&(context.params.timeline[index].*field), value);
   }
 }

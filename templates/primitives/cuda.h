@@ -11,6 +11,8 @@
 #define SOLITON_DEVICE __device__ __forceinline__
 #define SOLITON_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
 #define SOLITON_UNROLL _Pragma("unroll")
+#define SOLITON_UNROLL_BY_2 _Pragma("unroll 2")
+#define SOLITON_NO_UNROLL _Pragma("unroll 1")
 
 namespace soliton {
 
@@ -132,6 +134,11 @@ SOLITON_DEVICE uint64_t load_relaxed(const uint64_t* pointer) {
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(pointer) : "memory");
   return v;
 }
+SOLITON_DEVICE void store_relaxed(float4* pointer, float4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(pointer), "f"(v.x), "f"(v.y),
+               "f"(v.z), "f"(v.w)
+               : "memory");
+}
 SOLITON_DEVICE void store_relaxed(float* pointer, float value) {
   asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(pointer), "f"(value) : "memory");
 }
@@ -172,54 +179,40 @@ SOLITON_DEVICE uint32_t time_ns() {
   return static_cast<uint32_t>(device_time_ns());
 }
 
-/// What bounds the waits of one thread.
+/// The warp's entry in shared memory, for watch_waits().
 struct WaitBound {
-  uint64_t timeout_ns;
-  StallReport* stall;  // host memory
-  uint32_t* claim;     // device memory, 0 at launch: the first stuck thread takes it
+  Standing* standing;
 };
 
-SOLITON_DEVICE WaitBound make_wait_bound(const LaunchParams& params, uint32_t* claim) {
-  return {params.timeout_ns, params.stall, claim};
+SOLITON_DEVICE WaitBound make_wait_bound(Standing* standings) {
+  return {standings + thread_index() / 32};
 }
 
-/// Writes the report if no other thread has, and ends the kernel. Takes scalars, so that callers need no
-/// stack frame.
-static __device__ __noinline__ void report_stall(uint32_t* claim, StallReport* stall, WaitKind kind,
-                                                 uint32_t step, uint32_t phase, uint32_t index,
-                                                 uint32_t expected, uint32_t seen) {
-  if (atomicExch(claim, 1u) == 0) {
-    stall->cta = blockIdx.x;
-    stall->thread = threadIdx.x;
-    stall->site = {kind, step, phase, index, expected, seen};
-    __threadfence_system();
-    *reinterpret_cast<volatile uint32_t*>(&stall->valid) = 1;
-    __threadfence_system();
-    __trap();
-  }
-  for (;;) __nanosleep(1000);  // until the reporting thread ends the kernel
+/// Says in which phase this warp is.
+SOLITON_DEVICE void stand(const WaitBound& bound, int step, int phase) {
+  *reinterpret_cast<uint2*>(&bound.standing->step) =
+      make_uint2(static_cast<uint32_t>(step), static_cast<uint32_t>(phase));
 }
 
-/// Bounds one polling loop.
+/// Says for what this warp waits.
+SOLITON_DEVICE void stand(const WaitBound& bound, const WaitSite& site) {
+  *reinterpret_cast<uint4*>(bound.standing) =
+      make_uint4(static_cast<uint32_t>(site.kind), site.index, site.expected, site.seen);
+}
+
+constexpr uint32_t kPollPauseNs = 100;  // polls of all CTAs must not crowd out what they wait for
+
+/// One polling loop.
 class Spin {
  public:
   SOLITON_DEVICE explicit Spin(const WaitBound& bound) : bound_(bound) {}
-
   SOLITON_DEVICE void pause(const WaitSite& site) {
-    if (++count_ % kLooksPerClock != 0) return;
-    const uint64_t now = device_time_ns();
-    if (start_ns_ == 0) start_ns_ = now;
-    if (now - start_ns_ > bound_.timeout_ns) {
-      report_stall(bound_.claim, bound_.stall, site.kind, site.step, site.phase, site.index, site.expected,
-                   site.seen);
-    }
+    stand(bound_, site);
+    __nanosleep(kPollPauseNs);
   }
 
  private:
-  static constexpr uint32_t kLooksPerClock = 64;
   const WaitBound& bound_;
-  uint32_t count_ = 0;
-  uint64_t start_ns_ = 0;
 };
 
 // mbarriers and bulk copies.
@@ -285,21 +278,83 @@ SOLITON_DEVICE bool barrier_peek(Barrier* barrier, uint32_t parity) {
       : "memory");
   return done != 0;
 }
+/// Suspends the thread until the barrier's phase completes, or for `limit_ns` at most.
+SOLITON_DEVICE bool barrier_sleep(Barrier* barrier, uint32_t parity, uint32_t limit_ns) {
+  uint32_t done;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, %3;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(done)
+      : "r"(shared_address(barrier)), "r"(parity), "r"(limit_ns)
+      : "memory");
+  return done != 0;
+}
+
 SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site,
                                  const WaitBound& bound) {
   if (barrier_test(barrier, parity)) return;
-  Spin spin(bound);
-  while (!barrier_test(barrier, parity)) spin.pause(site);
+  stand(bound, site);
+  while (!barrier_test(barrier, parity)) {
+  }
 }
 
+constexpr uint32_t kLookNs = 200;  // between looks at `stop`
+
+template <class Idle>
 SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop,
-                                        const WaitSite& site, const WaitBound& bound) {
-  Spin spin(bound);
-  while (!barrier_test(barrier, parity)) {
-    if (barrier_test(stop, 0)) return false;
-    spin.pause(site);
+                                        const WaitSite& site, const WaitBound& bound, const Idle& idle) {
+  if (barrier_peek(barrier, parity)) return true;
+  stand(bound, site);
+  while (!barrier_sleep(barrier, parity, kLookNs)) {
+    if (barrier_peek(stop, 0)) return false;
+    idle();
   }
   return true;
+}
+
+/// Bounds all waits of the CTA, by one lane of a warp of its own: until `ended` completes its first phase it
+/// looks at where the first `num_warps` warps stand. If none of them has moved for params.timeout_ns, it
+/// reports the one that has waited longest and ends the kernel, whose other CTAs see the trap. `claim` is 0
+/// at launch.
+SOLITON_DEVICE void watch_waits(Standing* standings, int num_warps, Barrier* ended,
+                                const LaunchParams& params, uint32_t* claim) {
+  constexpr uint32_t kWatchNs = 100'000;
+  uint32_t before = 0;
+  uint64_t since = device_time_ns();
+  while (!barrier_sleep(ended, 0, kWatchNs)) {
+    uint32_t now = 0;
+    for (int i = 0; i < num_warps; ++i) {
+      const volatile Standing& at = standings[i];
+      now = now * 31 + at.index;
+      now = now * 31 + static_cast<uint32_t>(at.kind);
+      now = now * 31 + at.step;
+      now = now * 31 + at.phase;
+    }
+    const uint64_t time = device_time_ns();
+    if (now != before) {
+      before = now;
+      since = time;
+    }
+    if (time - since <= params.timeout_ns) continue;
+    if (atomicExch(claim, 1u) == 0) {
+      int stuck = 0;  // the warp furthest behind
+      for (int i = 1; i < num_warps; ++i) {
+        const volatile Standing& at = standings[i];
+        const volatile Standing& last = standings[stuck];
+        if (at.step < last.step || (at.step == last.step && at.phase < last.phase)) stuck = i;
+      }
+      const Standing at = standings[stuck];
+      params.stall->cta = blockIdx.x;
+      params.stall->thread = stuck * 32;
+      params.stall->site = {at.kind, at.step, at.phase, at.index, at.expected, at.seen};
+      __threadfence_system();
+      *reinterpret_cast<volatile uint32_t*>(&params.stall->valid) = 1;
+      __threadfence_system();
+      __trap();
+    }
+    for (;;) __nanosleep(1000);  // until the reporting CTA ends the kernel
+  }
 }
 
 /// Weights and KV pages are read once a token: they should leave L2 first.
@@ -313,10 +368,16 @@ SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barri
       : "memory");
 }
 
+SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
 // Arithmetic.
 
 SOLITON_DEVICE float exp2_fast(float x) {
-  return exp2f(x);
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
 }
 SOLITON_DEVICE float exp_fast(float x) {
   return __expf(x);

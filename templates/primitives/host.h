@@ -16,6 +16,8 @@
 #define SOLITON_DEVICE inline
 #define SOLITON_KERNEL(threads) void
 #define SOLITON_UNROLL
+#define SOLITON_UNROLL_BY_2
+#define SOLITON_NO_UNROLL
 
 namespace soliton {
 
@@ -296,9 +298,11 @@ inline void copy_page(void* shared, const void* global, int bytes, Barrier* barr
 
 /// Nothing to keep: the emulator itself sees when a launch is stuck.
 struct WaitBound {};
-inline WaitBound make_wait_bound(const LaunchParams&, uint32_t* /*claim*/ = nullptr) {
+inline WaitBound make_wait_bound(Standing*) {
   return {};
 }
+inline void stand(const WaitBound&, int /*step*/, int /*phase*/) {}
+inline void watch_waits(Standing*, int /*num_warps*/, Barrier*, const LaunchParams&, uint32_t* /*claim*/) {}
 
 inline void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound&) {
   emulation::wait_barrier(barrier, parity, site);
@@ -310,16 +314,20 @@ class Spin {
   void pause(const WaitSite& site) { emulation::pause(site); }
 };
 
-inline bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
-                                const WaitBound& bound) {
+template <class Idle>
+bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
+                         const WaitBound& bound, const Idle& idle) {
   if (emulation::skips_wait(site.kind)) return true;
   Spin spin(bound);
   while (!barrier_test(barrier, parity)) {
     if (barrier_test(stop, 0)) return false;
+    idle();
     spin.pause(site);
   }
   return true;
 }
+
+inline void prefetch_page(const void* /*global*/, int /*bytes*/) {}
 
 // Arithmetic.
 

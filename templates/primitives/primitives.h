@@ -1,80 +1,75 @@
-// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_90)
-// and host.h (fibers on a CPU, with a race detector). Everything a kernel reads or writes outside its
-// registers goes through these functions, so that the emulation sees it.
+// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_90) and
+// host.h (fibers on a CPU, with a race detector). Everything a kernel reads or writes outside its registers goes
+// through these functions, so that the emulation sees it.
 //
 // Memory model that kernels may rely on, which host.h checks and cuda.h provides:
-//  - A load that has returned is performed: accesses that follow it in the thread, or in threads it then
-//  releases
-//    through a Barrier, come after it. (Loads are never satisfied from older state than one already
-//    observed.)
-//  - Stores to global memory become visible to other CTAs in any order, unless fence_device() stands between
-//  them.
-//    So what a thread (or a thread that released it through a Barrier) stored before its fence is ordered
-//    before what it stores after the fence, for whoever observes the latter with load_relaxed().
-//  - load_relaxed and store_relaxed of one address never race. Any other pair of accesses to one address, of
-//  which one
-//    is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
-//  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before
-//  a
+//  - A load that has returned is performed: accesses that follow it in the thread, or in threads it then releases
+//    through a Barrier, come after it. (Loads are never satisfied from older state than one already observed.)
+//  - Stores to global memory become visible to other CTAs in any order, unless fence_device() stands between them.
+//    So what a thread (or a thread that released it through a Barrier) stored before its fence is ordered before
+//    what it stores after the fence, for whoever observes the latter with load_relaxed().
+//  - load_relaxed and store_relaxed of one address never race. Any other pair of accesses to one address, of which
+//    one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
+//  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
 //    fence_device() of the storing thread, and observed by this CTA before fence_async().
 //
 // Contract (T is any trivially copyable type of 2, 4, 8 or 16 bytes, naturally aligned):
 //
-//   int thread_index(), cta_index(), num_ctas();           thread within the CTA; lane = thread_index() % 32
-//   unsigned char* shared_memory();                        dynamic shared memory of this CTA, 1024-byte
-//   aligned int fresh(int value);                                  the same value, opaque to the optimiser
-//   void cta_sync();                                       all threads of the CTA; set-up only
+//   int thread_index(), cta_index(), num_ctas();      thread within the CTA; lane = thread_index() % 32
+//   unsigned char* shared_memory();                   dynamic shared memory of this CTA, 1024-byte aligned
+//   int fresh(int value);                             the same value, opaque to the optimiser
+//   void cta_sync();                                  all threads of the CTA; set-up only
 //
 //   Warp collectives (all 32 lanes take part; each also orders the lanes' accesses):
 //   void warp_sync();
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
-//   void mma_bf16(float (&c)[4], uint4 a, uint2 b);        c += a b; m16n8k16, bf16 operands, fp32
-//   accumulators void mma_f16(float (&c)[4], uint4 a, uint2 b);         the same with f16 operands uint32_t
-//   transpose_8x8(uint32_t value);                movmatrix.sync.aligned.m8n8.trans.b16
+//   void mma_bf16(float (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k16, bf16 operands, fp32 accumulators
+//   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
+//   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
-//   Global memory:    T load_constant(const T*);           never written during the launch
-//                     T load_global(const T*);             ordinary load, L2 (not L1)
-//                     void store_global(T*, T);            ordinary store
-//                     T load_relaxed(const T*); void store_relaxed(T*, T);   atomic, gpu scope
+//   Global memory:    T load_constant(const T*);      never written during the launch
+//                     T load_global(const T*);        ordinary load, L2 (not L1)
+//                     void store_global(T*, T);       ordinary store
+//                     T load_relaxed(const T*); void store_relaxed(T*, T);   atomic by word, gpu scope
 //                     uint32_t load_acquire(const uint32_t*); void add_release(uint32_t*, uint32_t);
 //                     T load_system(const T*); void store_system(T*, T);     host memory
-//   void fence_device();                                   orders this thread's earlier stores before its
-//   later ones void fence_async();                                    orders observed stores before later
-//   copy_page
+//   void fence_device();                              orders this thread's earlier stores before its later ones
+//   void fence_async();                               orders observed stores before later copy_page
 //
-//   struct Barrier;                                        8 bytes in shared memory: an mbarrier
+//   struct Barrier;                                   8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();
+//   void barrier_init_warps(Barrier*, int warps);     for a Barrier on which warps arrive
 //   void barrier_arrive(Barrier*);
-//   void warp_arrive(Barrier*);                            collective: one arrival, after all lanes' accesses
-//   void barrier_init_warps(Barrier*, int warps);          for a Barrier on which warps arrive
-//   void barrier_arrive_expect(Barrier*, int bytes);       arrives, and adds bytes to the transaction count
-//   bool barrier_test(Barrier*, uint32_t parity);          has the phase of that parity completed? May
-//   suspend. bool barrier_peek(Barrier*, uint32_t parity);          the same, never suspends; for the
-//   timeline void copy_page(void* shared, const void* global, int bytes, Barrier*);  bytes % 16 == 0;
-//   completes on the Barrier
+//   void warp_arrive(Barrier*);                       collective: one arrival, after all lanes' accesses
+//   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
+//   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
+//   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
+//   void copy_page(void* shared, const void* global, int bytes, Barrier*);   bytes % 16 == 0; completes on the Barrier
+//   void prefetch_page(const void* global, int bytes);                       into L2; a hint
 //
-//   struct WaitBound { ... };                              made once per thread: make_wait_bound(const
-//   LaunchParams&, uint32_t* claim) void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const
-//   WaitBound&); bool wait_barrier_unless(Barrier*, uint32_t parity, Barrier* stop, const WaitSite&, const
-//   WaitBound&);
-//                                                          false once the first phase of `stop` has completed
-//                                                          instead
-//   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop;
-//   bounds it
+//   struct WaitBound { ... };                         made once per thread: make_wait_bound(Standing* of the CTA)
+//   void stand(const WaitBound&, int step, int phase);   which phase the warp is in, for whoever reports its wait
+//   void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const WaitBound&);
+//   bool wait_barrier_unless(Barrier*, uint32_t parity, Barrier* stop, const WaitSite&, const WaitBound&, idle);
+//                                                     false once the first phase of `stop` has completed instead;
+//                                                     calls idle() between its looks
+//   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop
+//   void watch_waits(Standing*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
+//                                                     by one lane of the CTA: bounds all waits of its warps
 //
 //   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
-//   uint32_t pack_bf16(float low, float high);             round to nearest even
+//   uint32_t pack_bf16(float low, float high);        round to nearest even
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
-//   uint32_t pack_f16(float low, float high);              the same; beyond the range: the largest finite
-//   value float f16_to_float(uint16_t); uint16_t float_to_f16(float); uint32_t float_bits(float); float
-//   float_from_bits(uint32_t);
+//   uint32_t pack_f16(float low, float high);         the same; beyond the range: the largest finite value
+//   float f16_to_float(uint16_t); uint16_t float_to_f16(float);
+//   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site);
-// A wait returns when it is satisfied; once the bound has passed it writes the StallReport and ends the
-// kernel. In the emulation it hands over to another fiber, and a launch in which every fiber waits ends with
-// the list of who waits for what.
+// A wait returns when it is satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA
+// writes the StallReport and ends the kernel once nothing has moved for too long. In the emulation a wait hands over
+// to another fiber, and a launch in which every fiber waits ends with the list of who waits for what.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -8,9 +8,12 @@
 namespace soliton {
 
 constexpr int kStreamSlots = 4;
-constexpr int kStreamConsumers = 8;  // warps
-constexpr int kStreamThreads = (kStreamConsumers + 1) * kWarpLanes;
-constexpr int kStreamSharedBytes = kStreamSlots * kPageBytes + 2 * kStreamSlots * 8;
+constexpr int kStreamConsumers = 8;                              // warps
+constexpr int kStreamWarps = kStreamConsumers + 1;               // consumers, producer
+constexpr int kStreamThreads = (kStreamWarps + 1) * kWarpLanes;  // and the watch
+constexpr int kStreamStandings = kStreamSlots * kPageBytes;
+constexpr int kStreamBarriers = kStreamStandings + kStreamWarps * static_cast<int>(sizeof(Standing));
+constexpr int kStreamSharedBytes = kStreamBarriers + (2 * kStreamSlots + 1) * 8;
 
 /// Reads `num_pages` pages from `source`, page i by CTA i % num_ctas(). `sink` keeps the reads from being
 /// dropped.
@@ -18,18 +21,26 @@ SOLITON_KERNEL(kStreamThreads)
 stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, LaunchParams params,
              uint32_t* claim) {
   unsigned char* shared = shared_memory();
-  Barrier* full = reinterpret_cast<Barrier*>(shared + kStreamSlots * kPageBytes);
+  Standing* standings = reinterpret_cast<Standing*>(shared + kStreamStandings);
+  Barrier* full = reinterpret_cast<Barrier*>(shared + kStreamBarriers);
   Barrier* empty = full + kStreamSlots;
-  const WaitBound bound = make_wait_bound(params, claim);
+  Barrier* ended = empty + kStreamSlots;
+  const WaitBound bound = make_wait_bound(standings);
   if (thread_index() == 0) {
     for (int i = 0; i < kStreamSlots; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, kStreamConsumers);
     }
+    barrier_init(ended, kStreamWarps);
     barrier_init_fence();
   }
   cta_sync();
-  const bool produces = thread_index() >= kStreamConsumers * kWarpLanes;
+  const int warp = thread_index() / kWarpLanes;
+  if (warp == kStreamWarps) {
+    if (thread_index() % kWarpLanes == 0) watch_waits(standings, kStreamWarps, ended, params, claim);
+    return;
+  }
+  const bool produces = warp == kStreamConsumers;
   if (produces && thread_index() % kWarpLanes != 0) return;
   uint32_t folded = 0;
   uint32_t use = 0;
@@ -53,6 +64,7 @@ stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, Lau
     warp_sync();
     if (thread_index() % kWarpLanes == 0) barrier_arrive(empty + slot);
   }
+  if (thread_index() % kWarpLanes == 0) barrier_arrive(ended);
   if (!produces && folded == kStreamSlots) *sink = folded;
 }
 

@@ -173,7 +173,7 @@ void copy_kernel(LaunchParams params) {
     barrier_arrive_expect(&shared->barrier, sizeof(Page));
     copy_page(&shared->page, pages, sizeof(Page), &shared->barrier);
   }
-  wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(params));
+  wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(nullptr));
   store_global(&pages[1].words[thread_index()], load_shared(&shared->page.words[thread_index()]) + 1);
 }
 
@@ -227,7 +227,7 @@ void overwritten_source_kernel(LaunchParams params) {
   warp_sync();
   const bool waits = thread_index() == 0 || params.num_steps == 1;
   if (waits) {
-    wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(params));
+    wait_barrier(&shared->barrier, 0, {WaitKind::kPageFull, 0, 0, 0, 0, 0}, make_wait_bound(nullptr));
   }
   if (thread_index() == 1) store_global(&page->words[3], 1u);
 }
@@ -323,7 +323,7 @@ void late_waiter_kernel(LaunchParams params) {
   }
   warp_sync();
   if (thread_index() == 0) {
-    wait_barrier(&one_page()->barrier, 0, {WaitKind::kPageFull, 4, 2, 9, 0, 0}, make_wait_bound(params));
+    wait_barrier(&one_page()->barrier, 0, {WaitKind::kPageFull, 4, 2, 9, 0, 0}, make_wait_bound(nullptr));
   }
 }
 
@@ -341,7 +341,7 @@ TEST(Barriers, FoolAWaiterThatIsTwoPhasesBehind) {
 
 void stuck_kernel(LaunchParams params) {
   init_one(1);
-  const WaitBound bound = make_wait_bound(params);
+  const WaitBound bound = make_wait_bound(nullptr);
   if (thread_index() < kLanes) {
     Spin spin(bound);
     while (load_relaxed(static_cast<uint32_t*>(params.workspace)) != 7) {
@@ -373,7 +373,7 @@ TEST(Deadlock, NamesEveryKindOfWaitWithAnExample) {
 }
 
 void host_wait_kernel(LaunchParams params) {
-  Spin spin(make_wait_bound(params));
+  Spin spin(make_wait_bound(nullptr));
   while (load_system(params.stop_request) == 0) spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
 }
 

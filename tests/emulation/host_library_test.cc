@@ -19,7 +19,7 @@ void abi_kernel(LaunchParams params) {
   if (thread_index() != 0) return;
   for (int i = 0; i < params.num_steps; ++i)
     store_system(params.records + i, static_cast<uint64_t>(cta_index() + i));
-  Spin spin(make_wait_bound(params));
+  Spin spin(make_wait_bound(nullptr));
   while (load_system(params.stop_request) == 0) spin.pause({});
   if (load_system(params.stop_request) == 2)
     wait_barrier(reinterpret_cast<Barrier*>(shared_memory()), 0, {}, {});

@@ -124,7 +124,7 @@ void ring_epilogue(RingShared* shared, RingGlobal* global, const WaitBound& boun
 void ring_kernel(LaunchParams params) {
   auto* shared = reinterpret_cast<RingShared*>(shared_memory());
   auto* global = static_cast<RingGlobal*>(params.workspace);
-  const WaitBound bound = make_wait_bound(params);
+  const WaitBound bound = make_wait_bound(nullptr);
   if (thread_index() == 0) {
     for (int slot = 0; slot < kSlots; ++slot) {
       barrier_init(&shared->full[slot], 1);
@@ -331,7 +331,7 @@ void handover_kernel(LaunchParams params) {
   const int rule = params.num_steps;
   const bool first = cta_index() == 0;
   const auto wait_for_flag = [&] {
-    Spin spin(make_wait_bound(params));
+    Spin spin(make_wait_bound(nullptr));
     while ((rule == kRelease ? load_acquire(&data->flag) : load_relaxed(&data->flag)) == 0) {
       spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
     }

@@ -107,6 +107,8 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kThreads, plan.threads());
   EXPECT_EQ(Numbers::kRingSlots, plan.ring_slots);
   EXPECT_EQ(Numbers::kWindow, static_cast<uint32_t>(plan.window));
+  EXPECT_EQ(Numbers::kPrefetchPages, plan.prefetch_pages);
+  EXPECT_EQ(Numbers::kPrefetchNs, plan.prefetch_ns);
   EXPECT_EQ(Numbers::kTileSlots, plan.tile_slots);
   EXPECT_EQ(Numbers::kSync, SyncMode::kSelfValidating);
   EXPECT_EQ(Numbers::kNumBlocks, plan.num_blocks());

@@ -103,7 +103,7 @@ TEST(Options, RefusesNumbersThatAreNone) {
   EXPECT_EQ(error_after({"--window", "3.5"}),
             "2 --window: expected an integer from 1 to 64, got the floating-point number 3.5");
   EXPECT_EQ(error_after({"--consumer-warps", "31"}),
-            "2 --consumer-warps: expected an integer from 1 to 30, got 31");
+            "2 --consumer-warps: expected an integer from 1 to 29, got 31");
   EXPECT_EQ(error_after({"--ring-slots", "many"}),
             "2 --ring-slots: expected an integer from 2 to 64, got many");
 }

@@ -164,7 +164,7 @@ TEST(Partition, UserChoicesWin) {
   EXPECT_EQ(plan.num_ctas, 5);
   EXPECT_EQ(plan.window, 2);
   EXPECT_EQ(plan.consumer_warps, 8);
-  EXPECT_EQ(plan.threads(), 10 * 32);
+  EXPECT_EQ(plan.threads(), 11 * 32);
   EXPECT_EQ(plan.ring_slots, 3);
   EXPECT_EQ(plan.split_from_pages, 9);
   EXPECT_EQ(plan.sync, SyncMode::kCounter);

@@ -69,15 +69,18 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
   EXPECT_EQ(show(plan.shared),
             "pages 0..196608\n"
-            "x 196608..199680\n"
-            "tiles 199680..200704\n"
-            "attention 200704..204928\n"
-            "residual 204928..205184\n"
-            "kept 205184..205440\n"
-            "squares 205440..205472\n"
-            "mail 205472..205480\n"
-            "barriers 205480..205808\n");
-  EXPECT_EQ(plan.shared_bytes(), 205808);
+            "x 196608..200832\n"
+            "tiles 200832..201856\n"
+            "attention 201856..202912\n"
+            "residual 202912..203168\n"
+            "kept 203168..203424\n"
+            "squares 203424..203456\n"
+            "query 203456..205248\n"
+            "turns 205248..205504\n"
+            "mail 205504..205512\n"
+            "standings 205520..205712\n"
+            "barriers 205712..206056\n");
+  EXPECT_EQ(plan.shared_bytes(), 206056);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
@@ -148,10 +151,10 @@ TEST(Place, BarriersCountThoseWhoArrive) {
         text,
         fmt::format(
             "page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
-            "attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
-            "1x1 ",
-            warps));
-    EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 5));
+            "query_full 1x{0} attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
+            "1x1 ended 1x{1} ",
+            warps, warps + 2));
+    EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 7));
   }
 }
 
@@ -194,7 +197,7 @@ TEST(Place, EverythingIsAligned) {
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;
-    for (const char* name : {"pages", "x", "attention", "residual", "kept"}) {
+    for (const char* name : {"pages", "x", "attention", "residual", "kept", "query", "turns", "standings"}) {
       EXPECT_EQ(named(plan.shared, name).offset % kPageAlignment, 0) << what << ": " << name;
     }
     for (const char* name : {"mail", "barriers"}) {

@@ -43,36 +43,40 @@ constexpr Fault count(int ordinal, int delta) {
 }
 
 // Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in
-// turn, two of input_read and input_taken in turn, attention_full, attention_empty, token_ready, step_read,
+// turn, two of input_read and input_taken in turn, query_full, attention_full, attention_empty, token_ready, step_read,
 // stopped. The ring of this kernel has 4 slots.
 constexpr int kTileBarriers = 8;
 constexpr int kInputRead = 16;
-constexpr int kAttentionFull = 20;
-constexpr int kTokenReady = 22;
+constexpr int kQueryFull = 20;
+constexpr int kAttentionFull = 21;
+constexpr int kTokenReady = 23;
 
 INSTANTIATE_TEST_SUITE_P(
     Each, FaultInjection,
-    testing::Values(FaultCase{"no_wait_for_a_page", "plain-4-split", skip(WaitKind::kPageFull)},
-                    FaultCase{"no_wait_for_a_free_slot", "plain-4-split", skip(WaitKind::kPageEmpty)},
-                    FaultCase{"no_wait_for_a_tile", "plain-4-split", skip(WaitKind::kTileFull)},
-                    FaultCase{"no_wait_for_a_free_tile", "plain-4-split", skip(WaitKind::kTileEmpty)},
-                    FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
-                    FaultCase{"no_wait_for_the_token", "plain-4-split", skip(WaitKind::kTokenReady)},
-                    FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
-                    FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
-                    FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kPhaseGate)},
-                    FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
-                    FaultCase{
-                        "no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
-                    FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
-                    FaultCase{"page_empty_one_less", "plain-4-split", count(1, -1)},
-                    FaultCase{"page_empty_one_more", "plain-4-split", count(1, 1)},
-                    FaultCase{"tile_full_one_less", "plain-4-split", count(kTileBarriers, -1)},
-                    FaultCase{"tile_empty_one_more", "plain-4-split", count(kTileBarriers + 1, 1)},
-                    FaultCase{"input_read_one_less", "plain-4-split", count(kInputRead, -1)},
-                    FaultCase{"input_taken_one_more", "plain-4-split", count(kInputRead + 1, 1)},
-                    FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
-                    FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
+    testing::Values(
+        FaultCase{"no_wait_for_a_page", "plain-4-split", skip(WaitKind::kPageFull)},
+        FaultCase{"no_wait_for_a_free_slot", "plain-4-split", skip(WaitKind::kPageEmpty)},
+        FaultCase{"no_wait_for_a_tile", "plain-4-split", skip(WaitKind::kTileFull)},
+        FaultCase{"no_wait_for_a_free_tile", "plain-4-split", skip(WaitKind::kTileEmpty)},
+        FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
+        FaultCase{"no_wait_for_the_token", "plain-4-split", skip(WaitKind::kTokenReady)},
+        FaultCase{"no_wait_for_the_query", "plain-4-split", skip(WaitKind::kQueryFull)},
+        FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
+        FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
+        FaultCase{"no_wait_before_x_takes_its_place", "plain-4-split", skip(WaitKind::kAttentionEmpty)},
+        FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kPhaseGate)},
+        FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
+        FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
+        FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
+        FaultCase{"page_empty_one_less", "plain-4-split", count(1, -1)},
+        FaultCase{"page_empty_one_more", "plain-4-split", count(1, 1)},
+        FaultCase{"tile_full_one_less", "plain-4-split", count(kTileBarriers, -1)},
+        FaultCase{"tile_empty_one_more", "plain-4-split", count(kTileBarriers + 1, 1)},
+        FaultCase{"input_read_one_less", "plain-4-split", count(kInputRead, -1)},
+        FaultCase{"input_taken_one_more", "plain-4-split", count(kInputRead + 1, 1)},
+        FaultCase{"query_full_one_less", "plain-4-split", count(kQueryFull, -1)},
+        FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
+        FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
 
 TEST_P(FaultInjection, IsFound) {

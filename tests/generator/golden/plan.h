@@ -122,20 +122,22 @@ struct Plan {
 
   static constexpr int kNumCtas = 4;
   static constexpr int kConsumerWarps = 4;
-  static constexpr int kThreads = 192;
+  static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 12;
   static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchNs = 131072;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
-  static constexpr int kSplitFromPages = 8;
+  static constexpr int kSplitFromPages = 2;
   static constexpr int kFirstResidualPhase = 2;
 
-  static constexpr int kXBytes = 3072;
+  static constexpr int kXBytes = 4224;
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 205808;
+  static constexpr int kSharedBytes = 206056;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 8704, .elements = 1056};
@@ -168,8 +170,8 @@ constexpr Descriptor kDescriptor{
   .page_layout = 1,
   .compute_capability = 0,
   .num_ctas = 4,
-  .threads_per_cta = 192,
-  .shared_bytes = 205808,
+  .threads_per_cta = 224,
+  .shared_bytes = 206056,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

@@ -1,0 +1,79 @@
+// The step's own token in attention. Its key and value come straight from the phase's input: the epilogue adds them to
+// attention as one more part, while the consumers read the cache, and appends them to the cache one phase later.
+#pragma once
+
+#include "kernel.cuh"
+#include "ops/input.cuh"
+
+namespace soliton {
+
+SOLITON_DEVICE float2 unpack_f16(uint32_t packed) {
+  return make_float2(f16_to_float(static_cast<uint16_t>(packed)),
+                     f16_to_float(static_cast<uint16_t>(packed >> 16)));
+}
+
+/// Writes the part of the new token: its scores, a sum of 1 and its value, rounded as the cache will hold it. Keeps its
+/// key and value for append_token(). q, k and v are in shared memory, see QueryLayout.
+template <class Plan>
+SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
+  using Layout = QueryLayout<Plan::kHeadDim>;
+  constexpr int kHeadDim = Plan::kHeadDim;
+  AttentionPart<Plan>& part = context.attention_part(Plan::kConsumerWarps);
+  uint32_t* kept = context.kept_token(unit);
+  const auto pair_at = [&](int word) {
+    return load_shared(reinterpret_cast<const float2*>(context.query() + word));
+  };
+  float dot[kHeadsPerBlock] = {};
+  for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
+    const float2 key = pair_at(Layout::kKey + 2 * pair);
+    const float2 value = pair_at(Layout::kValue + 2 * pair);
+    const uint32_t packed_key = pack_f16(key.x, key.y);
+    const uint32_t packed_value = pack_f16(value.x, value.y);
+    store_shared(kept + pair, packed_key);
+    store_shared(kept + kHeadDim / 2 + pair, packed_value);
+    const float2 rounded_key = unpack_f16(packed_key);
+    const float2 rounded_value = unpack_f16(packed_value);
+    SOLITON_UNROLL
+    for (int head = 0; head < kHeadsPerBlock; ++head) {
+      const float2 query = pair_at(Layout::query_word(head, 2 * pair));
+      dot[head] += query.x * rounded_key.x + query.y * rounded_key.y;
+      store_shared(reinterpret_cast<float2*>(part.output[head]) + pair, rounded_value);
+    }
+  }
+  SOLITON_UNROLL
+  for (int head = 0; head < kHeadsPerBlock; ++head) {
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) dot[head] += shuffle_xor(dot[head], mask);
+    if (context.lane == 0) {
+      store_shared(&part.maximum[head], dot[head] * Plan::kScoreScale);
+      store_shared(&part.sum[head], 1.0f);
+    }
+  }
+}
+
+/// Appends the key and value that add_token() kept to their pages. Only in the phase after attention: by then every CTA
+/// has published what it computed from the pages, so no copy still reads the one that is written.
+template <class Plan>
+SOLITON_DEVICE void append_token(const Context<Plan>& context, int layer, int kv_head, int unit) {
+  constexpr int kHeadDim = Plan::kHeadDim;
+  const int position = context.position();
+  const int physical = load_constant(context.params.page_table + position / kKvPageTokens);
+  unsigned char* keys =
+      static_cast<unsigned char*>(context.params.kv_pool) +
+      kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
+  unsigned char* values = keys + kv_half_bytes(kHeadDim);
+  const int token = position % kKvPageTokens;
+  const uint32_t* kept = context.kept_token(unit);
+  // The lanes that kept a pair write it.
+  SOLITON_NO_UNROLL
+  for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
+    store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)),
+                 load_shared(kept + pair));
+    const uint32_t value = load_shared(kept + kHeadDim / 2 + pair);
+    store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair, kHeadDim)),
+                 static_cast<uint16_t>(value));
+    store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair + 1, kHeadDim)),
+                 static_cast<uint16_t>(value >> 16));
+  }
+}
+
+}  // namespace soliton
