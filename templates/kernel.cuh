@@ -245,7 +245,7 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   Context<Plan> context{params, shared, {}, cta_index(), thread_index() % kWarpLanes};
   Standing* standings = reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings);
   context.bound = make_wait_bound(standings);
-  stand(context.bound, 0, 0);
+  if (warp < kWorkingWarps<Plan>) stand(context.bound, 0, 0);
   if (thread_index() == 0) init_barriers<Plan>(context.barriers());
   cta_sync();
 

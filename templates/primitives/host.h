@@ -296,12 +296,18 @@ inline void copy_page(void* shared, const void* global, int bytes, Barrier* barr
   emulation::copy_page(shared, global, bytes, barrier);
 }
 
-/// Nothing to keep: the emulator itself sees when a launch is stuck.
-struct WaitBound {};
-inline WaitBound make_wait_bound(Standing*) {
-  return {};
+/// The emulator itself sees when a launch is stuck; it only sees to it that everyone writes to the right place.
+struct WaitBound {
+  Standing* standing = nullptr;
+};
+inline WaitBound make_wait_bound(Standing* standings) {
+  return {standings == nullptr ? nullptr : standings + thread_index() / 32};
 }
-inline void stand(const WaitBound&, int /*step*/, int /*phase*/) {}
+inline void stand(const WaitBound& bound, int step, int phase) {
+  if (thread_index() % 32 != 0 || bound.standing == nullptr) return;
+  store_shared(&bound.standing->step, static_cast<uint32_t>(step));
+  store_shared(&bound.standing->phase, static_cast<uint32_t>(phase));
+}
 inline void watch_waits(Standing*, int /*num_warps*/, Barrier*, const LaunchParams&, uint32_t* /*claim*/) {}
 
 inline void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound&) {
