@@ -5,7 +5,8 @@
 
 FILE.json come from soliton-bench --json-file and baseline.py --json-file, one line each. 100 % is S, the
 read bandwidth that soliton-bench measured in the same run; a file of baseline.py takes S of the last file of
-soliton-bench before it with the same model, or else of the first one after it. A point lies at the context
+soliton-bench before it with the same model, or else of the first one after it; neighbouring files of baseline.py
+for one model make one line. A point lies at the context
 in the middle of its run, for which its bytes are counted. The same files give the same SVG, byte for byte.
 
 Exit status: 0 good, 2 unusable input, in one line.
@@ -84,6 +85,18 @@ def ceiling(runs: list[Run], index: int) -> float:
     return candidates[0].ceiling
 
 
+def joined(runs: list[Run]) -> list[Run]:
+    """Baselines of one model that stand side by side become one line: each depth may have a file of its own."""
+    result: list[Run] = []
+    for run in runs:
+        last = result[-1] if result else None
+        if last and run.is_baseline and last.is_baseline and (run.model, run.device) == (last.model, last.device):
+            last.points = sorted(last.points + run.points)
+        else:
+            result.append(run)
+    return result
+
+
 def draw(runs: list[Run], output: str) -> None:
     plt.rcParams.update({"svg.hashsalt": "soliton", "font.size": 9, "lines.linewidth": 1.6,
                          "lines.markersize": 4, "axes.spines.top": False, "axes.spines.right": False})
@@ -117,7 +130,7 @@ def main() -> int:
     try:
         if len(arguments) < 2 or not arguments[0].endswith(".svg"):
             raise Unusable(f"expected OUT.svg FILE.json..., got {' '.join(arguments) or 'nothing'}")
-        draw([read_run(path) for path in arguments[1:]], arguments[0])
+        draw(joined([read_run(path) for path in arguments[1:]]), arguments[0])
     except Unusable as error:
         print(f"plot.py: {error}", file=sys.stderr)
         return 2
