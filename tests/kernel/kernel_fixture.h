@@ -92,7 +92,7 @@ class KernelUnderTest {
   }
 
   // Activations are exact to 2^-16, sums to about 2^-20; the coarsest difference is a key or value that falls
-  // on the other side of a rounding to bf16 (2^-9 of that value).
+  // on the other side of a rounding to f16 (2^-12 of that value).
   static constexpr float kLogitTolerance = 1.0f / 512;
 
  private:

@@ -1,0 +1,60 @@
+// The in-kernel timeline: complete, in order, and without influence on what is computed.
+#include "kernel/kernel_fixture.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kStep = 2;
+
+TEST(TimelineRecords, AreCompleteAndInOrder) {
+  KernelUnderTest kernel("plain-4-timeline");
+  const Descriptor& descriptor = kernel.engine().library().descriptor();
+  const std::vector<int32_t> prompt = kernel.prompt(130);
+  const DecodeResult result =
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .timeline_step = kStep + 128});
+  const int phases = timeline_phases(descriptor.facts.num_layers);
+  const int warps = timeline_warps(descriptor.threads_per_cta);
+  ASSERT_EQ(result.timeline.size(), static_cast<size_t>(phases) * descriptor.num_ctas * warps);
+  uint64_t pages = 0;
+  for (int cta = 0; cta < descriptor.num_ctas; ++cta) {
+    for (int warp = 0; warp < warps; ++warp) {
+      uint32_t before = result.timeline[timeline_index(0, cta, warp, descriptor.num_ctas, warps)].begin;
+      for (int phase = 0; phase < phases; ++phase) {
+        const PhaseRecord& at =
+            result.timeline[timeline_index(phase, cta, warp, descriptor.num_ctas, warps)];
+        const bool produces = warp == warps - 2;
+        EXPECT_GE(static_cast<int32_t>(at.begin - before), 0) << "CTA " << cta << " warp " << warp;
+        if (!produces) {
+          EXPECT_GE(static_cast<int32_t>(at.input - at.begin), 0) << "CTA " << cta << " warp " << warp;
+          EXPECT_GE(static_cast<int32_t>(at.last - at.input), 0) << "CTA " << cta << " warp " << warp;
+        }
+        EXPECT_GE(static_cast<int32_t>(at.end - (produces ? at.begin : at.last)), 0);
+        if (produces) pages += at.pages;
+        before = at.end;
+      }
+    }
+  }
+  // Whole pages of the matrices, the last ones of a tile perhaps short, and two for each cached page of a block.
+  EXPECT_GE(pages * kPageBytes, static_cast<uint64_t>(descriptor.weight_bytes));
+}
+
+TEST(TimelineRecords, ChangeNothing) {
+  KernelUnderTest with("plain-4-timeline");
+  const std::vector<int32_t> prompt = with.prompt(70);
+  const DecodeResult plain = with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true});
+  with.engine().set_position(0);
+  const DecodeResult noted = with.engine().decode(
+      {.tokens = prompt, .max_tokens = 3, .want_logits = true, .timeline_step = 70});
+  EXPECT_EQ(plain.logits, noted.logits);
+  EXPECT_TRUE(plain.timeline.empty());
+}
+
+TEST(TimelineRecords, AreRefusedByAKernelWithoutThem) {
+  KernelUnderTest kernel("micro-3");
+  const std::vector<int32_t> prompt = kernel.prompt(2);
+  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .timeline_step = 0}), std::exception);
+  EXPECT_EQ(kernel.decode(prompt, 1).tokens.size(), 1u);  // nothing is lost
+}
+
+}  // namespace
+}  // namespace soliton
