@@ -167,7 +167,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
           {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
-          {"kept", 2ll * 2 * units * plan.facts.head_dim, 4},  // k and v of the new token, bf16
+          {"kept", 2ll * 2 * units * plan.facts.head_dim, 4},  // k and v of the new token, f16
           {"squares", 4ll * kInputGenerations * warps, 4},
           // q of a block's heads with their gaps, k, v.
           {"query", 4ll * (kHeadsPerBlock * (plan.facts.head_dim + kQueryGapWords) + 2 * plan.facts.head_dim),

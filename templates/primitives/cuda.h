@@ -188,7 +188,8 @@ SOLITON_DEVICE WaitBound make_wait_bound(Standing* standings) {
   return {standings + thread_index() / 32};
 }
 
-// watch_waits() reads standings while others write them, and only compares: a race that a build for racecheck leaves out.
+// watch_waits() reads standings while others write them, and only compares: a race that a build for racecheck leaves
+// out. To its watch no warp ever moves, so that there the time limit bounds the whole launch.
 #if defined(SOLITON_RACECHECK)
 constexpr bool kWritesStandings = false;
 #else
