@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "generator/text_writer.h"
@@ -74,7 +75,7 @@ void write_phase(const Plan& plan, int index, TextWriter& out) {
   out.line("constexpr {} {}{{", phase.kind == OpKind::kAttention ? "AttentionPhase" : "MatrixPhase",
            constant(phase.name));
   out.indented([&] {
-    out.line(".index = {},", phase.per_layer ? index : 0);
+    out.line(".index = {},", index);
     if (phase.kind == OpKind::kMatrix) {
       const PlanMatrix& matrix = plan.matrices[phase.matrix];
       out.line(".weights = {},", matrix.offset);
@@ -109,6 +110,24 @@ int first_residual_phase(const Plan& plan) {
   return static_cast<int>(found - plan.phases.begin());
 }
 
+/// Each width of an input once.
+void write_widths(const Plan& plan, TextWriter& out) {
+  std::map<int, Width> widths;  // by columns
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != OpKind::kMatrix) continue;
+    const PlanMatrix& matrix = plan.matrices[phase.matrix];
+    Width& width = widths[matrix.columns];
+    width = {matrix.columns, matrix.padded, width.normed || phase.input != InputKind::kVector};
+  }
+  out.line("static constexpr int kNumWidths = {};", widths.size());
+  out.line("static constexpr Width kWidths[] = {{");
+  out.indented([&] {
+    for (const auto& [columns, width] : widths)
+      out.line("{{.columns = {}, .padded = {}, .normed = {}}},", columns, width.padded, width.normed);
+  });
+  out.line("}};");
+}
+
 void write_numbers(const Plan& plan, TextWriter& out) {
   const ModelFacts& facts = plan.facts;
   out.line("struct Plan {{");
@@ -120,6 +139,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     number("kNumHeads", facts.num_heads);
     number("kNumKvHeads", facts.num_kv_heads);
     number("kHeadDim", facts.head_dim);
+    number("kHidden", facts.hidden);
     out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
     out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
     out.line(
@@ -140,6 +160,9 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     number("kSplitFromPages", plan.split_from_pages);
     number("kFirstResidualPhase", first_residual_phase(plan));
     out.blank();
+    write_widths(plan, out);
+    out.blank();
+    number("kChunkColumns", plan.chunk_columns);
     number("kXBytes", plan.x_bytes());
     number("kResidualTiles", plan.residual_tiles());
     number("kAttentionUnits", plan.attention_units());
@@ -252,30 +275,44 @@ std::string emit_kernel(const Plan& plan) {
       "static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
       "memory\");");
   out.blank();
+  const auto is_matrix = [](const PlanPhase& phase) { return phase.kind == OpKind::kMatrix; };
+  const auto attention = std::find_if_not(plan.phases.begin(), plan.phases.end(), is_matrix);
+  const auto per_layer = std::count_if(plan.phases.begin(), plan.phases.end(), [&](const PlanPhase& phase) {
+    return phase.per_layer && is_matrix(phase);
+  });
+  out.line("SOLITON_CONSTANT MatrixPhase kMatrices[] = {{");
+  out.indented([&] {
+    for (const PlanPhase& phase : plan.phases) {
+      if (is_matrix(phase)) out.line("{},", constant(phase.name));
+    }
+  });
+  out.line("}};");
+  out.blank();
   out.line("/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.");
   out.line("struct Step {{");
   out.indented([&] {
+    out.line("static constexpr int kPerLayer = {};  // of the matrices", per_layer);
+    out.line("static constexpr int kLast = Plan::kNumLayers * kPerLayer;");
+    out.blank();
+    out.line("static SOLITON_DEVICE MatrixInstance matrix(int i) {{");
+    out.indented([&] {
+      out.line("const int layer = i == kLast ? 0 : i / kPerLayer;");
+      out.line("return {{kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer}};");
+    });
+    out.line("}}");
+    out.blank();
     out.line("template <class Role>");
     out.line("static SOLITON_DEVICE void run(Role& role) {{");
     out.indented([&] {
       out.line("while (role.begin_step()) {{");
       out.indented([&] {
-        const auto call = [&](int i, const char* layer) {
-          const PlanPhase& phase = plan.phases[i];
-          out.line("// {}", phase_comment(plan, i));
-          out.line("role.template {}<{}>({});", phase.kind == OpKind::kAttention ? "attention" : "matrix",
-                   constant(phase.name), layer);
-        };
-        out.line("for (int layer = 0; layer < Plan::kNumLayers; ++layer) {{");
+        out.line("for (int i = 0; i <= kLast; ++i) {{");
         out.indented([&] {
-          for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
-            if (plan.phases[i].per_layer) call(i, "layer");
-          }
+          out.line("if (i % kPerLayer == {} && i < kLast) role.template attention<{}>(i / kPerLayer);",
+                   attention - plan.phases.begin(), constant(attention->name));
+          out.line("role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));");
         });
         out.line("}}");
-        for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
-          if (!plan.phases[i].per_layer) call(i, "0");
-        }
         out.line("role.end_step();");
       });
       out.line("}}");

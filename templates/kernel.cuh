@@ -5,7 +5,8 @@
 //   epilogue warp             sums the parts of a tile in fixed order and writes the few output values
 //   watch (one lane)          ends the kernel with a report if the others stop moving
 //
-// A generated kernel gives the step as a template over the role, so that all three walk the same phases.
+// A generated kernel gives the step as a template over the role, so that all three walk the same phases. Each
+// role has one piece of code for all matrix phases: code that is run once a layer comes out of L2 every time.
 #pragma once
 
 #include "layout/phase.h"
@@ -22,6 +23,10 @@ constexpr int kCounterLineWords = 32;
 /// Two generations of what consumers report per phase: one warp can be up to a phase ahead of another.
 constexpr int kInputGenerations = 2;
 
+/// Tiles that a consumer sums up at once when their input is too wide for shared memory.
+template <class Plan>
+constexpr int kTilesAtOnce = Plan::kResidualTiles < 4 ? Plan::kResidualTiles : 4;
+
 /// All barriers of a CTA, in shared memory.
 template <class Plan>
 struct Barriers {
@@ -32,8 +37,8 @@ struct Barriers {
   Barrier input_read[kInputGenerations];   // consumers -> epilogue: this CTA holds the input of the phase
   Barrier input_taken[kInputGenerations];  // epilogue -> consumers: it has read what they reported with it
   Barrier query_full;       // consumers -> consumers, epilogue: q, k, v of a unit are in shared memory
-  Barrier attention_full;   // consumers -> epilogue
-  Barrier attention_empty;  // epilogue -> consumers
+  Barrier attention_full;   // consumers, epilogue -> consumers: all parts of a unit are in shared memory
+  Barrier attention_empty;  // consumers -> consumers, epilogue: they are merged and published
   Barrier token_ready;      // consumer warp 0 -> epilogue: the step's token stands in Mail
   Barrier step_read;        // epilogue -> producer: all KV of the step before may be read
   Barrier stopped;          // consumer warp 0 -> producer: no further step
@@ -46,8 +51,8 @@ struct Mail {
   int32_t stop;
 };
 
-/// Parts of an attention unit in shared memory: one of each consumer warp, where its slice of x was, then that of the new
-/// token.
+/// Parts of an attention unit in shared memory: one of each consumer warp, where its slice of x was, then
+/// that of the new token.
 template <class Plan>
 constexpr int kAttentionParts = Plan::kConsumerWarps + 1;
 
@@ -63,8 +68,8 @@ struct AttentionPart {
 template <class Plan>
 constexpr int kWorkingWarps = Plan::kConsumerWarps + 2;
 
-/// q of the heads of an attention unit, then its k and v, as floats in shared memory. The dims of a lane quad lie together,
-/// with a gap before the next quad's, so that the lanes' 16-byte loads meet no bank twice.
+/// q of the heads of an attention unit, then its k and v, as floats in shared memory. The dims of a lane quad
+/// lie together, with a gap before the next quad's, so that the lanes' 16-byte loads meet no bank twice.
 template <int kHeadDim>
 struct QueryLayout {
   static constexpr int kQuarter = kHeadDim / 4;  // dims of a quad, see key_offset()
@@ -204,6 +209,12 @@ struct HeadBlock {
   SOLITON_DEVICE bool appends() const { return first_head == kv_head * kGroup; }
 };
 
+/// A matrix phase as it happens in a step.
+struct MatrixInstance {
+  const MatrixPhase& phase;
+  int layer;  // 0 for the lm_head
+};
+
 template <class Plan>
 SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
   constexpr int kConsumers = Plan::kConsumerWarps;
@@ -220,13 +231,40 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
     barrier_init_warps(&barriers.input_taken[i], 1);
   }
   barrier_init_warps(&barriers.query_full, kConsumers);
-  barrier_init_warps(&barriers.attention_full, kConsumers);
-  barrier_init_warps(&barriers.attention_empty, 1);
+  barrier_init_warps(&barriers.attention_full, kConsumers + 1);
+  barrier_init_warps(&barriers.attention_empty, kConsumers);
   barrier_init_warps(&barriers.token_ready, 1);
   barrier_init_warps(&barriers.step_read, 1);
   barrier_init(&barriers.stopped, 1);
   barrier_init(&barriers.ended, kWorkingWarps<Plan>);
   barrier_init_fence();
+}
+
+/// Calls body<kind>().
+template <class Body>
+SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
+  switch (kind) {
+    case OutputKind::kRotary:
+      return body.template operator()<OutputKind::kRotary>();
+    case OutputKind::kResidual:
+      return body.template operator()<OutputKind::kResidual>();
+    case OutputKind::kSwiglu:
+      return body.template operator()<OutputKind::kSwiglu>();
+    case OutputKind::kGreedy:
+      return body.template operator()<OutputKind::kGreedy>();
+  }
+}
+
+/// Calls body<Width>() for the one of the model's widths that has `columns`.
+template <class Plan, int kIndex = 0, class Body>
+SOLITON_DEVICE void with_width(int columns, const Body& body) {
+  if constexpr (kIndex + 1 < Plan::kNumWidths) {
+    if (columns != Plan::kWidths[kIndex].columns) {
+      with_width<Plan, kIndex + 1>(columns, body);
+      return;
+    }
+  }
+  body.template operator()<Plan::kWidths[kIndex]>();
 }
 
 }  // namespace soliton

@@ -7,12 +7,12 @@
 namespace soliton::generated {
 
 // Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 10240, .signatures = 0};
-constexpr Vector kHeadsVector{.offset = 40960, .elements = 8192, .signatures = 128};
-constexpr Vector kMiddleVector{.offset = 74240, .elements = 8192, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 107008, .elements = 28672, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 221696, .elements = 8192, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 254464, .elements = 258, .signatures = 0};
+constexpr Vector kQkvVector{.offset = 0, .elements = 10240, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 41472, .elements = 8192, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 74752, .elements = 8192, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 107520, .elements = 28672, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 222208, .elements = 8192, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 254976, .elements = 258, .signatures = 0};
 
 // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 136902082560,
   .layer_stride = 0,
   .columns = 8192,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 64;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 8192;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.127517431974411f;
@@ -123,25 +124,32 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 6;
+  static constexpr int kRingSlots = 11;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 912;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 16;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
-  static constexpr int kXBytes = 114688;
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 8192, .padded = 8192, .normed = true},
+    {.columns = 28672, .padded = 28672, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 8192;
+  static constexpr int kXBytes = 32768;
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 221192;
+  static constexpr int kSharedBytes = 221272;
 
   static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 255744, .elements = 66560};
-  static constexpr int64_t kCounterOffset = 521984;
+  static constexpr Vector kPartials{.offset = 256256, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 522496;
 };
 
 constexpr Descriptor kDescriptor{
@@ -171,12 +179,12 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 221192,
+  .shared_bytes = 221272,
   .reserved = 0,
   .weight_bytes = 139003428864,
   .needed_weight_bytes = 139003428864,
-  .workspace_bytes = 524288,
-  .counter_offset = 521984,
+  .workspace_bytes = 524800,
+  .counter_offset = 522496,
   .counter_bytes = 2304,
   .matrices =
     {

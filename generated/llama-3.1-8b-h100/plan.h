@@ -7,12 +7,12 @@
 namespace soliton::generated {
 
 // Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 6144, .signatures = 0};
-constexpr Vector kHeadsVector{.offset = 24576, .elements = 4096, .signatures = 128};
-constexpr Vector kMiddleVector{.offset = 41472, .elements = 4096, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 57856, .elements = 14336, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 115200, .elements = 4096, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 131584, .elements = 258, .signatures = 0};
+constexpr Vector kQkvVector{.offset = 0, .elements = 6144, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 25088, .elements = 4096, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 41984, .elements = 4096, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 58368, .elements = 14336, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 115712, .elements = 4096, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 132096, .elements = 258, .signatures = 0};
 
 // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 13958643712,
   .layer_stride = 0,
   .columns = 4096,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 32;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 4096;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.127517431974411f;
@@ -123,25 +124,32 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 10;
+  static constexpr int kRingSlots = 12;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1311;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
-  static constexpr int kXBytes = 57344;
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 4096, .padded = 4096, .normed = true},
+    {.columns = 14336, .padded = 14336, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 4096;
+  static constexpr int kXBytes = 16384;
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 229320;
+  static constexpr int kSharedBytes = 221160;
 
   static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 132864, .elements = 66560};
-  static constexpr int64_t kCounterOffset = 399104;
+  static constexpr Vector kPartials{.offset = 133376, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 399616;
 };
 
 constexpr Descriptor kDescriptor{
@@ -171,12 +179,12 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 229320,
+  .shared_bytes = 221160,
   .reserved = 0,
   .weight_bytes = 15009316864,
   .needed_weight_bytes = 15009316864,
-  .workspace_bytes = 400384,
-  .counter_offset = 399104,
+  .workspace_bytes = 400896,
+  .counter_offset = 399616,
   .counter_bytes = 1280,
   .matrices =
     {

@@ -7,12 +7,12 @@
 namespace soliton::generated {
 
 // Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 3072, .signatures = 0};
-constexpr Vector kHeadsVector{.offset = 12288, .elements = 2048, .signatures = 128};
-constexpr Vector kMiddleVector{.offset = 20992, .elements = 2048, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 29184, .elements = 8192, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 61952, .elements = 2048, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 70144, .elements = 258, .signatures = 0};
+constexpr Vector kQkvVector{.offset = 0, .elements = 3072, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 12800, .elements = 2048, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 21504, .elements = 2048, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 29696, .elements = 8192, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 62464, .elements = 2048, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 70656, .elements = 258, .signatures = 0};
 
 // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 1946157056,
   .layer_stride = 0,
   .columns = 2048,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 32;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 64;
+  static constexpr int kHidden = 2048;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
@@ -123,25 +124,32 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 11;
+  static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1311;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
-  static constexpr int kXBytes = 32768;
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 2048, .padded = 2048, .normed = true},
+    {.columns = 8192, .padded = 8192, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 2048;
+  static constexpr int kXBytes = 8192;
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 218008;
+  static constexpr int kSharedBytes = 226232;
 
   static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 71424, .elements = 33792};
-  static constexpr int64_t kCounterOffset = 206592;
+  static constexpr Vector kPartials{.offset = 71936, .elements = 33792};
+  static constexpr int64_t kCounterOffset = 207104;
 };
 
 constexpr Descriptor kDescriptor{
@@ -171,12 +179,12 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 218008,
+  .shared_bytes = 226232,
   .reserved = 0,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,
-  .workspace_bytes = 207872,
-  .counter_offset = 206592,
+  .workspace_bytes = 208384,
+  .counter_offset = 207104,
   .counter_bytes = 1280,
   .matrices =
     {

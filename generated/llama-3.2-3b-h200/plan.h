@@ -7,12 +7,12 @@
 namespace soliton::generated {
 
 // Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 5120, .signatures = 0};
-constexpr Vector kHeadsVector{.offset = 20480, .elements = 3072, .signatures = 128};
-constexpr Vector kMiddleVector{.offset = 33280, .elements = 3072, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 45568, .elements = 8192, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 78336, .elements = 3072, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 90624, .elements = 258, .signatures = 0};
+constexpr Vector kQkvVector{.offset = 0, .elements = 5120, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 20992, .elements = 3072, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 33792, .elements = 3072, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 46080, .elements = 8192, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 78848, .elements = 3072, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 91136, .elements = 258, .signatures = 0};
 
 // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 5637144576,
   .layer_stride = 0,
   .columns = 3072,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 24;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 3072;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.127517431974411f;
@@ -123,25 +124,32 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 11;
+  static constexpr int kRingSlots = 12;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 912;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
-  static constexpr int kXBytes = 32768;
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 3072, .padded = 3072, .normed = true},
+    {.columns = 8192, .padded = 8192, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 3072;
+  static constexpr int kXBytes = 12288;
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 221144;
+  static constexpr int kSharedBytes = 217064;
 
   static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 91904, .elements = 66560};
-  static constexpr int64_t kCounterOffset = 358144;
+  static constexpr Vector kPartials{.offset = 92416, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 358656;
 };
 
 constexpr Descriptor kDescriptor{
@@ -171,12 +179,12 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 221144,
+  .shared_bytes = 217064,
   .reserved = 0,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,
-  .workspace_bytes = 359424,
-  .counter_offset = 358144,
+  .workspace_bytes = 359936,
+  .counter_offset = 358656,
   .counter_bytes = 1280,
   .matrices =
     {

@@ -9,25 +9,31 @@ namespace soliton::generated {
 
 static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, "planner and kernel agree on shared memory");
 
+SOLITON_CONSTANT MatrixPhase kMatrices[] = {
+  kQkv,
+  kO,
+  kGateUp,
+  kDown,
+  kLmHead,
+};
+
 /// The phases of each step, for each role of a CTA: producer, consumer, epilogue.
 struct Step {
+  static constexpr int kPerLayer = 4;  // of the matrices
+  static constexpr int kLast = Plan::kNumLayers * kPerLayer;
+
+  static SOLITON_DEVICE MatrixInstance matrix(int i) {
+    const int layer = i == kLast ? 0 : i / kPerLayer;
+    return {kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer};
+  }
+
   template <class Role>
   static SOLITON_DEVICE void run(Role& role) {
     while (role.begin_step()) {
-      for (int layer = 0; layer < Plan::kNumLayers; ++layer) {
-        // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
-        role.template matrix<kQkv>(layer);
-        // Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
-        role.template attention<kAttention>(layer);
-        // Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
-        role.template matrix<kO>(layer);
-        // Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
-        role.template matrix<kGateUp>(layer);
-        // Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
-        role.template matrix<kDown>(layer);
+      for (int i = 0; i <= kLast; ++i) {
+        if (i % kPerLayer == 1 && i < kLast) role.template attention<kAttention>(i / kPerLayer);
+        role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
       }
-      // Last phase: lm_head. Waits for hidden; completes offers.
-      role.template matrix<kLmHead>(0);
       role.end_step();
     }
   }

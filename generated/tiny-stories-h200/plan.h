@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 9437184,
   .layer_stride = 0,
   .columns = 256,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 4;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 64;
+  static constexpr int kHidden = 256;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
@@ -123,21 +124,28 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 12;
+  static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 912;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 256, .padded = 256, .normed = true},
+    {.columns = 768, .padded = 768, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 512;
   static constexpr int kXBytes = 4224;
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 205864;
+  static constexpr int kSharedBytes = 222264;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 12032, .elements = 33792};
@@ -171,7 +179,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 205864,
+  .shared_bytes = 222264,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

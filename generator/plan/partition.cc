@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
-constexpr int kSplitFromPages = 2;
-constexpr int kPrefetchPages = 8;
+constexpr int kSplitFromPages = 5;
+constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.5;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 
@@ -72,9 +72,25 @@ void deal_phases(Plan& plan) {
   }
 }
 
-/// A vector needs signatures when some CTA may put out nothing in the phase that writes it.
+/// Shared memory holds all of an input that is normed, and of one out of attention, about as wide; others
+/// come in chunks of that width.
+int choose_chunk(const Plan& plan) {
+  int widest = 0;
+  const PlanPhase* before = nullptr;
+  for (const PlanPhase& phase : plan.phases) {
+    const bool whole =
+        phase.input != InputKind::kVector || (before != nullptr && before->kind == OpKind::kAttention);
+    if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
+    before = &phase;
+  }
+  return ceil_divide(widest, kPageColumns) * kPageColumns;
+}
+
+/// A vector needs signatures when some CTA may put out nothing in the phase that writes it, and when
+/// attention reads it: there a CTA reads the words of its heads only.
 void add_signatures(Plan& plan) {
   for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == OpKind::kAttention) plan.vectors[phase.reads].signatures = plan.num_ctas;
     if (phase.output == OutputKind::kGreedy) continue;  // every CTA makes an offer
     const bool dealt_to_all =
         !phase.runs.empty() &&
@@ -110,7 +126,7 @@ int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
   // During attention each consumer's part lies where its slice of x was.
-  return std::max(widest * 4, consumer_warps * partial_words() * 4);
+  return std::max(std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
 }
 
 int Plan::residual_tiles() const {
@@ -183,6 +199,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   for (const PlanPhase& phase : plan.phases) {
     if (phase.matrix >= 0) plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
   }
+  plan.chunk_columns = choose_chunk(plan);
   PlanVector& offers = plan.vectors[plan.phases.back().writes];
   offers.element_bytes = 8;
   offers.elements = plan.num_ctas + 1;

@@ -9,7 +9,7 @@
 namespace soliton {
 namespace {
 
-constexpr int kMaxRingSlots = 12;
+constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
 constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
@@ -100,8 +100,8 @@ void make_barriers(Plan& plan) {
       {.name = "input_read", .slots = 2, .arrivals = consumers, .arrivers = consumers, .lead = 2},
       {.name = "input_taken", .slots = 2, .arrivals = 1, .arrivers = 1, .lead = 2},
       {.name = "query_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
-      {.name = "attention_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
-      {.name = "attention_empty", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
+      {.name = "attention_full", .slots = 1, .arrivals = consumers + 1, .arrivers = consumers + 1, .lead = 1},
+      {.name = "attention_empty", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
       {.name = "token_ready", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
       {.name = "step_read", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
       {.name = "stopped", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},

@@ -99,7 +99,8 @@ struct Plan {
   int prefetch_pages = 0;  // into L2, ahead of a full ring
   int prefetch_ns = 0;     // between two of them
   int tile_slots = 0;
-  int page_stride = 1;  // pages from one that a consumer waits for to the next
+  int chunk_columns = 0;  // of an input that shared memory holds at once
+  int page_stride = 1;    // pages from one that a consumer waits for to the next
   int split_from_pages = 0;
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
@@ -116,7 +117,7 @@ struct Plan {
   int threads() const { return (consumer_warps + 3) * kWarpLanes; }
   int num_blocks() const;       // attention head blocks
   int attention_units() const;  // head blocks of one CTA at most
-  int x_bytes() const;          // shared memory for the widest input
+  int x_bytes() const;          // shared memory for an input, or a chunk of it
   int residual_tiles() const;   // of one CTA
   int partial_words() const;    // of one CTA
   int64_t shared_bytes() const;

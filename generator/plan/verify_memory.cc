@@ -30,10 +30,11 @@ int num_blocks(const ModelFacts& facts) {
   return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
 }
 
-int widest_input(const Plan& plan) {
+/// Columns of an input that shared memory holds at once.
+int input_columns(const Plan& plan) {
   int columns = 0;
   for (const PlanMatrix& matrix : plan.matrices) columns = std::max(columns, matrix.padded);
-  return columns;
+  return std::min(columns, plan.chunk_columns);
 }
 
 /// Tiles of the residual stream that the busiest CTA keeps.
@@ -163,7 +164,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   // SharedMap in templates/kernel.cuh.
   return {{"pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes, kAccessBytes},
           // High and low part of each element, bf16; during attention the part of each consumer warp.
-          {"x", std::max<int64_t>(4ll * widest_input(plan), warps * partial_bytes(plan)), kAccessBytes},
+          {"x", std::max<int64_t>(4ll * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
           {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},

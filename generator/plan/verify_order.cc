@@ -44,11 +44,19 @@ void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Repor
   }
 }
 
+/// Attention reads the words of its heads only: they say nothing about the CTAs that wrote the others.
+void check_signed(const Plan& plan, int vector, Report& report) {
+  if (plan.vectors[vector].signatures > 0) return;
+  report.refuse(Rule::kWaitUnsatisfied, "{}: attention reads a part of it, expected signatures, got none",
+                plan.vectors[vector].name);
+}
+
 /// A vector that is waited for was written in the phase before.
 void check_writer(const Plan& plan, const PhaseInstance& here, const PlanPhase& before, int vector,
                   Report& report) {
   if (before.writes == vector) {
     check_all_write(plan, before, vector, report);
+    if (plan.phases[here.phase].kind == OpKind::kAttention) check_signed(plan, vector, report);
     return;
   }
   const bool written = std::any_of(plan.phases.begin(), plan.phases.end(),

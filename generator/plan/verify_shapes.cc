@@ -109,6 +109,22 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
   }
 }
 
+/// A norm's factor is of the whole input, so it comes in one chunk; and chunks are whole pages.
+void check_chunks(const Plan& plan, Report& report) {
+  if (plan.chunk_columns <= 0 || plan.chunk_columns % kPageColumns != 0) {
+    report.refuse(Rule::kMatrixShape, "chunks: expected a multiple of {} columns, got {}", kPageColumns,
+                  plan.chunk_columns);
+  }
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != OpKind::kMatrix || phase.input == InputKind::kVector) continue;
+    const int padded = plan.matrices[phase.matrix].padded;
+    if (padded <= plan.chunk_columns) continue;
+    report.refuse(Rule::kMatrixShape,
+                  "{}: expected its normed input of {} columns in one chunk, got chunks of {}", phase.name,
+                  padded, plan.chunk_columns);
+  }
+}
+
 /// Normed inputs have `hidden` columns and a row of the norms of their own, and others have none.
 void check_norms(const Plan& plan, Report& report) {
   std::vector<int> uses(2 * plan.facts.num_layers + 1, 0);
@@ -142,6 +158,7 @@ void check_shapes(const Plan& plan, Report& report) {
     check_vectors(plan, phase, report);
     check_input(plan, phase, report);
   }
+  check_chunks(plan, report);
   check_norms(plan, report);
 }
 

@@ -1,5 +1,6 @@
-// The phases of a token step as the kernel sees them: constants that the generator writes into plan.h and
-// that the templates take as parameters.
+// The phases of a token step as the kernel sees them: constants that the generator writes into plan.h. Matrix
+// phases are a table that one piece of code walks: a kernel whose layer is longer than the instruction cache
+// fetches all of it anew in every layer.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +42,16 @@ enum class InputKind : int {
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
 enum class OutputKind : int { kRotary, kResidual, kSwiglu, kGreedy };
 
+/// Columns of a matrix phase's input. What depends on them is compiled for each width that a model has.
+struct Width {
+  int columns = 0;
+  int padded = 0;       // padded_columns(columns)
+  bool normed = false;  // does a phase of this width norm its input?
+};
+
 /// A matrix phase. Offsets in bytes.
 struct MatrixPhase {
-  int index = 0;        // of the phase within its layer
+  int index = 0;        // of the phase within its layer; the lm_head comes after the last
   int64_t weights = 0;  // in the packed weights, layer 0
   int64_t layer_stride = 0;
   int columns = 0;

@@ -22,8 +22,9 @@ constexpr const char* kLastPhase = "lm_head";
 
 /// One warp in one phase. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
 struct PhaseRecord {
-  uint32_t begin;    // the warp is done with the phase before
-  uint32_t input;    // consumer: it has its slice of the input; epilogue: so have all consumers
+  uint32_t begin;  // the warp is done with the phase before
+  uint32_t
+      input;  // consumer: it has its slice of the input, or the first chunk of it; epilogue: all have all
   uint32_t first;    // consumer: the first page has landed; epilogue: the first tile or unit is there
   uint32_t last;     // consumer: it has handed over its last tile; epilogue: the last output is published
   uint32_t end;      // the warp is done with the phase

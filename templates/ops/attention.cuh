@@ -6,7 +6,7 @@
 // operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
 // maximum a head and warp. The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and
 // values are well inside its range. The new token never goes through the ring: the epilogue of the last split
-// adds it, see new_token.cuh.
+// adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
 //
 // Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
 // if j < 2.
@@ -24,7 +24,8 @@ class AttentionState {
       kHeadDim / kMmaColumns;                    // mma of one token tile for the scores, and for the output
   static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
-  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that key_offset() gives them.
+  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that key_offset() gives
+  /// them.
   SOLITON_DEVICE void begin(const float* query, int lane) {
     const bool low = lane / 4 >= kHeadsPerBlock;
     const float* own =
@@ -120,8 +121,8 @@ class AttentionState {
   float output_[kSteps][4];
 };
 
-/// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread + all consumers'
-/// threads, ...
+/// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread +
+/// all consumers' threads, ...
 template <class Plan>
 class StagedGroups {
  public:
@@ -162,8 +163,6 @@ template <AttentionPhase kPhase>
 SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
-  constexpr int kGroups = kPhase.input_vector.elements / 4;
-  constexpr int kCheckLoads = ceil_divide(kGroups, kWarpLanes * kWarps);
   begin_phase();
   const int lane = context_.lane;
   const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
@@ -171,37 +170,31 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   const int cached = context_.position();
   wait_for_grid(context_);
 
-  // The whole CTA sees the whole vector: only then may it say so by signing the output. And every warp sees a
-  // word of it: only then may it go on to the next phase.
-  PolledLoads<float4, kCheckLoads, Plan::kSync> rest;
-  const auto rest_address = [&](int i) {
-    const int group = (i * kWarps + warp_) * kWarpLanes + lane;
-    const bool inside = kGroups % (kWarps * kWarpLanes) == 0 || group < kGroups;
-    return reinterpret_cast<const float4*>(input) + (inside ? group : kGroups - 1);
-  };
-  Signatures<Plan, kPhase.input_vector> signatures;
+  // A CTA reads its heads only. That all others have come so far, it knows by their signatures.
+  Signatures<Plan> signatures(context_, kPhase.input_vector);
 
-  // A CTA without work makes one round too, to see the vector.
+  // A CTA without work makes one round too: every warp sees a word of the vector before it goes on to the
+  // next phase.
   for (int unit = 0; unit == 0 || unit < share.count; ++unit) {
     const bool works = share.count > 0;
-    // Pairs with the epilogue's arrival once it has taken the unit before: only then may q, k and v change.
+    // Pairs with all consumers' arrivals once the unit before is merged: only then may q, k and v change.
     if (works && units_ > 0) {
       context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty, units_);
     }
     const HeadBlock<Plan> heads(works ? share.first_block + unit * Plan::kNumCtas : 0);
-    StagedGroups<Plan> staged(heads, warp_ * kWarpLanes + lane);
+    const int thread = warp_ * kWarpLanes + lane;
+    StagedGroups<Plan> staged(heads, thread);
     PolledLoads<float4, StagedGroups<Plan>::kLoads, Plan::kSync> loads;
-    const auto staged_address = [&](int i) {
-      return reinterpret_cast<const float4*>(input) + staged.source(i);
+    const auto address = [&](int i) {
+      const int any =
+          (context_.cta * StagedGroups<Plan>::kThreads + thread) % (kPhase.input_vector.elements / 4);
+      return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
     };
-    loads.issue(staged_address, [&](int i) { return works && staged.present(i); });
-    if (unit == 0) {
-      if (Plan::kSync == SyncMode::kSelfValidating) rest.issue(rest_address, always);
-      if (warp_ == 0) signatures.issue(context_);
-    }
+    loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
+    if (unit == 0 && warp_ == 0) signatures.issue();
     wait_for_words(
-        context_, WaitKind::kVector, [&] { return loads.retry(staged_address); },
-        [&] { return rest.retry(rest_address); }, [&] { return signatures.retry(context_); });
+        context_, WaitKind::kVector, [&] { return loads.retry(address); },
+        [&] { return signatures.retry(); });
     if (works) {
       SOLITON_UNROLL
       for (int i = 0; i < StagedGroups<Plan>::kLoads; ++i) {
@@ -210,7 +203,10 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
       }
       warp_arrive(&context_.barriers().query_full);
     }
-    if (unit == 0) report_input(0.0f);
+    if (unit == 0) {
+      mark_input();
+      report_input(0.0f);
+    }
     if (!works) break;
     context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
     warp_sync();
@@ -242,6 +238,17 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
 
     state.store(context_.attention_part(warp_), lane);
     warp_arrive(&context_.barriers().attention_full);
+    // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.
+    context_.wait(context_.barriers().attention_full, units_ & 1, WaitKind::kAttentionFull, units_);
+    warp_sync();
+    const bool with_token = share.split == share.num_splits - 1;
+    const bool whole = share.num_splits == 1;
+    merge_parts(
+        context_, heads, warp_, kAttentionParts<Plan> - (with_token ? 0 : 1), whole,
+        context_.template workspace<float>(kPhase.output_vector.offset),
+        context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * Plan::kPartialWords);
+    if (!whole) end_partial(context_, share.first_block);
+    warp_arrive(&context_.barriers().attention_empty);
     ++units_;
   }
 

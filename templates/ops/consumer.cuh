@@ -5,6 +5,7 @@
 #include "kernel.cuh"
 #include "ops/greedy.cuh"
 #include "ops/input.cuh"
+#include "ops/merge.cuh"
 #include "ops/timeline.cuh"
 
 namespace soliton {
@@ -39,23 +40,25 @@ class Consumer {
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void matrix(int layer) {
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    const auto& [phase, layer] = at;
     begin_phase();
-    load_input<kPhase>(layer);
-    constexpr int kPages = pages_per_tile(kPhase.padded);
-    const TileRun run = context_.tiles(kPhase);
-    for (int i = 0; i < run.count; ++i) {
-      // Two chains of dependent mma hide their latency.
-      float sums[2][4] = {};
-      constexpr int kFullPages = kPhase.padded / kPageColumns;
-      SOLITON_NO_UNROLL
-      for (int page = 0; page < kFullPages; ++page) multiply_page<kPageColumns>(page, sums);
-      if constexpr (kFullPages < kPages) {
-        multiply_page<page_columns(kPhase.padded, kFullPages)>(kFullPages, sums);
+    const TileRun run = context_.tiles(phase);
+    with_width<Plan>(phase.columns, [&]<Width kWidth>() {
+      if constexpr (InputSlice<Plan, kWidth>::kChunks == 1) {
+        const float squares = load_input<kWidth>(phase, layer, 0);
+        mark_input();
+        report_input(squares);
+        SOLITON_NO_UNROLL
+        for (int i = 0; i < run.count; ++i) {
+          float sums[2][4] = {};
+          multiply_chunk<kWidth>(0, sums);
+          hand_over_tile(sums);
+        }
+      } else {
+        multiply_in_chunks<kWidth>(phase, layer, run.count);
       }
-      hand_over_tile(sums);
-    }
+    });
     end_phase();
   }
 
@@ -84,63 +87,90 @@ class Consumer {
     return context_.shared + SharedMap<Plan>::kX + warp_ * (Plan::kXBytes / kWarps);
   }
 
-  /// Brings this warp's slice of x into shared memory and reports it to the epilogue, with its sum of
-  /// squares.
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void load_input(int layer) {
-    using Slice = InputSlice<Plan, kPhase>;
-    constexpr bool kNormed = kPhase.input != InputKind::kVector;
+  /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other.
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles) {
+    constexpr int kChunks = InputSlice<Plan, kWidth>::kChunks;
+    constexpr int kTiles = kTilesAtOnce<Plan>;
+    for (int first = 0; first == 0 || first < num_tiles; first += kTiles) {
+      float sums[kTiles][2][4] = {};
+      SOLITON_NO_UNROLL
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        warp_sync();  // before x changes, all lanes have read it
+        load_input<kWidth>(phase, layer, chunk);
+        if (first == 0 && chunk == 0) mark_input();
+        if (first == 0 && chunk == kChunks - 1) report_input(0.0f);
+        SOLITON_UNROLL
+        for (int i = 0; i < kTiles; ++i) {
+          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
+        }
+      }
+      SOLITON_UNROLL
+      for (int i = 0; i < kTiles; ++i) {
+        if (first + i < num_tiles) hand_over_tile(sums[i]);
+      }
+    }
+  }
+
+  /// Brings a chunk of this warp's slice of x into shared memory and returns its sum of squares if it is
+  /// normed.
+  template <Width kWidth>
+  SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk) {
+    using Slice = InputSlice<Plan, kWidth>;
+    static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
     wait_for_grid(context_);
+    const bool normed = kWidth.normed && phase.input != InputKind::kVector;
+    const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
+    const float* vector = context_.template workspace<float>(phase.input_vector.offset);
     const uint16_t* norm =
-        kNormed ? context_.params.norms +
-                      static_cast<int64_t>(kPhase.first_norm + layer * kPhase.norm_stride) * kPhase.columns
-                : nullptr;
-    Signatures<Plan, kPhase.input_vector> signatures;
-    const bool signs = warp_ == 0 && !(kPhase.input == InputKind::kHidden && layer == 0);
-    if (signs) signatures.issue(context_);
+        context_.params.norms +
+        static_cast<int64_t>(phase.first_norm + layer * phase.norm_stride) * kWidth.columns;
+    Signatures<Plan> signatures(context_, phase.input_vector);
+    if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;
+    SOLITON_NO_UNROLL
     for (int batch = 0; batch < Slice::kBatches; ++batch) {
-      const auto column = [&](int i) {
-        return Slice::column(warp_, (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane);
+      const auto group = [&](int i) {  // within the chunk
+        return (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane;
       };
+      const auto column = [&](int i) { return Slice::column(warp_, chunk * Slice::kChunkGroups + group(i)); };
       const auto present = [&](int i) {
         return Slice::kExact ||
-               (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane < Slice::kGroups;
+               (group(i) < Slice::kChunkGroups && chunk * Slice::kChunkGroups + group(i) < Slice::kGroups);
       };
-      uint2 weights[Slice::kBatchLoads];
-      if constexpr (kNormed) {
+      const auto padding = [&](int i) {
+        return kWidth.columns != kWidth.padded && column(i) >= kWidth.columns;
+      };
+      // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has
+      // begun.
+      const auto address = [&](int i) {
+        return reinterpret_cast<const float4*>(vector + (padding(i) ? 0 : column(i)));
+      };
+      uint2 weights[Slice::kBatchLoads] = {};
+      if (normed) {
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
-          weights[i] = present(i) && (kPhase.columns == kPhase.padded || column(i) < kPhase.columns)
-                           ? load_constant(reinterpret_cast<const uint2*>(norm + column(i)))
-                           : make_uint2(0, 0);
+          if (present(i) && !padding(i))
+            weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + column(i)));
         }
       }
       PolledLoads<float4, Slice::kBatchLoads, Plan::kSync> loads;
-      if (kPhase.input == InputKind::kHidden && layer == 0) {
-        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kPhase.columns;
+      if (embedded) {
+        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kWidth.columns;
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
-          loads.value[i] = make_float4(0, 0, 0, 0);
-          if (present(i) && (kPhase.columns == kPhase.padded || column(i) < kPhase.columns)) {
+          if (present(i) && !padding(i))
             loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + column(i))));
-          }
         }
       } else {
-        const float* vector = context_.template workspace<float>(kPhase.input_vector.offset);
-        // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has
-        // begun.
-        const auto address = [&](int i) {
-          const bool padding = kPhase.columns != kPhase.padded && column(i) >= kPhase.columns;
-          return reinterpret_cast<const float4*>(vector + (padding ? 0 : column(i)));
-        };
         loads.issue(address, present);
         wait_for_words(
             context_, WaitKind::kVector, [&] { return loads.retry(address); },
-            [&] { return signatures.retry(context_); });
+            [&] { return signatures.retry(); });
       }
-      if (batch == 0 && kPhase.index == Plan::kFirstResidualPhase && units_ > 0) {
-        // During attention this warp's part lay where x goes now. Pairs with the epilogue's arrival once it has taken it.
+      if (batch == 0 && phase.index == Plan::kFirstResidualPhase && units_ > 0) {
+        // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
+        // is merged.
         context_.wait(context_.barriers().attention_empty, (units_ - 1) & 1, WaitKind::kAttentionEmpty,
                       units_);
       }
@@ -148,19 +178,24 @@ class Consumer {
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
         if (!present(i)) continue;
         float4 v = loads.value[i];
-        if (kPhase.columns != kPhase.padded && column(i) >= kPhase.columns) v = make_float4(0, 0, 0, 0);
-        if constexpr (kNormed) {
+        if (padding(i)) v = make_float4(0, 0, 0, 0);
+        if (normed) {
           squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
           const float4 w = unpack_bf16(weights[i]);
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
-        store_split(x(), ((batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane) * 4, v);
+        store_split(x(), group(i) * 4, v);
       }
     }
-    report_input(squares);
+    return squares;
   }
 
-  /// Pairs with the epilogue's wait for input_read.
+  SOLITON_DEVICE void mark_input() const {
+    mark(context_, &PhaseRecord::input);
+    if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
+  }
+
+  /// Says that this warp has all of its slice. Pairs with the epilogue's wait for input_read.
   SOLITON_DEVICE void report_input(float squares) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
     const uint32_t generation = context_.phases_done % kInputGenerations;
@@ -169,10 +204,23 @@ class Consumer {
     if (use > 0) {
       context_.wait(context_.barriers().input_taken[generation], (use - 1) & 1, WaitKind::kInputTaken, use);
     }
-    mark(context_, &PhaseRecord::input);
-    if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
     if (context_.lane == 0) store_shared(context_.squares(generation, warp_), squares);
     warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
+  }
+
+  /// Adds the products of this warp's columns of one chunk of a tile. Two chains of dependent mma hide their
+  /// latency.
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_chunk(int chunk, float (&sums)[2][4]) {
+    using Slice = InputSlice<Plan, kWidth>;
+    constexpr int kRest = kWidth.padded % kPageColumns;  // columns of a short last page
+    constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
+    const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
+    SOLITON_NO_UNROLL
+    for (int page = 0; page < num_pages; ++page) multiply_page<kPageColumns>(page, sums);
+    if constexpr (kRest > 0) {
+      if (chunk == Slice::kChunks - 1) multiply_page<kRest>(kLastPages, sums);
+    }
   }
 
   /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and

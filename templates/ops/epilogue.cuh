@@ -1,19 +1,18 @@
 // The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs,
 // and at the end of each phase clears a vector that nobody reads any more.
 //
-// Why clearing is safe. X(n) is the input of phase n. Call a CTA's having all of X(n), in all its consumer
-// warps, "A has X(n)". A's outputs of phase n (or its signature) come after A has X(n).
-//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has
-//  put out
-//     something in phase r, which it did after reading all of its input.
+// Why clearing is safe. X(n) is the input of phase n. "A has X(n)" says that all consumer warps of CTA A hold what
+// they need of it and have seen a word or the signature of every CTA that writes it. A's outputs of phase n, and
+// its signature, come after A has X(n).
+//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put
+//     out all of phase r that this one needs, or signed it, after reading its input. (An input in chunks is read
+//     again for each few tiles. What comes of it is a residual, which everyone needs whole: the last tiles too.)
 //  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first
-//  output.
-//     So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA that
-//     has all of X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3)
-//     sees the clearing.
-//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word
-//  of X(w)
-//     and sees the clearing if w >= c + 3. It can't take old content for new.
+//     output. So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA
+//     that has X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3) sees the
+//     clearing.
+//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of
+//     X(w) and sees the clearing if w >= c + 3. It can't take old content for new.
 // The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
 #pragma once
 
@@ -45,36 +44,41 @@ class Epilogue {
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void matrix(int layer) {
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    const auto& [phase, layer] = at;
     begin_phase();
-    const float scale = wait_input<kPhase>();
-    sign<kPhase.output_vector>();
-    if constexpr (kPhase.output == OutputKind::kGreedy) begin_choice();
-    const TileRun run = context_.tiles(kPhase);
-    for (int i = 0; i < run.count; ++i) {
-      const int tile = run.first + i * run.stride;
-      if constexpr (kPhase.output == OutputKind::kRotary) {
-        rotary<kPhase>(tile, scale);
-      } else if constexpr (kPhase.output == OutputKind::kSwiglu) {
-        swiglu<kPhase>(tile, scale);
-      } else if constexpr (kPhase.output == OutputKind::kResidual) {
-        residual<kPhase>(tile, i, layer);
-      } else {
-        greedy<kPhase>(tile, scale);
+    const TileRun run = context_.tiles(phase);
+    float* to = output(phase.output_vector);
+    const bool begins = phase.index == Plan::kFirstResidualPhase && layer == 0;
+    begin_choice();
+    const float scale = wait_input(phase.input);
+    sign(phase.output_vector);
+    with_output(phase.output, [&]<OutputKind kKind>() {
+      SOLITON_NO_UNROLL
+      for (int i = 0; i < run.count; ++i) {
+        const int tile = run.first + i * run.stride;
+        if constexpr (kKind == OutputKind::kRotary) {
+          rotary(to, tile, scale);
+        } else if constexpr (kKind == OutputKind::kSwiglu) {
+          swiglu(to, tile, scale);
+        } else if constexpr (kKind == OutputKind::kResidual) {
+          residual(to, tile, i, begins);
+        } else {
+          greedy(phase, tile, scale);
+        }
       }
-    }
-    if constexpr (kPhase.output == OutputKind::kGreedy) {
+    });
+    if (phase.output == OutputKind::kGreedy) {
       end_choice();
       // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
       // step.
       warp_arrive(&context_.barriers().step_read);
     }
-    if constexpr (kPhase.output == OutputKind::kResidual && kPhase.input == InputKind::kVector) {
-      append_tokens<kPhase>(layer);
-      clear_partial<kPhase>();
+    if (phase.index == Plan::kFirstResidualPhase) {
+      append_tokens(layer);
+      clear_partial();
     }
-    end_phase<kPhase.clears>();
+    end_phase(phase.clears);
   }
 
   template <AttentionPhase kPhase>
@@ -82,38 +86,29 @@ class Epilogue {
     begin_phase();
     take_input(wait_all_input());
     const AttentionShare share = context_.attention_share();
-    sign<kPhase.output_vector>();
-    if (share.num_splits > 1) partials_expected_ += share.num_splits;
-    float* partial =
-        context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * kPartialWords;
-    const bool with_token = share.split == share.num_splits - 1;
-    const bool whole = share.num_splits == 1;
+    sign(kPhase.output_vector);
+    if (share.num_splits > 1) partials_expected_ += share.num_splits * Plan::kConsumerWarps;
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
-      const int block = share.first_block + unit * Plan::kNumCtas;
-      const HeadBlock<Plan> heads(block);
       // Pairs with the consumers' arrival: q, k and v are there.
       context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
-      if (with_token) add_token(context_, unit);
-      warp_sync();  // before other lanes read the token's part
+      if (share.split == share.num_splits - 1) add_token(context_, unit);
+      warp_arrive(&context_.barriers().attention_full);
+      // Pairs with the consumers' arrival: what they merged is published.
       waits_.begin();
-      context_.wait(context_.barriers().attention_full, units_ & 1, WaitKind::kAttentionFull, units_);
+      context_.wait(context_.barriers().attention_empty, units_ & 1, WaitKind::kAttentionEmpty, units_);
       end_wait();
       ++units_;
-      merge_parts(context_, heads, kAttentionParts<Plan> - (with_token ? 0 : 1), whole,
-                  output<kPhase.output_vector>(), partial);
-      warp_arrive(&context_.barriers().attention_empty);
-      if (!whole) end_partial(block);
     }
-    if (!whole && share.first_block < Plan::kNumBlocks) {
+    if (share.num_splits > 1 && share.first_block < Plan::kNumBlocks) {
       merge_waits_.begin();
       wait_for_partials(share.first_block);
-      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, output<kPhase.output_vector>());
+      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, output(kPhase.output_vector));
       merge_waits_.end();
     }
     // The first layer also clears the offers that chose this step's token.
-    if (layer == 0 && context_.step > 0) clear<Plan::kOffers>();
-    end_phase<kPhase.clears>();
+    if (layer == 0 && context_.step > 0) clear(Plan::kOffers);
+    end_phase(kPhase.clears);
   }
 
  private:
@@ -146,35 +141,27 @@ class Epilogue {
   }
 
   /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE float wait_input() {
+  SOLITON_DEVICE float wait_input(InputKind input) {
     const uint32_t generation = wait_all_input();
     float squares = 0.0f;
-    if constexpr (kPhase.input != InputKind::kVector) {
-      for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
-        squares += load_shared(context_.squares(generation, warp));
-      }
+    for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
+      squares += load_shared(context_.squares(generation, warp));
     }
     take_input(generation);
-    if constexpr (kPhase.input == InputKind::kVector) {
-      return 1.0f;
-    } else {
-      return rsqrt_fast(squares / kPhase.columns + Plan::kNormEpsilon);
-    }
+    return input == InputKind::kVector ? 1.0f : rsqrt_fast(squares / Plan::kHidden + Plan::kNormEpsilon);
   }
 
   /// Says that this CTA has all of the phase's input, whether or not it has a tile.
-  template <Vector kVector>
-  SOLITON_DEVICE void sign() {
-    if constexpr (kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating) {
+  SOLITON_DEVICE void sign(Vector vector) {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+      if (vector.signatures == 0) return;
       warp_sync();  // all lanes have read what they need of this phase's input
-      if (context_.lane == 0) store_relaxed(output<kVector>() + kVector.elements + context_.cta, 0.0f);
+      if (context_.lane == 0) store_relaxed(output(vector) + vector.elements + context_.cta, 0.0f);
     }
   }
 
-  template <Vector kVector>
-  SOLITON_DEVICE float* output() const {
-    return context_.template workspace<float>(kVector.offset);
+  SOLITON_DEVICE float* output(Vector vector) const {
+    return context_.template workspace<float>(vector.offset);
   }
 
   /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
@@ -199,8 +186,7 @@ class Epilogue {
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void rotary(int tile, float scale) {
+  SOLITON_DEVICE void rotary(float* output, int tile, float scale) {
     constexpr int kRotaryRows = (Plan::kNumHeads + Plan::kNumKvHeads) * Plan::kHeadDim;
     const int row = context_.lane % kTileRows;
     const int packed = tile * kTileRows;
@@ -216,50 +202,46 @@ class Epilogue {
     const int index = rotates
                           ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
                           : packed + row;
-    if (context_.lane < kTileRows) publish<Plan>(output<kPhase.output_vector>() + index, publishable(value));
+    if (context_.lane < kTileRows) publish<Plan>(output + index, publishable(value));
   }
 
   /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void swiglu(int tile, float scale) {
+  SOLITON_DEVICE void swiglu(float* output, int tile, float scale) {
     const float value = take_tile() * scale;
     const float up = shuffle_down(value, 8);
     if (context_.lane < 8) {
       const float gated = value / (1.0f + exp_fast(-value)) * up;
-      publish<Plan>(output<kPhase.output_vector>() + tile * 8 + context_.lane, publishable(gated));
+      publish<Plan>(output + tile * 8 + context_.lane, publishable(gated));
     }
   }
 
-  /// Adds to the residual stream, whose rows stay with their CTA: o and down are dealt alike.
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void residual(int tile, int own_tile, int layer) {
-    const int row = tile * kTileRows + context_.lane % kTileRows;
+  /// Adds to the residual stream, whose rows stay with their CTA: o and down are dealt alike. `begins`: it
+  /// begins with the token's embedding.
+  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool begins) {
+    const int row = tile * kTileRows + context_.lane;
     float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) +
-                  own_tile * kTileRows + context_.lane % kTileRows;
+                  own_tile * kTileRows + context_.lane;
     float before = 0.0f;
     if (context_.lane < kTileRows) {
-      const bool begins = kPhase.index == Plan::kFirstResidualPhase && layer == 0;
       before = begins ? bf16_to_float(load_constant(context_.params.embedding +
-                                                    static_cast<int64_t>(token_) * kPhase.rows + row))
+                                                    static_cast<int64_t>(token_) * Plan::kHidden + row))
                       : load_shared(kept);
     }
     const float value = before + take_tile();
-    if (context_.lane < kTileRows) {
-      store_shared(kept, value);
-      publish<Plan>(output<kPhase.output_vector>() + row, publishable(value));
-    }
+    if (context_.lane >= kTileRows) return;
+    store_shared(kept, value);
+    publish<Plan>(output + row, publishable(value));
   }
 
   SOLITON_DEVICE void begin_choice() { best_ = kNoOffer; }
 
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void greedy(int tile, float scale) {
+  SOLITON_DEVICE void greedy(const MatrixPhase& phase, int tile, float scale) {
     const float logit = take_tile() * scale;
     const int token = tile * kTileRows + context_.lane;
-    if (context_.lane >= kTileRows || token >= kPhase.rows) return;
+    if (context_.lane >= kTileRows || token >= phase.rows) return;
     if (context_.params.logits != nullptr) {
       const int64_t output = context_.step - (context_.params.num_forced - 1);
-      store_global(context_.params.logits + output * kPhase.rows + token, logit);
+      store_global(context_.params.logits + output * phase.rows + token, logit);
     }
     const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
     if (logit == logit && offer > best_) best_ = offer;
@@ -282,24 +264,13 @@ class Epilogue {
   }
 
   /// In the phase after attention, see append_token().
-  template <MatrixPhase kPhase>
   SOLITON_DEVICE void append_tokens(int layer) {
-    if constexpr (kPhase.index == Plan::kFirstResidualPhase) {
-      const AttentionShare share = context_.attention_share();
-      if (share.split != share.num_splits - 1) return;
-      for (int unit = 0; unit < share.count; ++unit) {
-        const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-        if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
-      }
-    }
-  }
-
-  /// Under kCounter: says that this CTA's partial is written.
-  SOLITON_DEVICE void end_partial(int block) {
-    if constexpr (Plan::kSync == SyncMode::kCounter) {
-      warp_sync();
-      if (context_.lane == 0)
-        add_release(context_.counter(kPartialCounterWords + block * kCounterLineWords), 1);
+    const AttentionShare share = context_.attention_share();
+    if (share.split != share.num_splits - 1) return;
+    SOLITON_NO_UNROLL
+    for (int unit = 0; unit < share.count; ++unit) {
+      const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
+      if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
     }
   }
 
@@ -316,24 +287,22 @@ class Epilogue {
   }
 
   /// Clears this CTA's partial of the attention phase before: all its readers have published since.
-  template <MatrixPhase kPhase>
   SOLITON_DEVICE void clear_partial() {
-    if constexpr (Plan::kSync == SyncMode::kSelfValidating && kPhase.index == Plan::kFirstResidualPhase) {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
       const AttentionShare share = context_.attention_share();
       if (share.num_splits == 1 || share.count == 0) return;
-      clear_groups(Plan::kPartials.offset + static_cast<int64_t>(context_.cta) * kPartialWords * 4, 0,
-                   kPartialWords / 4);
+      clear_groups(Plan::kPartials.offset + static_cast<int64_t>(context_.cta) * Plan::kPartialWords * 4, 0,
+                   Plan::kPartialWords / 4);
     }
   }
 
   /// Clears this CTA's share of a vector.
-  template <Vector kVector>
-  SOLITON_DEVICE void clear() {
-    if constexpr (kVector.offset >= 0 && Plan::kSync == SyncMode::kSelfValidating) {
-      constexpr int kShare = ceil_divide(kVector.groups(), Plan::kNumCtas);
-      const int first = context_.cta * kShare;
-      clear_groups(kVector.offset, first,
-                   first + kShare < kVector.groups() ? first + kShare : kVector.groups());
+  SOLITON_DEVICE void clear(Vector vector) {
+    if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
+      if (vector.offset < 0) return;
+      const int share = ceil_divide(vector.groups(), Plan::kNumCtas);
+      const int first = context_.cta * share;
+      clear_groups(vector.offset, first, first + share < vector.groups() ? first + share : vector.groups());
     }
   }
 
@@ -357,12 +326,11 @@ class Epilogue {
   }
 
   /// After the phase's outputs: clears. Under kCounter: says that this CTA has ended the phase.
-  template <Vector kClears>
-  SOLITON_DEVICE void end_phase() {
+  SOLITON_DEVICE void end_phase(Vector clears) {
     mark(context_, &PhaseRecord::last);
     note(context_, &PhaseRecord::waited, waits_.take());
     note(context_, &PhaseRecord::limited, merge_waits_.take());
-    clear<kClears>();
+    clear(clears);
     warp_sync();
     if constexpr (Plan::kSync == SyncMode::kCounter) {
       if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
@@ -370,8 +338,6 @@ class Epilogue {
     mark(context_, &PhaseRecord::end);
     context_.end_phase();
   }
-
-  static constexpr int kPartialWords = Plan::kPartialWords;
 
   Context<Plan>& context_;
   int token_ = 0;

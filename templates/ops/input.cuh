@@ -16,7 +16,7 @@ namespace soliton {
 
 constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
 constexpr int kXLowOffset = kColumnBlock * 2;
-constexpr int kMaxLoadsInFlight = 16;  // 16-byte loads of one lane before the first is checked
+constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
 
 SOLITON_DEVICE bool is_missing(float value) {
   return float_bits(value) == kMissing;
@@ -33,8 +33,8 @@ SOLITON_DEVICE float publishable(float value) {
   return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
 }
 
-/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still missing; see
-/// wait_for_words(). Under kCounter the phase's wait has already covered them.
+/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
+/// missing; see wait_for_words(). Under kCounter the phase's wait has already covered them.
 template <class T, int kCount, SyncMode kSync>
 class PolledLoads {
  public:
@@ -75,8 +75,8 @@ class PolledLoads {
   }
 };
 
-/// Waits until nothing is missing. Each of `retries` repeats the loads of one PolledLoads; one after another, so that the
-/// words that many CTAs want are polled last and little.
+/// Waits until nothing is missing. Each of `retries` repeats the loads of one PolledLoads; one after another,
+/// so that the words that many CTAs want are polled last and little.
 template <class Plan, class... Retries>
 SOLITON_DEVICE void wait_for_words(const Context<Plan>& context, WaitKind kind, const Retries&... retries) {
   if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
@@ -100,32 +100,26 @@ SOLITON_DEVICE void publish(T* word, T value) {
 
 /// The signatures of a vector, which one warp waits for: CTAs without a tile have seen everything before this
 /// phase too.
-template <class Plan, Vector kVector>
+template <class Plan>
 class Signatures {
  public:
-  SOLITON_DEVICE void issue(const Context<Plan>& context) {
-    if constexpr (kNeeded) {
-      loads_.issue([&](int i) { return word(context, i); }, [&](int i) { return present(context, i); });
-    }
+  SOLITON_DEVICE Signatures(const Context<Plan>& context, Vector vector)
+      : words_(context.template workspace<float>(vector.offset) + vector.elements + context.lane),
+        count_(Plan::kSync == SyncMode::kSelfValidating ? vector.signatures - context.lane : 0) {}
+
+  SOLITON_DEVICE void issue() {
+    loads_.issue([&](int i) { return word(i); }, [&](int i) { return i * kWarpLanes < count_; });
   }
-  SOLITON_DEVICE bool retry(const Context<Plan>& context) {
-    if constexpr (kNeeded) return loads_.retry([&](int i) { return word(context, i); });
-    return false;
+  SOLITON_DEVICE bool retry() {
+    return loads_.retry([&](int i) { return word(i); });
   }
 
  private:
-  static constexpr bool kNeeded = kVector.signatures > 0 && Plan::kSync == SyncMode::kSelfValidating;
-  static constexpr int kLoads = kNeeded ? ceil_divide(kVector.signatures, kWarpLanes) : 1;
+  SOLITON_DEVICE const float* word(int i) const { return words_ + i * kWarpLanes; }
 
-  static SOLITON_DEVICE const float* word(const Context<Plan>& context, int i) {
-    return context.template workspace<float>(kVector.offset) + kVector.elements + i * kWarpLanes +
-           context.lane;
-  }
-  static SOLITON_DEVICE bool present(const Context<Plan>& context, int i) {
-    return i * kWarpLanes + context.lane < kVector.signatures;
-  }
-
-  PolledLoads<float, kLoads, Plan::kSync> loads_;
+  const float* words_;
+  int count_;  // of signatures from this lane's first on
+  PolledLoads<float, ceil_divide(Plan::kNumCtas, kWarpLanes), Plan::kSync> loads_;
 };
 
 /// Under kCounter: waits until every CTA has ended every phase before this one.
@@ -144,21 +138,26 @@ SOLITON_DEVICE void wait_for_grid(const Context<Plan>& context) {
 }
 
 /// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
-/// columns.
-template <class Plan, MatrixPhase kPhase>
+/// columns. Of a wide input shared memory holds one chunk of columns at a time.
+template <class Plan, Width kWidth>
 struct InputSlice {
   static constexpr int kWarps = Plan::kConsumerWarps;
-  static constexpr int kFullPages = kPhase.padded / kPageColumns;
+  static constexpr int kFullPages = kWidth.padded / kPageColumns;
   static constexpr int kGroupsPerPage = kPageColumns / kWarps / 4;
   static constexpr int kLastColumns =
-      kPhase.padded % kPageColumns / kWarps;  // of this warp in the short last page
+      kWidth.padded % kPageColumns / kWarps;  // of this warp in the short last page
   static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
-  static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
+  static constexpr int kChunks = ceil_divide(kWidth.padded, Plan::kChunkColumns);
+  static constexpr int kChunkPages = Plan::kChunkColumns / kPageColumns;  // of all chunks but the last
+  static constexpr int kChunkGroups = kChunks == 1 ? kGroups : kChunkPages * kGroupsPerPage;
+  static constexpr int kLoads = ceil_divide(kChunkGroups, kWarpLanes);  // of a lane for a chunk
   static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
   static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
-  static constexpr bool kExact = kGroups == kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
+  static constexpr bool kExact =
+      kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
   static_assert(kPageColumns / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0,
                 "a warp owns whole column blocks of every page");
+  static_assert(Plan::kChunkColumns % kPageColumns == 0, "chunks are whole pages");
 
   /// First of the 4 columns of group `group` (0 .. kGroups - 1).
   static SOLITON_DEVICE int column(int warp, int group) {
@@ -169,11 +168,6 @@ struct InputSlice {
            group % kGroupsPerPage * 4;
   }
 };
-
-/// For words that every lane has.
-SOLITON_DEVICE bool always(int) {
-  return true;
-}
 
 SOLITON_DEVICE float4 unpack_bf16(uint2 packed) {
   return make_float4(

@@ -1,5 +1,6 @@
 // Merging the parts of an attention unit: first those of one CTA (its consumer warps' and the new token's),
-// then, where the cache of a head block is split over CTAs, those of its splits. Always in the same order.
+// by its consumer warps; then, where the cache of a head block is split over CTAs, those of its splits.
+// Always in the same order.
 #pragma once
 
 #include "kernel.cuh"
@@ -9,42 +10,41 @@ namespace soliton {
 
 constexpr int kMergeLoads = 16;  // partial outputs that one lane loads at once
 
-/// Merges `num_parts` parts in shared memory. `whole`: nobody else has a part of this block, so the heads'
-/// outputs go to `output`, a vector of all heads; otherwise what is not yet divided goes to this CTA's
-/// partial: maxima, sums, outputs.
+/// Merges `num_parts` parts in shared memory; consumer warp `warp` takes every kConsumerWarps-th group of
+/// outputs. `whole`: nobody else has a part of this block, so the heads' outputs go to `output`, a vector of
+/// all heads; otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
 template <class Plan>
-SOLITON_DEVICE void merge_parts(const Context<Plan>& context, const HeadBlock<Plan>& heads, int num_parts,
-                                bool whole, float* output, float* partial) {
+SOLITON_DEVICE void merge_parts(const Context<Plan>& context, const HeadBlock<Plan>& heads, int warp,
+                                int num_parts, bool whole, float* output, float* partial) {
   constexpr int kParts = kAttentionParts<Plan>;
   constexpr int kGroups = kHeadsPerBlock * Plan::kHeadDim / 4;  // of 4 neighbouring outputs
-  static_assert(kGroups % kWarpLanes == 0, "lanes have equally many groups");
-  SOLITON_UNROLL_BY_2
-  for (int group = context.lane; group < kGroups; group += kWarpLanes) {
+  SOLITON_NO_UNROLL
+  for (int group = warp * kWarpLanes + context.lane; group < kGroups;
+       group += Plan::kConsumerWarps * kWarpLanes) {
     const int head = group * 4 / Plan::kHeadDim;
     const int dim = group * 4 % Plan::kHeadDim;
+    if (head >= heads.count) break;
     float maxima[kParts];
-    float4 values[kParts];
     float maximum = -INFINITY;
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
-      const AttentionPart<Plan>& at = context.attention_part(part);
-      maxima[part] = part < num_parts ? load_shared(&at.maximum[head]) : -INFINITY;
-      values[part] = part < num_parts ? load_shared(reinterpret_cast<const float4*>(&at.output[head][dim]))
-                                      : make_float4(0, 0, 0, 0);
+      maxima[part] = part < num_parts ? load_shared(&context.attention_part(part).maximum[head]) : -INFINITY;
       maximum = maxima[part] > maximum ? maxima[part] : maximum;
     }
     float sum = 0.0f;
     float4 merged = make_float4(0, 0, 0, 0);
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
+      if (part >= num_parts) break;
+      const AttentionPart<Plan>& at = context.attention_part(part);
       const float weight = exp2_fast(maxima[part] - maximum);
-      if (part < num_parts) sum += weight * load_shared(&context.attention_part(part).sum[head]);
-      merged.x += weight * values[part].x;
-      merged.y += weight * values[part].y;
-      merged.z += weight * values[part].z;
-      merged.w += weight * values[part].w;
+      const float4 value = load_shared(reinterpret_cast<const float4*>(&at.output[head][dim]));
+      sum += weight * load_shared(&at.sum[head]);
+      merged.x += weight * value.x;
+      merged.y += weight * value.y;
+      merged.z += weight * value.z;
+      merged.w += weight * value.w;
     }
-    if (head >= heads.count) continue;
     if (!whole && dim == 0) {
       publish<Plan>(partial + head, publishable(maximum));
       publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum));
@@ -57,8 +57,17 @@ SOLITON_DEVICE void merge_parts(const Context<Plan>& context, const HeadBlock<Pl
   }
 }
 
-/// Merges the partials of a head block's splits, by all CTAs of the block: each takes a share of the outputs, in
-/// groups of 32 that belong to one head, and publishes them to `output`, a vector of all heads.
+/// Under kCounter: says that this warp's share of the CTA's partial is written.
+template <class Plan>
+SOLITON_DEVICE void end_partial(const Context<Plan>& context, int block) {
+  if constexpr (Plan::kSync == SyncMode::kCounter) {
+    warp_sync();
+    if (context.lane == 0) add_release(context.counter(kPartialCounterWords + block * kCounterLineWords), 1);
+  }
+}
+
+/// Merges the partials of a head block's splits, by all CTAs of the block: each takes a share of the outputs,
+/// in groups of 32 that belong to one head, and publishes them to `output`, a vector of all heads.
 template <class Plan>
 SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<Plan>& heads,
                                  const AttentionShare& share, float* output) {

@@ -1,5 +1,6 @@
-// The step's own token in attention. Its key and value come straight from the phase's input: the epilogue adds them to
-// attention as one more part, while the consumers read the cache, and appends them to the cache one phase later.
+// The step's own token in attention. Its key and value come straight from the phase's input: the epilogue
+// adds them to attention as one more part, while the consumers read the cache, and appends them to the cache
+// one phase later.
 #pragma once
 
 #include "kernel.cuh"
@@ -12,8 +13,8 @@ SOLITON_DEVICE float2 unpack_f16(uint32_t packed) {
                      f16_to_float(static_cast<uint16_t>(packed >> 16)));
 }
 
-/// Writes the part of the new token: its scores, a sum of 1 and its value, rounded as the cache will hold it. Keeps its
-/// key and value for append_token(). q, k and v are in shared memory, see QueryLayout.
+/// Writes the part of the new token: its scores, a sum of 1 and its value, rounded as the cache will hold it.
+/// Keeps its key and value for append_token(). q, k and v are in shared memory, see QueryLayout.
 template <class Plan>
 SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
   using Layout = QueryLayout<Plan::kHeadDim>;
@@ -50,8 +51,8 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
   }
 }
 
-/// Appends the key and value that add_token() kept to their pages. Only in the phase after attention: by then every CTA
-/// has published what it computed from the pages, so no copy still reads the one that is written.
+/// Appends the key and value that add_token() kept to their pages. Only in the phase after attention: by then
+/// every CTA has published what it computed from the pages, so no copy still reads the one that is written.
 template <class Plan>
 SOLITON_DEVICE void append_token(const Context<Plan>& context, int layer, int kv_head, int unit) {
   constexpr int kHeadDim = Plan::kHeadDim;

@@ -10,6 +10,59 @@ namespace soliton {
 /// For waits with nothing to do meanwhile.
 SOLITON_DEVICE void nothing() {}
 
+/// Walks the pages of a run of tiles: tile by tile; if the input comes in chunks, kTilesAtOnce tiles at a
+/// time, of all of them one chunk after the other.
+template <class Plan>
+class PageCursor {
+ public:
+  PageCursor() = default;
+  /// `matrix`: where tile 0 begins.
+  SOLITON_DEVICE PageCursor(const char* matrix, int padded, const TileRun& run)
+      : first_tile_(matrix + static_cast<int64_t>(run.first) * tile_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride) * tile_bytes(padded)),
+        padded_(padded),
+        tiles_left_(run.count),
+        tile_(first_tile_) {}
+
+  SOLITON_DEVICE bool at_end() const { return tiles_left_ == 0; }
+  SOLITON_DEVICE const char* address() const { return tile_ + column_ * kTileRows * 2; }
+  SOLITON_DEVICE int bytes() const {
+    const int columns = padded_ - column_ < kPageColumns ? padded_ - column_ : kPageColumns;
+    return columns * kTileRows * 2;
+  }
+  SOLITON_DEVICE void advance() {
+    column_ += kPageColumns;
+    const int end = chunk_ + Plan::kChunkColumns < padded_ ? chunk_ + Plan::kChunkColumns : padded_;
+    if (column_ < end) return;
+    const bool in_chunks = padded_ > Plan::kChunkColumns;
+    const int tiles = in_chunks && tiles_left_ > 1
+                          ? (tiles_left_ < kTilesAtOnce<Plan> ? tiles_left_ : kTilesAtOnce<Plan>)
+                          : 1;
+    tile_ += stride_;
+    if (++done_ == tiles) {
+      done_ = 0;
+      chunk_ = end;
+      if (chunk_ >= padded_) {
+        chunk_ = 0;
+        first_tile_ = tile_;
+        tiles_left_ -= tiles;
+      }
+      tile_ = first_tile_;
+    }
+    column_ = chunk_;
+  }
+
+ private:
+  const char* first_tile_ = nullptr;  // of those at a time
+  int64_t stride_ = 0;
+  int padded_ = 0;
+  int tiles_left_ = 0;
+  const char* tile_ = nullptr;
+  int done_ = 0;   // tiles of the chunk before this one
+  int chunk_ = 0;  // its first column
+  int column_ = 0;
+};
+
 template <class Plan>
 class Producer {
  public:
@@ -18,32 +71,27 @@ class Producer {
   SOLITON_DEVICE bool begin_step() { return !stopped_ && context_.step < context_.params.num_steps; }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
-  template <MatrixPhase kPhase>
-  SOLITON_DEVICE void matrix(int layer) {
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& next) {
     begin_phase();
-    constexpr int kPages = pages_per_tile(kPhase.padded);
-    const TileRun run = context_.tiles(kPhase);
-    const char* first = static_cast<const char*>(context_.params.weights) + kPhase.weights +
-                        layer * kPhase.layer_stride +
-                        static_cast<int64_t>(run.first) * tile_bytes(kPhase.padded);
-    const auto address = [&](int page) {
-      return first + static_cast<int64_t>(page / kPages) * run.stride * tile_bytes(kPhase.padded) +
-             page % kPages * kPageBytes;
-    };
-    const auto bytes = [&](int page) { return page_columns(kPhase.padded, page % kPages) * kTileRows * 2; };
-    const int num_pages = run.count * kPages;
-    int ahead = 0;  // the next page to prefetch
-    // While the ring is full, memory would be idle: L2 takes some of the next pages, slowly enough for the vectors that
-    // everyone waits for to get through.
+    prefetch_norm(at);
+    bool in_next = false;  // ahead_ has come to the next phase
     SOLITON_NO_UNROLL
-    for (int page = 0; page < num_pages; ++page) {
-      if (ahead < page) ahead = page;
-      push(address(page), bytes(page), [&] {
-        if (ahead < num_pages && ahead < page + Plan::kPrefetchPages && pace()) {
-          prefetch_page(address(ahead), bytes(ahead));
-          ++ahead;
+    for (PageCursor<Plan> page = pages(at); !page.at_end(); page.advance()) {
+      // While the ring is full, memory would be idle: L2 takes some of the next pages, slowly enough for the
+      // vectors that everyone waits for to get through.
+      push<Plan::kWindow>(page.address(), page.bytes(), [&] {
+        if (num_ahead_ == Plan::kPrefetchPages || !pace()) return;
+        if (num_ahead_ == 0) ahead_ = page;
+        if (ahead_.at_end() && !in_next) {
+          ahead_ = pages(next);
+          in_next = true;
         }
+        if (ahead_.at_end()) return;
+        prefetch_page(ahead_.address(), ahead_.bytes());
+        ahead_.advance();
+        ++num_ahead_;
       });
+      if (num_ahead_ > 0) --num_ahead_;
     }
     end_phase();
   }
@@ -61,6 +109,8 @@ class Producer {
     }
     constexpr int kSlots = kv_slots_per_half(Plan::kHeadDim);
     constexpr int kSlotBytes = kv_half_bytes(Plan::kHeadDim) / kSlots;
+    constexpr int kSameBytes = Plan::kWindow * kPageBytes / kSlotBytes;  // in flight as in the other phases
+    constexpr int kInFlight = kSameBytes < Plan::kRingSlots ? kSameBytes : Plan::kRingSlots;
     const AttentionShare share = context_.attention_share();
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
@@ -73,8 +123,8 @@ class Producer {
                            kv_page_offset(physical, layer, heads.kv_head, Plan::kNumLayers, Plan::kNumKvHeads,
                                           Plan::kHeadDim);
         for (int slot = 0; slot < kSlots; ++slot) {
-          push(keys + slot * kSlotBytes, kSlotBytes, nothing);
-          push(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes, nothing);
+          push<kInFlight>(keys + slot * kSlotBytes, kSlotBytes, nothing);
+          push<kInFlight>(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes, nothing);
         }
       }
     }
@@ -87,6 +137,22 @@ class Producer {
   }
 
  private:
+  SOLITON_DEVICE PageCursor<Plan> pages(const MatrixInstance& at) const {
+    return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
+                at.layer * at.phase.layer_stride,
+            at.phase.padded, context_.tiles(at.phase)};
+  }
+
+  /// Brings the weights of the norm behind this phase's into L2, one CTA for all: out of device memory they
+  /// would come later than the vector that they scale. Norms lie in the order of their use.
+  SOLITON_DEVICE void prefetch_norm(const MatrixInstance& at) const {
+    constexpr int kNorms = 2 * Plan::kNumLayers + 1;
+    if (at.phase.input == InputKind::kVector) return;
+    const int next = (at.phase.first_norm + at.layer * at.phase.norm_stride + 1) % kNorms;
+    if (next % Plan::kNumCtas != context_.cta) return;
+    prefetch_vector(context_.params.norms + static_cast<int64_t>(next) * Plan::kHidden, Plan::kHidden * 2);
+  }
+
   /// Is it time for another prefetch?
   SOLITON_DEVICE bool pace() {
     const uint32_t now = time_ns();
@@ -112,13 +178,13 @@ class Producer {
     return load_constant(context_.params.page_table + page);
   }
 
-  /// Issues one copy. Waits until fewer than kWindow copies are in flight and the slot is free.
-  template <class Idle>
+  /// Issues one copy. Waits until fewer than kInFlight copies are in flight and the slot is free.
+  template <int kInFlight, class Idle>
   SOLITON_DEVICE void push(const char* source, int bytes, const Idle& idle) {
     if (stopped_) return;
-    if (issued_ - landed_ >= Plan::kWindow) {
+    if (issued_ - landed_ >= kInFlight) {
       window_waits_.begin();
-      wait_landed();
+      while (issued_ - landed_ >= kInFlight) wait_landed();
       window_waits_.end();
     }
     if (issued_ >= Plan::kRingSlots) {
@@ -166,6 +232,8 @@ class Producer {
   int landed_slot_ = 0;
   uint32_t landed_parity_ = 0;
   bool stopped_ = false;
+  PageCursor<Plan> ahead_;  // what comes into L2 next,
+  int num_ahead_ = 0;       // this many pages ahead of the ring
   uint32_t last_prefetch_ = 0;
   uint32_t phase_begin_ = 0;  // issued_ at the beginning of the phase
   WaitClock slot_waits_;

@@ -10,6 +10,7 @@
 
 #define SOLITON_DEVICE __device__ __forceinline__
 #define SOLITON_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
+#define SOLITON_CONSTANT __constant__ constexpr
 #define SOLITON_UNROLL _Pragma("unroll")
 #define SOLITON_UNROLL_BY_2 _Pragma("unroll 2")
 #define SOLITON_NO_UNROLL _Pragma("unroll 1")
@@ -179,6 +180,10 @@ SOLITON_DEVICE uint32_t time_ns() {
   return static_cast<uint32_t>(device_time_ns());
 }
 
+SOLITON_DEVICE void sleep_ns(uint32_t ns) {
+  __nanosleep(ns);
+}
+
 /// The warp's entry in shared memory, for watch_waits().
 struct WaitBound {
   Standing* standing;
@@ -188,8 +193,8 @@ SOLITON_DEVICE WaitBound make_wait_bound(Standing* standings) {
   return {standings + thread_index() / 32};
 }
 
-// watch_waits() reads standings while others write them, and only compares: a race that a build for racecheck leaves
-// out. To its watch no warp ever moves, so that there the time limit bounds the whole launch.
+// watch_waits() reads standings while others write them, and only compares: a race that a build for racecheck
+// leaves out. To its watch no warp ever moves, so that there the time limit bounds the whole launch.
 #if defined(SOLITON_RACECHECK)
 constexpr bool kWritesStandings = false;
 #else
@@ -309,16 +314,17 @@ SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSi
   }
 }
 
-constexpr uint32_t kLookNs = 200;  // between looks at `stop`
+constexpr uint32_t kLookNs = 50;  // between looks at the barrier
 
 template <class Idle>
 SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop,
                                         const WaitSite& site, const WaitBound& bound, const Idle& idle) {
   if (barrier_peek(barrier, parity)) return true;
   stand(bound, site);
-  while (!barrier_sleep(barrier, parity, kLookNs)) {
+  while (!barrier_peek(barrier, parity)) {  // a try_wait sleeps for longer than any limit it is given
     if (barrier_peek(stop, 0)) return false;
     idle();
+    __nanosleep(kLookNs);
   }
   return true;
 }
@@ -379,6 +385,13 @@ SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barri
 }
 
 SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(global), "r"(bytes),
+               "l"(policy)
+               : "memory");
+}
+SOLITON_DEVICE void prefetch_vector(const void* global, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
 }
 

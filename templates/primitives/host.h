@@ -15,6 +15,7 @@
 
 #define SOLITON_DEVICE inline
 #define SOLITON_KERNEL(threads) void
+#define SOLITON_CONSTANT constexpr
 #define SOLITON_UNROLL
 #define SOLITON_UNROLL_BY_2
 #define SOLITON_NO_UNROLL
@@ -296,7 +297,8 @@ inline void copy_page(void* shared, const void* global, int bytes, Barrier* barr
   emulation::copy_page(shared, global, bytes, barrier);
 }
 
-/// The emulator itself sees when a launch is stuck; it only sees to it that everyone writes to the right place.
+/// The emulator itself sees when a launch is stuck; it only sees to it that everyone writes to the right
+/// place.
 struct WaitBound {
   Standing* standing = nullptr;
 };
@@ -334,6 +336,7 @@ bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const
 }
 
 inline void prefetch_page(const void* /*global*/, int /*bytes*/) {}
+inline void prefetch_vector(const void* /*global*/, int /*bytes*/) {}
 
 // Arithmetic.
 
@@ -351,6 +354,9 @@ inline uint32_t time_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
+
+/// The emulator draws who runs next: there is no order that a delay would bring about.
+inline void sleep_ns(uint32_t /*ns*/) {}
 
 inline uint32_t float_bits(float value) {
   return std::bit_cast<uint32_t>(value);

@@ -1,6 +1,6 @@
-// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_90) and
-// host.h (fibers on a CPU, with a race detector). Everything a kernel reads or writes outside its registers goes
-// through these functions, so that the emulation sees it.
+// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_90)
+// and host.h (fibers on a CPU, with a race detector). Everything a kernel reads or writes outside its
+// registers goes through these functions, so that the emulation sees it.
 //
 // Memory model that kernels may rely on, which host.h checks and cuda.h provides:
 //  - A load that has returned is performed: accesses that follow it in the thread, or in threads it then releases
@@ -47,7 +47,8 @@
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
 //   void copy_page(void* shared, const void* global, int bytes, Barrier*);   bytes % 16 == 0; completes on the Barrier
-//   void prefetch_page(const void* global, int bytes);                       into L2; a hint
+//   void prefetch_page(const void* global, int bytes);                       into L2; a hint: for what is read once,
+//   void prefetch_vector(const void* global, int bytes);                     and for what all CTAs read
 //
 //   struct WaitBound { ... };                         made once per thread: make_wait_bound(Standing* of the CTA)
 //   void stand(const WaitBound&, int step, int phase);   which phase the warp is in, for whoever reports its wait
@@ -60,16 +61,17 @@
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
 //   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
+//   void sleep_ns(uint32_t ns);                       for about as long, at most 1 ms
 //   uint32_t pack_bf16(float low, float high);        round to nearest even
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
 //   uint32_t pack_f16(float low, float high);         the same; beyond the range: the largest finite value
 //   float f16_to_float(uint16_t); uint16_t float_to_f16(float);
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //
-// A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site);
-// A wait returns when it is satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA
-// writes the StallReport and ends the kernel once nothing has moved for too long. In the emulation a wait hands over
-// to another fiber, and a launch in which every fiber waits ends with the list of who waits for what.
+// A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site); A wait returns when it is
+// satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA writes the
+// StallReport and ends the kernel once nothing has moved for too long. In the emulation a wait hands over to
+// another fiber, and a launch in which every fiber waits ends with the list of who waits for what.
 #pragma once
 
 #if defined(__CUDACC__)

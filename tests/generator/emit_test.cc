@@ -50,7 +50,7 @@ void expect_phase(const Plan& plan, const std::string& name, const MatrixPhase& 
   const int index = index_of(plan.phases, name);
   const PlanPhase& phase = plan.phases[index];
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  EXPECT_EQ(emitted.index, phase.per_layer ? index : 0) << name;
+  EXPECT_EQ(emitted.index, index) << name;
   EXPECT_EQ(emitted.weights, matrix.offset) << name;
   EXPECT_EQ(emitted.layer_stride, matrix.layer_stride) << name;
   EXPECT_EQ(emitted.columns, matrix.columns) << name;
@@ -100,6 +100,7 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kNumHeads, plan.facts.num_heads);
   EXPECT_EQ(Numbers::kNumKvHeads, plan.facts.num_kv_heads);
   EXPECT_EQ(Numbers::kHeadDim, plan.facts.head_dim);
+  EXPECT_EQ(Numbers::kHidden, plan.facts.hidden);
   EXPECT_EQ(Numbers::kNormEpsilon, static_cast<float>(plan.facts.norm_epsilon));
   EXPECT_FLOAT_EQ(Numbers::kScoreScale, static_cast<float>(1 / (8 * std::log(2.0))));  // head_dim is 64
   EXPECT_EQ(Numbers::kNumCtas, plan.num_ctas);
@@ -114,6 +115,7 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kNumBlocks, plan.num_blocks());
   EXPECT_EQ(Numbers::kSplitFromPages, plan.split_from_pages);
   EXPECT_EQ(Numbers::kFirstResidualPhase, index_of(plan.phases, "o"));
+  EXPECT_EQ(Numbers::kChunkColumns, plan.chunk_columns);
   EXPECT_EQ(Numbers::kXBytes, plan.x_bytes());
   EXPECT_EQ(Numbers::kResidualTiles, plan.residual_tiles());
   EXPECT_EQ(Numbers::kPartialWords, plan.partial_words());
@@ -122,6 +124,47 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kPartials.offset, plan.workspace_region("partials").offset);
   EXPECT_EQ(Numbers::kPartials.elements * 4, plan.workspace_region("partials").bytes);
   EXPECT_EQ(Numbers::kCounterOffset, plan.workspace_region("counters").offset);
+}
+
+TEST(Emit, WidthsReadBackAsPlanned) {
+  const Plan plan = shipped_plan("tiny-stories", "cpu");
+  using Numbers = golden::Plan;
+  ASSERT_EQ(Numbers::kNumWidths, 2);
+  ASSERT_EQ(std::size(Numbers::kWidths), 2u);
+  const Width& hidden = Numbers::kWidths[0];
+  EXPECT_EQ(hidden.columns, plan.facts.hidden);
+  EXPECT_EQ(hidden.padded, named(plan.matrices, "gate_up").padded);
+  EXPECT_TRUE(hidden.normed);
+  const Width& ffn = Numbers::kWidths[1];
+  EXPECT_EQ(ffn.columns, plan.facts.ffn);
+  EXPECT_EQ(ffn.padded, named(plan.matrices, "down").padded);
+  EXPECT_FALSE(ffn.normed);
+}
+
+/// kWidths as it is written, with their number before them.
+std::string emitted_widths(int hidden, int num_heads, int ffn) {
+  ModelConfig model = shipped_model("tiny-stories");
+  model.facts.hidden = hidden;
+  model.facts.num_heads = num_heads;
+  model.facts.ffn = ffn;
+  const std::string text = emit(make_plan(model, shipped_gpu("cpu"))).at("plan.h");
+  std::string widths = after(text, "kNumWidths = ");
+  for (size_t at = text.find("{.columns = "); at != std::string::npos;
+       at = text.find("{.columns = ", at + 1)) {
+    widths += " " + text.substr(at, text.find('\n', at) - at);
+  }
+  return widths;
+}
+
+// The kernel is compiled for each width once, and norms inputs of this width if any phase does.
+TEST(Emit, EveryWidthIsWrittenOnce) {
+  EXPECT_EQ(emitted_widths(256, 4, 256), "1; {.columns = 256, .padded = 256, .normed = true},");
+  EXPECT_EQ(emitted_widths(256, 12, 768),
+            "2; {.columns = 256, .padded = 256, .normed = true}, {.columns = 768, .padded = 768, .normed = "
+            "false},");
+  EXPECT_EQ(emitted_widths(192, 8, 64),  // in units of 128 columns
+            "3; {.columns = 64, .padded = 128, .normed = false}, {.columns = 192, .padded = 256, .normed = "
+            "true}, {.columns = 512, .padded = 512, .normed = false},");
 }
 
 TEST(Emit, DescriptorReadsBackAsPlanned) {
@@ -182,15 +225,21 @@ TEST(Emit, SaysWhereItComesFrom) {
   EXPECT_EQ(files.at("plan.txt").substr(0, 20), "llama-3.2-1b on h100");
 }
 
+// All roles walk the matrices of every layer and then the lm_head, and attention between qkv and o.
 TEST(Emit, KernelCallsThePhasesInTheOrderOfTheStep) {
   const std::string kernel = emit(shipped_plan("llama-3.1-70b", "h200")).at("kernel.cu");
   size_t position = 0;
-  for (const char* call : {"role.begin_step()", "layer < Plan::kNumLayers", "matrix<kQkv>(layer)",
-                           "attention<kAttention>(layer)", "matrix<kO>(layer)", "matrix<kGateUp>(layer)",
-                           "matrix<kDown>(layer)", "matrix<kLmHead>(0)", "role.end_step()"}) {
-    const size_t next = kernel.find(call, position);
-    ASSERT_NE(next, std::string::npos) << call;
-    EXPECT_EQ(kernel.find(call, next + 1), std::string::npos) << call << " twice";
+  for (const char* piece :
+       {"MatrixPhase kMatrices[] = {\n  kQkv,\n  kO,\n  kGateUp,\n  kDown,\n  kLmHead,\n};",
+        "int kPerLayer = 4;", "int kLast = Plan::kNumLayers * kPerLayer;",
+        "const int layer = i == kLast ? 0 : i / kPerLayer;",
+        "return {kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer};", "while (role.begin_step()) {",
+        "for (int i = 0; i <= kLast; ++i) {",
+        "if (i % kPerLayer == 1 && i < kLast) role.template attention<kAttention>(i / kPerLayer);",
+        "role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));", "role.end_step();"}) {
+    const size_t next = kernel.find(piece, position);
+    ASSERT_NE(next, std::string::npos) << piece;
+    EXPECT_EQ(kernel.find(piece, next + 1), std::string::npos) << piece << " twice";
     position = next;
   }
 }

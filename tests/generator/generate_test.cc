@@ -83,11 +83,11 @@ TEST(Generate, RefusedPlansEndInOneLine) {
   EXPECT_EQ(
       refusal({.num_ctas = 133}),
       "5 llama-3.1-8b on h200: plan refused: too many CTAs: CTAs: expected 1 to 132, one per SM, got 133");
-  EXPECT_EQ(refusal({.ring_slots = 10}), "no error");
+  EXPECT_EQ(refusal({.ring_slots = 12}), "no error");
   EXPECT_EQ(
-      refusal({.ring_slots = 11}),
-      "5 llama-3.1-8b on h200: plan refused: shared memory exceeded: shared memory: x ends at byte 237568, "
-      "expected at most 232448");
+      refusal({.ring_slots = 13}),
+      "5 llama-3.1-8b on h200: plan refused: shared memory exceeded: shared memory: attention ends at byte "
+      "232480, expected at most 232448");
 }
 
 /// The dumps that a refusal carries.
@@ -104,10 +104,10 @@ std::map<std::string, std::string> dumps_of_refusal(const ModelConfig& model, co
 TEST(Generate, RefusedPlansAreDumpedWithAllThatIsWrong) {
   const ModelConfig model = shipped_model("llama-3.1-8b");
   const GpuSpec gpu = shipped_gpu("h200");
-  const auto dumps = dumps_of_refusal(model, gpu, {.ring_slots = 13});
+  const auto dumps = dumps_of_refusal(model, gpu, {.ring_slots = 14});
   EXPECT_EQ(names(dumps),
             (std::set<std::string>{"1-config.txt", "2-graph.txt", "3-plan.txt", "4-verify.txt"}));
-  EXPECT_NE(dumps.at("3-plan.txt").find("ring of 13 pages"), std::string::npos);
+  EXPECT_NE(dumps.at("3-plan.txt").find("ring of 14 pages"), std::string::npos);
   EXPECT_NE(dumps.at("4-verify.txt").find("shared memory exceeded: shared memory: x ends"),
             std::string::npos);
   EXPECT_NE(dumps.at("4-verify.txt").find("shared memory exceeded: shared memory: barriers end"),

@@ -179,14 +179,71 @@ TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {
     for (const PlanVector& vector : plan.vectors) words.push_back(vector.signatures);
     return words;
   };
-  //                                              qkv heads middle ffn hidden offers
-  EXPECT_EQ(signatures(15), (std::vector<int>{0, 15, 0, 0, 0, 0}));
-  EXPECT_EQ(signatures(16), (std::vector<int>{0, 16, 0, 0, 0, 0}));
-  EXPECT_EQ(signatures(17), (std::vector<int>{0, 17, 17, 0, 17, 0}));
-  EXPECT_EQ(signatures(32), (std::vector<int>{0, 32, 32, 0, 32, 0}));
+  //                                               qkv heads middle ffn hidden offers
+  EXPECT_EQ(signatures(15), (std::vector<int>{15, 15, 0, 0, 0, 0}));
+  EXPECT_EQ(signatures(16), (std::vector<int>{16, 16, 0, 0, 0, 0}));
+  EXPECT_EQ(signatures(17), (std::vector<int>{17, 17, 17, 0, 17, 0}));
+  EXPECT_EQ(signatures(32), (std::vector<int>{32, 32, 32, 0, 32, 0}));
   EXPECT_EQ(signatures(33), (std::vector<int>{33, 33, 33, 0, 33, 0}));
   EXPECT_EQ(signatures(96), (std::vector<int>{96, 96, 96, 0, 96, 0}));
   EXPECT_EQ(signatures(97), (std::vector<int>{97, 97, 97, 97, 97, 0}));
+}
+
+// Attention reads the words of its heads: only signatures tell it about the CTAs that wrote none of them.
+TEST(Partition, QkvIsSignedEvenWhereEveryCtaHasATile) {
+  for (const char* model : kShippedModels) {
+    for (const int ctas : {1, 2, 16}) {
+      const Plan plan = shipped_plan(model, "h200", {.num_ctas = ctas});
+      for (const TileRun& run : named(plan.phases, "qkv").runs) ASSERT_GT(run.count, 0);
+      EXPECT_EQ(named(plan.vectors, "qkv").signatures, ctas) << model;
+    }
+  }
+}
+
+// What is normed must be there at once, and so is what comes out of attention; down's input need not be.
+TEST(Partition, ChunksAreAsWideAsTheWidestInputThatIsNormedOrOutOfAttention) {
+  EXPECT_EQ(shipped_plan("llama-3.2-1b", "h200").chunk_columns, 2048);
+  EXPECT_EQ(shipped_plan("llama-3.2-3b", "h200").chunk_columns, 3072);
+  EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200").chunk_columns, 4096);
+  EXPECT_EQ(shipped_plan("llama-3.1-70b", "h200").chunk_columns, 8192);
+
+  const auto chunk = [](int hidden, int num_heads, int ffn) {
+    ModelConfig model = shipped_model("tiny-stories");
+    model.facts.hidden = hidden;
+    model.facts.num_heads = num_heads;  // of 64 dims
+    model.facts.ffn = ffn;
+    return make_plan(model, shipped_gpu("cpu")).chunk_columns;
+  };
+  EXPECT_EQ(chunk(1024, 8, 4096), 1024);
+  EXPECT_EQ(chunk(1024, 32, 4096), 2048);  // heads are wider than what is normed
+  EXPECT_EQ(chunk(1024, 8, 512), 1024);    // ffn is narrower
+}
+
+TEST(Partition, ChunksAreWholePages) {
+  EXPECT_EQ(shipped_plan("tiny-stories", "cpu").chunk_columns, kPageColumns);  // of 256 columns
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
+    int widest = 0;
+    for (const PlanMatrix& matrix : plan.matrices) {
+      if (matrix.name != "down") widest = std::max(widest, matrix.padded);
+    }
+    EXPECT_EQ(plan.chunk_columns % kPageColumns, 0) << random.describe();
+    EXPECT_GE(plan.chunk_columns, widest) << random.describe();
+    EXPECT_LT(plan.chunk_columns, widest + kPageColumns) << random.describe();
+  }
+}
+
+TEST(Partition, DownOfAWideFfnRunsInChunks) {
+  for (const auto& [model, chunks] :
+       {std::pair{"llama-3.2-1b", 4}, {"llama-3.2-3b", 3}, {"llama-3.1-8b", 4}, {"llama-3.1-70b", 4}}) {
+    const Plan plan = shipped_plan(model, "h200");
+    EXPECT_EQ(ceil_divide(named(plan.matrices, "down").padded, plan.chunk_columns), chunks) << model;
+    for (const char* whole : {"qkv", "o", "gate_up", "lm_head"}) {
+      EXPECT_LE(named(plan.matrices, whole).padded, plan.chunk_columns) << model << ": " << whole;
+    }
+    EXPECT_EQ(plan.x_bytes(), plan.chunk_columns * 2 * 2) << model;  // high and low parts, of bf16
+  }
 }
 
 TEST(Partition, EveryCtaMakesAnOfferAndCtaZeroPassesOnTheStop) {

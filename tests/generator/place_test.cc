@@ -68,33 +68,33 @@ TEST(Place, PaddingIsAllThatPackingAdds) {
 TEST(Place, SharedMemoryOfTheTinyModel) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
   EXPECT_EQ(show(plan.shared),
-            "pages 0..196608\n"
-            "x 196608..200832\n"
-            "tiles 200832..201856\n"
-            "attention 201856..202912\n"
-            "residual 202912..203168\n"
-            "kept 203168..203424\n"
-            "squares 203424..203456\n"
-            "query 203456..205248\n"
-            "turns 205248..205504\n"
-            "mail 205504..205512\n"
-            "standings 205520..205712\n"
-            "barriers 205712..206056\n");
-  EXPECT_EQ(plan.shared_bytes(), 206056);
+            "pages 0..212992\n"
+            "x 212992..217216\n"
+            "tiles 217216..218240\n"
+            "attention 218240..219296\n"
+            "residual 219296..219552\n"
+            "kept 219552..219808\n"
+            "squares 219808..219840\n"
+            "query 219840..221632\n"
+            "turns 221632..221888\n"
+            "mail 221888..221896\n"
+            "standings 221904..222096\n"
+            "barriers 222096..222456\n");
+  EXPECT_EQ(plan.shared_bytes(), 222456);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
   EXPECT_EQ(show(plan.workspace),
-            "qkv 0..2048\n"
-            "heads 2048..3088\n"
-            "middle 3328..4352\n"
-            "ffn 4352..7424\n"
-            "hidden 7424..8448\n"
-            "offers 8448..8496\n"
-            "partials 8704..12928\n"
-            "counters 13056..13568\n");
-  EXPECT_EQ(plan.workspace_bytes(), 13568);
+            "qkv 0..2064\n"
+            "heads 2304..3344\n"
+            "middle 3584..4608\n"
+            "ffn 4608..7680\n"
+            "hidden 7680..8704\n"
+            "offers 8704..8752\n"
+            "partials 8960..13184\n"
+            "counters 13312..13824\n");
+  EXPECT_EQ(plan.workspace_bytes(), 13824);
 }
 
 TEST(Place, RingTakesAllThatFits) {
@@ -103,10 +103,16 @@ TEST(Place, RingTakesAllThatFits) {
       const Plan plan = shipped_plan(model, "h200", {.consumer_warps = warps});
       EXPECT_LE(plan.shared_bytes(), plan.limits.max_shared_bytes_per_block);
       const int64_t one_more = plan.shared_bytes() + kPageBytes + 2 * 8;  // a slot and its two barriers
-      EXPECT_TRUE(plan.ring_slots == 12 || one_more > plan.limits.max_shared_bytes_per_block)
+      EXPECT_TRUE(plan.ring_slots == 13 || one_more > plan.limits.max_shared_bytes_per_block)
           << model << ", " << warps << " warps: " << plan.ring_slots;
     }
   }
+}
+
+TEST(Place, RingHoldsThirteenPagesAtMost) {
+  GpuSpec gpu = shipped_gpu("h200");
+  gpu.max_shared_bytes_per_block = 1 << 20;
+  EXPECT_EQ(make_plan(shipped_model("llama-3.1-8b"), gpu).ring_slots, 13);
 }
 
 // The limit that just holds two pages, one byte less, one byte more.
@@ -151,9 +157,9 @@ TEST(Place, BarriersCountThoseWhoArrive) {
         text,
         fmt::format(
             "page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
-            "query_full 1x{0} attention_full 1x{0} attention_empty 1x1 token_ready 1x1 step_read 1x1 stopped "
-            "1x1 ended 1x{1} ",
-            warps, warps + 2));
+            "query_full 1x{0} attention_full 1x{1} attention_empty 1x{0} token_ready 1x1 step_read 1x1 "
+            "stopped 1x1 ended 1x{2} ",
+            warps, warps + 1, warps + 2));
     EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 7));
   }
 }
@@ -176,11 +182,29 @@ TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
         << what;
     EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + plan.num_blocks())) << what;
     EXPECT_EQ(named(plan.shared, "pages").bytes, plan.ring_slots * kPageBytes) << what;
+    // High and low parts: of all inputs but down's, which comes in chunks if it is wider than they are.
     for (const PlanMatrix& matrix : plan.matrices) {
-      EXPECT_GE(named(plan.shared, "x").bytes, matrix.padded * 2 * 2) << what;  // high and low parts
+      const int columns = matrix.name == "down" ? std::min(matrix.padded, plan.chunk_columns) : matrix.padded;
+      EXPECT_GE(named(plan.shared, "x").bytes, columns * 2 * 2) << what << ": " << matrix.name;
     }
+    // And during attention a part of each warp.
+    EXPECT_GE(named(plan.shared, "x").bytes, plan.consumer_warps * plan.partial_words() * 4) << what;
     EXPECT_GE(plan.workspace_bytes(), plan.workspace.back().offset + plan.workspace.back().bytes) << what;
   }
+}
+
+TEST(Place, InputTakesAChunkOrLessIfThereIsNoneAsWide) {
+  const auto x_bytes = [](int hidden, int ffn) {
+    ModelConfig model = shipped_model("tiny-stories");
+    model.facts.hidden = hidden;
+    model.facts.ffn = ffn;
+    return named(make_plan(model, shipped_gpu("h200")).shared, "x").bytes;
+  };
+  EXPECT_EQ(x_bytes(2048, 8192), 2048 * 4);             // a chunk of four
+  EXPECT_EQ(x_bytes(1152, 1152), 1152 * 4);             // all of it, though a chunk is three pages
+  EXPECT_EQ(x_bytes(1152, 1280), 1280 * 4);             // within such a chunk
+  EXPECT_EQ(x_bytes(1152, 1664), 1536 * 4);             // a chunk, and a rest
+  EXPECT_EQ(x_bytes(256, 8192), 4 * 4 * (64 + 2) * 4);  // the parts of four warps during attention
 }
 
 TEST(Place, EverythingIsAligned) {

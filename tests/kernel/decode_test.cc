@@ -17,7 +17,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Decode,
                          testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-12-wide",
                                          "micro-3-counter", "plain-4-split", "plain-4-split-counter",
                                          "narrow96-5", "wide128-4-split", "deep256-5-split", "group7-4",
-                                         "group8-6-split", "group8-3-counter"),
+                                         "group8-6-split", "group8-3-counter", "broad-2", "broad-3",
+                                         "broad-20"),
                          test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -63,7 +64,8 @@ class Race : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                          testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
                                          "plain-4-split-counter", "narrow96-5", "wide128-4-split",
-                                         "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter"),
+                                         "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
+                                         "broad-2", "broad-3"),
                          test_name);
 
 TEST_P(Race, HasNone) {

@@ -43,8 +43,8 @@ constexpr Fault count(int ordinal, int delta) {
 }
 
 // Barriers in the order of init_barriers(): page_full and page_empty in turn, tile_full and tile_empty in
-// turn, two of input_read and input_taken in turn, query_full, attention_full, attention_empty, token_ready, step_read,
-// stopped. The ring of this kernel has 4 slots.
+// turn, two of input_read and input_taken in turn, query_full, attention_full, attention_empty, token_ready,
+// step_read, stopped. The ring of this kernel has 4 slots.
 constexpr int kTileBarriers = 8;
 constexpr int kInputRead = 16;
 constexpr int kQueryFull = 20;
@@ -76,6 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"input_taken_one_more", "plain-4-split", count(kInputRead + 1, 1)},
         FaultCase{"query_full_one_less", "plain-4-split", count(kQueryFull, -1)},
         FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
+        FaultCase{"attention_empty_one_less", "plain-4-split", count(kAttentionFull + 1, -1)},
+        FaultCase{"attention_empty_one_more", "plain-4-split", count(kAttentionFull + 1, 1)},
         FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
 
@@ -87,7 +89,8 @@ TEST_P(FaultInjection, IsFound) {
 class Mutant : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutant,
-                         testing::Values("mutant-early-clear", "mutant-unsigned", "mutant-uncleared"),
+                         testing::Values("mutant-early-clear", "mutant-unsigned", "mutant-unsigned-qkv",
+                                         "mutant-uncleared"),
                          [](const testing::TestParamInfo<const char*>& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

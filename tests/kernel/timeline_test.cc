@@ -20,8 +20,7 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
     for (int warp = 0; warp < warps; ++warp) {
       uint32_t before = result.timeline[timeline_index(0, cta, warp, descriptor.num_ctas, warps)].begin;
       for (int phase = 0; phase < phases; ++phase) {
-        const PhaseRecord& at =
-            result.timeline[timeline_index(phase, cta, warp, descriptor.num_ctas, warps)];
+        const PhaseRecord& at = result.timeline[timeline_index(phase, cta, warp, descriptor.num_ctas, warps)];
         const bool produces = warp == warps - 2;
         EXPECT_GE(static_cast<int32_t>(at.begin - before), 0) << "CTA " << cta << " warp " << warp;
         if (!produces) {
@@ -34,7 +33,8 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
       }
     }
   }
-  // Whole pages of the matrices, the last ones of a tile perhaps short, and two for each cached page of a block.
+  // Whole pages of the matrices, the last ones of a tile perhaps short, and two for each cached page of a
+  // block.
   EXPECT_GE(pages * kPageBytes, static_cast<uint64_t>(descriptor.weight_bytes));
 }
 
@@ -43,8 +43,8 @@ TEST(TimelineRecords, ChangeNothing) {
   const std::vector<int32_t> prompt = with.prompt(70);
   const DecodeResult plain = with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true});
   with.engine().set_position(0);
-  const DecodeResult noted = with.engine().decode(
-      {.tokens = prompt, .max_tokens = 3, .want_logits = true, .timeline_step = 70});
+  const DecodeResult noted =
+      with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true, .timeline_step = 70});
   EXPECT_EQ(plain.logits, noted.logits);
   EXPECT_TRUE(plain.timeline.empty());
 }
@@ -52,7 +52,8 @@ TEST(TimelineRecords, ChangeNothing) {
 TEST(TimelineRecords, AreRefusedByAKernelWithoutThem) {
   KernelUnderTest kernel("micro-3");
   const std::vector<int32_t> prompt = kernel.prompt(2);
-  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .timeline_step = 0}), std::exception);
+  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .timeline_step = 0}),
+               std::exception);
   EXPECT_EQ(kernel.decode(prompt, 1).tokens.size(), 1u);  // nothing is lost
 }
 

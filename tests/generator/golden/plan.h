@@ -7,12 +7,12 @@
 namespace soliton::generated {
 
 // Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 512, .signatures = 0};
-constexpr Vector kHeadsVector{.offset = 2048, .elements = 256, .signatures = 4};
-constexpr Vector kMiddleVector{.offset = 3328, .elements = 256, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 4352, .elements = 768, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 7424, .elements = 256, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 8448, .elements = 10, .signatures = 0};
+constexpr Vector kQkvVector{.offset = 0, .elements = 512, .signatures = 4};
+constexpr Vector kHeadsVector{.offset = 2304, .elements = 256, .signatures = 4};
+constexpr Vector kMiddleVector{.offset = 3584, .elements = 256, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 4608, .elements = 768, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 7680, .elements = 256, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 8704, .elements = 10, .signatures = 0};
 
 // Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
@@ -96,7 +96,7 @@ constexpr MatrixPhase kDown{
 
 // Last phase: lm_head. Waits for hidden; completes offers.
 constexpr MatrixPhase kLmHead{
-  .index = 0,
+  .index = 5,
   .weights = 9437184,
   .layer_stride = 0,
   .columns = 256,
@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 4;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 64;
+  static constexpr int kHidden = 256;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
@@ -123,25 +124,32 @@ struct Plan {
   static constexpr int kNumCtas = 4;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 12;
+  static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
-  static constexpr int kPrefetchPages = 8;
+  static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 131072;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
-  static constexpr int kSplitFromPages = 2;
+  static constexpr int kSplitFromPages = 5;
   static constexpr int kFirstResidualPhase = 2;
 
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 256, .padded = 256, .normed = true},
+    {.columns = 768, .padded = 768, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 512;
   static constexpr int kXBytes = 4224;
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 206056;
+  static constexpr int kSharedBytes = 222456;
 
   static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 8704, .elements = 1056};
-  static constexpr int64_t kCounterOffset = 13056;
+  static constexpr Vector kPartials{.offset = 8960, .elements = 1056};
+  static constexpr int64_t kCounterOffset = 13312;
 };
 
 constexpr Descriptor kDescriptor{
@@ -171,12 +179,12 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 224,
-  .shared_bytes = 206056,
+  .shared_bytes = 222456,
   .reserved = 0,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
-  .workspace_bytes = 13568,
-  .counter_offset = 13056,
+  .workspace_bytes = 13824,
+  .counter_offset = 13312,
   .counter_bytes = 512,
   .matrices =
     {
