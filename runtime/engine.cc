@@ -186,6 +186,7 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
   params.timeout_ns = timeout_ns_;
   params.timeline = timeline_.as<PhaseRecord>();
   params.timeline_step = request.timeline_step;
+  params.delay_seed = request.delay_seed;
 }
 
 /// Takes tokens as the kernel writes them, until the launch has ended.

@@ -29,6 +29,7 @@ struct DecodeRequest {
   std::span<const int32_t> stop_tokens = {};  // end after one of these
   bool want_logits = false;                   // of every generated token
   int timeline_step = -1;                     // the step whose timeline is wanted; -1: none
+  uint32_t delay_seed = 0;                    // who is delayed in a kernel compiled with SOLITON_FUZZ
 };
 
 struct DecodeResult {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "layout/phase.h"
+#include "ops/fuzz.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton {
@@ -178,6 +179,7 @@ struct Context {
     lane = fresh(lane);
     cta = fresh(cta);
     stand(bound, step, phase);
+    hold_up(params.delay_seed, phases_done, cta);
   }
   SOLITON_DEVICE void end_phase() {
     ++phase;

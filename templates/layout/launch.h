@@ -127,6 +127,7 @@ struct LaunchParams {
   uint64_t timeout_ns;           // bound of every wait
   PhaseRecord* timeline;         // device memory, see timeline_index(); only for kernels that keep one
   int32_t timeline_step;         // the step that is recorded; -1: none
+  uint32_t delay_seed;           // only for kernels compiled with SOLITON_FUZZ, see ops/fuzz.cuh
 };
 
 }  // namespace soliton

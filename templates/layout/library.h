@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "layout/fuzz.h"
 #include "layout/launch.h"
 #include "layout/model_facts.h"
 #include "layout/rows.h"
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 2;
+constexpr uint32_t kLibraryAbi = 3;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(padded_columns).
@@ -69,6 +70,7 @@ struct Library {
   uint32_t abi;  // kLibraryAbi
   const Descriptor* descriptor;
   bool timeline;  // compiled to record one?
+  bool fuzz;      // compiled to delay warps at random?
   const char* (*last_error)();
   int (*open)(int device, DeviceInfo* info);     // selects and checks the device
   int (*allocate)(size_t bytes, void** memory);  // device memory, 256-byte aligned

@@ -202,6 +202,7 @@ inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor)
   static const Library instance{.abi = kLibraryAbi,
                                 .descriptor = descriptor,
                                 .timeline = kTimeline,
+                                .fuzz = kFuzz,
                                 .last_error = last_error,
                                 .open = open,
                                 .allocate = allocate,

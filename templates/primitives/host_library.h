@@ -14,6 +14,7 @@ constexpr Library make_host_library() {
       .abi = kLibraryAbi,
       .descriptor = &kernel_descriptor,
       .timeline = kTimeline,
+      .fuzz = kFuzz,
       .last_error = emulation::last_error,
       .open = [](int device,
                  DeviceInfo* info) { return emulation::open_device(device, kernel_descriptor, info); },

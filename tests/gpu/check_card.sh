@@ -31,6 +31,9 @@ for part in $parts; do
       check 1b-folder python3 "$root/tests/goldens/make_random_folder.py" llama-3.2-1b "$scratch/1b"
       check 1b-decode "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/llama-3.2-1b-h200.so" \
         -o "$scratch/1b.json" --logits "$scratch/1b.f32" --launches 20
+      check 1b-delayed "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/fuzz/llama-3.2-1b-h200.so" -n 32 \
+        -o "$scratch/1b-delayed.json" --logits "$scratch/1b-delayed.f32" --launches 200
+      check 1b-delayed-same cmp -n "$(stat -c %s "$scratch/1b-delayed.f32")" "$scratch/1b.f32" "$scratch/1b-delayed.f32"
       lines=12 check 1b-compare $compare "$scratch/1b" "$scratch/1b.json" --logits "$scratch/1b.f32"
       rm -rf "$scratch/1b" ;;
     8b)

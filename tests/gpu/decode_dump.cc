@@ -1,6 +1,6 @@
 // decode-dump: what a kernel decodes from a folder without a tokenizer, for
 // tests/goldens/compare_transformers.py. Writes {"prompt", "tokens"} and, on request, raw float32 logits;
-// repeats launches to see that all bits are the same.
+// repeats launches to see that all bits are the same, each with delays of its own if the kernel has any.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -71,8 +71,10 @@ int run(const Options& options) {
     int different = 0;
     for (int i = 0; i < options.launches; ++i) {
       engine.set_position(0);
-      DecodeResult result =
-          engine.decode({.tokens = prompt, .max_tokens = options.tokens, .want_logits = want_logits});
+      DecodeResult result = engine.decode({.tokens = prompt,
+                                           .max_tokens = options.tokens,
+                                           .want_logits = want_logits,
+                                           .delay_seed = static_cast<uint32_t>(i)});
       if (i == 0) {
         first = std::move(result);
       } else {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "reference_model.h"
@@ -20,9 +21,11 @@ std::string path_or(const char* variable, const char* built) {
   return chosen != nullptr ? chosen : built;
 }
 const std::string kKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/tiny-stories-h200.so";
+const std::string kFuzzKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/fuzz/tiny-stories-h200.so";
 const std::string kModel = path_or("SOLITON_SOURCE_DIR", SOLITON_SOURCE_DIR) + "/models/tiny-stories";
 constexpr int kTokens = 256;
 constexpr int kLaunches = 20;
+constexpr int kDelayedLaunches = 200;
 
 /// Why the card tests can't run here, or an empty string.
 std::string reason_to_skip() {
@@ -73,6 +76,34 @@ TEST(Card, TwentyLaunchesGiveTheSameBits) {
     const DecodeResult again = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
     ASSERT_EQ(again.tokens, first.tokens) << "launch " << i;
     ASSERT_EQ(again.logits, first.logits) << "launch " << i;
+  }
+}
+
+/// Delays change who comes first, and nothing else.
+TEST(Card, DelaysChangeNothing) {
+  SKIP_WITHOUT_CARD();
+  const std::vector<int32_t> prompt = story_prompt();
+  const auto load = [](const std::string& kernel) {
+    auto engine = std::make_unique<Engine>(KernelLibrary::open(kernel), EngineOptions{.context = 512});
+    engine->load(TensorSource::open(kModel), nullptr);
+    return engine;
+  };
+  const auto span_ns = [](const DecodeResult& result) {
+    return result.times_ns.back() - result.times_ns.front();
+  };
+  const DecodeResult expected =
+      load(kKernel)->decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+  const std::unique_ptr<Engine> delayed = load(kFuzzKernel);
+  ASSERT_TRUE(delayed->library().functions().fuzz);
+  for (int i = 0; i < kDelayedLaunches; ++i) {
+    delayed->set_position(0);
+    const DecodeResult result = delayed->decode({.tokens = prompt,
+                                                 .max_tokens = kTokens,
+                                                 .want_logits = true,
+                                                 .delay_seed = static_cast<uint32_t>(i)});
+    ASSERT_EQ(result.tokens, expected.tokens) << "launch " << i;
+    ASSERT_EQ(result.logits, expected.logits) << "launch " << i;
+    ASSERT_GT(span_ns(result), 2 * span_ns(expected)) << "launch " << i << " was not delayed";
   }
 }
 
