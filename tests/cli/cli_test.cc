@@ -415,6 +415,40 @@ TEST_F(Cli, GenRefusesFiles) {
   expect_error("soliton-gen", {"tiny-stories.yaml", "--gpu", "cpu"}, kBadFile, "tiny-stories.yaml", "got 3");
 }
 
+TEST_F(Cli, GenFollowsOverridesUnlessToldOtherwise) {
+  fs::copy(kTinyModel, path() / "tiny-stories.yaml");
+  const Arguments plain{"tiny-stories.yaml", "--gpu", "cpu", "-o", "out"};
+  const auto line = [&](const Arguments& more) {
+    Arguments arguments = plain;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-gen", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string untuned = line({});
+  EXPECT_NE(untuned.find(" 3 pages in flight"), std::string::npos);
+  EXPECT_EQ(untuned.find("tuned"), std::string::npos);
+  const std::string plan = read_text(path() / "out" / "plan.txt");
+
+  fs::create_directory(path() / "tuned");
+  write_text(path() / "tuned" / "tiny-stories-h200.yaml", "window: 5\n");
+  EXPECT_EQ(line({}), untuned);
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "window: 4\n");
+  const std::string tuned = line({});
+  EXPECT_NE(tuned.find(" 4 pages in flight"), std::string::npos) << tuned;
+  EXPECT_TRUE(tuned.ends_with("; tuned: window 4 from tuned/tiny-stories-cpu.yaml\n")) << tuned;
+  EXPECT_NE(read_text(path() / "out" / "plan.txt").find("tuned: window 4 from"), std::string::npos);
+  EXPECT_NE(line({"--window", "2"}).find(" 2 pages in flight"), std::string::npos);
+  EXPECT_EQ(line({"--window", "2"}).find("tuned"), std::string::npos);
+  EXPECT_EQ(line({"--no-tuned"}), untuned);
+  EXPECT_EQ(read_text(path() / "out" / "plan.txt"), plan);
+
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "windows: 4\n");
+  expect_error("soliton-gen", plain, kBadFile, "tuned/tiny-stories-cpu.yaml:1: windows", "an unknown key");
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "consumer_warps: 3\n");
+  expect_error("soliton-gen", plain, kMismatch, "--consumer-warps", "from tuned/tiny-stories-cpu.yaml");
+}
+
 TEST_F(Cli, GenRefusesFoldersItCannotWrite) {
   write_text(path() / "file", "");
   expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "file"}, kNotFound, "file",
