@@ -1,18 +1,13 @@
 // soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
-#include "layout/random.h"
+#include "runtime/bench/measure.h"
+#include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
@@ -38,57 +33,8 @@ struct Options {
   std::string timeline;
 };
 
-constexpr int kBandwidthRepeats = 7;
-
-/// One row of the table.
-struct Row {
-  std::string test;  // "pp512", "tg128 @ d512"
-  double rate = 0;   // tokens per second, mean over repeats
-  double deviation = 0;
-  double p50_us = 0;  // time of a token, over all repeats
-  double p90_us = 0;
-  double p99_us = 0;
-  double max_us = 0;
-  int64_t bytes = 0;      // that a token in the middle of the run must read
-  double bandwidth = 0;   // bytes over p50, per second
-  double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
-};
-
 int largest(const std::vector<int>& list) {
   return *std::max_element(list.begin(), list.end());
-}
-
-double percentile(std::vector<double> sorted, double share) {
-  const size_t index = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1;
-  return sorted[std::min(index, sorted.size() - 1)];
-}
-
-std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < count; ++i)
-    tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
-  return tokens;
-}
-
-/// Fills the row from the token times (us) of each repeat.
-void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
-  std::vector<double> all;
-  std::vector<double> rates;
-  for (const std::vector<double>& times : repeats) {
-    all.insert(all.end(), times.begin(), times.end());
-    rates.push_back(1e6 * static_cast<double>(times.size()) /
-                    std::accumulate(times.begin(), times.end(), 0.0));
-  }
-  std::sort(all.begin(), all.end());
-  row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
-  for (const double rate : rates) row.deviation += (rate - row.rate) * (rate - row.rate);
-  row.deviation = rates.size() > 1 ? std::sqrt(row.deviation / static_cast<double>(rates.size() - 1)) : 0;
-  row.p50_us = percentile(all, 0.50);
-  row.p90_us = percentile(all, 0.90);
-  row.p99_us = percentile(all, 0.99);
-  row.max_us = all.back();
-  row.bandwidth = static_cast<double>(row.bytes) / (row.p50_us * 1e-6);
-  row.of_ceiling = ceiling > 0 ? row.bandwidth / ceiling : 0;
 }
 
 class Bench {
@@ -103,7 +49,11 @@ class Bench {
     }
     for (const int depth : options_.depths) {
       for (const int tokens : options_.tokens) {
-        if (tokens > 0) rows.push_back(generation_row(tokens, depth));
+        if (tokens > 0) {
+          rows.push_back(measure_generation(
+              engine_, {.tokens = tokens, .depth = depth, .repeats = options_.repeats, .seed = options_.seed},
+              ceiling_));
+        }
       }
     }
     return rows;
@@ -123,30 +73,6 @@ class Bench {
 
  private:
   int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
-
-  /// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes
-  /// the launch, and only differences count.
-  std::vector<double> time_generation(int count, int depth, uint64_t seed) {
-    engine_.set_position(depth);
-    const std::vector<int32_t> prompt = random_prompt(1, vocabulary(), seed);
-    const DecodeResult result = engine_.decode({.tokens = prompt, .max_tokens = count + 1});
-    std::vector<double> times;
-    for (size_t i = 1; i < result.times_ns.size(); ++i) {
-      times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
-    }
-    return times;
-  }
-
-  Row generation_row(int count, int depth) {
-    Row row{.test = depth > 0 ? fmt::format("tg{} @ d{}", count, depth) : fmt::format("tg{}", count)};
-    row.bytes = engine_.needed_bytes(depth + count / 2);
-    time_generation(count, depth, options_.seed);  // warms up
-    std::vector<std::vector<double>> repeats;
-    for (int i = 0; i < options_.repeats; ++i)
-      repeats.push_back(time_generation(count, depth, options_.seed + i));
-    summarise(repeats, ceiling_, row);
-    return row;
-  }
 
   /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's
   /// output.
@@ -277,32 +203,10 @@ int needed_context(const Options& options, const ModelFacts& facts) {
   return static_cast<int>(std::max<int64_t>(generation, largest(options.prompts)));
 }
 
-Error not_writable(const std::string& path, const std::string& reason) {
-  return file_error(ExitCode::kNotFound, path, "expected a file that can be written, got: {}", reason);
-}
-
-/// Found out before the measurement, which may take long.
-void check_writable(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (std::filesystem::is_directory(path)) throw not_writable(path, "a folder");
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw not_writable(path, std::strerror(errno));
-}
-
-/// Replaces the file as a whole, or not at all.
-void write_file(const std::string& path, const std::string& text) {
-  std::error_code failure;
-  const bool is_special =
-      std::filesystem::exists(path, failure) && !std::filesystem::is_regular_file(path, failure);
-  const std::string part = is_special ? path : path + ".part";  // /dev/stdout cannot be replaced
-  std::ofstream file(part);
-  file << text;
-  file.close();
-  if (!file) failure = std::make_error_code(std::errc::io_error);
-  if (!failure && !is_special) std::filesystem::rename(part, path, failure);
-  if (!failure) return;
-  std::error_code ignored;
-  if (!is_special) std::filesystem::remove(part, ignored);
-  throw not_writable(path, failure.message());
+std::string command_line(int argc, char** argv) {
+  std::string command = "soliton-bench";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  return command;
 }
 
 int run(int argc, char** argv) {
@@ -327,9 +231,7 @@ int run(int argc, char** argv) {
   engine.randomise_cache(options.seed);
   Bench bench(engine, options);
   const std::vector<Row> rows = bench.run();
-  std::string command = "soliton-bench";
-  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
-  const std::string json = as_json(engine, options, bench.ceiling(), rows, command);
+  const std::string json = as_json(engine, options, bench.ceiling(), rows, command_line(argc, argv));
   fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
   if (!options.timeline.empty()) {
     const Timeline timeline = bench.timeline();
