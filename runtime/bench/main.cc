@@ -1,14 +1,17 @@
 // soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "generator/knobs.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
+#include "runtime/bench/tune.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
@@ -31,6 +34,9 @@ struct Options {
   std::string format = "md";
   std::string output;
   std::string timeline;
+  std::string tune;  // the model's YAML; empty: one kernel is measured
+  std::string gpu;
+  std::vector<std::string> knobs;
 };
 
 int largest(const std::vector<int>& list) {
@@ -147,6 +153,21 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
   return json.dump(2) + "\n";
 }
 
+std::vector<std::string> knob_names() {
+  std::vector<std::string> names;
+  for (const Knob& knob : kKnobs) names.push_back(knob.name);
+  return names;
+}
+
+void check_tune(const Options& options) {
+  if (options.gpu.empty()) throw Error(ExitCode::kUsage, "--gpu: expected a value, got nothing");
+  if (options.tokens.size() != 1 || options.tokens.front() == 0) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--n-gen: expected one number of at least 1 with --tune, got {}",
+                            fmt::join(options.tokens, ",")));
+  }
+}
+
 /// Nothing after --help.
 std::optional<Options> parse(int argc, char** argv) {
   CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
@@ -155,27 +176,46 @@ std::optional<Options> parse(int argc, char** argv) {
   const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder")->check(not_empty());
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
       ->excludes(model);
-  app.add_option("-k,--kernel", options.kernel, "kernel library")->required()->check(not_empty());
-  app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
+  const auto kernel = app.add_option("-k,--kernel", options.kernel, "kernel library")->check(not_empty());
+  const auto prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
+                           ->delimiter(',')
+                           ->check(at_least(0));
+  const auto tokens = app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto repeats =
+      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
       ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
-  app.add_option(
-         "--timeline", options.timeline,
-         "writes where the time of one token goes, for Perfetto; needs a kernel of build/kernels/timeline")
-      ->check(not_empty());
+  const auto timeline = app.add_option("--timeline", options.timeline,
+                                       "writes where the time of one token goes, for Perfetto; needs a "
+                                       "kernel of build/kernels/timeline")
+                            ->check(not_empty());
+  const auto tune = app.add_option("--tune", options.tune,
+                                   "searches the planner's knobs for this model's YAML, with random weights, "
+                                   "and writes the best beside it, to tuned/")
+                        ->check(not_empty());
+  for (const auto other : {model, kernel, prompts, timeline}) tune->excludes(other);
+  app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
+  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
+      ->needs(tune)
+      ->delimiter(',')
+      ->check(CLI::IsMember(knob_names()));
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
+  if (!options.tune.empty()) {
+    if (depths->count() == 0) options.depths = {128, 6144};
+    if (tokens->count() == 0) options.tokens = {64};
+    if (repeats->count() == 0) options.repeats = 3;
+    check_tune(options);
+    return options;
+  }
+  if (options.kernel.empty()) throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
   if (options.model.empty() && !options.random_weights) {
     throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
   }
@@ -213,6 +253,20 @@ int run(int argc, char** argv) {
   const std::optional<Options> parsed = parse(argc, argv);
   if (!parsed) return 0;
   const Options& options = *parsed;
+  if (!options.tune.empty()) {
+    tune({.model = options.tune,
+          .gpu = options.gpu,
+          .knobs = options.knobs,
+          .depths = options.depths,
+          .tokens = options.tokens.front(),
+          .repeats = options.repeats,
+          .device = options.device,
+          .seed = options.seed,
+          .json = options.format == "json",
+          .json_file = options.output,
+          .command = command_line(argc, argv)});
+    return 0;
+  }
   if (!options.output.empty()) check_writable(options.output);
   if (!options.timeline.empty()) check_writable(options.timeline);
   KernelLibrary library = KernelLibrary::open(options.kernel);
