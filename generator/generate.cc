@@ -26,6 +26,7 @@ void make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& 
   const Graph graph = build_graph(model.facts);
   result.dumps["2-graph.txt"] = describe(graph);
   result.plan = partition(graph, model, gpu, choices);
+  result.plan.tuned = choices.tuned;
   place(result.plan, choices);
   predict(result.plan);
   result.dumps["3-plan.txt"] = describe(result.plan);
@@ -47,9 +48,10 @@ Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoic
   Generated result;
   try {
     make_plan(model, gpu, choices, result);
-  } catch (
-      const UserError& refusal) {  // facts and card were checked when they were read: it can only be the plan
-    throw PlanRefused(refusal.what(), std::move(result.dumps));
+  } catch (const UserError& refusal) {
+    // Facts and card were checked when they were read: it can only be the plan.
+    const std::string tuned = choices.tuned.empty() ? "" : fmt::format(" ({})", choices.tuned);
+    throw PlanRefused(refusal.what() + tuned, std::move(result.dumps));
   }
   result.files = emit(result.plan);
   return result;

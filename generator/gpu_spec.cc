@@ -3,6 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#ifndef SOLITON_SOURCE_DIR
+#error "define SOLITON_SOURCE_DIR as the root of the source tree"
+#endif
+
 namespace soliton {
 namespace {
 
@@ -44,6 +50,34 @@ GpuSpec parse_gpu_spec(const StrictYaml& yaml) {
                      fmt::format("{}", spec.emulated));
   }
   return spec;
+}
+
+std::filesystem::path default_gpus_dir() {
+  return std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus";
+}
+
+std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir) {
+  std::error_code failure;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(gpus_dir, failure)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  if (failure) {
+    throw UserError(ExitCode::kUsage, fmt::format("--gpus-dir: expected a folder of GPU specs, got {} ({})",
+                                                  show_text(gpus_dir.string()), failure.message()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir) {
+  if (gpu.ends_with(".yaml")) return gpu;
+  const std::vector<std::string> names = list_gpus(gpus_dir);
+  if (std::find(names.begin(), names.end(), gpu) == names.end()) {
+    throw UserError(ExitCode::kUsage, fmt::format("--gpu: expected one of {} or a FILE.yaml, got {}",
+                                                  fmt::join(names, ", "), show_text(gpu)));
+  }
+  return gpus_dir / (gpu + ".yaml");
 }
 
 }  // namespace soliton

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "generator/strict_yaml.h"
 
@@ -28,5 +29,16 @@ GpuSpec load_gpu_spec(const std::filesystem::path& path);
 
 /// The same from YAML at hand, for tests.
 GpuSpec parse_gpu_spec(const StrictYaml& yaml);
+
+/// generator/gpus of the source tree.
+std::filesystem::path default_gpus_dir();
+
+/// The names that --gpu knows: stems of the YAML files in `gpus_dir`, sorted. Throws UserError (kUsage) if
+/// there is no such folder.
+std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir);
+
+/// The file that the value of --gpu stands for: a name, whose file then exists, or a path that ends in .yaml.
+/// Throws UserError (kUsage).
+std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir);
 
 }  // namespace soliton

@@ -5,6 +5,7 @@
 
 #include "generator/generate.h"
 #include "generator/options.h"
+#include "generator/overrides.h"
 #include "generator/text_writer.h"
 
 namespace soliton {
@@ -23,18 +24,20 @@ Generated generate_and_dump(const Options& options, const ModelConfig& model, co
   }
 }
 
+/// What the flags decide, and what is left open by the overrides, if there are any.
+PlanChoices choose(const Options& options, const GpuSpec& gpu) {
+  if (!options.tuned) return options.choices;
+  const std::filesystem::path path = overrides_path(options.model, gpu.name);
+  const std::optional<PlanChoices> overrides = load_overrides(path);
+  return overrides ? with_overrides(options.choices, *overrides, path) : options.choices;
+}
+
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
   const ModelConfig model = load_model_config(options->model);
   const GpuSpec gpu = load_gpu_spec(options->gpu_spec);
-  const PlanChoices choices{.num_ctas = options->num_ctas.value_or(0),
-                            .window = options->window.value_or(0),
-                            .consumer_warps = options->consumer_warps.value_or(0),
-                            .ring_slots = options->ring_slots.value_or(0),
-                            .split_from_pages = options->split_from_pages.value_or(0),
-                            .prefetch_pages = options->prefetch_pages,
-                            .sync = options->sync};
+  const PlanChoices choices = choose(*options, gpu);
   const Generated generated = generate_and_dump(*options, model, gpu, choices);
   if (options->dry_run) {
     fmt::print("{}", generated.files.at("plan.txt"));
@@ -43,8 +46,9 @@ int run(int argc, char** argv) {
   const std::filesystem::path output = options->output.value_or(std::filesystem::path("generated") /
                                                                 fmt::format("{}-{}", model.name, gpu.name));
   write_folder(output, generated.files);
-  fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted\n", output.string(),
-             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan));
+  fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
+             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan),
+             choices.tuned.empty() ? "" : "; tuned: " + choices.tuned);
   return 0;
 }
 

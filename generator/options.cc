@@ -5,24 +5,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
 
-#include "generator/strict_yaml.h"
-
-#ifndef SOLITON_SOURCE_DIR
-#error "define SOLITON_SOURCE_DIR as the root of the source tree"
-#endif
+#include "generator/knobs.h"
 
 namespace soliton {
 namespace {
-
-constexpr IntegerRange kCtas = {.min = 1, .max = 1024};
-constexpr IntegerRange kWindow = {.min = 1, .max = 64};
-constexpr IntegerRange kConsumerWarps = {.min = 1,
-                                         .max = 29};  // with producer, epilogue and watch 1024 threads
-constexpr IntegerRange kRingSlots = {.min = 2, .max = 64};
-constexpr IntegerRange kPrefetchPages{.min = 0, .max = 1024};
-constexpr IntegerRange kSplitFromPages{.min = 1, .max = 4096};
 
 UserError usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
   return UserError(ExitCode::kUsage, fmt::format("{}: expected {}, got {}", flag, expected, got));
@@ -76,16 +66,6 @@ SyncMode read_sync(const ValueFlag& flag) {
   throw usage_error(flag.name(), "one of self-validating, counter", show_text(value));
 }
 
-std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir) {
-  if (gpu.ends_with(".yaml")) return gpu;
-  const std::vector<std::string> names = list_gpus(gpus_dir);
-  if (std::find(names.begin(), names.end(), gpu) == names.end()) {
-    throw usage_error("--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(names, ", ")),
-                      show_text(gpu));
-  }
-  return gpus_dir / (gpu + ".yaml");
-}
-
 void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
@@ -114,36 +94,20 @@ void refuse_rest(const std::vector<std::string>& rest) {
 
 }  // namespace
 
-std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir) {
-  std::error_code failure;
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(gpus_dir, failure)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  if (failure) {
-    throw usage_error("--gpus-dir", "a folder of GPU specs",
-                      fmt::format("{} ({})", show_text(gpus_dir.string()), failure.message()));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help) {
   CLI::App app("Generates one persistent kernel for a model and a GPU.", "soliton-gen");
   app.allow_extras();  // refused below, in our words
   ValueFlag model(app, "MODEL.yaml", "", "Facts of the model's architecture");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml", "GPU to generate for");
   ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
-  ValueFlag ctas(app, "--ctas", "N", "Number of CTAs instead of the planner's choice");
-  ValueFlag window(app, "--window", "N", "Pages in flight per CTA instead of the GPU's default");
-  ValueFlag consumer_warps(app, "--consumer-warps", "N", "Consumer warps per CTA");
-  ValueFlag ring_slots(app, "--ring-slots", "N", "Pages that the ring in shared memory holds");
-  ValueFlag split_from(app, "--split-from-pages", "N", "KV pages from which on attention is split over CTAs");
-  ValueFlag prefetch(app, "--prefetch-pages", "N", "Pages brought into L2 while the ring is full; 0: none");
+  std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
+  for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
   Options options;
+  bool no_tuned = false;
+  app.add_flag("--no-tuned", no_tuned, "Ignore overrides in the folder tuned/ beside the model");
   app.add_flag("--dry-run", options.dry_run, "Print the plan and write nothing");
 
   try {
@@ -154,9 +118,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   }
   refuse_rest(app.remaining());
 
-  const std::filesystem::path default_gpus_dir =
-      std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus";
-  const std::filesystem::path gpu_folder = gpus_dir.path().value_or(default_gpus_dir);
+  const std::filesystem::path gpu_folder = gpus_dir.path().value_or(default_gpus_dir());
   if (!model.text()) throw usage_error("MODEL.yaml", "the file of a model", "nothing");
   if (!gpu.text()) {
     throw usage_error(
@@ -165,13 +127,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   options.model = *model.path();
   options.gpu_spec = find_gpu_spec(*gpu.text(), gpu_folder);
   options.output = output.path();
-  options.num_ctas = ctas.integer(kCtas);
-  options.window = window.integer(kWindow);
-  options.consumer_warps = consumer_warps.integer(kConsumerWarps);
-  options.ring_slots = ring_slots.integer(kRingSlots);
-  options.split_from_pages = split_from.integer(kSplitFromPages);
-  options.prefetch_pages = prefetch.integer(kPrefetchPages);
-  options.sync = read_sync(sync);
+  for (size_t i = 0; i < kKnobs.size(); ++i) {
+    kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));
+  }
+  options.choices.sync = read_sync(sync);
+  options.tuned = !no_tuned;
   options.dump = dump.path();
   return options;
 }

@@ -5,17 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace soliton {
+#include "generator/exit_code.h"
 
-/// Exit codes of soliton-gen by kind of error, so that scripts can tell them apart.
-enum class ExitCode : int {
-  kSuccess = 0,
-  kUsage = 2,        // the command line
-  kFile = 3,         // a file or folder is missing, unreadable or not writable
-  kContent = 4,      // a file was read, but says something that cannot be
-  kPlanRefused = 5,  // all input is sound, but no kernel can be planned from it
-  kInternal = 70,    // an error in soliton-gen itself
-};
+namespace soliton {
 
 /// An error that the user can mend; what() is one line without a trailing newline.
 class UserError : public std::runtime_error {

@@ -9,18 +9,9 @@
 #include <string_view>
 #include <utility>
 
-namespace soliton {
+#include "generator/exit_code.h"
 
-/// Exit statuses of every program of the runtime.
-enum class ExitCode : int {
-  kUsage = 2,        // a flag or its value
-  kNotFound = 3,     // a file is absent, or cannot be read or written
-  kBadFile = 4,      // a file's content is malformed
-  kMismatch = 5,     // well formed, but kernel, model, card and layout do not fit one another
-  kDevice = 6,       // a CUDA call or the kernel itself failed
-  kOutOfMemory = 7,  // memory or another limit, such as a context longer than the cache
-  kInternal = 70,    // a defect of ours
-};
+namespace soliton {
 
 /// What programs report and exit with. what() is one line: control characters are written as \xNN, so that
 /// text taken from a hostile file cannot drive the terminal.

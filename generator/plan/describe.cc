@@ -76,7 +76,8 @@ double predicted_token_us(const Plan& plan) {
 
 std::string describe(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
-  std::string text = fmt::format("{} on {}\n\n", plan.model, plan.gpu);
+  std::string text = fmt::format("{} on {}\n", plan.model, plan.gpu);
+  text += plan.tuned.empty() ? "\n" : fmt::format("tuned: {}\n\n", plan.tuned);
   text += fmt::format("{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, vocabulary {}\n",
                       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
                       facts.head_dim, facts.vocabulary);

@@ -24,6 +24,7 @@ struct PlanChoices {
   int split_from_pages = 0;
   std::optional<int> prefetch_pages = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
+  std::string tuned = {};  // what of this a file of overrides decides, for people; empty: nothing
 };
 
 struct PlanVector {
@@ -89,6 +90,7 @@ struct PlanBarrier {
 struct Plan {
   std::string model;
   std::string gpu;
+  std::string tuned;  // PlanChoices::tuned
   ModelFacts facts;
   GpuSpec limits;
 

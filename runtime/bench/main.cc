@@ -1,19 +1,17 @@
 // soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
 #include <fmt/format.h>
-#include <unistd.h>
+#include <fmt/ranges.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
-#include "layout/random.h"
+#include "generator/knobs.h"
+#include "runtime/bench/measure.h"
+#include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
+#include "runtime/bench/tune.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
@@ -36,59 +34,13 @@ struct Options {
   std::string format = "md";
   std::string output;
   std::string timeline;
-};
-
-constexpr int kBandwidthRepeats = 7;
-
-/// One row of the table.
-struct Row {
-  std::string test;  // "pp512", "tg128 @ d512"
-  double rate = 0;   // tokens per second, mean over repeats
-  double deviation = 0;
-  double p50_us = 0;  // time of a token, over all repeats
-  double p90_us = 0;
-  double p99_us = 0;
-  double max_us = 0;
-  int64_t bytes = 0;      // that a token in the middle of the run must read
-  double bandwidth = 0;   // bytes over p50, per second
-  double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
+  std::string tune;  // the model's YAML; empty: one kernel is measured
+  std::string gpu;
+  std::vector<std::string> knobs;
 };
 
 int largest(const std::vector<int>& list) {
   return *std::max_element(list.begin(), list.end());
-}
-
-double percentile(std::vector<double> sorted, double share) {
-  const size_t index = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1;
-  return sorted[std::min(index, sorted.size() - 1)];
-}
-
-std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < count; ++i)
-    tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
-  return tokens;
-}
-
-/// Fills the row from the token times (us) of each repeat.
-void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
-  std::vector<double> all;
-  std::vector<double> rates;
-  for (const std::vector<double>& times : repeats) {
-    all.insert(all.end(), times.begin(), times.end());
-    rates.push_back(1e6 * static_cast<double>(times.size()) /
-                    std::accumulate(times.begin(), times.end(), 0.0));
-  }
-  std::sort(all.begin(), all.end());
-  row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
-  for (const double rate : rates) row.deviation += (rate - row.rate) * (rate - row.rate);
-  row.deviation = rates.size() > 1 ? std::sqrt(row.deviation / static_cast<double>(rates.size() - 1)) : 0;
-  row.p50_us = percentile(all, 0.50);
-  row.p90_us = percentile(all, 0.90);
-  row.p99_us = percentile(all, 0.99);
-  row.max_us = all.back();
-  row.bandwidth = static_cast<double>(row.bytes) / (row.p50_us * 1e-6);
-  row.of_ceiling = ceiling > 0 ? row.bandwidth / ceiling : 0;
 }
 
 class Bench {
@@ -103,7 +55,11 @@ class Bench {
     }
     for (const int depth : options_.depths) {
       for (const int tokens : options_.tokens) {
-        if (tokens > 0) rows.push_back(generation_row(tokens, depth));
+        if (tokens > 0) {
+          rows.push_back(measure_generation(
+              engine_, {.tokens = tokens, .depth = depth, .repeats = options_.repeats, .seed = options_.seed},
+              ceiling_));
+        }
       }
     }
     return rows;
@@ -123,30 +79,6 @@ class Bench {
 
  private:
   int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
-
-  /// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes
-  /// the launch, and only differences count.
-  std::vector<double> time_generation(int count, int depth, uint64_t seed) {
-    engine_.set_position(depth);
-    const std::vector<int32_t> prompt = random_prompt(1, vocabulary(), seed);
-    const DecodeResult result = engine_.decode({.tokens = prompt, .max_tokens = count + 1});
-    std::vector<double> times;
-    for (size_t i = 1; i < result.times_ns.size(); ++i) {
-      times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
-    }
-    return times;
-  }
-
-  Row generation_row(int count, int depth) {
-    Row row{.test = depth > 0 ? fmt::format("tg{} @ d{}", count, depth) : fmt::format("tg{}", count)};
-    row.bytes = engine_.needed_bytes(depth + count / 2);
-    time_generation(count, depth, options_.seed);  // warms up
-    std::vector<std::vector<double>> repeats;
-    for (int i = 0; i < options_.repeats; ++i)
-      repeats.push_back(time_generation(count, depth, options_.seed + i));
-    summarise(repeats, ceiling_, row);
-    return row;
-  }
 
   /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's
   /// output.
@@ -221,6 +153,21 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
   return json.dump(2) + "\n";
 }
 
+std::vector<std::string> knob_names() {
+  std::vector<std::string> names;
+  for (const Knob& knob : kKnobs) names.push_back(knob.name);
+  return names;
+}
+
+void check_tune(const Options& options) {
+  if (options.gpu.empty()) throw Error(ExitCode::kUsage, "--gpu: expected a value, got nothing");
+  if (options.tokens.size() != 1 || options.tokens.front() == 0) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--n-gen: expected one number of at least 1 with --tune, got {}",
+                            fmt::join(options.tokens, ",")));
+  }
+}
+
 /// Nothing after --help.
 std::optional<Options> parse(int argc, char** argv) {
   CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
@@ -229,27 +176,46 @@ std::optional<Options> parse(int argc, char** argv) {
   const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder")->check(not_empty());
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
       ->excludes(model);
-  app.add_option("-k,--kernel", options.kernel, "kernel library")->required()->check(not_empty());
-  app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
-      ->delimiter(',')
-      ->check(at_least(0));
-  app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
+  const auto kernel = app.add_option("-k,--kernel", options.kernel, "kernel library")->check(not_empty());
+  const auto prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
+                           ->delimiter(',')
+                           ->check(at_least(0));
+  const auto tokens = app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto repeats =
+      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
       ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
-  app.add_option(
-         "--timeline", options.timeline,
-         "writes where the time of one token goes, for Perfetto; needs a kernel of build/kernels/timeline")
-      ->check(not_empty());
+  const auto timeline = app.add_option("--timeline", options.timeline,
+                                       "writes where the time of one token goes, for Perfetto; needs a "
+                                       "kernel of build/kernels/timeline")
+                            ->check(not_empty());
+  const auto tune = app.add_option("--tune", options.tune,
+                                   "searches the planner's knobs for this model's YAML, with random weights, "
+                                   "and writes the best beside it, to tuned/")
+                        ->check(not_empty());
+  for (const auto other : {model, kernel, prompts, timeline}) tune->excludes(other);
+  app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
+  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
+      ->needs(tune)
+      ->delimiter(',')
+      ->check(CLI::IsMember(knob_names()));
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
+  if (!options.tune.empty()) {
+    if (depths->count() == 0) options.depths = {128, 6144};
+    if (tokens->count() == 0) options.tokens = {64};
+    if (repeats->count() == 0) options.repeats = 3;
+    check_tune(options);
+    return options;
+  }
+  if (options.kernel.empty()) throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
   if (options.model.empty() && !options.random_weights) {
     throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
   }
@@ -277,38 +243,30 @@ int needed_context(const Options& options, const ModelFacts& facts) {
   return static_cast<int>(std::max<int64_t>(generation, largest(options.prompts)));
 }
 
-Error not_writable(const std::string& path, const std::string& reason) {
-  return file_error(ExitCode::kNotFound, path, "expected a file that can be written, got: {}", reason);
-}
-
-/// Found out before the measurement, which may take long.
-void check_writable(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (std::filesystem::is_directory(path)) throw not_writable(path, "a folder");
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) throw not_writable(path, std::strerror(errno));
-}
-
-/// Replaces the file as a whole, or not at all.
-void write_file(const std::string& path, const std::string& text) {
-  std::error_code failure;
-  const bool is_special =
-      std::filesystem::exists(path, failure) && !std::filesystem::is_regular_file(path, failure);
-  const std::string part = is_special ? path : path + ".part";  // /dev/stdout cannot be replaced
-  std::ofstream file(part);
-  file << text;
-  file.close();
-  if (!file) failure = std::make_error_code(std::errc::io_error);
-  if (!failure && !is_special) std::filesystem::rename(part, path, failure);
-  if (!failure) return;
-  std::error_code ignored;
-  if (!is_special) std::filesystem::remove(part, ignored);
-  throw not_writable(path, failure.message());
+std::string command_line(int argc, char** argv) {
+  std::string command = "soliton-bench";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  return command;
 }
 
 int run(int argc, char** argv) {
   const std::optional<Options> parsed = parse(argc, argv);
   if (!parsed) return 0;
   const Options& options = *parsed;
+  if (!options.tune.empty()) {
+    tune({.model = options.tune,
+          .gpu = options.gpu,
+          .knobs = options.knobs,
+          .depths = options.depths,
+          .tokens = options.tokens.front(),
+          .repeats = options.repeats,
+          .device = options.device,
+          .seed = options.seed,
+          .json = options.format == "json",
+          .json_file = options.output,
+          .command = command_line(argc, argv)});
+    return 0;
+  }
   if (!options.output.empty()) check_writable(options.output);
   if (!options.timeline.empty()) check_writable(options.timeline);
   KernelLibrary library = KernelLibrary::open(options.kernel);
@@ -327,9 +285,7 @@ int run(int argc, char** argv) {
   engine.randomise_cache(options.seed);
   Bench bench(engine, options);
   const std::vector<Row> rows = bench.run();
-  std::string command = "soliton-bench";
-  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
-  const std::string json = as_json(engine, options, bench.ceiling(), rows, command);
+  const std::string json = as_json(engine, options, bench.ceiling(), rows, command_line(argc, argv));
   fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
   if (!options.timeline.empty()) {
     const Timeline timeline = bench.timeline();

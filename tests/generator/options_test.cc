@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "generator/knobs.h"
 #include "tests/generator/error_of.h"
 
 namespace soliton {
@@ -41,24 +42,46 @@ TEST(Options, DefaultsLeaveTheChoiceToThePlanner) {
   EXPECT_EQ(options.model, "models/m.yaml");
   EXPECT_EQ(options.gpu_spec, kGpus + "/h200.yaml");
   EXPECT_FALSE(options.output || options.dump);
-  EXPECT_FALSE(options.num_ctas || options.window || options.consumer_warps || options.ring_slots);
-  EXPECT_EQ(options.sync, SyncMode::kSelfValidating);
+  for (const Knob& knob : kKnobs) EXPECT_FALSE(knob.chosen(options.choices)) << knob.name;
+  EXPECT_EQ(options.choices.sync, SyncMode::kSelfValidating);
+  EXPECT_TRUE(options.tuned);
   EXPECT_FALSE(options.dry_run);
 }
 
 TEST(Options, ReadsEveryFlag) {
-  const Options options =
-      parse({"--gpu=my/card.yaml", "-o", "out", "--ctas", "128", "--window=4", "--consumer-warps", "8",
-             "--ring-slots", "12", "--sync", "counter", "--dry-run", "--dump", "d", "m.yaml"})
-          .value();
+  const Options options = parse({"--gpu=my/card.yaml",
+                                 "-o",
+                                 "out",
+                                 "--ctas",
+                                 "128",
+                                 "--window=4",
+                                 "--consumer-warps",
+                                 "8",
+                                 "--ring-slots",
+                                 "12",
+                                 "--split-from-pages",
+                                 "3",
+                                 "--prefetch-pages",
+                                 "0",
+                                 "--sync",
+                                 "counter",
+                                 "--no-tuned",
+                                 "--dry-run",
+                                 "--dump",
+                                 "d",
+                                 "m.yaml"})
+                              .value();
   EXPECT_EQ(options.model, "m.yaml");
   EXPECT_EQ(options.gpu_spec, "my/card.yaml");
   EXPECT_EQ(options.output, "out");
-  EXPECT_EQ(options.num_ctas, 128);
-  EXPECT_EQ(options.window, 4);
-  EXPECT_EQ(options.consumer_warps, 8);
-  EXPECT_EQ(options.ring_slots, 12);
-  EXPECT_EQ(options.sync, SyncMode::kCounter);
+  EXPECT_EQ(options.choices.num_ctas, 128);
+  EXPECT_EQ(options.choices.window, 4);
+  EXPECT_EQ(options.choices.consumer_warps, 8);
+  EXPECT_EQ(options.choices.ring_slots, 12);
+  EXPECT_EQ(options.choices.split_from_pages, 3);
+  EXPECT_EQ(options.choices.prefetch_pages, 0);
+  EXPECT_EQ(options.choices.sync, SyncMode::kCounter);
+  EXPECT_FALSE(options.tuned);
   EXPECT_TRUE(options.dry_run);
   EXPECT_EQ(options.dump, "d");
   EXPECT_EQ(parse({"--gpu", "cpu", "--", "m.yaml"}).value().model, "m.yaml");
@@ -68,8 +91,12 @@ TEST(Options, HelpListsEveryFlag) {
   std::string help;
   EXPECT_FALSE(parse({"--help"}, &help));
   for (const char* flag : {"MODEL.yaml", "--gpu", "-o", "--ctas", "--window", "--consumer-warps",
-                           "--ring-slots", "--sync", "--dry-run", "--dump", "--gpus-dir"}) {
+                           "--ring-slots", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+  for (const Knob& knob : kKnobs) {
+    EXPECT_NE(help.find(knob.flag), std::string::npos) << knob.name;
+    EXPECT_NE(help.find(knob.help), std::string::npos) << knob.name;
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "generator/graph.h"
+#include "generator/overrides.h"
 #include "generator/plan/plan.h"
 #include "generator/plan/verify.h"
 
@@ -27,6 +28,13 @@ inline ModelConfig shipped_model(const std::string& name) {
 
 inline GpuSpec shipped_gpu(const std::string& name) {
   return load_gpu_spec(std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus" / (name + ".yaml"));
+}
+
+/// What soliton-gen chooses without a flag: the overrides, if any are shipped.
+inline PlanChoices shipped_choices(const std::string& model, const std::string& gpu) {
+  const std::filesystem::path path =
+      overrides_path(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / (model + ".yaml"), gpu);
+  return with_overrides({}, load_overrides(path).value_or(PlanChoices{}), path);
 }
 
 /// A plan as generate() makes it, not verified.

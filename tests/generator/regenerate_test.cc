@@ -39,8 +39,9 @@ TEST(Regenerate, EveryFolderIsWhatTheGeneratorMakes) {
   for (const std::string& folder : names_in(kGenerated, true)) {
     const size_t dash = folder.rfind('-');
     ASSERT_NE(dash, std::string::npos) << folder << ": expected <model>-<gpu>";
-    const Generated generated =
-        generate(shipped_model(folder.substr(0, dash)), shipped_gpu(folder.substr(dash + 1)), {});
+    const std::string model = folder.substr(0, dash);
+    const std::string gpu = folder.substr(dash + 1);
+    const Generated generated = generate(shipped_model(model), shipped_gpu(gpu), shipped_choices(model, gpu));
     std::set<std::string> expected;
     for (const auto& [name, text] : generated.files) {
       expected.insert(name);

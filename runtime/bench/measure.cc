@@ -1,0 +1,74 @@
+#include "runtime/bench/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "layout/random.h"
+
+namespace soliton {
+namespace {
+
+double percentile(std::vector<double> sorted, double share) {
+  const size_t index = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size()))) - 1;
+  return sorted[std::min(index, sorted.size() - 1)];
+}
+
+/// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes
+/// the launch, and only differences count.
+std::vector<double> time_generation(Engine& engine, int count, int depth, uint64_t seed) {
+  engine.set_position(depth);
+  const std::vector<int32_t> prompt = random_prompt(1, engine.library().descriptor().facts.vocabulary, seed);
+  const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = count + 1});
+  std::vector<double> times;
+  for (size_t i = 1; i < result.times_ns.size(); ++i) {
+    times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
+  }
+  return times;
+}
+
+}  // namespace
+
+std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
+  return tokens;
+}
+
+void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
+  std::vector<double> all;
+  std::vector<double> rates;
+  for (const std::vector<double>& times : repeats) {
+    all.insert(all.end(), times.begin(), times.end());
+    rates.push_back(1e6 * static_cast<double>(times.size()) /
+                    std::accumulate(times.begin(), times.end(), 0.0));
+  }
+  std::sort(all.begin(), all.end());
+  row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
+  for (const double rate : rates) row.deviation += (rate - row.rate) * (rate - row.rate);
+  row.deviation = rates.size() > 1 ? std::sqrt(row.deviation / static_cast<double>(rates.size() - 1)) : 0;
+  row.p50_us = percentile(all, 0.50);
+  row.p90_us = percentile(all, 0.90);
+  row.p99_us = percentile(all, 0.99);
+  row.max_us = all.back();
+  row.bandwidth = static_cast<double>(row.bytes) / (row.p50_us * 1e-6);
+  row.of_ceiling = ceiling > 0 ? row.bandwidth / ceiling : 0;
+}
+
+Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling) {
+  Row row{.test = test.depth > 0 ? fmt::format("tg{} @ d{}", test.tokens, test.depth)
+                                 : fmt::format("tg{}", test.tokens)};
+  row.bytes = engine.needed_bytes(test.depth + test.tokens / 2);
+  time_generation(engine, test.tokens, test.depth, test.seed);  // warms up
+  std::vector<std::vector<double>> repeats;
+  for (int i = 0; i < test.repeats; ++i) {
+    repeats.push_back(time_generation(engine, test.tokens, test.depth, test.seed + i));
+  }
+  summarise(repeats, ceiling, row);
+  return row;
+}
+
+}  // namespace soliton

@@ -1,0 +1,43 @@
+// Time per token of an engine, as the bench and the tuning both measure it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace soliton {
+
+constexpr int kBandwidthRepeats = 7;
+
+/// One row of the table.
+struct Row {
+  std::string test;  // "pp512", "tg128 @ d512"
+  double rate = 0;   // tokens per second, mean over repeats
+  double deviation = 0;
+  double p50_us = 0;  // time of a token, over all repeats
+  double p90_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+  int64_t bytes = 0;      // that a token in the middle of the run must read
+  double bandwidth = 0;   // bytes over p50, per second
+  double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
+};
+
+/// Fills the row from the token times (us) of each repeat; `ceiling` is S in bytes per second, 0 if not known.
+void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row);
+
+std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed);
+
+struct GenerationTest {
+  int tokens = 0;  // whose times are taken
+  int depth = 0;   // tokens in the cache before
+  int repeats = 1;
+  uint64_t seed = 1;
+};
+
+/// Generates once to warm up, then `repeats` times.
+Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling);
+
+}  // namespace soliton
