@@ -80,7 +80,7 @@ std::vector<std::string> command(const Compiler& compiler, const fs::path& folde
     line.insert(line.end(), more.begin(), more.end());
   };
   if (!compiler.emulated) {
-    add(cuda_options());
+    add(words(SOLITON_NVCC_OPTIONS));
     add({folder / "kernel.cu", "-o", folder / "kernel.so"});
     return line;
   }
@@ -136,21 +136,6 @@ Compiler find_compiler(bool emulated) {
   if (const auto program = from_variable("CXX")) return {.program = *program, .emulated = true};
   if (is_program(SOLITON_CXX)) return {.program = SOLITON_CXX, .emulated = true};
   throw Error(ExitCode::kNotFound, "CXX: expected a C++ compiler, got none, and " SOLITON_CXX " is gone");
-}
-
-std::vector<std::string> cuda_options() {
-  return {"-std=c++20",
-          "-O3",
-          "-gencode=arch=compute_90a,code=sm_90a",
-          "-I",
-          SOLITON_SOURCE_DIR "/templates",
-          "-Werror",
-          "all-warnings",
-          "-Xcompiler",
-          "-fPIC",
-          "-shared",
-          "-Xptxas",
-          "-v,-warn-spills,-warn-lmem-usage"};
 }
 
 std::vector<std::string> compile_kernels(const Compiler& compiler, const std::vector<fs::path>& folders) {

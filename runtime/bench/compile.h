@@ -16,10 +16,6 @@ struct Compiler {
 /// build. Throws Error (kNotFound).
 Compiler find_compiler(bool emulated);
 
-/// The options of nvcc but for the files. As soliton_add_cuda_kernel() of templates/CMakeLists.txt has them; a
-/// test compares the two.
-std::vector<std::string> cuda_options();
-
 /// Compiles kernel.cu of each folder into kernel.so beside it, as many at once as there are cores. Of each: why
 /// there is no kernel, or none without spills; empty if there is one.
 std::vector<std::string> compile_kernels(const Compiler& compiler,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "layout/library.h"
@@ -62,7 +63,7 @@ inline int open(int device, DeviceInfo* info) {
   cudaDeviceProp properties;
   SOLITON_CUDA(cudaGetDeviceProperties(&properties, device));
   *info = {};
-  snprintf(info->name, sizeof(info->name), "%s", properties.name);
+  std::string_view(properties.name).copy(info->name, sizeof(info->name) - 1);
   info->compute_capability = properties.major * 10 + properties.minor;
   info->num_sms = properties.multiProcessorCount;
   info->max_shared_bytes = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
@@ -225,8 +226,8 @@ inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor)
 }  // namespace cuda_library
 }  // namespace soliton
 
-#define SOLITON_LIBRARY(kernel, descriptor)                     \
-  extern "C" const soliton::Library* soliton_library() {        \
-    static constexpr soliton::Descriptor instance = descriptor; \
-    return soliton::cuda_library::library(kernel, &instance);   \
+#define SOLITON_LIBRARY(kernel, descriptor)                                                     \
+  extern "C" __attribute__((visibility("default"))) const soliton::Library* soliton_library() { \
+    static constexpr soliton::Descriptor instance = descriptor;                                 \
+    return soliton::cuda_library::library(kernel, &instance);                                   \
   }

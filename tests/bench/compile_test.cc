@@ -2,12 +2,10 @@
 #include "runtime/bench/compile.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "cli/run_program.h"
@@ -16,22 +14,6 @@ namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
-
-TEST(Compile, CudaOptionsAreThoseOfTheBuild) {
-  const std::string text = read_text(fs::path(SOLITON_SOURCE_DIR) / "templates" / "CMakeLists.txt");
-  const size_t begin = text.find("${SOLITON_NVCC} ");
-  const size_t end = text.find("${options}", begin);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos);
-  std::istringstream words(text.substr(begin, end - begin));
-  std::vector<std::string> expected;
-  for (std::string word; words >> word;) {
-    const std::string variable = "${CMAKE_SOURCE_DIR}";
-    if (word.starts_with(variable)) word.replace(0, variable.size(), SOLITON_SOURCE_DIR);
-    expected.push_back(word);
-  }
-  expected.erase(expected.begin());
-  EXPECT_EQ(cuda_options(), expected);
-}
 
 /// A compiler that says `report` and exits with `status`.
 Compiler saying(const TemporaryFolder& folder, const std::string& report, int status) {
