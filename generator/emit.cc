@@ -157,7 +157,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     out.line("static constexpr SyncMode kSync = SyncMode::{};",
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
     number("kNumBlocks", plan.num_blocks());
-    number("kSplitFromPages", plan.split_from_pages);
+    number("kMinPagesPerSplit", plan.min_pages_per_split);
     number("kFirstResidualPhase", first_residual_phase(plan));
     out.blank();
     write_widths(plan, out);

@@ -18,9 +18,10 @@ struct GpuSpec {
   int max_registers_per_thread = 0;
   int max_threads_per_block = 0;
   double read_bandwidth_bytes_per_s = 0;  // of a plain read stream, measured unless the file says otherwise
-  double phase_wait_us = 0;               // latency of one exchange of activations between all CTAs
-  int default_window = 0;                 // pages in flight per SM that did best in the bench
-  bool emulated = false;                  // runs on a CPU
+  double phase_wait_us = 0;               // what a phase adds to the time of its bytes
+  double phase_latency_us = 0;  // of a phase without bytes: one exchange of activations between all CTAs
+  int default_window = 0;       // pages in flight per SM that did best in the bench
+  bool emulated = false;        // runs on a CPU
 };
 
 /// Reads generator/gpus/<name>.yaml. Throws UserError: kFile if it cannot be read, kContent with file and

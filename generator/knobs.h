@@ -77,17 +77,17 @@ inline constexpr std::array kKnobs = {
          .planned = &Plan::ring_slots,
          .candidates =
              [](const GpuSpec&) {
-               return std::vector{6, 8, 10, 12};
+               return std::vector{8, 10, 12, 13};
              }},
-    Knob{.name = "split_from_pages",
-         .flag = "--split-from-pages",
-         .help = "KV pages from which on attention is split over CTAs",
+    Knob{.name = "min_pages_per_split",
+         .flag = "--min-pages-per-split",
+         .help = "KV pages that a CTA has at least when attention is split over CTAs",
          .range = {.min = 1, .max = 4096},
-         .choice = &PlanChoices::split_from_pages,
-         .planned = &Plan::split_from_pages,
+         .choice = &PlanChoices::min_pages_per_split,
+         .planned = &Plan::min_pages_per_split,
          .candidates =
              [](const GpuSpec&) {
-               return std::vector{2, 4, 8, 16};
+               return std::vector{1, 2, 3, 4};
              }},
     Knob{.name = "prefetch_pages",
          .flag = "--prefetch-pages",
@@ -97,7 +97,7 @@ inline constexpr std::array kKnobs = {
          .planned = &Plan::prefetch_pages,
          .candidates =
              [](const GpuSpec&) {
-               return std::vector{0, 8, 16};
+               return std::vector{0, 8, 16, 32};
              }},
 };
 

@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
                                                                 fmt::format("{}-{}", model.name, gpu.name));
   write_folder(output, generated.files);
   fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
-             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan),
+             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),
              choices.tuned.empty() ? "" : "; tuned: " + choices.tuned);
   return 0;
 }

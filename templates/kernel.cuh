@@ -166,7 +166,7 @@ struct Context {
   /// Pages of the cache that hold tokens of earlier steps.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(position(), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {
-    return share_attention(Plan::kNumBlocks, cached_pages(), Plan::kSplitFromPages, Plan::kNumCtas, cta);
+    return share_attention(Plan::kNumBlocks, cached_pages(), Plan::kMinPagesPerSplit, Plan::kNumCtas, cta);
   }
   /// Tiles of a phase that this CTA computes in this step: the lm_head has none while the prompt is read.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {

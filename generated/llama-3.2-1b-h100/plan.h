@@ -127,11 +127,11 @@ struct Plan {
   static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
-  static constexpr int kPrefetchNs = 1311;
+  static constexpr int kPrefetchNs = 1008;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;
-  static constexpr int kSplitFromPages = 5;
+  static constexpr int kMinPagesPerSplit = 2;
   static constexpr int kFirstResidualPhase = 2;
 
   static constexpr int kNumWidths = 2;

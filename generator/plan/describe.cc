@@ -20,6 +20,10 @@ int64_t phase_bytes(const Plan& plan, const PlanPhase& phase) {
   return phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].layer_bytes();
 }
 
+double read_us(const Plan& plan, double bytes) {
+  return bytes / plan.limits.read_bandwidth_bytes_per_s * kMicro;
+}
+
 std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "-" : plan.vectors[vector].name;
 }
@@ -60,18 +64,22 @@ void describe_regions(const char* title, const std::vector<PlanRegion>& regions,
 
 void predict(Plan& plan) {
   for (PlanPhase& phase : plan.phases) {
-    phase.predicted_us = plan.limits.phase_wait_us;
-    if (phase.matrix < 0) continue;
-    const double busiest =
-        static_cast<double>(busiest_tiles(phase)) * tile_bytes(plan.matrices[phase.matrix].padded);
-    phase.predicted_us += busiest * plan.num_ctas / plan.limits.read_bandwidth_bytes_per_s * kMicro;
+    phase.predicted_us =
+        plan.limits.phase_wait_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));
   }
 }
 
-double predicted_token_us(const Plan& plan) {
-  double us = 0;
-  for (const PhaseInstance& instance : step_sequence(plan)) us += plan.phases[instance.phase].predicted_us;
-  return us;
+double predicted_token_us(const Plan& plan, int64_t context) {
+  const ModelFacts& facts = plan.facts;
+  constexpr int kBytes = 2;  // f16, of keys and of values
+  const double kv_bytes = 2.0 * kBytes * facts.num_layers * facts.num_kv_heads * facts.head_dim * context;
+  double us = read_us(plan, kv_bytes);
+  int num_phases = 0;
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    us += plan.phases[instance.phase].predicted_us;
+    ++num_phases;
+  }
+  return std::max(us, num_phases * plan.limits.phase_latency_us);
 }
 
 std::string describe(const Plan& plan) {
@@ -92,14 +100,15 @@ std::string describe(const Plan& plan) {
       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
       "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
-      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan));
+      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan, 0));
   describe_phases(plan, text);
   text += fmt::format(
-      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, from {} pages on."
+      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages each at "
+      "least."
       "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
       " CTA's tiles.\n",
-      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits), plan.split_from_pages,
-      plan.phases.size() - 1);
+      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits),
+      plan.min_pages_per_split, plan.phases.size() - 1);
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);
   text += "\nbarriers (slots x arrivals)\n";

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
-constexpr int kSplitFromPages = 5;
+constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
-constexpr double kPrefetchShare = 0.5;  // of the read bandwidth
+constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
@@ -173,7 +173,8 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
   plan.prefetch_pages = choices.prefetch_pages.value_or(kPrefetchPages);
-  plan.split_from_pages = choices.split_from_pages > 0 ? choices.split_from_pages : kSplitFromPages;
+  plan.min_pages_per_split =
+      choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);

@@ -21,7 +21,7 @@ struct PlanChoices {
   int window = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
-  int split_from_pages = 0;
+  int min_pages_per_split = 0;
   std::optional<int> prefetch_pages = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
   std::string tuned = {};  // what of this a file of overrides decides, for people; empty: nothing
@@ -103,7 +103,7 @@ struct Plan {
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
   int page_stride = 1;    // pages from one that a consumer waits for to the next
-  int split_from_pages = 0;
+  int min_pages_per_split = 0;
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
 
@@ -142,11 +142,13 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
 /// Places shared memory, workspace and packed weights. Throws UserError if not even the smallest ring fits.
 void place(Plan& plan, const PlanChoices& choices);
 
-/// Fills PlanPhase::predicted_us.
+/// Fills PlanPhase::predicted_us: the phase's bytes at the read bandwidth, and its wait. CTAs with a tile more in one
+/// phase have one less in another, and read ahead: what counts is the sum.
 void predict(Plan& plan);
 
-/// Predicted time of one token in microseconds, without KV.
-double predicted_token_us(const Plan& plan);
+/// Predicted time of one token in microseconds with `context` tokens cached: of all its bytes and waits, or of its
+/// chain of phases if that takes longer.
+double predicted_token_us(const Plan& plan, int64_t context);
 
 /// A plan as text: for people (plan.txt), and for --dump.
 std::string describe(const Plan& plan);

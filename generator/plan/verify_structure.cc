@@ -20,7 +20,7 @@ void check_numbers(const Plan& plan, Report& report) {
                  {"page stride", 1, plan.page_stride},
                  {"pages prefetched", 0, plan.prefetch_pages},
                  {"ns between prefetches", 0, plan.prefetch_ns},
-                 {"pages from which attention is split", 1, plan.split_from_pages}};
+                 {"pages of a split of attention at least", 1, plan.min_pages_per_split}};
   for (const auto& [name, least, value] : numbers) {
     if (value < least)
       report.refuse(Rule::kNumberOutOfRange, "{}: expected {} or more, got {}", name, least, value);

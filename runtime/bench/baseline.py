@@ -11,7 +11,8 @@ needs, rounded up to 128, and filled with random keys and values.
 
 --attention picks how a token attends, since PyTorch has no single best way: sdpa is
 scaled_dot_product_attention with enable_gqa, grouped is two batched products around a softmax, flex is
-flex_attention, which splits the context over the GPU.
+flex_attention, which splits the context over the GPU, repeated gives each query head its own copy of the
+keys and values and leaves the rest to Inductor, as gpt-fast does.
 
 Exit status: 0 good, 1 the self-check failed, 2 unusable input, in one line.
 """
@@ -31,6 +32,7 @@ from typing import Any, Callable, NoReturn
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import flex_attention
 
 CACHE_MULTIPLE = 128  # tokens
@@ -196,6 +198,15 @@ def attend_sdpa(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Te
                                           enable_gqa=True)[0, :, 0]
 
 
+def attend_repeated(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor:
+    group = q.shape[0] // keys.shape[0]
+    keys, values = keys.repeat_interleave(group, 0), values.repeat_interleave(group, 0)
+    mask = visible(position, keys.shape[1])[None, None, None]
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q[None, :, None], keys[None], values[None],
+                                              attn_mask=mask)[0, :, 0]
+
+
 def attend_grouped(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Tensor:
     grouped = q.view(keys.shape[0], -1, q.shape[-1]) * q.shape[-1] ** -0.5
     scores = (grouped @ keys.transpose(1, 2)).float()
@@ -214,7 +225,7 @@ def attend_flex(q: Tensor, keys: Tensor, values: Tensor, position: Tensor) -> Te
 
 
 ATTENTION: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
-    "sdpa": attend_sdpa, "grouped": attend_grouped, "flex": attend_flex}
+    "sdpa": attend_sdpa, "grouped": attend_grouped, "flex": attend_flex, "repeated": attend_repeated}
 
 
 def matrix(rows: int, columns: int) -> nn.Parameter:

@@ -71,8 +71,8 @@ class Workshop : public Trials {
       const KnobValues values = knob_values(generated.plan);
       Candidate& candidate = candidates_[values];
       if (candidate.generated.files.empty()) {
-        for (size_t i = 0; i < options_.depths.size(); ++i) {
-          candidate.predicted_us.push_back(predicted_token_us(generated.plan));
+        for (const int depth : options_.depths) {
+          candidate.predicted_us.push_back(predicted_token_us(generated.plan, depth + options_.tokens / 2));
         }
         candidate.folder = scratch_.path() / fmt::format("{}", candidates_.size());
         candidate.generated = std::move(generated);

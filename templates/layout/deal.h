@@ -38,9 +38,9 @@ struct AttentionShare {
   int end_page = 0;
 };
 
-/// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, down to one page each;
-/// but with fewer than `split_from` pages not at all: merging would cost more than it saves.
-SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int split_from,
+/// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, but over no more than leave
+/// `min_pages` to each: merging more parts would cost more than it saves.
+SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
                                                              int num_ctas, int cta) {
   AttentionShare share;
   const int most = num_ctas / num_blocks;
@@ -51,7 +51,7 @@ SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int
     share.end_page = num_pages;
     return share;
   }
-  const int wanted = num_pages < split_from ? 1 : num_pages;
+  const int wanted = num_pages / min_pages;
   share.num_splits = wanted < 1 ? 1 : wanted < slots ? wanted : slots;
   share.num_mergers = slots;
   share.first_block = cta / slots;

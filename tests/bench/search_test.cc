@@ -74,9 +74,9 @@ SearchResult run(Planted& planted, const std::optional<PlanChoices>& start = {},
 
 TEST(Search, FindsThePlantedOptimum) {
   Planted planted;
-  planted.us = bowl({132, 6, 8, 12, 16, 0});
+  planted.us = bowl({132, 6, 8, 12, 3, 0});
   const SearchResult result = run(planted);
-  EXPECT_EQ(result.trials[result.best].values, (KnobValues{132, 6, 8, 12, 16, 0}));
+  EXPECT_EQ(result.trials[result.best].values, (KnobValues{132, 6, 8, 12, 3, 0}));
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     EXPECT_EQ(kKnobs[i].chosen(result.chosen), result.trials[result.best].values[i]) << kKnobs[i].name;
   }
@@ -134,7 +134,7 @@ TEST(Search, TheIncumbentIsMeasuredAgainBesideItsRivals) {
     return std::vector{(values[kWindow] == 4 ? 0.95 : 1.0) * kSlowest * drift};
   };
   const SearchResult result = run(
-      planted, {}, {knob("ring_slots"), knob("split_from_pages"), knob("prefetch_pages"), knob("window")});
+      planted, {}, {knob("ring_slots"), knob("min_pages_per_split"), knob("prefetch_pages"), knob("window")});
   EXPECT_EQ(result.trials[result.best].values[kWindow], 4);
 }
 
@@ -156,7 +156,7 @@ TEST(Search, SurvivesWhatIsRefusedSpillsOrStalls) {
   planted.spills = [](const KnobValues& values) { return values[kWarps] == 8; };
   planted.stalls = [](const KnobValues& values) { return values[kCtas] == 132; };
   const SearchResult result = run(planted);
-  EXPECT_EQ(result.trials[result.best].values, (KnobValues{128, 4, 4, 10, 2, 8}));
+  EXPECT_EQ(result.trials[result.best].values, (KnobValues{128, 4, 4, 13, 2, 8}));
   std::multiset<std::string> refusals;
   for (const Trial& trial : result.trials) {
     if (!trial.refusal.empty()) refusals.insert(trial.refusal);
@@ -178,7 +178,7 @@ TEST(Search, StartsFromTheOverridesIfTheyAreFaster) {
 
 TEST(Search, TriesOnlyTheNamedKnobs) {
   Planted planted;
-  planted.us = bowl({132, 6, 8, 12, 16, 0});
+  planted.us = bowl({132, 6, 8, 12, 3, 0});
   const SearchResult result = run(planted, {}, {knob("window")});
   EXPECT_EQ(result.trials.size(), 4u);  // 2, 4 and 6 beside 3
   EXPECT_EQ(result.chosen.window, 6);

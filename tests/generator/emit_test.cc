@@ -113,7 +113,7 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kTileSlots, plan.tile_slots);
   EXPECT_EQ(Numbers::kSync, SyncMode::kSelfValidating);
   EXPECT_EQ(Numbers::kNumBlocks, plan.num_blocks());
-  EXPECT_EQ(Numbers::kSplitFromPages, plan.split_from_pages);
+  EXPECT_EQ(Numbers::kMinPagesPerSplit, plan.min_pages_per_split);
   EXPECT_EQ(Numbers::kFirstResidualPhase, index_of(plan.phases, "o"));
   EXPECT_EQ(Numbers::kChunkColumns, plan.chunk_columns);
   EXPECT_EQ(Numbers::kXBytes, plan.x_bytes());

@@ -69,7 +69,7 @@ TEST(Generate, EveryInputShows) {
       generate_shipped("tiny-stories", "h200", {.window = 2}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.consumer_warps = 2}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.ring_slots = 4}).files.at("plan.h"),
-      generate_shipped("tiny-stories", "h200", {.split_from_pages = 16}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.min_pages_per_split = 16}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.sync = SyncMode::kCounter}).files.at("plan.h"),
   };
   EXPECT_EQ(plans.size(), 10u);

@@ -59,7 +59,7 @@ TEST(Options, ReadsEveryFlag) {
                                  "8",
                                  "--ring-slots",
                                  "12",
-                                 "--split-from-pages",
+                                 "--min-pages-per-split",
                                  "3",
                                  "--prefetch-pages",
                                  "0",
@@ -78,7 +78,7 @@ TEST(Options, ReadsEveryFlag) {
   EXPECT_EQ(options.choices.window, 4);
   EXPECT_EQ(options.choices.consumer_warps, 8);
   EXPECT_EQ(options.choices.ring_slots, 12);
-  EXPECT_EQ(options.choices.split_from_pages, 3);
+  EXPECT_EQ(options.choices.min_pages_per_split, 3);
   EXPECT_EQ(options.choices.prefetch_pages, 0);
   EXPECT_EQ(options.choices.sync, SyncMode::kCounter);
   EXPECT_FALSE(options.tuned);

@@ -20,8 +20,9 @@ std::string parse_error(const std::string& text) {
 }
 
 /// A value that the planner would not choose for the tiny model, and that it can follow.
-const std::map<std::string, int> kOther = {{"num_ctas", 3},   {"window", 2},           {"consumer_warps", 2},
-                                           {"ring_slots", 5}, {"split_from_pages", 7}, {"prefetch_pages", 0}};
+const std::map<std::string, int> kOther = {
+    {"num_ctas", 3},      {"window", 2}, {"consumer_warps", 2}, {"ring_slots", 5}, {"min_pages_per_split", 7},
+    {"prefetch_pages", 0}};
 
 TEST(Knobs, EachIsChosenPlannedAndForgottenByItself) {
   const ModelConfig model = shipped_model("tiny-stories");
@@ -78,7 +79,7 @@ TEST(Overrides, EveryKeyIsOptional) {
 TEST(Overrides, RefusesEverythingElse) {
   EXPECT_EQ(parse_error("window: 4\nwindows: 4"),
             "4 x.yaml:2: windows: expected one of num_ctas, window, consumer_warps, ring_slots, "
-            "split_from_pages, prefetch_pages, got an unknown key");
+            "min_pages_per_split, prefetch_pages, got an unknown key");
   EXPECT_EQ(parse_error("window: 4\nwindow: 4").rfind("4 x.yaml:2: window: expected this key once", 0), 0u);
   EXPECT_EQ(parse_error("window: 0"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 0");
   EXPECT_EQ(parse_error("window: 65"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 65");

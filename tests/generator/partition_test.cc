@@ -159,14 +159,14 @@ TEST(Partition, UserChoicesWin) {
                                   .window = 2,
                                   .consumer_warps = 8,
                                   .ring_slots = 3,
-                                  .split_from_pages = 9,
+                                  .min_pages_per_split = 9,
                                   .sync = SyncMode::kCounter});
   EXPECT_EQ(plan.num_ctas, 5);
   EXPECT_EQ(plan.window, 2);
   EXPECT_EQ(plan.consumer_warps, 8);
   EXPECT_EQ(plan.threads(), 11 * 32);
   EXPECT_EQ(plan.ring_slots, 3);
-  EXPECT_EQ(plan.split_from_pages, 9);
+  EXPECT_EQ(plan.min_pages_per_split, 9);
   EXPECT_EQ(plan.sync, SyncMode::kCounter);
 }
 
@@ -351,13 +351,24 @@ TEST(Partition, HeadBlocksHoldUpToFourHeadsOfOneKvHead) {
   }
 }
 
-// The wait of every phase, and the bytes of the busiest CTA at its share of the bandwidth.
+// The wait of every phase, and all bytes at the bandwidth of the spec: 1e9 a second, 1000 in a microsecond.
 TEST(Partition, PredictsTimeFromBytesAndWaits) {
   Plan plan = shipped_plan("tiny-stories", "cpu");
   EXPECT_DOUBLE_EQ(named(plan.phases, "attention").predicted_us, 100.0);
-  EXPECT_DOUBLE_EQ(named(plan.phases, "qkv").predicted_us, 100.0 + 512 * 256 * 2 / 1e9 * 1e6);
-  const double layers = 6 * (5 * 100.0) + 100.0;  // us of waits
-  EXPECT_DOUBLE_EQ(predicted_token_us(plan), layers + static_cast<double>(plan.weight_bytes) / 1e9 * 1e6);
+  EXPECT_DOUBLE_EQ(named(plan.phases, "qkv").predicted_us, 100.0 + 512 * 256 * 2 / 1e3);
+  const double token_us = (6 * 5 + 1) * 100.0 + static_cast<double>(plan.weight_bytes) / 1e3;
+  EXPECT_DOUBLE_EQ(predicted_token_us(plan, 0), token_us);
+  const double kv_bytes = 6 * 2 * (2 * 64) * 2;  // of a token: layers, K and V, heads of 64, f16
+  EXPECT_DOUBLE_EQ(predicted_token_us(plan, 1000), token_us + 1000 * kv_bytes / 1e3);
+}
+
+// A model with next to nothing to read takes as long as its phases wait for one another.
+TEST(Partition, PredictsNoTokenFasterThanItsChainOfPhases) {
+  Plan plan = shipped_plan("tiny-stories", "cpu");
+  plan.limits.read_bandwidth_bytes_per_s = 1e15;
+  plan.limits.phase_latency_us = 250;
+  predict(plan);
+  EXPECT_DOUBLE_EQ(predicted_token_us(plan, 0), (6 * 5 + 1) * 250.0);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ const std::string kModel = path_or("SOLITON_SOURCE_DIR", SOLITON_SOURCE_DIR) + "
 constexpr int kTokens = 256;
 constexpr int kLaunches = 20;
 constexpr int kDelayedLaunches = 200;
+constexpr int kDelayedTokens = 64;
 
 /// Why the card tests can't run here, or an empty string.
 std::string reason_to_skip() {
@@ -79,6 +80,24 @@ TEST(Card, TwentyLaunchesGiveTheSameBits) {
   }
 }
 
+TEST(Card, OneLaunchEqualsManyLaunches) {
+  SKIP_WITHOUT_CARD();
+  Engine engine(KernelLibrary::open(kKernel), {.context = 512});
+  engine.load(TensorSource::open(kModel), nullptr);
+  const std::vector<int32_t> prompt = story_prompt();
+  const DecodeResult together = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+  engine.set_position(0);
+  std::vector<int32_t> next = prompt;
+  for (int i = 0; i < kTokens; ++i) {
+    const DecodeResult one = engine.decode({.tokens = next, .max_tokens = 1, .want_logits = true});
+    ASSERT_EQ(one.tokens[0], together.tokens[i]) << "token " << i;
+    ASSERT_TRUE(std::equal(one.logits.begin(), one.logits.end(),
+                           together.logits.begin() + static_cast<std::ptrdiff_t>(i * one.logits.size())))
+        << "token " << i;
+    next = one.tokens;
+  }
+}
+
 /// Delays change who comes first, and nothing else.
 TEST(Card, DelaysChangeNothing) {
   SKIP_WITHOUT_CARD();
@@ -92,13 +111,13 @@ TEST(Card, DelaysChangeNothing) {
     return result.times_ns.back() - result.times_ns.front();
   };
   const DecodeResult expected =
-      load(kKernel)->decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+      load(kKernel)->decode({.tokens = prompt, .max_tokens = kDelayedTokens, .want_logits = true});
   const std::unique_ptr<Engine> delayed = load(kFuzzKernel);
   ASSERT_TRUE(delayed->library().functions().fuzz);
   for (int i = 0; i < kDelayedLaunches; ++i) {
     delayed->set_position(0);
     const DecodeResult result = delayed->decode({.tokens = prompt,
-                                                 .max_tokens = kTokens,
+                                                 .max_tokens = kDelayedTokens,
                                                  .want_logits = true,
                                                  .delay_seed = static_cast<uint32_t>(i)});
     ASSERT_EQ(result.tokens, expected.tokens) << "launch " << i;

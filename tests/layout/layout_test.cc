@@ -290,10 +290,9 @@ TEST(Deal, EveryTileHasOneOwner) {
 }
 
 /// The shares of all CTAs at one position.
-std::vector<AttentionShare> shares(int blocks, int pages, int split_from, int ctas) {
+std::vector<AttentionShare> shares(int blocks, int pages, int min_pages, int ctas) {
   std::vector<AttentionShare> result;
-  for (int cta = 0; cta < ctas; ++cta)
-    result.push_back(share_attention(blocks, pages, split_from, ctas, cta));
+  for (int cta = 0; cta < ctas; ++cta) result.push_back(share_attention(blocks, pages, min_pages, ctas, cta));
   return result;
 }
 
@@ -301,12 +300,12 @@ class Attention : public testing::TestWithParam<int> {};  // CTAs
 
 TEST_P(Attention, EveryPageOfEveryBlockIsReadOnce) {
   const int ctas = GetParam();
-  for (const int split_from : {1, 4}) {
+  for (const int min_pages : {1, 4}) {
     for (const int blocks : {1, 2, 3, 7, 8, 16, 31, 64, 200}) {
       for (const int pages : {0, 1, 3, 4, 5, 7, 8, 9, 63, 64, 65, 527, 528, 2048}) {
         std::vector<int> reads(blocks * pages, 0);
         std::vector<int> begins(blocks, 0);  // who takes the new token, even when no page is cached
-        for (const AttentionShare& share : shares(blocks, pages, split_from, ctas)) {
+        for (const AttentionShare& share : shares(blocks, pages, min_pages, ctas)) {
           for (int unit = 0; unit < share.count; ++unit) {
             const int block = share.first_block + unit * ctas;
             ASSERT_LT(block, blocks);
@@ -352,12 +351,15 @@ TEST_P(Attention, SplitsOfABlockAreNeighbours) {
 
 TEST_P(Attention, BlocksAreSplitJustWhenItIsWorthIt) {
   const int ctas = GetParam();
-  for (const int split_from : {1, 4, 5}) {
+  for (const int min_pages : {1, 4, 5}) {
     for (const int blocks : {1, 2, 8, 16}) {
       for (int pages = 0; pages < 200; ++pages) {
-        for (const AttentionShare& share : shares(blocks, pages, split_from, ctas)) {
-          ASSERT_EQ(share.num_splits == 1, pages < 2 || pages < split_from || ctas < 2 * blocks);
+        for (const AttentionShare& share : shares(blocks, pages, min_pages, ctas)) {
+          ASSERT_EQ(share.num_splits == 1, pages < 2 * min_pages || ctas < 2 * blocks);
           ASSERT_LE(share.num_splits, std::max(1, ctas / blocks));
+          if (share.num_splits > 1 && share.count > 0) {
+            ASSERT_GE(share.end_page - share.first_page, min_pages);
+          }
         }
       }
     }
@@ -373,10 +375,13 @@ TEST(Deal, LongContextsUseEveryCta) {
     EXPECT_EQ(share.num_splits, 16);
     EXPECT_EQ(share.end_page - share.first_page, 128);
   }
-  // From 12 pages on each may go to a CTA of its own; with fewer one CTA takes all.
-  EXPECT_EQ(share_attention(8, 64, 12, 128, 0).num_splits, 16);
-  EXPECT_EQ(share_attention(8, 12, 12, 128, 0).num_splits, 12);
-  EXPECT_EQ(share_attention(8, 11, 12, 128, 0).num_splits, 1);
+}
+
+TEST(Deal, ShortContextsGoToFewCtas) {
+  EXPECT_EQ(share_attention(8, 64, 4, 128, 0).num_splits, 16);
+  EXPECT_EQ(share_attention(8, 63, 4, 128, 0).num_splits, 15);
+  EXPECT_EQ(share_attention(8, 8, 4, 128, 0).num_splits, 2);
+  EXPECT_EQ(share_attention(8, 7, 4, 128, 0).num_splits, 1);
 }
 
 TEST(Phase, GroupsCoverTheSignatures) {

@@ -1,0 +1,41 @@
+// The cost model beside what was measured: every recorded run of a shipped model.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+constexpr double kTolerance = 0.05;  // of the measured time
+
+TEST(Prediction, IsWithinFivePercentOfEveryRecordedRun) {
+  const auto folder = std::filesystem::path(SOLITON_SOURCE_DIR) / "runtime" / "bench" / "results";
+  int num_rows = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    std::ifstream file(entry.path());
+    const nlohmann::json json = nlohmann::json::parse(file);
+    if (!json.contains("kernel_gpu")) continue;  // a peer's
+    const std::string model = json.at("model");
+    const std::string gpu = json.at("kernel_gpu");
+    const Plan plan = shipped_plan(model, gpu, shipped_choices(model, gpu));
+    for (const auto& row : json.at("rows")) {
+      const std::string test = row.at("test");
+      int tokens = 0, depth = 0;
+      if (std::sscanf(test.c_str(), "tg%d @ d%d", &tokens, &depth) != 2) continue;
+      const double measured_us = row.at("token_us_p50");
+      EXPECT_NEAR(predicted_token_us(plan, depth + tokens / 2), measured_us, kTolerance * measured_us)
+          << entry.path().filename() << " " << test;
+      ++num_rows;
+    }
+  }
+  EXPECT_GE(num_rows, 10);
+}
+
+}  // namespace
+}  // namespace soliton
