@@ -13,10 +13,32 @@
 namespace soliton {
 namespace {
 
-std::string header(const Plan& plan) {
-  return fmt::format(
-      "// Generated from models/{0}.yaml for {1}. Do not edit; run: soliton-gen models/{0}.yaml --gpu {1}",
-      plan.model, plan.gpu);
+/// Names of what a plan is written into. The first plan has the plain names.
+struct Names {
+  std::string suffix;   // of files: "" or "-rows8"
+  std::string scope;    // namespace within soliton::generated: "" or "rows8"
+  std::string command;  // that generated it all
+};
+
+Names names_of(const std::vector<Plan>& plans, size_t index) {
+  Names names;
+  names.command = fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, plans[0].gpu);
+  for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
+    names.command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
+  if (index > 0) {
+    names.scope = fmt::format("rows{}", plans[index].rows);
+    names.suffix = "-" + names.scope;
+  }
+  return names;
+}
+
+std::string header(const Plan& plan, const Names& names) {
+  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plan.model, plan.gpu,
+                     names.command);
+}
+
+std::string full_scope(const Names& names) {
+  return "soliton::generated" + (names.scope.empty() ? "" : "::" + names.scope);
 }
 
 /// kCamelCase of a snake_case name.
@@ -146,6 +168,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
         "static constexpr float kScoreScale = {}f;",
         literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
     out.blank();
+    number("kRows", plan.rows);
     number("kNumCtas", plan.num_ctas);
     number("kConsumerWarps", plan.consumer_warps);
     number("kThreads", plan.threads());
@@ -206,7 +229,7 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
     out.line(".num_ctas = {},", plan.num_ctas);
     out.line(".threads_per_cta = {},", plan.threads());
     out.line(".shared_bytes = {},", plan.shared_bytes());
-    out.line(".reserved = 0,");
+    out.line(".rows = {},", plan.rows);
     out.line(".weight_bytes = {},", plan.weight_bytes);
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
     out.line(".workspace_bytes = {},", plan.workspace_bytes());
@@ -231,15 +254,15 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
   out.line("}};");
 }
 
-std::string emit_plan(const Plan& plan) {
+std::string emit_plan(const Plan& plan, const Names& names) {
   TextWriter out;
-  out.line("{}", header(plan));
+  out.line("{}", header(plan, names));
   out.line("#pragma once");
   out.blank();
   out.line("#include \"layout/library.h\"");
   out.line("#include \"layout/phase.h\"");
   out.blank();
-  out.line("namespace soliton::generated {{");
+  out.line("namespace {} {{", full_scope(names));
   out.blank();
   out.line("// Activation vectors in the workspace.");
   for (size_t i = 0; i < plan.vectors.size(); ++i) {
@@ -255,21 +278,13 @@ std::string emit_plan(const Plan& plan) {
   out.blank();
   write_descriptor(plan, out);
   out.blank();
-  out.line("}}  // namespace soliton::generated");
+  out.line("}}  // namespace {}", full_scope(names));
   return out.text();
 }
 
-std::string emit_kernel(const Plan& plan) {
-  TextWriter out;
-  out.line("{}", header(plan));
-  out.line(
-      "// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
-  out.line("#include \"plan.h\"");
-  out.blank();
-  out.line("#include \"kernel.cuh\"");
-  out.line("#include \"primitives/library.h\"");
-  out.blank();
-  out.line("namespace soliton::generated {{");
+/// One kernel: its phases and its entry.
+void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
+  out.line("namespace {} {{", full_scope(names));
   out.blank();
   out.line(
       "static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
@@ -325,16 +340,49 @@ std::string emit_kernel(const Plan& plan) {
       "SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{ run_roles<Plan, Step>(params); "
       "}}");
   out.blank();
+  out.line("}}  // namespace {}", full_scope(names));
+  out.blank();
+}
+
+std::string emit_kernels(const std::vector<Plan>& plans) {
+  TextWriter out;
+  out.line("{}", header(plans[0], names_of(plans, 0)));
+  out.line(
+      "// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
+  std::string kernels, descriptors;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Names names = names_of(plans, i);
+    out.line("#include \"plan{}.h\"", names.suffix);
+    const std::string scope = names.scope.empty() ? "" : names.scope + "::";
+    kernels += fmt::format("{}{}decode", i == 0 ? "" : ", ", scope);
+    descriptors += fmt::format("{}{}kDescriptor", i == 0 ? "" : ", ", scope);
+  }
+  out.blank();
+  out.line("#include \"kernel.cuh\"");
+  out.line("#include \"primitives/library.h\"");
+  out.blank();
+  for (size_t i = 0; i < plans.size(); ++i) write_kernel(plans[i], names_of(plans, i), out);
+  out.line("namespace soliton::generated {{");
+  out.blank();
+  out.line("constexpr DecodeKernel kKernels[] = {{{}}};", kernels);
+  out.line("constexpr Descriptor kDescriptors[] = {{{}}};", descriptors);
+  out.blank();
   out.line("}}  // namespace soliton::generated");
   out.blank();
-  out.line("SOLITON_LIBRARY(soliton::generated::decode, soliton::generated::kDescriptor)");
+  out.line("SOLITON_LIBRARY(soliton::generated::kKernels, soliton::generated::kDescriptors)");
   return out.text();
 }
 
 }  // namespace
 
-std::map<std::string, std::string> emit(const Plan& plan) {
-  return {{"plan.h", emit_plan(plan)}, {"kernel.cu", emit_kernel(plan)}, {"plan.txt", describe(plan)}};
+std::map<std::string, std::string> emit(const std::vector<Plan>& plans) {
+  std::map<std::string, std::string> files{{"kernel.cu", emit_kernels(plans)}};
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Names names = names_of(plans, i);
+    files["plan" + names.suffix + ".h"] = emit_plan(plans[i], names);
+    files["plan" + names.suffix + ".txt"] = describe(plans[i]);
+  }
+  return files;
 }
 
 }  // namespace soliton

@@ -20,40 +20,50 @@ std::string describe_facts(const ModelConfig& model) {
   return text;
 }
 
-/// The passes up to a sound plan. Throws UserError, and leaves the dumps so far.
-void make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices, Generated& result) {
-  result.dumps["1-config.txt"] = describe_facts(model);
+/// The passes up to a sound plan. Throws UserError, and leaves the dumps so far, whose names end in `suffix`.
+Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices,
+               const std::string& suffix, std::map<std::string, std::string>& dumps) {
   const Graph graph = build_graph(model.facts);
-  result.dumps["2-graph.txt"] = describe(graph);
-  result.plan = partition(graph, model, gpu, choices);
-  result.plan.tuned = choices.tuned;
-  place(result.plan, choices);
-  predict(result.plan);
-  result.dumps["3-plan.txt"] = describe(result.plan);
-  const std::vector<Violation> violations = verify(result.plan);
+  dumps["2-graph.txt"] = describe(graph);
+  Plan plan = partition(graph, model, gpu, choices);
+  plan.tuned = choices.tuned;
+  place(plan, choices);
+  predict(plan);
+  dumps["3-plan" + suffix + ".txt"] = describe(plan);
+  const std::vector<Violation> violations = verify(plan);
+  std::string& verdict = dumps["4-verify" + suffix + ".txt"];
   for (const Violation& violation : violations) {
-    result.dumps["4-verify.txt"] += fmt::format("{}: {}\n", rule_name(violation.rule), violation.message);
+    verdict += fmt::format("{}: {}\n", rule_name(violation.rule), violation.message);
   }
   if (!violations.empty()) {
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
                                 rule_name(violations[0].rule), violations[0].message));
   }
-  result.dumps["4-verify.txt"] = "sound\n";
+  verdict = "sound\n";
+  return plan;
 }
 
 }  // namespace
 
 Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
   Generated result;
+  std::vector<Plan> plans;
   try {
-    make_plan(model, gpu, choices, result);
+    result.dumps["1-config.txt"] = describe_facts(model);
+    plans.push_back(make_plan(model, gpu, choices, "", result.dumps));
+    for (const int rows : choices.further_rows) {
+      PlanChoices further = choices;
+      further.rows = rows;
+      plans.push_back(make_plan(model, gpu, further, fmt::format("-rows{}", rows), result.dumps));
+    }
   } catch (const UserError& refusal) {
     // Facts and card were checked when they were read: it can only be the plan.
     const std::string tuned = choices.tuned.empty() ? "" : fmt::format(" ({})", choices.tuned);
     throw PlanRefused(refusal.what() + tuned, std::move(result.dumps));
   }
-  result.files = emit(result.plan);
+  result.files = emit(plans);
+  result.plan = std::move(plans.front());
   return result;
 }
 

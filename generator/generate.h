@@ -11,7 +11,7 @@
 namespace soliton {
 
 struct Generated {
-  Plan plan;
+  Plan plan;                                 // of the first kernel
   std::map<std::string, std::string> files;  // name -> text
   std::map<std::string, std::string> dumps;  // pass -> text
 };

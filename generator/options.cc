@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <deque>
 #include <string>
 #include <vector>
@@ -66,6 +67,26 @@ SyncMode read_sync(const ValueFlag& flag) {
   throw usage_error(flag.name(), "one of self-validating, counter", show_text(value));
 }
 
+/// "1,8": a kernel for one row, and one for eight beside it.
+void read_rows(const ValueFlag& flag, PlanChoices& choices) {
+  const std::string text = flag.text().value_or("1");
+  const char* const end = text.data() + text.size();
+  std::vector<int> rows;
+  for (const char* at = text.data();; ++at) {
+    int value = 0;
+    const auto [behind, failure] = std::from_chars(at, end, value);
+    const bool ascends = value > (rows.empty() ? 0 : rows.back());
+    if (failure != std::errc{} || !ascends || (behind != end && *behind != ',')) {
+      throw usage_error(flag.name(), "numbers of rows in ascending order, such as 1,8", show_text(text));
+    }
+    rows.push_back(value);
+    if (behind == end) break;
+    at = behind;
+  }
+  choices.rows = rows.front();
+  choices.further_rows.assign(rows.begin() + 1, rows.end());
+}
+
 void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
@@ -102,6 +123,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
   std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
+  ValueFlag rows(app, "--rows", "N,N",
+                 "Rows of each kernel of the library: tokens of a prompt that a step takes");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
@@ -130,6 +153,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));
   }
+  read_rows(rows, options.choices);
   options.choices.sync = read_sync(sync);
   options.tuned = !no_tuned;
   options.dump = dump.path();

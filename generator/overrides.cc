@@ -38,7 +38,8 @@ PlanChoices with_overrides(PlanChoices choices, const PlanChoices& overrides,
     knob.choose(taken, knob.chosen(overrides));
     knob.choose(choices, knob.chosen(overrides));
   }
-  // Without what comes before: the text goes into generated files, which are the same wherever the models lie.
+  // Without what comes before: the text goes into generated files, which are the same wherever the models
+  // lie.
   const std::filesystem::path shown = path.parent_path().filename() / path.filename();
   const std::string knobs = describe_knobs(taken);
   if (!knobs.empty()) choices.tuned = fmt::format("{} from {}", knobs, shown.string());

@@ -26,6 +26,13 @@ KernelLibrary with_device(KernelLibrary library, int device) {
   return library;
 }
 
+size_t most_workspace_bytes(const KernelLibrary& library) {
+  int64_t most = 0;
+  for (int i = 0; i < library.num_kernels(); ++i)
+    most = std::max(most, library.descriptor(i).workspace_bytes);
+  return static_cast<size_t>(most);
+}
+
 int checked_context(const KernelLibrary& library, int context) {
   const ModelFacts& facts = library.descriptor().facts;
   if (context < 1 || context > facts.max_context) {
@@ -47,11 +54,10 @@ int checked_context(const KernelLibrary& library, int context) {
 Engine::Engine(KernelLibrary library, const EngineOptions& options)
     : library_(with_device(std::move(library), options.device)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
-      num_ctas_(library_.descriptor().num_ctas),
       cache_(library_, checked_context(library_, options.context)),
       rotary_(library_.functions(),
               static_cast<size_t>(options.context) * library_.descriptor().facts.head_dim * sizeof(float)),
-      workspace_(library_.functions(), static_cast<size_t>(library_.descriptor().workspace_bytes)),
+      workspace_(library_.functions(), most_workspace_bytes(library_)),
       records_(library_.functions(), static_cast<size_t>(options.context) * sizeof(uint64_t)),
       signals_(library_.functions(), sizeof(Signals)) {
   const std::vector<float> table = make_rotary_table(library_.descriptor().facts, options.context);
@@ -106,17 +112,55 @@ void Engine::check_request(const DecodeRequest& request) const {
   }
 }
 
+/// The kernel that feeds the request's tokens in the fewest steps, and of those the one with the fewest rows.
+int Engine::choose_kernel(const DecodeRequest& request) const {
+  if (one_by_one_ || request.timeline_step >= 0) return 0;
+  const auto steps = [&](int kernel) {
+    const size_t rows = static_cast<size_t>(library_.descriptor(kernel).rows);
+    return (request.tokens.size() + rows - 1) / rows;
+  };
+  int best = 0;
+  for (int kernel = 1; kernel < library_.num_kernels(); ++kernel) {
+    if (steps(kernel) < steps(best)) best = kernel;
+  }
+  return best;
+}
+
 DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token) {
   check_request(request);
-  LaunchParams params{};
-  prepare(request, params);
-  library_.check(library_.functions().launch(&params, num_ctas_), "launch");
+  cache_.reserve(position_ + static_cast<int>(request.tokens.size()) + request.max_tokens - 1);
   DecodeResult result;
-  follow(request, on_token, result);
+  const int kernel = choose_kernel(request);
+  if (kernel == 0) {
+    launch(0, request, on_token, result);
+    return result;
+  }
+  DecodeRequest prompt = request;
+  prompt.max_tokens = 1;
+  const bool wanted = launch(kernel, prompt, on_token, result);
+  if (!wanted || result.hit_stop_token || request.max_tokens == 1) return result;
+  const int32_t first = result.tokens.front();
+  DecodeRequest rest = request;
+  rest.tokens = {&first, 1};
+  rest.max_tokens = request.max_tokens - 1;
+  launch(0, rest, on_token, result);
+  return result;
+}
+
+/// One launch, whose tokens are added to the result. False if on_token wants no more.
+bool Engine::launch(int kernel, const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+                    DecodeResult& result) {
+  LaunchParams params{};
+  prepare(kernel, request, params);
+  library_.check(library_.functions().launch(kernel, &params, num_ctas(kernel)), "launch");
+  const size_t before = result.tokens.size();
+  const bool wanted = follow(request, on_token, result);
+  const size_t generated = result.tokens.size() - before;
   if (request.want_logits) {
-    result.logits.resize(result.tokens.size() * static_cast<size_t>(library_.descriptor().facts.vocabulary));
-    library_.check(library_.functions().download(result.logits.data(), logits_.as<void>(),
-                                                 result.logits.size() * sizeof(float)),
+    const size_t row = static_cast<size_t>(library_.descriptor().facts.vocabulary);
+    result.logits.resize(result.tokens.size() * row);
+    library_.check(library_.functions().download(result.logits.data() + before * row, logits_.as<void>(),
+                                                 generated * row * sizeof(float)),
                    "download logits");
   }
   if (request.timeline_step >= 0) {
@@ -125,17 +169,18 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
         library_.functions().download(result.timeline.data(), timeline_.as<void>(), timeline_.bytes()),
         "download the timeline");
   }
-  position_ += static_cast<int>(request.tokens.size() + result.tokens.size()) - 1;
+  position_ += static_cast<int>(request.tokens.size() + generated) - 1;
   cache_.truncate(position_);
-  return result;
+  return wanted;
 }
 
 /// Everything that a launch needs, in the order of the device's stream.
-void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
+void Engine::prepare(int kernel, const DecodeRequest& request, LaunchParams& params) {
   const Library& device = library_.functions();
-  const Descriptor& descriptor = library_.descriptor();
-  const int num_steps = static_cast<int>(request.tokens.size()) + request.max_tokens - 1;
-  cache_.reserve(position_ + num_steps);
+  const Descriptor& descriptor = library_.descriptor(kernel);
+  const int num_tokens = static_cast<int>(request.tokens.size());
+  const int num_steps = (num_tokens + descriptor.rows - 1) / descriptor.rows + request.max_tokens - 1;
+  cache_.reserve(position_ + num_tokens + request.max_tokens - 1);
   const size_t input_words = request.tokens.size() + request.stop_tokens.size();
   if (input_.bytes() < input_words * sizeof(int32_t))
     input_ = DeviceMemory(device, input_words * sizeof(int32_t));
@@ -155,11 +200,13 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
     }
     const int warps = timeline_warps(descriptor.threads_per_cta);
     const size_t records =
-        static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas_ * warps;
+        static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas(kernel) * warps;
     if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
     library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
   }
-  library_.check(device.fill(workspace_.as<void>(), kFilledByte, workspace_.bytes()), "clear the workspace");
+  library_.check(
+      device.fill(workspace_.as<void>(), kFilledByte, static_cast<size_t>(descriptor.workspace_bytes)),
+      "clear the workspace");
   library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
                              static_cast<size_t>(descriptor.counter_bytes)),
                  "clear the counters");
@@ -189,18 +236,20 @@ void Engine::prepare(const DecodeRequest& request, LaunchParams& params) {
   params.delay_seed = request.delay_seed;
 }
 
-/// Takes tokens as the kernel writes them, until the launch has ended.
-void Engine::follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+/// Takes tokens as the kernel writes them, until the launch has ended. False if on_token wants no more.
+bool Engine::follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
                     DecodeResult& result) {
   bool wanted = true;
+  const size_t before = result.tokens.size();
   for (bool running = true; running;) {
     const LaunchState state = library_.functions().poll();
     if (state == LaunchState::kFailed) throw_failure();
     running = state == LaunchState::kRunning;
     bool idle = true;
-    while (static_cast<int>(result.tokens.size()) < request.max_tokens) {
-      const uint64_t record = std::atomic_ref<uint64_t>(records_.as<uint64_t>()[result.tokens.size()])
-                                  .load(std::memory_order_acquire);
+    while (result.tokens.size() - before < static_cast<size_t>(request.max_tokens)) {
+      const uint64_t record =
+          std::atomic_ref<uint64_t>(records_.as<uint64_t>()[result.tokens.size() - before])
+              .load(std::memory_order_acquire);
       if (record == kNoRecord) break;
       idle = false;
       if (!wanted) break;
@@ -217,6 +266,7 @@ void Engine::follow(const DecodeRequest& request, const std::function<bool(int32
     if (running && idle) std::this_thread::sleep_for(kIdlePause);
   }
   library_.check(library_.functions().wait(), "decode");
+  return wanted;
 }
 
 void Engine::throw_failure() const {

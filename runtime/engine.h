@@ -53,9 +53,10 @@ class Engine {
   /// Weights from a seed, for measurements.
   void load_random(uint64_t seed);
 
-  /// Feeds tokens and generates greedily, in one launch. `on_token` is called for each token while the launch
-  /// runs and ends it by returning false. Throws Error: kOutOfMemory, before anything is changed, if the
-  /// context would be exceeded; kDevice, with the stuck wait if there is one, if the kernel fails.
+  /// Feeds tokens and generates greedily: in one launch, or with a launch before it that takes the tokens
+  /// several at once, if the library has a kernel for that. `on_token` is called for each token while a
+  /// launch runs and ends it by returning false. Throws Error: kOutOfMemory, before anything is changed, if
+  /// the context would be exceeded; kDevice, with the stuck wait if there is one, if the kernel fails.
   DecodeResult decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token = {});
 
   /// Tokens fed so far: the position of the next one.
@@ -71,19 +72,26 @@ class Engine {
   double measure_bandwidth(int repeats) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
+  /// Feeds tokens one a step even if the library has a kernel for several.
+  void feed_one_by_one() { one_by_one_ = true; }
 
   const KernelLibrary& library() const { return library_; }
 
  private:
   void check_request(const DecodeRequest& request) const;
-  void prepare(const DecodeRequest& request, LaunchParams& params);
-  void follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+  int choose_kernel(const DecodeRequest& request) const;
+  int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
+  bool launch(int kernel, const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+              DecodeResult& result);
+  void prepare(int kernel, const DecodeRequest& request, LaunchParams& params);
+  bool follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
               DecodeResult& result);
   [[noreturn]] void throw_failure() const;
 
   KernelLibrary library_;
   uint64_t timeout_ns_;
-  int num_ctas_;
+  std::optional<int> num_ctas_;  // instead of the planned number
+  bool one_by_one_ = false;
   int position_ = 0;
   std::optional<DeviceWeights> weights_;
   KvCache cache_;

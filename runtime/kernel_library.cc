@@ -103,7 +103,10 @@ KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
 
 void KernelLibrary::select_device(int device) {
   check(functions_->open(device, &device_), "select the device");
-  const Descriptor& needs = descriptor();
+  for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
+}
+
+void KernelLibrary::check_device(const Descriptor& needs) const {
   if (device_.compute_capability != needs.compute_capability) {
     throw file_error(ExitCode::kMismatch, path_, "compute capability: kernel built for {} ({}), got {} ({})",
                      needs.compute_capability, needs.gpu, device_.compute_capability, device_.name);

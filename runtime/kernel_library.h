@@ -69,7 +69,10 @@ class KernelLibrary {
   void select_device(int device);
 
   const Library& functions() const { return *functions_; }
-  const Descriptor& descriptor() const { return *functions_->descriptor; }
+  /// Of one of its kernels: the first takes one row a step, further ones more. All have the same facts and
+  /// weights.
+  const Descriptor& descriptor(int kernel = 0) const { return functions_->descriptors[kernel]; }
+  int num_kernels() const { return functions_->num_kernels; }
   const DeviceInfo& device() const { return device_; }
   const std::string& path() const { return path_; }
   /// A symbol that only some libraries export, or null.
@@ -84,6 +87,7 @@ class KernelLibrary {
   };
 
   KernelLibrary() = default;
+  void check_device(const Descriptor& needs) const;
 
   std::string path_;
   std::unique_ptr<void, Closer> handle_;

@@ -121,6 +121,7 @@ struct Plan {
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
 
+  static constexpr int kRows = 1;
   static constexpr int kNumCtas = 128;
   static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
@@ -180,7 +181,7 @@ constexpr Descriptor kDescriptor{
   .num_ctas = 128,
   .threads_per_cta = 224,
   .shared_bytes = 226232,
-  .reserved = 0,
+  .rows = 1,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,
   .workspace_bytes = 208384,

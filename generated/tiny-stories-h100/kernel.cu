@@ -43,4 +43,11 @@ SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) { run_roles<Pla
 
 }  // namespace soliton::generated
 
-SOLITON_LIBRARY(soliton::generated::decode, soliton::generated::kDescriptor)
+namespace soliton::generated {
+
+constexpr DecodeKernel kKernels[] = {decode};
+constexpr Descriptor kDescriptors[] = {kDescriptor};
+
+}  // namespace soliton::generated
+
+SOLITON_LIBRARY(soliton::generated::kKernels, soliton::generated::kDescriptors)

@@ -90,9 +90,11 @@ std::string describe(const Plan& plan) {
                       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
                       facts.head_dim, facts.vocabulary);
   text += fmt::format(
-      "{} CTAs of {} threads: {} consumer warps, a producer, an epilogue, a watch; {} registers a thread at "
-      "most\n",
-      plan.num_ctas, plan.threads(), plan.consumer_warps, plan.registers_per_thread);
+      "{} row{} a step; {} CTAs of {} threads: {} consumer warps, a producer, an epilogue, a watch; {} "
+      "registers "
+      "a thread at most\n",
+      plan.rows, plan.rows == 1 ? "" : "s", plan.num_ctas, plan.threads(), plan.consumer_warps,
+      plan.registers_per_thread);
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
       "synchronised by {}\n",

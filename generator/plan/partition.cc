@@ -10,6 +10,7 @@
 namespace soliton {
 namespace {
 
+constexpr int kMmaRows = 8;               // of activations in one mma
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
@@ -126,7 +127,7 @@ int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
   // During attention each consumer's part lies where its slice of x was.
-  return std::max(std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
+  return std::max(rows * std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
 }
 
 int Plan::residual_tiles() const {
@@ -170,6 +171,11 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
             "got {}",
             kColumnBlock, plan.consumer_warps));
   }
+  plan.rows = choices.rows > 0 ? choices.rows : 1;
+  if (plan.rows != 1 && plan.rows != kMmaRows) {
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("--rows: expected 1 and {}, got {}", kMmaRows, plan.rows));
+  }
   plan.window = choices.window > 0 ? choices.window : gpu.default_window;
   plan.tile_slots = kTileSlots;
   plan.prefetch_pages = choices.prefetch_pages.value_or(kPrefetchPages);
@@ -193,7 +199,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
                              .copies = 0});
   }
   for (const GraphVector& vector : graph.vectors) {
-    plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
+    plan.vectors.push_back({.name = vector.name, .elements = plan.rows * vector.elements});
   }
   for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
   for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));

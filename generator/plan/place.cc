@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
+constexpr int kTailTokens = 16;  // of the tile of a step's own keys and values
 constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
@@ -51,7 +52,7 @@ void place_workspace(Plan& plan) {
     return plan.workspace.back().offset;
   };
   for (PlanVector& vector : plan.vectors) vector.offset = add(vector.name, align(vector.bytes(), 16));
-  add("partials", 4ll * plan.partial_words() * plan.num_ctas);
+  add("partials", 4ll * plan.rows * plan.partial_words() * plan.num_ctas);
   add("counters", static_cast<int64_t>(kCounterLineBytes) * (kCounterLines + plan.num_blocks()));
 }
 
@@ -67,14 +68,16 @@ void place_shared(Plan& plan) {
   for (const PlanBarrier& barrier : plan.barriers) barriers += barrier.slots;
   add("pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes);
   add("x", plan.x_bytes());
-  add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
-  add("attention", 4ll * plan.partial_words());
-  add("residual", 4ll * plan.residual_tiles() * kTileRows);
-  add("kept", 4ll * plan.attention_units() * plan.facts.head_dim);
-  add("squares", 4ll * 2 * plan.consumer_warps);
+  const bool one_row = plan.rows == 1;
+  const int head_dim = plan.facts.head_dim;
+  add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows * plan.rows);
+  add("attention", one_row ? 4ll * plan.partial_words() : 0);
+  add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
+  add("kept", 4ll * plan.attention_units() * (one_row ? 1 : kTailTokens) * head_dim);
+  add("squares", 4ll * 2 * plan.consumer_warps * plan.rows);
   offset = align(offset, 16);
-  add("query", 4ll * (kHeadsPerBlock * (plan.facts.head_dim + 16) + 2 * plan.facts.head_dim));
-  add("turns", 4ll * plan.facts.head_dim);
+  add("query", one_row ? 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim) : 0);
+  add("turns", 4ll * plan.rows * head_dim);
   add("mail", 8);
   offset = align(offset, 16);
   add("standings", 32ll * (plan.consumer_warps + 2));

@@ -17,6 +17,8 @@ namespace soliton {
 
 /// What the user may decide instead of the planner; 0: the planner decides.
 struct PlanChoices {
+  int rows = 0;                        // of activations in a step
+  std::vector<int> further_rows = {};  // of kernels beside the first, in the same library
   int num_ctas = 0;
   int window = 0;
   int consumer_warps = 0;
@@ -30,7 +32,7 @@ struct PlanChoices {
 struct PlanVector {
   std::string name;
   int element_bytes = 4;
-  int elements = 0;    // without signatures
+  int elements = 0;    // of all rows, without signatures
   int signatures = 0;  // words, one of each CTA
   int64_t offset = 0;  // in the workspace
 
@@ -94,6 +96,7 @@ struct Plan {
   ModelFacts facts;
   GpuSpec limits;
 
+  int rows = 1;  // of activations in a step
   int num_ctas = 0;
   int consumer_warps = 0;
   int ring_slots = 0;
@@ -121,7 +124,8 @@ struct Plan {
   int attention_units() const;  // head blocks of one CTA at most
   int x_bytes() const;          // shared memory for an input, or a chunk of it
   int residual_tiles() const;   // of one CTA
-  int partial_words() const;    // of one CTA
+  int partial_words() const;    // of one row, of one CTA
+  int rows_per_warp() const { return ceil_divide(rows, consumer_warps); }  // in attention
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;
   const PlanRegion& workspace_region(const std::string& name) const;
@@ -142,12 +146,12 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
 /// Places shared memory, workspace and packed weights. Throws UserError if not even the smallest ring fits.
 void place(Plan& plan, const PlanChoices& choices);
 
-/// Fills PlanPhase::predicted_us: the phase's bytes at the read bandwidth, and its wait. CTAs with a tile more in one
-/// phase have one less in another, and read ahead: what counts is the sum.
+/// Fills PlanPhase::predicted_us: the phase's bytes at the read bandwidth, and its wait. CTAs with a tile
+/// more in one phase have one less in another, and read ahead: what counts is the sum.
 void predict(Plan& plan);
 
-/// Predicted time of one token in microseconds with `context` tokens cached: of all its bytes and waits, or of its
-/// chain of phases if that takes longer.
+/// Predicted time of one token in microseconds with `context` tokens cached: of all its bytes and waits, or
+/// of its chain of phases if that takes longer.
 double predicted_token_us(const Plan& plan, int64_t context);
 
 /// A plan as text: for people (plan.txt), and for --dump.

@@ -11,6 +11,7 @@ constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy
 constexpr int kBarrierBytes = 8;
 constexpr int kStandingBytes = 32;
 constexpr int kQueryGapWords = 16;
+constexpr int kTailTokens = 16;
 constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
@@ -161,22 +162,27 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   int64_t barriers = 0;
   for (const NeededBarrier& barrier : needed_barriers(plan)) barriers += barrier.slots;
   const int64_t units = ceil_divide(num_blocks(plan.facts), plan.num_ctas);
+  const int rows = plan.rows;
+  const bool one_row = rows == 1;
+  const int head_dim = plan.facts.head_dim;
   // SharedMap in templates/kernel.cuh.
-  return {{"pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes, kAccessBytes},
-          // High and low part of each element, bf16; during attention the part of each consumer warp.
-          {"x", std::max<int64_t>(4ll * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
-          {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
-          {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
-          {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
-          {"kept", 2ll * 2 * units * plan.facts.head_dim, 4},  // k and v of the new token, f16
-          {"squares", 4ll * kInputGenerations * warps, 4},
-          // q of a block's heads with their gaps, k, v.
-          {"query", 4ll * (kHeadsPerBlock * (plan.facts.head_dim + kQueryGapWords) + 2 * plan.facts.head_dim),
-           kAccessBytes},
-          {"turns", 4ll * plan.facts.head_dim, kBarrierBytes},  // cos and sin for each pair of dims
-          {"mail", kMailBytes, 4},
-          {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
-          {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
+  return {
+      {"pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes, kAccessBytes},
+      // High and low part of each element, bf16; during attention the part of each consumer warp.
+      {"x", std::max<int64_t>(4ll * rows * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
+      {"tiles", 4ll * plan.tile_slots * warps * kTileRows * rows, 4},
+      {"attention", one_row ? partial_bytes(plan) : 0, kAccessBytes},  // of the new token
+      {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, 4},
+      // k and v of the new token, or of a tile of tokens, f16.
+      {"kept", 2ll * 2 * units * head_dim * (one_row ? 1 : kTailTokens), one_row ? 4 : kAccessBytes},
+      {"squares", 4ll * kInputGenerations * warps * rows, 4},
+      // q of a block's heads with their gaps, k, v.
+      {"query", one_row ? 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim) : 0,
+       kAccessBytes},
+      {"turns", 4ll * rows * head_dim, kBarrierBytes},  // cos and sin for each pair of dims
+      {"mail", kMailBytes, 4},
+      {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
+      {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
 }
 
 std::vector<NeededRegion> needed_workspace(const Plan& plan) {
@@ -186,7 +192,7 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
     const int64_t groups = (vector.bytes() + kAccessBytes - 1) / kAccessBytes;
     needed.push_back({vector.name, groups * kAccessBytes, kAccessBytes});
   }
-  needed.push_back({"partials", partial_bytes(plan) * plan.num_ctas, kAccessBytes});
+  needed.push_back({"partials", partial_bytes(plan) * plan.rows * plan.num_ctas, kAccessBytes});
   needed.push_back({"counters",
                     static_cast<int64_t>(kCounterLineBytes) * (kCounterLines + num_blocks(plan.facts)),
                     kCounterLineBytes});

@@ -38,8 +38,8 @@ struct AttentionShare {
   int end_page = 0;
 };
 
-/// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, but over no more than leave
-/// `min_pages` to each: merging more parts would cost more than it saves.
+/// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, but over no more than
+/// leave `min_pages` to each: merging more parts would cost more than it saves.
 SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
                                                              int num_ctas, int cta) {
   AttentionShare share;

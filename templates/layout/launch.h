@@ -102,9 +102,11 @@ constexpr uint32_t record_time_ns(uint64_t record) {
   return static_cast<uint32_t>(record >> 32);
 }
 
-/// Step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token chosen by step i -
-/// 1, at position first_position + i. Every step from num_forced - 1 on chooses a token: output i -
-/// (num_forced - 1). The launch ends early after a stop token or once *stop_request is not 0.
+/// With one row, step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token
+/// chosen by step i - 1, at position first_position + i. Every step from num_forced - 1 on chooses a token:
+/// output i - (num_forced - 1). With R rows (Descriptor::rows) a step feeds up to R forced tokens at once, so
+/// that there are ceil(num_forced / R) such steps instead of num_forced. The launch ends early after a stop
+/// token or once *stop_request is not 0.
 struct LaunchParams {
   const void* weights;        // packed pages, see Descriptor::matrices
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]

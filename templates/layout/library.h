@@ -12,7 +12,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 3;
+constexpr uint32_t kLibraryAbi = 4;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(padded_columns).
@@ -40,7 +40,7 @@ struct Descriptor {
   int32_t num_ctas;
   int32_t threads_per_cta;
   int32_t shared_bytes;
-  int32_t reserved;
+  int32_t rows;                 // of activations in a step
   int64_t weight_bytes;         // packed, padding included
   int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
                                 // embedding)
@@ -65,10 +65,15 @@ struct DeviceInfo {
 
 enum class LaunchState : int32_t { kRunning = 0, kDone = 1, kFailed = 2 };
 
+using DecodeKernel = void (*)(LaunchParams);
+
 /// Functions return 0, or another value after which last_error() says why in one line.
 struct Library {
   uint32_t abi;  // kLibraryAbi
-  const Descriptor* descriptor;
+  /// [num_kernels]: the first kernel takes one row a step, each further one more rows; all read the same
+  /// packed weights.
+  const Descriptor* descriptors;
+  int32_t num_kernels;
   bool timeline;  // compiled to record one?
   bool fuzz;      // compiled to delay warps at random?
   const char* (*last_error)();
@@ -82,9 +87,9 @@ struct Library {
   int (*download)(void* host, const void* device, size_t bytes);
   /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index alone.
   int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed);
-  /// Starts a launch and returns. `num_ctas` is Descriptor::num_ctas (a test may pass fewer to see a stall
-  /// reported).
-  int (*launch)(const LaunchParams* params, int num_ctas);
+  /// Starts a launch of one of the kernels and returns. `num_ctas` is its Descriptor::num_ctas (a test may
+  /// pass fewer to see a stall reported).
+  int (*launch)(int kernel, const LaunchParams* params, int num_ctas);
   LaunchState (*poll)();
   int (*wait)();  // until the launch ends
   /// Reads `bytes` of device memory from `memory` with the kernel's own page ring, `repeats` times; median

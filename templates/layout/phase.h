@@ -21,8 +21,9 @@ enum class SyncMode : int {
 constexpr uint32_t kMissing = 0xffffffffu;
 constexpr uint32_t kCanonicalNan = 0x7fffffffu;
 
-/// An activation vector that CTAs exchange: `elements` floats, then one signature word of every CTA when
-/// `signatures` is not 0 (a CTA that may have no tile of the writing phase says so by signing).
+/// An activation vector that CTAs exchange: `elements` floats, row after row, then one signature word of
+/// every CTA when `signatures` is not 0 (a CTA that may have no tile of the writing phase says so by
+/// signing).
 struct Vector {
   int64_t offset = -1;  // bytes in the workspace, 16-byte aligned; -1: no vector
   int elements = 0;     // a multiple of 4

@@ -15,8 +15,6 @@
 
 namespace soliton {
 
-using DecodeKernel = void (*)(const LaunchParams);
-
 namespace cuda_library {
 
 constexpr size_t kErrorBytes = 512;
@@ -24,8 +22,9 @@ constexpr uint64_t kStreamTimeoutNs = 10'000'000'000ull;
 
 struct State {
   char error[kErrorBytes] = "";
-  DecodeKernel kernel = nullptr;
-  const Descriptor* descriptor = nullptr;
+  const DecodeKernel* kernels = nullptr;
+  const Descriptor* descriptors = nullptr;
+  int num_kernels = 0;
   cudaStream_t stream = nullptr;
   cudaEvent_t done = nullptr;
   int num_sms = 0;
@@ -76,13 +75,15 @@ inline int open(int device, DeviceInfo* info) {
   info->sm_clock_khz = attribute(cudaDevAttrClockRate, device);
   info->memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, device);
   state().num_sms = info->num_sms;
-  if (info->compute_capability != state().descriptor->compute_capability ||
-      info->max_shared_bytes < state().descriptor->shared_bytes ||
-      info->num_sms < state().descriptor->num_ctas) {
-    return 0;  // the runtime says what does not fit
+  for (int i = 0; i < state().num_kernels; ++i) {
+    const Descriptor& needs = state().descriptors[i];
+    if (info->compute_capability != needs.compute_capability || info->max_shared_bytes < needs.shared_bytes ||
+        info->num_sms < needs.num_ctas) {
+      return 0;  // the runtime says what does not fit
+    }
+    SOLITON_CUDA(cudaFuncSetAttribute(state().kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      needs.shared_bytes));
   }
-  SOLITON_CUDA(cudaFuncSetAttribute(state().kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    state().descriptor->shared_bytes));
   SOLITON_CUDA(
       cudaFuncSetAttribute(stream_pages, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
   if (state().stream == nullptr) {
@@ -140,12 +141,13 @@ inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
 }
 
 /// A cooperative launch: either all CTAs run at once, or the launch is refused.
-inline int launch(const LaunchParams* params, int num_ctas) {
+inline int launch(int kernel, const LaunchParams* params, int num_ctas) {
   LaunchParams copy = *params;
   void* arguments[] = {&copy};
-  SOLITON_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(state().kernel), dim3(num_ctas),
-                                           dim3(state().descriptor->threads_per_cta), arguments,
-                                           state().descriptor->shared_bytes, state().stream));
+  const Descriptor& descriptor = state().descriptors[kernel];
+  SOLITON_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(state().kernels[kernel]),
+                                           dim3(num_ctas), dim3(descriptor.threads_per_cta), arguments,
+                                           descriptor.shared_bytes, state().stream));
   SOLITON_CUDA(cudaEventRecord(state().done, state().stream));
   return 0;
 }
@@ -197,11 +199,15 @@ inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, doub
   return 0;
 }
 
-inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor) {
-  state().kernel = kernel;
-  state().descriptor = descriptor;
+template <int kNumKernels>
+const Library* library(const DecodeKernel (&kernels)[kNumKernels],
+                       const Descriptor (&descriptors)[kNumKernels]) {
+  state().kernels = kernels;
+  state().descriptors = descriptors;
+  state().num_kernels = kNumKernels;
   static const Library instance{.abi = kLibraryAbi,
-                                .descriptor = descriptor,
+                                .descriptors = descriptors,
+                                .num_kernels = kNumKernels,
                                 .timeline = kTimeline,
                                 .fuzz = kFuzz,
                                 .last_error = last_error,
@@ -226,8 +232,7 @@ inline const Library* library(DecodeKernel kernel, const Descriptor* descriptor)
 }  // namespace cuda_library
 }  // namespace soliton
 
-#define SOLITON_LIBRARY(kernel, descriptor)                                                     \
+#define SOLITON_LIBRARY(kernels, descriptors)                                                   \
   extern "C" __attribute__((visibility("default"))) const soliton::Library* soliton_library() { \
-    static constexpr soliton::Descriptor instance = descriptor;                                 \
-    return soliton::cuda_library::library(kernel, &instance);                                   \
+    return soliton::cuda_library::library(kernels, descriptors);                                \
   }

@@ -1,4 +1,4 @@
-// SOLITON_LIBRARY(kernel, descriptor): exports a kernel as a library behind the C ABI of layout/library.h.
+// SOLITON_LIBRARY(kernels, descriptors): exports kernels as a library behind the C ABI of layout/library.h.
 #pragma once
 
 #if defined(__CUDACC__)

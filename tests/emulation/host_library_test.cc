@@ -32,12 +32,13 @@ constexpr Descriptor make_abi_descriptor() {
   descriptor.shared_bytes = 64;
   return descriptor;
 }
-constexpr Descriptor kAbiDescriptor = make_abi_descriptor();
+constexpr Descriptor kAbiDescriptors[] = {make_abi_descriptor()};
+constexpr DecodeKernel kAbiKernels[] = {abi_kernel};
 
 }  // namespace
 }  // namespace soliton
 
-SOLITON_LIBRARY(soliton::abi_kernel, soliton::kAbiDescriptor)
+SOLITON_LIBRARY(soliton::kAbiKernels, soliton::kAbiDescriptors)
 
 namespace soliton {
 namespace {
@@ -65,12 +66,12 @@ TEST(HostLibrary, RecordsAreReadWhileTheKernelRuns) {
   for (const uint32_t request : {1u, 2u}) {
     library->fill(records, 0xff, 2 * sizeof(uint64_t));
     library->fill(stop, 0, sizeof(uint32_t));
-    ASSERT_EQ(library->launch(&params, 1), 0);
+    ASSERT_EQ(library->launch(0, &params, 1), 0);
     std::atomic_ref last(params.records[1]);
     while (last.load() == kNoRecord) std::this_thread::yield();
     EXPECT_EQ(last.load(), 1u);
     EXPECT_EQ(library->poll(), LaunchState::kRunning);
-    EXPECT_NE(library->launch(&params, 1), 0);
+    EXPECT_NE(library->launch(0, &params, 1), 0);
     std::atomic_ref(*static_cast<uint32_t*>(stop)).store(request);
     EXPECT_EQ(library->wait() == 0, request == 1);
     EXPECT_EQ(library->poll(), request == 1 ? LaunchState::kDone : LaunchState::kFailed);

@@ -32,6 +32,21 @@ TEST(Generate, ThreeFilesAndADumpOfEachPass) {
   EXPECT_EQ(generated.dumps.at("2-graph.txt"), describe(build_graph(shipped_model("tiny-stories").facts)));
 }
 
+TEST(Generate, FurtherRowsHaveAPlanOfTheirOwnInTheSameLibrary) {
+  const Generated both = generate_shipped("tiny-stories", "cpu", {.further_rows = {8}});
+  EXPECT_EQ(names(both.files),
+            (std::set<std::string>{"kernel.cu", "plan-rows8.h", "plan-rows8.txt", "plan.h", "plan.txt"}));
+  EXPECT_EQ(both.plan.rows, 1);
+  EXPECT_NE(both.files.at("plan-rows8.h").find("static constexpr int kRows = 8;"), std::string::npos);
+  EXPECT_EQ(both.dumps.at("4-verify-rows8.txt"), "sound\n");
+  for (const auto& [name, text] : both.files) {
+    if (name.ends_with(".txt")) continue;
+    EXPECT_NE(text.find("run: soliton-gen models/tiny-stories.yaml --gpu cpu --rows 1,8\n"),
+              std::string::npos)
+        << name;
+  }
+}
+
 TEST(Generate, ConfigDumpHasEveryFact) {
   EXPECT_EQ(generate_shipped("tiny-stories", "cpu").dumps.at("1-config.txt"),
             "tiny-stories\n"

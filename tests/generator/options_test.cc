@@ -90,8 +90,9 @@ TEST(Options, ReadsEveryFlag) {
 TEST(Options, HelpListsEveryFlag) {
   std::string help;
   EXPECT_FALSE(parse({"--help"}, &help));
-  for (const char* flag : {"MODEL.yaml", "--gpu", "-o", "--ctas", "--window", "--consumer-warps",
-                           "--ring-slots", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
+  for (const char* flag :
+       {"MODEL.yaml", "--gpu", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots", "--rows",
+        "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
   for (const Knob& knob : kKnobs) {
@@ -103,10 +104,26 @@ TEST(Options, HelpListsEveryFlag) {
 TEST(Options, RefusesUnknownFlags) {
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200", "--fast"}),
             "2 --fast: expected a flag that --help lists, got an unknown one");
-  EXPECT_EQ(parse_error({"--rows", "8", "m.yaml"}),
-            "2 --rows: expected a flag that --help lists, got an unknown one");
+  EXPECT_EQ(parse_error({"--columns", "8", "m.yaml"}),
+            "2 --columns: expected a flag that --help lists, got an unknown one");
   EXPECT_EQ(error_after({"--cta", "8"}), "2 --cta: expected a flag that --help lists, got an unknown one");
   EXPECT_EQ(error_after({"-x"}), "2 -x: expected a flag that --help lists, got an unknown one");
+}
+
+TEST(Options, RowsAreAListInAscendingOrder) {
+  const auto rows = [](const char* text) {
+    return parse({"m.yaml", "--gpu", "h200", "--rows", text}).value().choices;
+  };
+  EXPECT_EQ(parse({"m.yaml", "--gpu", "h200"}).value().choices.rows, 1);
+  EXPECT_EQ(rows("8").rows, 8);
+  EXPECT_TRUE(rows("8").further_rows.empty());
+  EXPECT_EQ(rows("1,8").rows, 1);
+  EXPECT_EQ(rows("1,8").further_rows, std::vector<int>{8});
+  for (const char* text : {"0", "-1", "8,1", "8,8", "1,", ",1", "1,,8", "1;8", "eight", "99999999999"}) {
+    EXPECT_EQ(error_after({"--rows", text}),
+              fmt::format("2 --rows: expected numbers of rows in ascending order, such as 1,8, got {}", text))
+        << text;
+  }
 }
 
 TEST(Options, RefusesMissingAndSurplusArguments) {

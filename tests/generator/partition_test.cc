@@ -351,6 +351,38 @@ TEST(Partition, HeadBlocksHoldUpToFourHeadsOfOneKvHead) {
   }
 }
 
+TEST(Partition, VectorsHoldEveryRowAndOnlyOneSetOfOffers) {
+  const Plan one = shipped_plan("tiny-stories", "cpu");
+  const Plan eight = shipped_plan("tiny-stories", "cpu", {.rows = 8});
+  ASSERT_EQ(one.vectors.size(), eight.vectors.size());
+  for (size_t i = 0; i < one.vectors.size(); ++i) {
+    const int rows = one.vectors[i].name == "offers" ? 1 : 8;
+    EXPECT_EQ(eight.vectors[i].elements, rows * one.vectors[i].elements) << one.vectors[i].name;
+    EXPECT_EQ(eight.vectors[i].signatures, one.vectors[i].signatures) << one.vectors[i].name;
+  }
+  EXPECT_EQ(eight.x_bytes(), 8 * 512 * 4);  // of a chunk
+  EXPECT_EQ(refusals(eight), "");
+}
+
+TEST(Partition, TakesOneRowOrEight) {
+  for (const int rows : {2, 7, 9, 16}) {
+    EXPECT_EQ(error_of([&] { shipped_plan("tiny-stories", "cpu", {.rows = rows}); }),
+              fmt::format("5 --rows: expected 1 and 8, got {}", rows));
+  }
+}
+
+// Kernels of one library read the same packed weights.
+TEST(Partition, RowsChangeNothingAboutTheWeights) {
+  const Plan one = shipped_plan("llama-3.2-1b", "h200");
+  const Plan eight = shipped_plan("llama-3.2-1b", "h200", {.rows = 8});
+  EXPECT_EQ(eight.weight_bytes, one.weight_bytes);
+  for (size_t i = 0; i < one.matrices.size(); ++i) {
+    EXPECT_EQ(eight.matrices[i].offset, one.matrices[i].offset);
+    EXPECT_EQ(eight.matrices[i].layer_stride, one.matrices[i].layer_stride);
+    EXPECT_EQ(eight.matrices[i].padded, one.matrices[i].padded);
+  }
+}
+
 // The wait of every phase, and all bytes at the bandwidth of the spec: 1e9 a second, 1000 in a microsecond.
 TEST(Partition, PredictsTimeFromBytesAndWaits) {
   Plan plan = shipped_plan("tiny-stories", "cpu");

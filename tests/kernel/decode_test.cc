@@ -18,7 +18,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Decode,
                                          "micro-3-counter", "plain-4-split", "plain-4-split-counter",
                                          "narrow96-5", "wide128-4-split", "deep256-5-split", "group7-4",
                                          "group8-6-split", "group8-3-counter", "broad-2", "broad-3",
-                                         "broad-20"),
+                                         "broad-20", "micro-3-rows", "micro-12-rows", "plain-4-rows-split",
+                                         "plain-4-rows-counter", "wide128-5-rows", "group7-4-rows",
+                                         "group8-6-rows", "narrow96-5-rows", "broad-2-rows", "plain-4-both"),
                          test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -65,19 +67,65 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                          testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
                                          "plain-4-split-counter", "narrow96-5", "wide128-4-split",
                                          "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
-                                         "broad-2", "broad-3"),
+                                         "broad-2", "broad-3", "micro-3-rows", "plain-4-rows-split",
+                                         "plain-4-rows-counter", "group7-4-rows", "narrow96-5-rows"),
                          test_name);
 
 TEST_P(Race, HasNone) {
   KernelUnderTest kernel(GetParam());
   // The pages before are made without checks; then checked tokens, across the end of a page.
-  const std::vector<int32_t> last = kernel.decode(kernel.prompt(127), 1).tokens;
+  const bool takes_rows = kernel.engine().library().descriptor().rows > 1;
+  const std::vector<int32_t> last =
+      takes_rows ? kernel.prompt(13) : kernel.decode(kernel.prompt(127), 1).tokens;
+  if (takes_rows) kernel.decode(kernel.prompt(118), 1);
   kernel.emulation().check = true;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     kernel.emulation().seed = seed;
     kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
-    EXPECT_EQ(kernel.decode_from(127, last, 2).tokens.size(), 2u);
+    EXPECT_EQ(kernel.decode_from(takes_rows ? 118 : 127, last, 2).tokens.size(), 2u);
   }
+}
+
+// Prompts of every length up to two steps and a bit: what a step of several rows leaves in the cache is what
+// the tokens one by one would have left.
+TEST(DecodeRows, FeedLikeTheReferenceAtEveryLength) {
+  KernelUnderTest kernel("plain-4-rows-split");
+  for (int length = 1; length <= 19; ++length) kernel.expect_like_reference(kernel.prompt(length), 2);
+}
+
+// One library, one packed copy of the weights: a kernel of eight rows takes the prompt, one of one row goes
+// on.
+TEST(DecodeRows, ALibraryWithBothTakesThePromptInFewerSteps) {
+  KernelUnderTest kernel("plain-4-both");
+  ASSERT_EQ(kernel.engine().library().num_kernels(), 2);
+  const std::vector<int32_t> prompt = kernel.prompt(70);
+  const DecodeResult by_rows = kernel.decode_from(0, prompt, 5);
+  KernelUnderTest alone("plain-4-rows-alone");
+  const DecodeResult first = alone.decode_from(0, prompt, 1);
+  EXPECT_EQ(by_rows.tokens[0], first.tokens[0]);
+  EXPECT_TRUE(std::equal(first.logits.begin(), first.logits.end(), by_rows.logits.begin()));
+  EXPECT_EQ(kernel.engine().position(), 74);
+  kernel.engine().feed_one_by_one();
+  const DecodeResult one_by_one = kernel.decode_from(0, prompt, 5);
+  EXPECT_NE(one_by_one.logits, by_rows.logits) << "was the other kernel used at all?";
+  EXPECT_EQ(one_by_one.tokens, by_rows.tokens);
+}
+
+TEST(DecodeRows, StopTokensAndTheHostEndAPromptsFirstToken) {
+  KernelUnderTest kernel("plain-4-both");
+  const std::vector<int32_t> prompt = kernel.prompt(20);
+  const DecodeResult all = kernel.decode_from(0, prompt, 3);
+  kernel.engine().set_position(0);
+  const int32_t stop[] = {all.tokens[0]};
+  const DecodeResult stopped =
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 3, .stop_tokens = stop});
+  EXPECT_TRUE(stopped.hit_stop_token);
+  EXPECT_EQ(stopped.tokens.size(), 1u);
+  EXPECT_EQ(kernel.engine().position(), 20);
+  kernel.engine().set_position(0);
+  const DecodeResult ended =
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 3}, [](int32_t) { return false; });
+  EXPECT_EQ(ended.tokens.size(), 1u);
 }
 
 TEST(DecodeStop, EndsAfterAStopTokenAndGoesOnFromThere) {

@@ -17,7 +17,9 @@ struct FaultCase {
 
 /// Runs with the fault under several schedules. True if any launch is reported, or gives other bits.
 bool is_found(KernelUnderTest& kernel, const Fault& fault) {
-  const std::vector<int32_t> last = kernel.decode(kernel.prompt(kPosition), 1).tokens;
+  const bool takes_rows = kernel.engine().library().descriptor().rows > 1;
+  std::vector<int32_t> last = kernel.decode(kernel.prompt(kPosition), 1).tokens;
+  if (takes_rows) last = kernel.prompt(11);  // a step of eight and one of three
   const DecodeResult expected = kernel.decode_from(kPosition, last, kTokens);
   kernel.emulation().check = true;
   kernel.emulation().fault = fault;
@@ -78,6 +80,14 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
         FaultCase{"attention_empty_one_less", "plain-4-split", count(kAttentionFull + 1, -1)},
         FaultCase{"attention_empty_one_more", "plain-4-split", count(kAttentionFull + 1, 1)},
+        FaultCase{"rows_no_wait_for_a_page", "plain-4-rows-split", skip(WaitKind::kPageFull)},
+        FaultCase{"rows_no_wait_for_a_free_slot", "plain-4-rows-split", skip(WaitKind::kPageEmpty)},
+        FaultCase{"rows_no_wait_for_a_tile", "plain-4-rows-split", skip(WaitKind::kTileFull)},
+        FaultCase{"rows_no_wait_for_the_input", "plain-4-rows-split", skip(WaitKind::kInputRead)},
+        FaultCase{"rows_no_wait_for_the_tail", "plain-4-rows-split", skip(WaitKind::kQueryFull)},
+        FaultCase{"rows_no_fence", "plain-4-rows-split", {.kind = FaultKind::kDropDeviceFence}},
+        FaultCase{"rows_query_full_one_less", "plain-4-rows-split", count(kQueryFull, -1)},
+        FaultCase{"rows_attention_empty_one_more", "plain-4-rows-split", count(kAttentionFull + 1, 1)},
         FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
 
