@@ -52,8 +52,8 @@ class KvTree {
   /// A live branch without tokens that shares nothing.
   Branch open();
 
-  /// `num_tokens` further tokens of the branch are, or will be before the next step, in the slots that place() named.
-  /// Afterwards it has one new token a step.
+  /// Counts `num_tokens` further tokens, in the slots from place(branch, 0) on, as cached: they have been written, or
+  /// will be before the next step. Reserves what is missing. The branch then has one new token a step.
   void append(Branch branch, int num_tokens);
 
   /// Makes sure that every live branch has pages for `num_tokens` further tokens, but for paused ones.
@@ -139,6 +139,7 @@ class KvTree {
   void free_node(int32_t node);
   void link(int32_t node, int32_t parent);
   void unlink(int32_t node);
+  void adopt_children(int32_t node);
   void count_branches(int32_t node, int change);
   int32_t detach(int32_t leaf);
   void join(int32_t node);

@@ -15,9 +15,9 @@ constexpr int kMmaQueryRows = 16;  // query rows of one mma tile, as in C(R, n)
 constexpr double kReplanSlack = 1.1;
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
-constexpr int64_t kSearchSteps = 64;  // the limit is found to 1 / kSearchSteps
-constexpr int kMaxFineness = 3;       // slices are tried down to this part of the limit,
-constexpr double kGoodEnough = 1.05;  // unless the deal is as close to its bound
+constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
+constexpr int kLimitEighths[] = {8, 7, 9, 6, 4};  // parts of the limit that are tried
+constexpr double kGoodEnough = 1.02;              // a makespan as close to the limit ends the search
 
 Error misuse(std::string_view what, std::string_view expected, double found) {
   return Error(ExitCode::kInternal, fmt::format("tree plan: {}: expected {}, got {}", what, expected, found));
@@ -29,11 +29,6 @@ void expect(bool holds, std::string_view what, std::string_view expected, double
 
 int64_t picoseconds(double us) {
   return static_cast<int64_t>(std::llround(us * kPicosecondsPerUs));
-}
-
-/// Is the number of cached tokens of the item the same at every step?
-bool is_static(const TreeItem& item) {
-  return item.tokens == item.capacity;
 }
 
 /// Adds `load` to the least word of a heap.
@@ -239,28 +234,38 @@ void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
   deal();
 }
 
-/// Items as long as the limit may leave CTAs half empty at the end; then shorter ones are tried.
+/// The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs without work at the end, so
+/// somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
 void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
   const int64_t limit = least_limit();
-  const auto attempt = [&](int fineness) {
-    for (NodeCost& node : costs_) {
-      if (node.num_tokens > 0) node.slice_tokens = slice_tokens(node, limit / fineness);
-    }
+  TreeTime best{.makespan_ps = std::numeric_limits<int64_t>::max()};
+  int best_eighths = 0;
+  for (const int eighths : kLimitEighths) {
+    const bool changed = choose_slices(limit * eighths / 8);
+    if (best_eighths != 0 && !changed) continue;
     cut(tree);
     deal();
-  };
-  int best = 0;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  int fineness = 0;
-  while (fineness < kMaxFineness) {
-    attempt(++fineness);
-    if (planned_.makespan_ps < least) {
-      least = planned_.makespan_ps;
-      best = fineness;
+    if (planned_.makespan_ps < best.makespan_ps) {
+      best = planned_;
+      best_eighths = eighths;
     }
-    if (static_cast<double>(least) <= kGoodEnough * static_cast<double>(limit)) break;
+    if (static_cast<double>(best.makespan_ps) <= kGoodEnough * static_cast<double>(limit)) break;
   }
-  if (best != fineness) attempt(best);
+  if (choose_slices(limit * best_eighths / 8)) {
+    cut(tree);
+    deal();
+  }
+}
+
+/// Sets slice_tokens of all nodes; are they other than before?
+bool TreePlanner::choose_slices(int64_t limit_ps) {
+  bool changed = false;
+  for (NodeCost& node : costs_) {
+    const int before = node.slice_tokens;
+    node.slice_tokens = node.num_tokens == 0 ? kKvPageTokens : slice_tokens(node, limit_ps);
+    changed = changed || node.slice_tokens != before;
+  }
+  return changed;
 }
 
 void TreePlanner::cut(const TreeSnapshot& tree) {
@@ -285,7 +290,7 @@ void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
                   .capacity = end_slice - first,
                   .first_row = node.first_row,
                   .end_row = node.end_row};
-    if (grows && !is_static(item)) {
+    if (grows && is_appended_to(item)) {
       item.first_new = node.first_row;
       item.end_new = node.end_row;
     } else if (!grows && node.num_tokens < end_slice) {
@@ -343,10 +348,12 @@ void TreePlanner::deal() {
   planned_.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
 }
 
-/// Sorts the items by CTA; of one CTA those whose pages do not change come first, so that they can be read ahead.
+/// Sorts the items by CTA; of one CTA those that are appended to come last.
 void TreePlanner::write_items(TreePlan& plan) {
   cursors_.assign(2 * shape_.num_ctas + 1, 0);
-  const auto bin = [&](const TreeItem& item, int32_t cta) { return 2 * cta + (is_static(item) ? 0 : 1); };
+  const auto bin = [&](const TreeItem& item, int32_t cta) {
+    return 2 * cta + (is_appended_to(item) ? 1 : 0);
+  };
   size_t next = 0;
   for (const int32_t index : order_) {
     for (int head = 0; head < shape_.num_kv_heads; ++head)

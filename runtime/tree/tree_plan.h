@@ -128,6 +128,7 @@ class TreePlanner {
   int64_t total_ps(int64_t limit_ps) const;
   int64_t least_limit() const;
   void slice_by_time(const TreeSnapshot& tree);
+  bool choose_slices(int64_t limit_ps);
   void slice_by_length(const TreeSnapshot& tree);
   void cut(const TreeSnapshot& tree);
   void cut_node(const SnapshotNode& node, int slice_tokens);

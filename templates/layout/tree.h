@@ -90,6 +90,12 @@ SOLITON_HOST_DEVICE constexpr bool takes_new_tokens(const TreeItem& item, int st
   return tokens >= 0 && tokens < item.capacity;
 }
 
+/// Are tokens appended to the item's pages while the plan holds? Then what a step reads of its last page is written by
+/// the step before; the pages of other items do not change and can be read ahead at will.
+SOLITON_HOST_DEVICE constexpr bool is_appended_to(const TreeItem& item) {
+  return item.tokens < item.capacity;
+}
+
 /// Pages that an item reads at a step.
 SOLITON_HOST_DEVICE constexpr int num_pages(const TreeItem& item, int step) {
   return ceil_divide(cached_tokens(item, step), kKvPageTokens);

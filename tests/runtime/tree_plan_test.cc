@@ -125,12 +125,12 @@ void expect_dealt_once(const TreePlan& plan, const TreeSnapshot& tree, const Tre
   for (int cta = 0; cta < shape.num_ctas; ++cta) {
     const auto first = plan.items.begin() + plan.first_item[cta];
     const auto end = plan.items.begin() + plan.first_item[cta + 1];
-    EXPECT_TRUE(
-        std::is_partitioned(first, end, [](const TreeItem& item) { return item.tokens == item.capacity; }));
+    EXPECT_TRUE(std::is_partitioned(first, end, [](const TreeItem& item) { return !is_appended_to(item); }));
   }
   std::map<std::tuple<int, int, int>, int> seen;
   for (const TreeItem& item : plan.items) {
     EXPECT_LE(item.end_row - item.first_row, shape.max_item_rows);
+    EXPECT_LE(item.end_new, item.end_row) << "new tokens that no row of the item sees";
     for (int page = 0; page < num_pages(item, 0); ++page) {
       for (int row = item.first_row; row < item.end_row; ++row)
         ++seen[{item.kv_head, item.first_page + page, row}];
@@ -271,7 +271,7 @@ TEST_P(TreePlanRules, DraftsAreComplete) {
 }
 
 TEST_P(TreePlanRules, RandomTreesAreComplete) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
     const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
@@ -292,6 +292,12 @@ TEST_P(TreePlanRules, RandomTreesAreComplete) {
         tree.append(branch, pick(4) == 0 ? pick(600) : pick(70));
         branches.push_back(branch);
       }
+    }
+    for (int i = 0; i < pick(4) && branches.size() > 1; ++i) {  // leaves nodes joined and split
+      const Branch branch = branches[random() % branches.size()];
+      tree.truncate(branch, pick(tree.num_tokens(branch) + 1));
+      tree.prune(branches.back());
+      branches.pop_back();
     }
     for (const Branch branch : branches) {
       const int kind = pick(seed % 2 == 0 ? 8 : 100);
@@ -465,13 +471,17 @@ TEST(TreePlan, PredictsTheTimeOfItsItems) {
   TreePlanner planner(kLargeShape, kLargeCosts, kBalanced);
   TreePlan plan;
   planner.plan(snapshot_of(tree), 100, plan);
-  for (const int step : {0, 1, 17, 50, 99}) {
+  const auto expect_predicted = [&](int step) {
     const Loads loads = loads_of(plan, kLargeShape, kLargeCosts, step);
     const TreeTime time = planner.time_at(plan, step);
     EXPECT_NEAR(static_cast<double>(time.makespan_ps), 1e6 * loads.busiest_us, 1e-4 * 1e6 * loads.busiest_us);
     const double bound_us = std::max(loads.mean_us, loads.longest_us);
     EXPECT_NEAR(static_cast<double>(time.bound_ps), 1e6 * bound_us, 1e-4 * 1e6 * bound_us);
-  }
+  };
+  for (const int step : {0, 1, 17, 50, 99}) expect_predicted(step);
+  tree.draft(tree.branches()[0], chain(256));
+  planner.plan(snapshot_of(tree), 1, plan);
+  expect_predicted(0);
 }
 
 TEST(TreePlan, WorkloadsAreBalanced) {
@@ -497,8 +507,8 @@ TEST(TreePlan, WorkloadsAreBalanced) {
       EXPECT_GE(bound * 1.001, static_cast<double>(ideal));
       if (limits.rule == SliceRule::kBalanced) {
         by_time = makespan;
-        EXPECT_LE(static_cast<double>(makespan), 1.2 * static_cast<double>(bound));
-        EXPECT_LE(static_cast<double>(makespan), 1.5 * static_cast<double>(ideal));
+        EXPECT_LE(static_cast<double>(makespan), 1.15 * static_cast<double>(bound));
+        EXPECT_LE(static_cast<double>(makespan), 1.4 * static_cast<double>(ideal));
       } else {
         EXPECT_LE(static_cast<double>(by_time), 1.01 * static_cast<double>(makespan));
       }
@@ -562,15 +572,27 @@ TEST(TreePlan, HoldsOnlyWhileTokensAreReserved) {
   }
 }
 
-TEST(TreePlan, EmptyTreesArePlannedToo) {
-  TreePlanner planner(kSmallShape, kLargeCosts, kBalanced);
+TEST_P(TreePlanRules, TreesWithoutRowsHaveNoWork) {
+  TreePlanner small = planner(kSmallShape, 64);
   TreePlan plan;
   KvTree tree = grown({{1, 100}});
-  tree.draft(tree.branches()[0], {});  // paused
-  planner.plan(snapshot_of(tree), 5, plan);
-  EXPECT_TRUE(plan.items.empty());
-  EXPECT_EQ(plan.first_item, std::vector<int32_t>(kSmallShape.num_ctas + 1));
-  EXPECT_FALSE(planner.replan_due(plan, 0));
+  const Branch branch = tree.branches()[0];
+  small.plan(snapshot_of(tree), 5, plan);
+  EXPECT_FALSE(plan.items.empty());
+  const auto expect_empty = [&] {
+    small.plan(snapshot_of(tree), 5, plan);
+    EXPECT_TRUE(plan.items.empty());
+    EXPECT_TRUE(plan.rows.empty());
+    EXPECT_EQ(plan.first_item, std::vector<int32_t>(kSmallShape.num_ctas + 1));
+    EXPECT_FALSE(small.replan_due(plan, 0));
+  };
+  tree.draft(branch, {});  // paused
+  expect_empty();
+  tree.append(branch, 0);
+  small.plan(snapshot_of(tree), 5, plan);
+  EXPECT_FALSE(plan.items.empty());
+  tree.prune(branch);
+  expect_empty();
 }
 
 TEST(TreePlan, RefusesNumbersThatCannotBe) {
@@ -601,15 +623,18 @@ TEST_P(TreePlanRules, SixtyFourBranchesTakeMicroseconds) {
 #endif
   constexpr int kRounds = 401;
   constexpr double kMostUs = 4 * 50;
-  const Workload workloads[] = {
-      {"one level", {{1, 4000}, {64, 400}}},
-      {"fasttree C", {{1, 1024}, {16, 256}, {4, 32}}},
-      {"binary 6", {{1, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}}},
+  std::pair<const char*, KvTree> trees[] = {
+      {"64 under one", grown({{1, 4000}, {64, 400}})},
+      {"fasttree C", grown({{1, 1024}, {16, 256}, {4, 32}})},
+      {"binary 6", grown({{1, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}})},
+      {"256 drafted", grown({{1, 4000}})},
   };
-  for (const Workload& workload : workloads) {
-    KvTree tree = grown(workload.levels);
-    ASSERT_EQ(tree.branches().size(), 64u);
+  for (auto& [name, tree] : trees) {
     tree.reserve(64);
+    if (tree.branches().size() == 1) {
+      std::mt19937 random(1);
+      tree.draft(tree.branches()[0], random_draft(random, 256));
+    }
     TreePlanner once = planner(kLargeShape, 128);
     TreePlan plan;
     TreeSnapshot snapshot;
@@ -628,9 +653,9 @@ TEST_P(TreePlanRules, SixtyFourBranchesTakeMicroseconds) {
       return times[kRounds / 2];
     };
     const double us = median(plan_us);
-    std::printf("%-10s plan %6.1f us (%zu items, %zu merges), snapshot %4.1f us\n", workload.name, us,
+    std::printf("%-12s plan %6.1f us (%zu items, %zu merges), snapshot %4.1f us\n", name, us,
                 plan.items.size(), plan.merges.size(), median(snapshot_us));
-    EXPECT_LT(us, kMostUs) << workload.name;
+    EXPECT_LT(us, kMostUs) << name;
   }
 }
 
