@@ -1,17 +1,18 @@
 // The KV pages of one request whose branches share their prefixes: a tree of token nodes.
 //
-// Every page belongs to one node. A node begins in a page of its own, and only its last page may be partly filled, so
-// a fork copies nothing: the shared tail is read once for all children instead of once for each copy of it. What this
-// costs is part of a page a node. Tokens are copied in three cases only, and reported as TokenMoves:
+// Every page belongs to one node. A node begins in a page of its own, and only its last page may be partly
+// filled, so a fork copies nothing: the shared tail is read once for all children instead of once for each
+// copy of it. What this costs is part of a page a node. Tokens are copied in three cases only, and reported
+// as TokenMoves:
 // - a fork shrinks back to a chain (prune): the child's tokens move to its parent's last page if they fit; so
 //   branches that fork at every step, as beams do, stay dense at the price of the few tokens since the fork;
-// - a branch is cut back into tokens that others share (truncate): the partly filled page is copied, the usual copy
-//   on write, since the branch goes on writing behind it;
+// - a branch is cut back into tokens that others share (truncate): the partly filled page is copied, the
+//   usual copy on write, since the branch goes on writing behind it;
 // - a speculative tree is accepted: see draft().
 //
-// A page holds K and V of all layers: megabytes. So the tokens of a speculative tree are rows but not nodes with pages
-// of their own; they lie in preorder in the slots behind the branch's tokens. The path that always takes the first
-// child (put the likeliest first) is in place already when it is accepted; others move down.
+// A page holds K and V of all layers: megabytes. So the tokens of a speculative tree are rows but not nodes
+// with pages of their own; they lie in preorder in the slots behind the branch's tokens. The path that always
+// takes the first child (put the likeliest first) is in place already when it is accepted; others move down.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@
 
 namespace soliton {
 
-/// Tokens to copy on the device, in all layers and KV heads, K and V: from_token + i of page from_page to to_token + i
-/// of to_page, i from 0 to num_tokens - 1 in this order (source and destination may overlap).
+/// Tokens to copy on the device, in all layers and KV heads, K and V: from_token + i of page from_page to
+/// to_token + i of to_page, i from 0 to num_tokens - 1 in this order (source and destination may overlap).
 struct TokenMove {
   int32_t from_page = 0;
   int32_t from_token = 0;
@@ -40,10 +41,10 @@ struct PageTokens {
   int32_t num_tokens = 0;
 };
 
-/// Operations that need pages throw Error (kOutOfMemory) if the pool has too few; those given something that is no live
-/// branch, or a number or path that cannot be, throw Error (kInternal). Whatever throws has changed nothing.
-/// Pages are reserved for later tokens by reserve() and draft(); fork(), prune(), truncate() and accept() give back
-/// what is reserved at the nodes that they change, so reserve after them.
+/// Operations that need pages throw Error (kOutOfMemory) if the pool has too few; those given something that
+/// is no live branch, or a number or path that cannot be, throw Error (kInternal). Whatever throws has
+/// changed nothing. Pages are reserved for later tokens by reserve() and draft(); fork(), prune(), truncate()
+/// and accept() give back what is reserved at the nodes that they change, so reserve after them.
 class KvTree {
  public:
   /// A tree without branches over a pool of `num_pages` pages of kKvPageTokens tokens.
@@ -52,8 +53,9 @@ class KvTree {
   /// A live branch without tokens that shares nothing.
   Branch open();
 
-  /// Counts `num_tokens` further tokens, in the slots from place(branch, 0) on, as cached: they have been written, or
-  /// will be before the next step. Reserves what is missing. The branch then has one new token a step.
+  /// Counts `num_tokens` further tokens, in the slots from place(branch, 0) on, as cached: they have been
+  /// written, or will be before the next step. Reserves what is missing. The branch then has one new token a
+  /// step.
   void append(Branch branch, int num_tokens);
 
   /// Makes sure that every live branch has pages for `num_tokens` further tokens, but for paused ones.
@@ -68,9 +70,9 @@ class KvTree {
   /// Cuts a branch back to its first `num_tokens` tokens, counted from the start of its path.
   void truncate(Branch branch, int num_tokens);
 
-  /// The new tokens of the branch in the next step: token i follows token parents[i], or the branch's last cached
-  /// token if that is -1. In depth-first preorder, so that parents[i] is i - 1, or an ancestor of it, or -1. A chain
-  /// is a chunk of a prompt. No token at all pauses the branch: it has no row.
+  /// The new tokens of the branch in the next step: token i follows token parents[i], or the branch's last
+  /// cached token if that is -1. In depth-first preorder, so that parents[i] is i - 1, or an ancestor of it,
+  /// or -1. A chain is a chunk of a prompt. No token at all pauses the branch: it has no row.
   void draft(Branch branch, std::span<const int32_t> parents);
 
   /// Of the draft, keeps the tokens of `path`, which leads down from a token without parent; frees the rest.
@@ -79,7 +81,8 @@ class KvTree {
   /// Copies to be done in this order before the next step, and forgets them.
   std::vector<TokenMove> take_moves();
 
-  /// Page and token of the slot of the token that comes `offset` tokens after the cached ones; must be reserved.
+  /// Page and token of the slot of the token that comes `offset` tokens after the cached ones; must be
+  /// reserved.
   struct Place {
     int32_t page = 0;
     int32_t token = 0;

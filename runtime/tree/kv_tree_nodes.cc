@@ -1,5 +1,5 @@
-// The links of the tree: nodes come, go, are joined and split. Every function leaves each page with one owner and each
-// node's num_branches the number of live branches at or below it.
+// The links of the tree: nodes come, go, are joined and split. Every function leaves each page with one owner
+// and each node's num_branches the number of live branches at or below it.
 #include <utility>
 
 #include "layout/page.h"
@@ -90,8 +90,8 @@ int32_t KvTree::detach(int32_t leaf) {
   return node;
 }
 
-/// While a node has a single child: makes the two one, if no page has to be shifted for it but at most some tokens
-/// moved into what is left of the node's last page.
+/// While a node has a single child: makes the two one, if no page has to be shifted for it but at most some
+/// tokens moved into what is left of the node's last page.
 void KvTree::join(int32_t index) {
   for (;;) {
     Node& node = nodes_[index];
@@ -137,9 +137,9 @@ int32_t KvTree::split(int32_t index, int num_tokens) {
   return below;
 }
 
-/// Cuts a branch back to `num_tokens` tokens of `node`, which others read too. The branch gets a node of its own:
-/// behind the node if it keeps all of that; else behind its full pages, with a copy of the partly filled page. Where
-/// there is no full page, that is beside the node.
+/// Cuts a branch back to `num_tokens` tokens of `node`, which others read too. The branch gets a node of its
+/// own: behind the node if it keeps all of that; else behind its full pages, with a copy of the partly filled
+/// page. Where there is no full page, that is beside the node.
 void KvTree::leave_shared(Branch branch, int32_t node, int num_tokens) {
   const int32_t leaf = branches_[branch].node;
   const bool whole = num_tokens == nodes_[node].num_tokens;

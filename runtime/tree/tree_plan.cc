@@ -4,11 +4,16 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "runtime/error.h"
 
 namespace soliton {
 namespace {
+
+static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyable_v<TreeRow> &&
+                  std::is_trivially_copyable_v<TreeMerge> && std::is_trivially_copyable_v<TreeView>,
+              "uploaded byte by byte");
 
 constexpr double kPicosecondsPerUs = 1e6;
 constexpr int kMmaQueryRows = 16;  // query rows of one mma tile, as in C(R, n)
@@ -188,8 +193,8 @@ int TreePlanner::fixed_slice_tokens(int num_tokens) const {
   return tokens;
 }
 
-/// The most tokens of a slice whose items take `limit_ps` at most, but at least min_tokens; then no longer than the
-/// same number of slices needs.
+/// The most tokens of a slice whose items take `limit_ps` at most, but at least min_tokens; then no longer
+/// than the same number of slices needs.
 int TreePlanner::slice_tokens(const NodeCost& node, int64_t limit_ps) const {
   const int64_t fit = std::max<int64_t>(0, limit_ps - node.widest_slice_ps) / node.widest_token_ps;
   const int most = round_up(node.num_tokens, kKvPageTokens);
@@ -209,7 +214,8 @@ int64_t TreePlanner::total_ps(int64_t limit_ps) const {
   return total * shape_.num_kv_heads;
 }
 
-/// The least time in which all work, cut by it, fits. More time means fewer slices and so less work: a bisection.
+/// The least time in which all work, cut by it, fits. More time means fewer slices and so less work: a
+/// bisection.
 int64_t TreePlanner::least_limit() const {
   int64_t low = 0;
   for (const NodeCost& node : costs_) {
@@ -234,8 +240,8 @@ void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
   deal();
 }
 
-/// The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs without work at the end, so
-/// somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
+/// The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs without work at the
+/// end, so somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
 void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
   const int64_t limit = least_limit();
   TreeTime best{.makespan_ps = std::numeric_limits<int64_t>::max()};

@@ -1,19 +1,19 @@
-// Deals the attention of a tree out to the CTAs: cuts nodes into slices, slices and rows into items, and gives the
-// longest items first to the least loaded CTA. Made anew when the tree changes (fork, prune, finish), not for every
-// token; the same snapshot, in the same order, gives the same plan.
+// Deals the attention of a tree out to the CTAs: cuts nodes into slices, slices and rows into items, and
+// gives the longest items first to the least loaded CTA. Made anew when the tree changes (fork, prune,
+// finish), not for every token; the same snapshot, in the same order, gives the same plan.
 //
 // Cost of an item of R query rows (rows x query heads of a KV head) and n tokens:
-//   C(R, n) = item + max(n x bytes a token / rate of a CTA, n x ceil(R / 16) x mma) + R x bytes a partial / exchange
+//   C(R, n) = item + max(n x token bytes / CTA's rate, n x ceil(R / 16) x mma) + R x partial bytes / exchange
 //
 // How long slices are is a choice between two goods:
-// - SliceRule::kBalanced, by time: the least T is sought such that all work fits, cut into items of at most T. A slice
-//   is as long as its number of rows and all the other work make it; results of a branch differ in the last bits with
-//   its neighbours and with the step at which a plan was made.
-// - SliceRule::kFixed, by the node's length alone: the same branch has the same slices alone or among others, whenever
-//   it was planned, so where node boundaries are equal, its bits are too.
+// - SliceRule::kBalanced, by time: the least T is sought such that all work fits, cut into items of at most
+//   T. A slice is as long as its number of rows and all the other work make it; results of a branch differ in
+//   the last bits with its neighbours and with the step at which a plan was made.
+// - SliceRule::kFixed, by the node's length alone: the same branch has the same slices alone or among others,
+//   whenever it was planned, so where node boundaries are equal, its bits are too.
 // Either way slices of a node have one length, a multiple of the page, and begin at multiples of it.
 //
-// Nodes shorter than a page get items of their own: tiles that span nodes would need a row interval per token.
+// Nodes under a page get items of their own too: a tile that spans nodes would need a row interval a token.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +49,8 @@ enum class SliceRule {
 
 struct SliceLimits {
   SliceRule rule = SliceRule::kBalanced;
-  int min_tokens = 2 * kKvPageTokens;  // of a slice of a longer node; a multiple of kKvPageTokens
-  int max_slices =
-      32;  // of a node under kFixed: slices of longer nodes are 2, 4, 8, ... times min_tokens long
+  int min_tokens = 2 * kKvPageTokens;  // of the slices of a node that has several; a multiple of the page
+  int max_slices = 32;  // of a node under kFixed: if longer, its slices are 2, 4, 8, ... min_tokens
 };
 
 /// What a plan costs at some step. Picoseconds: whole numbers, so that sums and ties are exact.
@@ -80,16 +79,16 @@ class TreePlanner {
   /// Throws Error (kInternal) for numbers that cannot be.
   TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits);
 
-  /// Plans at most `num_steps` steps: 1 if a branch has more than one new token; fewer than asked for if fewer are
-  /// reserved, or if under kFixed a node comes to the length from which its slices are longer. Overwrites `plan`.
-  /// Throws Error (kInternal) if not even one step is reserved.
+  /// Plans at most `num_steps` steps: 1 if a branch has more than one new token; fewer than asked for if
+  /// fewer are reserved, or if under kFixed a node comes to the length from which its slices are longer.
+  /// Overwrites `plan`. Throws Error (kInternal) if not even one step is reserved.
   void plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan);
 
-  /// Predicted time of the plan's items at `step`.
+  /// Predicted time of the plan's items at `step`; looks at all of them.
   TreeTime time_at(const TreePlan& plan, int step) const;
 
-  /// Is a new plan due? When the plan has ended, or lengths have grown apart so far that it is 10 % further over its
-  /// bound than when it was made (a new plan may not come closer to its own bound either).
+  /// Is a new plan due? When the plan has ended, or lengths have grown apart so far that it is 10 % further
+  /// over its bound than when it was made (a new plan may not come closer to its own bound either).
   bool replan_due(const TreePlan& plan, int step) const;
 
   /// Tokens of a slice under kFixed, for a node of `num_tokens` tokens, new ones included.

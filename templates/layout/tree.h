@@ -1,16 +1,18 @@
-// The plan of attention over a tree of branches that share their prefixes: what the host uploads after a change of
-// the tree, and what the kernel then reads step after step without the host.
+// The plan of attention over a tree of branches that share their prefixes: what the host uploads after a
+// change of the tree, and what the kernel then reads step after step without the host.
 //
-//   node      a run of tokens with one set of readers; its pages are its own: it begins at the start of a page, and
-//             only its last page may be partly filled
-//   row       a query: one new token of this step. Rows are numbered in depth-first preorder of the tree, so that
-//             the rows below any node are one interval [first, end)
-//   slice     a run of tokens of a node, from a page boundary on; its last tokens may be new ones of this step
+//   node      a run of tokens with one set of readers; its pages are its own: it begins at the start of a
+//             page, and only its last page may be partly filled
+//   row       a query: one new token of this step. Rows are numbered in depth-first preorder of the tree, so
+//             that the rows below any node are one interval [first, end)
+//   slice     a run of tokens of a node, from a page boundary on; its last tokens may be new ones of this
+//             step
 //   item      one slice, one KV head, one block of rows: done by one CTA, one partial result a row
 //
-// A plan holds for num_steps steps: `step` below counts them from 0. Meanwhile a branch that decodes plainly (one
-// new token a step) grows by one cached token a step, and all that follows from it is arithmetic on `step`.
-// A plan with more than one new token at a branch (a speculative tree, a prompt chunk) holds for one step.
+// A plan holds for num_steps steps: `step` below counts them from 0. Meanwhile a branch that decodes plainly
+// (one new token a step) grows by one cached token a step, and all that follows from it is arithmetic on
+// `step`. A plan with more than one new token at a branch (a speculative tree, a prompt chunk) holds for one
+// step.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +22,9 @@
 
 namespace soliton {
 
-/// Work of one CTA, read by its producer (pages) and consumers. The attention of rows [first_row, end_row) of one
-/// KV head over cached tokens (see cached_tokens()), and over new tokens (see takes_new_tokens()). All these rows
-/// see all cached tokens; row q sees the new token of row k if k <= q < TreeRow::seen_end of k.
+/// Work of one CTA, read by its producer (pages) and consumers. The attention of rows [first_row, end_row) of
+/// one KV head over cached tokens (see cached_tokens()), and over new tokens (see takes_new_tokens()). All
+/// these rows see all cached tokens; row q sees the new token of row k if k <= q < TreeRow::seen_end of k.
 /// For a row that sees none of the item's tokens the partial is the identity of the merge: (-inf, 0, 0).
 struct alignas(16) TreeItem {
   int32_t kv_head = 0;
@@ -31,8 +33,7 @@ struct alignas(16) TreeItem {
   int32_t capacity = 0;    // tokens that it may come to hold; equal to `tokens` if no token is ever added
   int32_t first_row = 0;
   int32_t end_row = 0;
-  int32_t first_new =
-      0;  // rows whose new tokens are keys and values of the slice, read directly, not from pages
+  int32_t first_new = 0;  // rows whose new tokens are in the slice: read from the rows, not from pages
   int32_t end_new = 0;
   int32_t first_partial = 0;  // place of the result of first_row; the next row's is one further
   int32_t unused[3] = {};
@@ -83,15 +84,15 @@ SOLITON_HOST_DEVICE constexpr int cached_tokens(const TreeItem& item, int step) 
   return tokens < 0 ? 0 : tokens < item.capacity ? tokens : item.capacity;
 }
 
-/// Do new tokens [first_new, end_new) belong to the item at this step? An item with neither cached nor new tokens
-/// is passed over; its partials are in no merge yet.
+/// Do new tokens [first_new, end_new) belong to the item at this step? An item with neither cached nor new
+/// tokens is passed over; its partials are in no merge yet.
 SOLITON_HOST_DEVICE constexpr bool takes_new_tokens(const TreeItem& item, int step) {
   const int tokens = item.tokens + step;
   return tokens >= 0 && tokens < item.capacity;
 }
 
-/// Are tokens appended to the item's pages while the plan holds? Then what a step reads of its last page is written by
-/// the step before; the pages of other items do not change and can be read ahead at will.
+/// Are tokens appended to the item's pages while the plan holds? Then what a step reads of its last page is
+/// written by the step before; the pages of other items do not change and can be read ahead at will.
 SOLITON_HOST_DEVICE constexpr bool is_appended_to(const TreeItem& item) {
   return item.tokens < item.capacity;
 }

@@ -1,5 +1,6 @@
-// The tree of KV pages against a model that keeps every branch's tokens apart, over a pool whose pages are arrays on
-// the host: what a branch reads through its pages must be its tokens, copies and freed pages included.
+// The tree of KV pages against a model that keeps every branch's tokens apart, over a pool whose pages are
+// arrays on the host: what a branch reads through its pages must be its tokens, copies and freed pages
+// included.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Plans of attention over trees: read as the kernel reads them, at every step for which they hold, they must give each
-// row exactly the tokens on its path, in order, and deal the work evenly.
+// Plans of attention over trees: read as the kernel reads them, at every step for which they hold, they must
+// give each row exactly the tokens on its path, in order, and deal the work evenly.
 #include "runtime/tree/tree_plan.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace soliton {
 namespace {
 
-// Llama-3.1-8B on 128 CTAs of an H200, attention alone: 4.6 TB/s, 36 GB/s and CTA. The others are of that order.
+// Llama-3.1-8B on 128 CTAs of an H200, which read 4.6 TB/s together; the other costs are guesses.
 constexpr TreeShape kLargeShape{
     .num_ctas = 128, .num_kv_heads = 8, .heads_per_kv_head = 4, .head_dim = 128, .max_item_rows = 64};
 constexpr TreeCosts kLargeCosts{.item_us = 0.5,
@@ -615,8 +615,8 @@ TEST(TreePlan, RefusesNumbersThatCannotBe) {
   EXPECT_TRUE(refused(kLargeShape, odd, kFixed));
 }
 
-/// Plans are made while a request waits: 50 us for 64 branches is the aim, and 4 times that fails, since machines
-/// that run tests are slow and busy.
+/// Plans are made while a request waits: 50 us for 64 branches is the aim, and 4 times that fails, since
+/// machines that run tests are slow and busy.
 TEST_P(TreePlanRules, SixtyFourBranchesTakeMicroseconds) {
 #if !defined(NDEBUG) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "times of an optimised build only";
