@@ -1,0 +1,412 @@
+#include "runtime/tree/tree_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyable_v<TreeRow> &&
+                  std::is_trivially_copyable_v<TreeMerge> && std::is_trivially_copyable_v<TreeView>,
+              "uploaded byte by byte");
+
+constexpr double kPicosecondsPerUs = 1e6;
+constexpr int kMmaQueryRows = 16;  // query rows of one mma tile, as in C(R, n)
+constexpr double kReplanSlack = 1.1;
+constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
+constexpr int kMaxCtas = 1 << kCtaBits;
+constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
+constexpr int kLimitEighths[] = {8, 7, 9, 6, 4};  // parts of the limit that are tried
+constexpr double kGoodEnough = 1.02;              // a makespan as close to the limit ends the search
+
+Error misuse(std::string_view what, std::string_view expected, double found) {
+  return Error(ExitCode::kInternal, fmt::format("tree plan: {}: expected {}, got {}", what, expected, found));
+}
+
+void expect(bool holds, std::string_view what, std::string_view expected, double found) {
+  if (!holds) throw misuse(what, expected, found);
+}
+
+int64_t picoseconds(double us) {
+  return static_cast<int64_t>(std::llround(us * kPicosecondsPerUs));
+}
+
+/// Adds `load` to the least word of a heap.
+void add_to_least(std::vector<uint64_t>& heap, uint64_t load) {
+  const uint64_t word = heap[0] + load;
+  const size_t size = heap.size();
+  size_t at = 0;
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && heap[child + 1] < heap[child]) ++child;
+    if (word <= heap[child]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = word;
+}
+
+}  // namespace
+
+TreeView TreePlan::view() const {
+  return {.first_item = first_item.data(),
+          .items = items.data(),
+          .pages = pages.data(),
+          .rows = rows.data(),
+          .merges = merges.data(),
+          .num_rows = static_cast<int32_t>(rows.size()),
+          .num_steps = num_steps,
+          .partials_per_head = partials_per_head};
+}
+
+TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits)
+    : shape_(shape), limits_(limits), copy_tokens_(costs.copy_tokens) {
+  expect(shape.num_ctas >= 1 && shape.num_ctas <= kMaxCtas, "CTAs", "1 to 4096", shape.num_ctas);
+  expect(shape.num_kv_heads >= 1, "KV heads", "at least 1", shape.num_kv_heads);
+  expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
+  expect(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
+  expect(shape.max_item_rows >= 1, "rows of an item", "at least 1", shape.max_item_rows);
+  expect(limits.min_tokens >= 1 && limits.min_tokens % kKvPageTokens == 0, "tokens of a slice",
+         "a multiple of the page", limits.min_tokens);
+  expect(limits.max_slices >= 1, "slices of a node", "at least 1", limits.max_slices);
+  expect(costs.copy_tokens >= 1 && kKvPageTokens % costs.copy_tokens == 0, "tokens of a copy",
+         "a divisor of the page", costs.copy_tokens);
+  expect(costs.item_us >= 0, "time of an item", "at least 0", costs.item_us);
+  expect(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
+  expect(costs.cta_bytes_per_us > 0, "rate of a CTA", "more than 0", costs.cta_bytes_per_us);
+  expect(costs.exchange_bytes_per_us > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_us);
+  const double token_bytes = 2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens;
+  const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
+  item_ps_ = picoseconds(costs.item_us);
+  byte_token_ps_ = std::max<int64_t>(1, picoseconds(token_bytes / costs.cta_bytes_per_us));
+  mma_ps_ = picoseconds(costs.mma_us);
+  row_ps_ = picoseconds(partial_bytes / costs.exchange_bytes_per_us);
+}
+
+void TreePlanner::plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan) {
+  num_steps_ = settle_steps(tree, num_steps);
+  measure(tree);
+  if (limits_.rule == SliceRule::kFixed) {
+    slice_by_length(tree);
+  } else {
+    slice_by_time(tree);
+  }
+  plan.pages.assign(tree.pages.begin(), tree.pages.end());
+  plan.num_steps = num_steps_;
+  plan.partials_per_head = partials_per_head_;
+  plan.planned = planned_;
+  write_items(plan);
+  write_rows(tree, plan);
+}
+
+int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
+  expect(num_steps >= 1, "steps", "at least 1", num_steps);
+  for (const SnapshotNode& node : tree.nodes) {
+    if (node.num_new == 0) continue;
+    const int reserved = node.num_pages * kKvPageTokens - node.num_tokens;
+    expect(reserved >= node.num_new, "tokens reserved at a branch", "one for each new token", reserved);
+    if (node.num_new > 1) {
+      num_steps = 1;
+      continue;
+    }
+    num_steps = std::min(num_steps, reserved);
+    if (limits_.rule == SliceRule::kFixed) {
+      const int longest = fixed_slice_tokens(node.num_tokens + 1) * limits_.max_slices;
+      num_steps = std::min(num_steps, longest - node.num_tokens);
+    }
+  }
+  return num_steps;
+}
+
+// ---- Costs
+
+/// One token in an item of `rows` rows.
+int64_t TreePlanner::token_ps(int rows) const {
+  return std::max(byte_token_ps_, ceil_divide(rows * shape_.heads_per_kv_head, kMmaQueryRows) * mma_ps_);
+}
+
+/// C(R, n). New tokens come out of L2: they cost no more than their arithmetic.
+int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
+  const int rows = item.end_row - item.first_row;
+  const int cached = cached_tokens(item, step);
+  const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
+  const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kMmaQueryRows) * mma_ps_;
+  return item_ps_ + rows * row_ps_ +
+         std::max(round_up(cached, copy_tokens_) * byte_token_ps_, (cached + fresh) * tile_ps);
+}
+
+void TreePlanner::measure(const TreeSnapshot& tree) {
+  costs_.clear();
+  for (const SnapshotNode& node : tree.nodes) {
+    NodeCost& cost = costs_.emplace_back();
+    const int rows = node.end_row - node.first_row;
+    if (rows == 0) continue;
+    const int widest = std::min(rows, shape_.max_item_rows);
+    const int full = rows / widest;
+    const int rest = rows % widest;
+    cost.num_tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
+    cost.slice_ps = (full + (rest > 0 ? 1 : 0)) * item_ps_ + rows * row_ps_;
+    cost.token_ps = full * token_ps(widest) + (rest > 0 ? token_ps(rest) : 0);
+    cost.widest_slice_ps = item_ps_ + widest * row_ps_;
+    cost.widest_token_ps = token_ps(widest);
+  }
+}
+
+TreeTime TreePlanner::time_at(const TreePlan& plan, int step) const {
+  TreeTime time;
+  int64_t total = 0;
+  int64_t longest = 0;
+  for (int cta = 0; cta < shape_.num_ctas; ++cta) {
+    int64_t load = 0;
+    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i) {
+      const TreeItem& item = plan.items[i];
+      if (cached_tokens(item, step) == 0 && !takes_new_tokens(item, step)) continue;
+      const int64_t cost = cost_ps(item, step);
+      load += cost;
+      longest = std::max(longest, cost);
+    }
+    total += load;
+    time.makespan_ps = std::max(time.makespan_ps, load);
+  }
+  time.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
+  return time;
+}
+
+bool TreePlanner::replan_due(const TreePlan& plan, int step) const {
+  if (step >= plan.num_steps) return true;
+  const TreeTime now = time_at(plan, step);
+  return static_cast<double>(now.makespan_ps) * static_cast<double>(plan.planned.bound_ps) >
+         kReplanSlack * static_cast<double>(plan.planned.makespan_ps) * static_cast<double>(now.bound_ps);
+}
+
+// ---- Slices
+
+int TreePlanner::fixed_slice_tokens(int num_tokens) const {
+  int tokens = limits_.min_tokens;
+  while (static_cast<int64_t>(tokens) * limits_.max_slices < num_tokens) tokens *= 2;
+  return tokens;
+}
+
+/// The most tokens of a slice whose items take `limit_ps` at most, but at least min_tokens; then no longer
+/// than the same number of slices needs.
+int TreePlanner::slice_tokens(const NodeCost& node, int64_t limit_ps) const {
+  const int64_t fit = std::max<int64_t>(0, limit_ps - node.widest_slice_ps) / node.widest_token_ps;
+  const int most = round_up(node.num_tokens, kKvPageTokens);
+  const int tokens = static_cast<int>(std::min<int64_t>(fit, most)) / kKvPageTokens * kKvPageTokens;
+  const int num_slices = ceil_divide(node.num_tokens, std::max(tokens, limits_.min_tokens));
+  return round_up(ceil_divide(node.num_tokens, num_slices), kKvPageTokens);
+}
+
+/// All work, cut by `limit_ps`.
+int64_t TreePlanner::total_ps(int64_t limit_ps) const {
+  int64_t total = 0;
+  for (const NodeCost& node : costs_) {
+    if (node.num_tokens == 0 || node.slice_ps == 0) continue;
+    const int num_slices = ceil_divide(node.num_tokens, slice_tokens(node, limit_ps));
+    total += num_slices * node.slice_ps + node.num_tokens * node.token_ps;
+  }
+  return total * shape_.num_kv_heads;
+}
+
+/// The least time in which all work, cut by it, fits. More time means fewer slices and so less work: a
+/// bisection.
+int64_t TreePlanner::least_limit() const {
+  int64_t low = 0;
+  for (const NodeCost& node : costs_) {
+    low = std::max(
+        low, node.widest_slice_ps + std::min(node.num_tokens, limits_.min_tokens) * node.widest_token_ps);
+  }
+  const auto per_cta = [&](int64_t limit_ps) {
+    return (total_ps(limit_ps) + shape_.num_ctas - 1) / shape_.num_ctas;
+  };
+  int64_t high = std::max(low, per_cta(low));  // fits: longer slices are not more work
+  low = std::max(low, per_cta(high));
+  while (high - low > high / kSearchSteps) {
+    const int64_t middle = low + (high - low) / 2;
+    (per_cta(middle) <= middle ? high : low) = middle;
+  }
+  return high;
+}
+
+void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
+  for (NodeCost& node : costs_) node.slice_tokens = fixed_slice_tokens(node.num_tokens);
+  cut(tree);
+  deal();
+}
+
+/// The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs without work at the
+/// end, so somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
+void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
+  const int64_t limit = least_limit();
+  TreeTime best{.makespan_ps = std::numeric_limits<int64_t>::max()};
+  int best_eighths = 0;
+  for (const int eighths : kLimitEighths) {
+    const bool changed = choose_slices(limit * eighths / 8);
+    if (best_eighths != 0 && !changed) continue;
+    cut(tree);
+    deal();
+    if (planned_.makespan_ps < best.makespan_ps) {
+      best = planned_;
+      best_eighths = eighths;
+    }
+    if (static_cast<double>(best.makespan_ps) <= kGoodEnough * static_cast<double>(limit)) break;
+  }
+  if (choose_slices(limit * best_eighths / 8)) {
+    cut(tree);
+    deal();
+  }
+}
+
+/// Sets slice_tokens of all nodes; are they other than before?
+bool TreePlanner::choose_slices(int64_t limit_ps) {
+  bool changed = false;
+  for (NodeCost& node : costs_) {
+    const int before = node.slice_tokens;
+    node.slice_tokens = node.num_tokens == 0 ? kKvPageTokens : slice_tokens(node, limit_ps);
+    changed = changed || node.slice_tokens != before;
+  }
+  return changed;
+}
+
+void TreePlanner::cut(const TreeSnapshot& tree) {
+  works_.clear();
+  slices_.clear();
+  node_slices_.clear();
+  partials_per_head_ = 0;
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const auto first = static_cast<int32_t>(slices_.size());
+    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree.nodes[i], costs_[i].slice_tokens);
+    node_slices_.push_back({first, static_cast<int32_t>(slices_.size())});
+  }
+}
+
+void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
+  const bool grows = node.num_new == 1;
+  const int end = node.num_tokens + (grows ? num_steps_ : node.num_new);
+  for (int first = 0; first < end; first += slice_tokens) {
+    const int end_slice = std::min(end, first + slice_tokens);
+    TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
+                  .tokens = std::min(node.num_tokens, end_slice) - first,
+                  .capacity = end_slice - first,
+                  .first_row = node.first_row,
+                  .end_row = node.end_row};
+    if (grows && is_appended_to(item)) {
+      item.first_new = node.first_row;
+      item.end_new = node.end_row;
+    } else if (!grows && node.num_tokens < end_slice) {
+      item.first_new = node.first_row + std::max(0, first - node.num_tokens);
+      item.end_new = node.first_row + end_slice - node.num_tokens;
+      if (item.tokens <= 0) item.first_row = item.first_new;  // rows before see nothing of the slice
+      item.tokens = std::max(0, item.tokens);
+      item.capacity = item.tokens + item.end_new - item.first_new;
+    }
+    add_slice(item);
+  }
+}
+
+/// Adds a slice and its items, one for each block of rows.
+void TreePlanner::add_slice(const TreeItem& slice) {
+  slices_.push_back({.first_row = slice.first_row,
+                     .first_partial = partials_per_head_,
+                     .first_step = std::max(0, -slice.tokens)});
+  for (int32_t row = slice.first_row; row < slice.end_row; row += shape_.max_item_rows) {
+    Work& work = works_.emplace_back();
+    work.item = slice;
+    work.item.first_row = row;
+    work.item.end_row = std::min(slice.end_row, row + shape_.max_item_rows);
+    work.item.end_new = std::min(slice.end_new, work.item.end_row);  // a row sees none of the rows behind it
+    work.item.first_partial = partials_per_head_ + row - slice.first_row;
+    work.cost_ps = cost_ps(work.item, num_steps_ / 2);
+  }
+  partials_per_head_ += slice.end_row - slice.first_row;
+}
+
+// ---- Deal
+
+/// Longest first, each to the least loaded CTA; ties: the earlier item, the lower KV head, the lower CTA.
+void TreePlanner::deal() {
+  order_.resize(works_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
+    return works_[a].cost_ps != works_[b].cost_ps ? works_[a].cost_ps > works_[b].cost_ps : a < b;
+  });
+  loads_.resize(shape_.num_ctas);
+  std::iota(loads_.begin(), loads_.end(), 0);
+  dealt_.resize(works_.size() * shape_.num_kv_heads);
+  int64_t total = 0;
+  size_t next = 0;
+  for (const int32_t index : order_) {
+    const int64_t cost = works_[index].cost_ps;
+    total += cost * shape_.num_kv_heads;
+    for (int head = 0; head < shape_.num_kv_heads; ++head) {
+      dealt_[next++] = static_cast<int32_t>(loads_[0] % kMaxCtas);
+      add_to_least(loads_, static_cast<uint64_t>(cost) << kCtaBits);
+    }
+  }
+  const int64_t longest = order_.empty() ? 0 : works_[order_[0]].cost_ps;
+  planned_.makespan_ps = static_cast<int64_t>(*std::max_element(loads_.begin(), loads_.end()) >> kCtaBits);
+  planned_.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
+}
+
+/// Sorts the items by CTA; of one CTA those that are appended to come last.
+void TreePlanner::write_items(TreePlan& plan) {
+  cursors_.assign(2 * shape_.num_ctas + 1, 0);
+  const auto bin = [&](const TreeItem& item, int32_t cta) {
+    return 2 * cta + (is_appended_to(item) ? 1 : 0);
+  };
+  size_t next = 0;
+  for (const int32_t index : order_) {
+    for (int head = 0; head < shape_.num_kv_heads; ++head)
+      ++cursors_[bin(works_[index].item, dealt_[next++]) + 1];
+  }
+  std::partial_sum(cursors_.begin(), cursors_.end(), cursors_.begin());
+  plan.first_item.resize(shape_.num_ctas + 1);
+  for (int cta = 0; cta <= shape_.num_ctas; ++cta) plan.first_item[cta] = cursors_[2 * cta];
+  plan.items.resize(next);
+  next = 0;
+  for (const int32_t index : order_) {
+    TreeItem item = works_[index].item;
+    for (item.kv_head = 0; item.kv_head < shape_.num_kv_heads; ++item.kv_head) {
+      plan.items[cursors_[bin(item, dealt_[next++])]++] = item;
+      item.first_partial += partials_per_head_;
+    }
+  }
+}
+
+void TreePlanner::write_rows(const TreeSnapshot& tree, TreePlan& plan) {
+  plan.rows.clear();
+  plan.merges.clear();
+  int32_t node = -1;
+  for (const SnapshotRow& row : tree.rows) {
+    if (row.node != node) {
+      node = row.node;
+      path_.clear();
+      for (int32_t at = node; at >= 0; at = tree.nodes[at].parent) path_.push_back(at);
+    }
+    const auto index = static_cast<int32_t>(plan.rows.size());
+    const auto first_merge = static_cast<int32_t>(plan.merges.size());
+    for (size_t i = path_.size(); i-- > 0;) {
+      const NodeSlices& slices = node_slices_[path_[i]];
+      for (int32_t s = slices.first; s < slices.end && index >= slices_[s].first_row; ++s) {
+        plan.merges.push_back(
+            {slices_[s].first_partial + index - slices_[s].first_row, slices_[s].first_step});
+      }
+    }
+    plan.rows.push_back({.position = row.position,
+                         .slot = tree.nodes[node].num_tokens + row.draft,
+                         .first_page = tree.nodes[node].first_page,
+                         .seen_end = row.seen_end,
+                         .first_merge = first_merge,
+                         .end_merge = static_cast<int32_t>(plan.merges.size()),
+                         .branch = row.branch,
+                         .draft = row.draft});
+  }
+}
+
+}  // namespace soliton

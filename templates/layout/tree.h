@@ -1,0 +1,113 @@
+// The plan of attention over a tree of branches that share their prefixes: what the host uploads after a
+// change of the tree, and what the kernel then reads step after step without the host.
+//
+//   node      a run of tokens with one set of readers; its pages are its own: it begins at the start of a
+//             page, and only its last page may be partly filled
+//   row       a query: one new token of this step. Rows are numbered in depth-first preorder of the tree, so
+//             that the rows below any node are one interval [first, end)
+//   slice     a run of tokens of a node, from a page boundary on; its last tokens may be new ones of this
+//             step
+//   item      one slice, one KV head, one block of rows: done by one CTA, one partial result a row
+//
+// A plan holds for num_steps steps: `step` below counts them from 0. Meanwhile a branch that decodes plainly
+// (one new token a step) grows by one cached token a step, and all that follows from it is arithmetic on
+// `step`. A plan with more than one new token at a branch (a speculative tree, a prompt chunk) holds for one
+// step.
+#pragma once
+
+#include <cstdint>
+
+#include "layout/page.h"
+#include "layout/target.h"
+
+namespace soliton {
+
+/// Work of one CTA, read by its producer (pages) and consumers. The attention of rows [first_row, end_row) of
+/// one KV head over cached tokens (see cached_tokens()), and over new tokens (see takes_new_tokens()). All
+/// these rows see all cached tokens; row q sees the new token of row k if k <= q < TreeRow::seen_end of k.
+/// For a row that sees none of the item's tokens the partial is the identity of the merge: (-inf, 0, 0).
+struct alignas(16) TreeItem {
+  int32_t kv_head = 0;
+  int32_t first_page = 0;  // of the slice, in TreeView::pages
+  int32_t tokens = 0;      // cached at step 0; negative: the slice begins to fill in -tokens steps
+  int32_t capacity = 0;    // tokens that it may come to hold; equal to `tokens` if no token is ever added
+  int32_t first_row = 0;
+  int32_t end_row = 0;
+  int32_t first_new = 0;  // rows whose new tokens are in the slice: read from the rows, not from pages
+  int32_t end_new = 0;
+  int32_t first_partial = 0;  // place of the result of first_row; the next row's is one further
+  int32_t unused[3] = {};
+};
+static_assert(sizeof(TreeItem) == 48, "three 16-byte loads");
+
+/// One entry of a row's merge list; it counts from step `first_step` of the plan on.
+struct TreeMerge {
+  int32_t partial = 0;  // place for KV head 0; KV head h: + h * TreeView::partials_per_head
+  int32_t first_step = 0;
+};
+
+/// One row, read by whoever embeds, rotates, appends or merges it.
+struct alignas(16) TreeRow {
+  int32_t position = 0;     // for the rotary embedding, at step 0; + step
+  int32_t slot = 0;         // place of its key and value in its node, in tokens, at step 0; + step
+  int32_t first_page = 0;   // of its node, in TreeView::pages
+  int32_t seen_end = 0;     // rows [own, seen_end) see its new token
+  int32_t first_merge = 0;  // its partials, in TreeView::merges, in order of (depth of the node, slice)
+  int32_t end_merge = 0;
+  int32_t branch = 0;  // for the host: what the row is the next token of,
+  int32_t draft = 0;   // and which of its new tokens
+};
+static_assert(sizeof(TreeRow) == 32, "two 16-byte loads");
+
+/// All of a plan, in the memory of whoever reads it.
+struct TreeView {
+  const int32_t* first_item =
+      nullptr;  // [num_ctas + 1]: CTA c does items [first_item[c], first_item[c + 1]);
+                // those whose pages are still written to come last
+  const TreeItem* items = nullptr;
+  const int32_t* pages = nullptr;  // physical pages, node after node, with those reserved for num_steps steps
+  const TreeRow* rows = nullptr;
+  const TreeMerge* merges = nullptr;
+  int32_t num_rows = 0;
+  int32_t num_steps = 0;          // steps for which the plan holds
+  int32_t partials_per_head = 0;  // places for partials: num_kv_heads times as many
+};
+
+/// Floats of one partial: of each query head of the KV head, maximum, sum and output.
+SOLITON_HOST_DEVICE constexpr int tree_partial_words(int heads_per_kv_head, int head_dim) {
+  return heads_per_kv_head * (2 + head_dim);
+}
+
+/// Cached tokens of an item at a step; none: there is no page to read.
+SOLITON_HOST_DEVICE constexpr int cached_tokens(const TreeItem& item, int step) {
+  const int tokens = item.tokens + step;
+  return tokens < 0 ? 0 : tokens < item.capacity ? tokens : item.capacity;
+}
+
+/// Do new tokens [first_new, end_new) belong to the item at this step? An item with neither cached nor new
+/// tokens is passed over; its partials are in no merge yet.
+SOLITON_HOST_DEVICE constexpr bool takes_new_tokens(const TreeItem& item, int step) {
+  const int tokens = item.tokens + step;
+  return tokens >= 0 && tokens < item.capacity;
+}
+
+/// Are tokens appended to the item's pages while the plan holds? Then what a step reads of its last page is
+/// written by the step before; the pages of other items do not change and can be read ahead at will.
+SOLITON_HOST_DEVICE constexpr bool is_appended_to(const TreeItem& item) {
+  return item.tokens < item.capacity;
+}
+
+/// Pages that an item reads at a step.
+SOLITON_HOST_DEVICE constexpr int num_pages(const TreeItem& item, int step) {
+  return ceil_divide(cached_tokens(item, step), kKvPageTokens);
+}
+
+/// Where in TreeView::pages the page is to which a row's key and value are appended, and the token within it.
+SOLITON_HOST_DEVICE constexpr int append_page(const TreeRow& row, int step) {
+  return row.first_page + (row.slot + step) / kKvPageTokens;
+}
+SOLITON_HOST_DEVICE constexpr int append_token(const TreeRow& row, int step) {
+  return (row.slot + step) % kKvPageTokens;
+}
+
+}  // namespace soliton
