@@ -1,7 +1,7 @@
 // BPE tokenizers as tokenizer.json describes them, byte-level (Llama 3, Qwen, GPT-2, Tekken) or with byte
 // fallback (Llama 2, Mistral), equal to the reference `tokenizers` library id for id. What the file asks for
-// and we do not do is refused by name when it is opened. Characters that Unicode assigned after version 14 may
-// be of other kinds here, as PCRE2, utf8proc and the reference each have their own version.
+// and we do not do is refused by name when it is opened. Where Unicode's versions differ, ours are those of
+// PCRE2 and utf8proc: see tokenizer/normalizer.h.
 #pragma once
 
 #include <filesystem>

@@ -62,6 +62,18 @@ def encode_all(tokenizer, some, parse_special):
     return [None if encoding is None else encoding.ids for encoding in encodings]
 
 
+def decode(tokenizer, ids, skip_special):
+    return attempt(tokenizer.decode, ids, skip_special_tokens=skip_special)
+
+
+def decode_all(tokenizer, some):
+    if None not in some:
+        decoded = attempt(tokenizer.decode_batch, some, skip_special_tokens=False)
+        if decoded is not None:
+            return decoded
+    return [None if ids is None else decode(tokenizer, ids, False) for ids in some]
+
+
 def random_ids(tokenizer, generator):
     """Ids in any order, often of single bytes, so that characters break."""
     size = tokenizer.get_vocab_size()
@@ -76,7 +88,7 @@ def write_cases(folder, document, some):
     tokenizer = Tokenizer.from_file(str(path))
     parsed = encode_all(tokenizer, some, True)
     plain = encode_all(tokenizer, some, False)
-    decoded = [None if ids is None else decode(tokenizer, ids, False) for ids in plain]
+    decoded = decode_all(tokenizer, plain)
     generator = random.Random(11)
     with open(folder / "cases.bin", "wb") as out:
         out.write(number(len(some)))
@@ -86,10 +98,6 @@ def write_cases(folder, document, some):
         for _ in range(RANDOM_IDS):
             ids = random_ids(tokenizer, generator)
             out.write(id_bytes(ids) + text_bytes(decode(tokenizer, ids, False)) + text_bytes(decode(tokenizer, ids, True)))
-
-
-def decode(tokenizer, ids, skip_special):
-    return attempt(tokenizer.decode, ids, skip_special_tokens=skip_special)
 
 
 def main():

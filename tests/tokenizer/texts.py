@@ -4,6 +4,8 @@ import random
 import sys
 import unicodedata
 
+from tokenizers import normalizers
+
 MARKS = [chr(c) for c in range(0x300, 0x370)] + list("\u0591\u05b0\u064b\u0651\u093c\u094d\u0e38\u0e48\u3099\u309a\u20d0")
 SPACES = list(" \t\n\r\v\f\x1c\x85\u00a0\u1680\u2000\u2003\u2009\u200a\u200b\u2028\u2029\u202f\u205f\u3000\ufeff\u180e")
 EMOJI = ["👍", "🏽", "👨", "👩", "👧", "🇩", "🇪", "☃", "❤", "\ufe0f", "\u200d", "🏴", "\U000e0067", "\U000e007f", "1\ufe0f\u20e3"]
@@ -16,14 +18,22 @@ WORDS = ("the quick brown fox jumps over lazy dog doesn't WE'RE I'll they've Gr�
 PUNCTUATION = list(".,;:!?'\"()[]{}<>|/\\-_+=*&^%$#@~`…—–“”。、！？《》")
 
 
-def is_assigned(code):
-    """In the version of Unicode of this Python, and no surrogate: other versions may differ beyond."""
-    return unicodedata.category(chr(code)) not in ("Cn", "Cs")
+def normalizes_alike(text):
+    return normalizers.NFKD().normalize_str(text) == unicodedata.normalize("NFKD", text)
+
+
+def is_compared(code):
+    """Whether the character is assigned, in this Python's version of Unicode, and the reference's normal forms,
+    which are Unicode 9's, know it: 171 marks and compatibility characters of later versions are left out."""
+    character = chr(code)
+    if unicodedata.category(character) in ("Cn", "Cs"):
+        return False
+    return normalizes_alike(character) and normalizes_alike(f"a\u0345{character}\u0323{character}")
 
 
 def every_character(per_text=4):
     """Each assigned character outside the private planes between a letter, a digit and a space."""
-    codes = [code for code in range(0xF0000) if is_assigned(code) and not 0xE100 <= code < 0xF8FF]
+    codes = [code for code in range(0xF0000) if is_compared(code) and not 0xE100 <= code < 0xF8FF]
     for start in range(0, len(codes), per_text):
         yield "".join(f"a{chr(code)}1{chr(code)} " for code in codes[start:start + per_text])
 
@@ -32,7 +42,7 @@ def any_character(generator):
     plane = generator.choice([0x80, 0x250, 0x3000, 0x10000, 0x10000, 0x20000, 0x30000, sys.maxunicode + 1])
     while True:
         code = generator.randrange(plane)
-        if is_assigned(code) or unicodedata.category(chr(code)) == "Co":
+        if is_compared(code):
             return chr(code)
 
 
