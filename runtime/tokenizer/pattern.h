@@ -1,6 +1,6 @@
 // Patterns of tokenizer.json: a literal or a regular expression. PCRE2 does the matching; what the
-// reference's engine (Oniguruma with Ruby's syntax) reads differently is translated or refused by name. Letters
-// and digits are those of PCRE2's Unicode (14 in PCRE2 10.42), the reference's those of Unicode 16.
+// reference's engine (Oniguruma with Ruby's syntax) reads differently is translated or refused by name.
+// Letters and digits are those of PCRE2's Unicode (14 in PCRE2 10.42), the reference's those of Unicode 16.
 #pragma once
 
 #include <cstddef>
