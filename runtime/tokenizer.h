@@ -1,5 +1,7 @@
-// Byte-level BPE as tokenizer.json describes it, equal to the reference `tokenizers` library id for id. What
-// the file asks for and we do not do is refused by name when it is opened.
+// BPE tokenizers as tokenizer.json describes them, byte-level (Llama 3, Qwen, GPT-2, Tekken) or with byte
+// fallback (Llama 2, Mistral), equal to the reference `tokenizers` library id for id. What the file asks for
+// and we do not do is refused by name when it is opened. Where Unicode's versions differ, ours are those of
+// PCRE2 and utf8proc: see tokenizer/normalizer.h.
 #pragma once
 
 #include <filesystem>
@@ -11,6 +13,10 @@
 #include <vector>
 
 namespace soliton {
+
+namespace tokenization {
+class DecoderStream;
+}
 
 /// A tokenizer; immutable, so any number of threads may use one.
 class Tokenizer {
@@ -25,17 +31,18 @@ class Tokenizer {
   ~Tokenizer();
 
   /// Token ids of UTF-8 text, without prefix_ids(). Bytes that are no UTF-8 count as U+FFFD. Special tokens
-  /// written in the text become their ids only with `parse_special`: never set it for text a user typed.
-  /// Added tokens that are not special are always recognised, as in the reference. Throws kOutOfMemory if the
-  /// text exceeds 256 MiB or defeats the pattern's limit on backtracking.
+  /// written in the text become their ids only with `parse_special`: never set it for text a user typed. Not
+  /// even merges make them without it; the reference's do, where a file has such merges. Added tokens that
+  /// are not special are always recognised, as in the reference. Throws kOutOfMemory if the text exceeds
+  /// 256 MiB or defeats the pattern's limit on backtracking.
   std::vector<int> encode(std::string_view text, bool parse_special = false) const;
 
   /// Text of the ids, always valid UTF-8: bytes that form no character come out as U+FFFD. Ids without a
   /// token (a model's vocabulary may be padded) give nothing.
   std::string decode(std::span<const int> ids, bool skip_special = false) const;
 
-  /// Raw bytes of one token, which may be part of a character; empty for ids without a token, negative ones
-  /// too.
+  /// Raw bytes of one token inside a text, which may be part of a character; empty for ids without a token,
+  /// negative ones too.
   const std::string& piece(int id) const;
   /// Whether the id is a special token, such as the end of a turn.
   bool is_special(int id) const;
@@ -49,28 +56,35 @@ class Tokenizer {
   bool add_bos() const { return !prefix_ids().empty(); }
 
  private:
+  friend class StreamDecoder;
   struct State;
   explicit Tokenizer(std::unique_ptr<const State> state);
 
   std::unique_ptr<const State> state_;
 };
 
-/// Turns ids into text one by one, holding back bytes until they form whole characters. The Tokenizer must
-/// outlive it. All pushes and the finish together give what Tokenizer::decode does.
+/// Turns ids into text one by one, holding back what a later id may still change: parts of characters, and
+/// with byte fallback the whole run of byte tokens, since one bad byte spoils it. The Tokenizer must outlive
+/// it. All pushes and the finish together give what Tokenizer::decode does.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = false)
-      : tokenizer_(&tokenizer), skip_special_(skip_special) {}
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = false);
+  StreamDecoder(StreamDecoder&&) noexcept;
+  StreamDecoder& operator=(StreamDecoder&&) noexcept;
+  ~StreamDecoder();
 
-  /// The characters that `id` completes; empty if none.
+  /// The text that `id` completes, whole characters; empty if none.
   std::string push(int id);
-  /// U+FFFD if the text ends inside a character, else empty. Afterwards a new text may begin.
+  /// What was held back, U+FFFD for parts of characters. Afterwards a new text may begin.
   std::string finish();
 
  private:
-  const Tokenizer* tokenizer_;
+  friend class Tokenizer;
+  void append(int id, std::string& text);
+
+  const Tokenizer::State* state_;
+  std::unique_ptr<tokenization::DecoderStream> stream_;
   bool skip_special_;
-  std::string pending_;  // at most 3 bytes between calls
 };
 
 }  // namespace soliton

@@ -53,11 +53,23 @@ class TokenizerTest : public testing::Test {
     write(document.dump());
     expect_refused(code, fragment);
   }
-  /// The Llama-like fixture with the value at `pointer` replaced.
-  static json with(const char* pointer, const json& value) {
-    json document = read(kData / "llama" / "tokenizer.json");
+  /// The Llama-like fixture, or another, with the value at `pointer` replaced.
+  static json with(const char* pointer, const json& value, const char* fixture = "llama") {
+    json document = read(kData / fixture / "tokenizer.json");
     document[json::json_pointer(pointer)] = value;
     return document;
+  }
+  /// Gives the vocabulary a further token and returns its id; the added tokens' ids follow those of the
+  /// vocabulary, so they move.
+  static int extend(json& document, const std::string& text) {
+    json& vocabulary = document["model"]["vocab"];
+    const auto id = static_cast<int>(vocabulary.size());
+    EXPECT_FALSE(vocabulary.contains(text)) << "the fixture changed: choose another token";
+    vocabulary[text] = id;
+    for (json& token : document["added_tokens"]) {
+      if (token["id"] >= id) token["id"] = token["id"].get<int>() + 1;
+    }
+    return id;
   }
 
   fs::path folder_;
@@ -80,7 +92,8 @@ TEST_P(TokenizerParity, EqualsTheReferenceLibrary) {
     EXPECT_EQ(tokenizer.decode(plain), rows[i].value("decoded", text)) << "text " << i;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerParity, testing::Values("llama", "gpt2", "smollm"));
+INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerParity,
+                         testing::Values("llama", "qwen", "nemo", "gpt2", "smollm", "mistral", "mistral3"));
 
 TEST_F(TokenizerTest, PrefixComesFromTheTemplate) {
   const Tokenizer llama = Tokenizer::open(kData / "llama");
@@ -99,16 +112,27 @@ TEST_F(TokenizerTest, UserTextNeverBecomesASpecialToken) {
 
 TEST_F(TokenizerTest, WholePieceLookupSkipsSpecialTokensUnlessParsed) {
   // "fox" is a piece by itself and a token; made special, only its merges may remain.
-  constexpr int kNewId = 5000;
   json document = with("/model/ignore_merges", true);
-  ASSERT_FALSE(document["model"]["vocab"].contains("fox")) << "the fixture changed: choose another word";
-  document["model"]["vocab"]["fox"] = kNewId;
+  const int id = extend(document, "fox");
   document["added_tokens"].push_back(
-      {{"id", kNewId}, {"content", "fox"}, {"special", true}, {"normalized", false}});
+      {{"id", id}, {"content", "fox"}, {"special", true}, {"normalized", false}});
   const Tokenizer tokenizer = open(document);
-  EXPECT_EQ(tokenizer.encode("fox", true), std::vector<int>{kNewId});
-  EXPECT_NE(tokenizer.encode("fox"), std::vector<int>{kNewId});
+  EXPECT_EQ(tokenizer.encode("fox", true), std::vector<int>{id});
+  EXPECT_NE(tokenizer.encode("fox"), std::vector<int>{id});
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("fox")), "fox");
+}
+
+TEST_F(TokenizerTest, NoMergeMakesASpecialToken) {
+  json document = read(kData / "mistral" / "tokenizer.json");
+  extend(document, "</");
+  ASSERT_TRUE(document["model"]["vocab"].contains("s>")) << "the fixture changed: choose another token";
+  for (const auto& [left, right] : {std::pair("<", "/"), std::pair("s", ">"), std::pair("</", "s>")}) {
+    document["model"]["merges"].push_back({left, right});
+  }
+  const Tokenizer tokenizer = open(document);
+  for (const int id : tokenizer.encode("</s>")) EXPECT_FALSE(tokenizer.is_special(id));
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("</s>")), "</s>");
+  EXPECT_EQ(tokenizer.encode("</s>", true), std::vector<int>{*tokenizer.token_id("</s>")});
 }
 
 TEST_F(TokenizerTest, InvalidUtf8CountsAsReplacementCharacters) {
@@ -187,14 +211,31 @@ TEST(StreamDecoder, ReplacesWhatCannotBecomeACharacter) {
   EXPECT_EQ(decoder.finish(), "");
 }
 
+TEST(StreamDecoder, HoldsByteTokensUntilTheirRunEnds) {
+  const Tokenizer tokenizer = Tokenizer::open(kData / "mistral");
+  StreamDecoder decoder(tokenizer);
+  const auto push = [&](const char* token) { return decoder.push(tokenizer.token_id(token).value()); };
+  EXPECT_EQ(push("\u2581the"), "the");  // the first space is stripped
+  EXPECT_EQ(push("\u2581the"), " the");
+  for (const char* byte : {"<0xE6>", "<0x9D>", "<0xB1>"}) EXPECT_EQ(push(byte), "");
+  EXPECT_EQ(push("e"), "東e");
+  for (const char* byte : {"<0xE6>", "<0x9D>", "<0xB1>", "<0xFF>"}) EXPECT_EQ(push(byte), "");
+  EXPECT_EQ(decoder.finish(), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd")
+      << "one bad byte spoils all";
+  EXPECT_EQ(push("\u2581the"), "the") << "a new text";
+  EXPECT_EQ(tokenizer.piece(*tokenizer.token_id("<0xE6>")), "\xe6");
+  EXPECT_EQ(tokenizer.piece(*tokenizer.token_id("\u2581the")), " the");
+}
+
 TEST_F(TokenizerTest, LongRunsTakeNoQuadraticTime) {
-  const Tokenizer llama = Tokenizer::open(kData / "llama");
-  const Tokenizer gpt2 = Tokenizer::open(kData / "gpt2");
-  constexpr size_t kBytes = 1 << 20;  // at n^2 this would take hours
-  for (const char character : std::string("a e\n1!'<\t")) {
-    const std::string text(kBytes, character);
-    EXPECT_EQ(llama.decode(llama.encode(text)), text);
-    EXPECT_EQ(gpt2.decode(gpt2.encode(text)), text);
+  constexpr size_t kRepeats = 1 << 18;  // at n^2 this would take hours
+  for (const char* fixture : {"llama", "qwen", "gpt2", "mistral", "mistral3"}) {
+    const Tokenizer tokenizer = Tokenizer::open(kData / fixture);
+    for (const char* unit : {"a", " ", "e", "\n", "1", "'", "\u0301\u0316", "東", "<tool", "s>", "\xff"}) {
+      std::string text;
+      for (size_t i = 0; i < kRepeats; ++i) text += unit;
+      EXPECT_FALSE(tokenizer.encode(text).empty());
+    }
   }
 }
 
@@ -213,12 +254,22 @@ TEST_F(TokenizerTest, WhiteSpaceIsUnicodesInsideAndOutsideClasses) {
   // U+180E, which PCRE2 counts as \\s, stays with its neighbours: a piece that is a token shows it.
   for (const char* pattern : {"\\s", "[\\s]", "[[:digit:]\\s]", "[]\\s]", "(?!\\S)\\s"}) {
     json document = with("/pre_tokenizer/pretokenizers/0/pattern/Regex", pattern);
-    json& vocabulary = document["model"]["vocab"];
-    vocabulary["\u00e1\u0142\u0130"] = 6000;  // the byte-level letters of U+180E
-    vocabulary["f\u00e1\u0142\u0130"] = 6001;
+    const int id = extend(document, "f\u00e1\u0142\u0130");  // the byte-level letters of U+180E
     const Tokenizer tokenizer = open(document);
-    EXPECT_EQ(tokenizer.encode("f\u180e"), std::vector<int>{6001}) << pattern;
+    EXPECT_EQ(tokenizer.encode("f\u180e"), std::vector<int>{id}) << pattern;
     EXPECT_GT(tokenizer.encode("f\u00a0").size(), 1u) << pattern;
+  }
+}
+
+TEST_F(TokenizerTest, RefusesPatternsThatTheEnginesReadDifferently) {
+  for (const char* pattern : {"\\w+", "\\bx", "\\h", "[a&&b]", "[a[b]]", "[[:alpha:]]", "(?m)x", "(?s:.)",
+                              "a{1,3}+", "a{,3}", "(?#x)", "\\K", "[\\w]", "\\R"}) {
+    expect_refused(with("/pre_tokenizer/pretokenizers/0/pattern/Regex", pattern), ExitCode::kMismatch,
+                   "means something else to PCRE2");
+  }
+  for (const char* pattern :
+       {"\\p{L}+", "[\\p{L}]+", "\\x{41}+", "[^\\]a]", "\\[a\\}+", "(?<!a)b", "(?i:a)", "a{1,3}?"}) {
+    open(with("/pre_tokenizer/pretokenizers/0/pattern/Regex", pattern));
   }
 }
 
@@ -228,37 +279,24 @@ TEST_F(TokenizerTest, MatchesOfNothingCutNothing) {
 }
 
 TEST_F(TokenizerTest, RefusesUnsupportedParts) {
-  const auto kMismatch = ExitCode::kMismatch;
   const auto refused = [&](const char* pointer, const json& value, const std::string& fragment) {
-    expect_refused(with(pointer, value), kMismatch, fragment);
+    expect_refused(with(pointer, value), ExitCode::kMismatch, fragment);
   };
-  refused("/normalizer", {{"type", "NFC"}}, "normalizer: expected none, got \"NFC\"");
+  refused("/normalizer", {{"type", "BertNormalizer"}},
+          "Replace, ByteLevel, got \"BertNormalizer\": not supported");
+  refused("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", ""}}, "got \"Precompiled\"");
   refused("/model/type", "WordPiece", "model: expected type BPE, got \"WordPiece\"");
-  refused("/model/byte_fallback", true, "model.byte_fallback: expected false, got true");
   refused("/model/dropout", 0.1, "model.dropout: expected none, got 0.1");
   refused("/model/continuing_subword_prefix", "##",
           "model.continuing_subword_prefix: expected none, got \"##\"");
   refused("/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix: expected none");
-  refused("/decoder/type", "Metaspace", "decoder: expected type ByteLevel, got \"Metaspace\"");
-  refused("/decoder", nullptr, "decoder: expected type ByteLevel, got null");
-  refused("/pre_tokenizer", nullptr, "pre_tokenizer: expected type ByteLevel, got null");
-  refused("/pre_tokenizer/type", "Whitespace", "pre_tokenizer: expected type ByteLevel, got \"Whitespace\"");
-  refused("/pre_tokenizer/pretokenizers/0/type", "Punctuation", "pretokenizers[0]: expected type Split");
-  refused("/pre_tokenizer/pretokenizers/0/behavior", "Removed",
-          "[0].behavior: expected \"Isolated\", got \"Removed\"");
-  refused("/pre_tokenizer/pretokenizers/0/invert", true, "pretokenizers[0].invert: expected false, got true");
-  refused("/pre_tokenizer/pretokenizers/0/pattern", {{"String", " "}},
-          "pretokenizers[0].pattern: expected a Regex");
-  refused("/pre_tokenizer/pretokenizers/1/add_prefix_space", true,
-          "add_prefix_space: expected false, got true");
-  refused("/pre_tokenizer/pretokenizers/1/type", "Digits", "pretokenizers[1]: expected type ByteLevel");
-  refused("/post_processor", {{"type", "BertProcessing"}},
-          "post_processor: expected type TemplateProcessing");
+  refused("/decoder/type", "WordPiece", "decoder: expected a type of Sequence, ByteLevel, Metaspace");
+  refused("/pre_tokenizer/type", "Whitespace",
+          "pre_tokenizer: expected a type of Sequence, ByteLevel, Split");
+  refused("/pre_tokenizer/pretokenizers/0/type", "Punctuation", "pretokenizers[0]: expected a type of");
+  refused("/post_processor", {{"type", "BertProcessing"}}, "post_processor: expected a type of Sequence");
   refused("/post_processor/processors/1/single/2", {{"SpecialToken", {{"id", "<|eot_id|>"}, {"type_id", 0}}}},
           "single[2]: \"<|eot_id|>\" after the text is not supported");
-  refused("/added_tokens/0/lstrip", true, "added_tokens[0].lstrip: expected false, got true");
-  refused("/added_tokens/1/rstrip", true, "added_tokens[1].rstrip: expected false, got true");
-  refused("/added_tokens/2/single_word", true, "added_tokens[2].single_word: expected false, got true");
 }
 
 TEST_F(TokenizerTest, RefusesMalformedParts) {
@@ -286,8 +324,21 @@ TEST_F(TokenizerTest, RefusesMalformedParts) {
   refused("/added_tokens/1/content", "", "added_tokens[1]: expected content, got an empty string");
   refused("/added_tokens/1/content", nullptr, "added_tokens[1].content: expected a string, got null");
   refused("/added_tokens/1/content", "<|eot_id|>", "\"<|eot_id|>\" is listed twice");
-  refused("/pre_tokenizer/pretokenizers", json::array(),
-          "pretokenizers: expected at least ByteLevel, got none");
+  refused("/added_tokens/1/lstrip", 1, "added_tokens[1].lstrip: expected true or false, got 1");
+  refused("/pre_tokenizer/pretokenizers/0/behavior", "removed", "[0].behavior: expected Isolated, Removed");
+  refused("/pre_tokenizer/pretokenizers/0/pattern", json::object(),
+          "pattern.Regex: expected a string, got nothing");
+  refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "ab"}},
+          "replacement: expected one character");
+  refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}, {"add_prefix_space", false}},
+          "pre_tokenizer.add_prefix_space: expected true, as prepend_scheme is \"always\"");
+  refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}},
+          "prepend_scheme: expected always, first or never");
+  refused("/normalizer", {{"type", "Strip"}}, "normalizer.strip_left: expected true or false, got nothing");
+  refused("/normalizer", {{"type", "Replace"}, {"pattern", {{"String", "<tool>"}}}, {"content", ""}},
+          "\"<tool>\": expected content, but the normalizer leaves none");
+  refused("/decoder", {{"type", "Strip"}, {"content", " "}, {"start", -1}, {"stop", 0}},
+          "decoder.start: expected");
   refused("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(",
           "pattern.Regex: at byte 1 of the pattern: missing");
   refused("/pre_tokenizer/pretokenizers/0/pattern/Regex", "\\C", "pattern.Regex: at byte");
@@ -318,13 +369,20 @@ TEST_F(TokenizerTest, RefusesWhatIsNoJson) {
   expect_refused(ExitCode::kNotFound, "expected a file, got a directory");
 }
 
-TEST_F(TokenizerTest, MissingByteIsDroppedUnlessAnUnknownTokenIsAsked) {
+TEST_F(TokenizerTest, MissingByteIsDroppedOrUnknown) {
   json document = read(kData / "llama" / "tokenizer.json");
-  document["model"]["vocab"].erase("\u00ff");  // the letter of byte 0xff, which valid text never has
-  EXPECT_EQ(open(document).decode(open(document).encode("ok")), "ok");
+  json& vocabulary = document["model"]["vocab"];
+  vocabulary["\u00ff\u00ff"] = vocabulary["q"];
+  vocabulary.erase("q");
+  json& merges = document["model"]["merges"];
+  for (size_t i = merges.size(); i-- > 0;) {
+    if (merges[i].dump().find('q') != std::string::npos) merges.erase(i);
+  }
+  EXPECT_EQ(open(document).decode(open(document).encode("aqb")), "ab");
   document["model"]["unk_token"] = "a";
-  expect_refused(document, ExitCode::kMismatch,
-                 "model.unk_token: expected none, as the vocabulary lacks a byte");
+  EXPECT_EQ(open(document).decode(open(document).encode("bqqb")), "baab");
+  document["model"]["unk_token"] = "no such token";
+  expect_refused(document, ExitCode::kBadFile, "model.unk_token: expected a token of the vocabulary");
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Makes the fixtures of tokenizer_test.cc with the reference library: python3 make_tokenizer_fixture.py
 
-llama/     a small Llama-3-like tokenizer.json: Split and ByteLevel, ignore_merges, begin-of-text, added tokens
-gpt2/      a GPT-2-like one: ByteLevel alone, merges as "a b" strings, no post-processor
-smollm/    Digits, then ByteLevel with its own pattern
-cases.json texts, and per tokenizer the ids with special tokens parsed, without, and what the ids decode to
+NAME/tokenizer.json  for each family of ../../tokenizer/families.py
+cases.json           texts, and per tokenizer the ids with special tokens parsed, without, and what the ids decode to
 
 Training is deterministic, so running it again changes nothing unless the library did.
 """
@@ -12,26 +10,14 @@ Training is deterministic, so running it again changes nothing unless the librar
 import json
 import pathlib
 import random
+import sys
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-LLAMA_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-CORPUS = [
-    "The quick brown fox jumps over the lazy dog. The dog doesn't mind; it's asleep.",
-    "A kernel that never leaves the card: it reads weights, writes tokens, and waits for nobody.",
-    "def encode(text):\n    ids = []\n    for piece in split(text):\n        ids += merge(piece)\n    return ids\n",
-    "Größe, naïve café, Ærø, 東京都に住んでいます。 Привет, как дела? مرحبا بالعالم नमस्ते दुनिया",
-    "In 1984 there were 12345 reasons; 3.14159 of them were rational, 2,000,000 were not.",
-    "I'll say we're sure they've said you'd go, I'm certain. WE'RE SURE. DON'T!",
-    "\u182e\u1823\u1829\u182d\u1823\u182f\u180e !\u180e! \u180ea",  # U+180E is no white space, though PCRE2 thinks so
-    "the the the and and and ing ing tion tion er er re re    \t\t\n\n\n",
-]
-SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "<|eot_id|>x"]
-PLAIN = ["<tool>", "<tool_call>", "<｜pause｜>"]
+sys.path.insert(0, str(FOLDER.parents[1] / "tokenizer"))
+
+from families import FAMILIES  # noqa: E402
 
 
 def texts():
@@ -45,6 +31,7 @@ def texts():
         "<|begin_of_text|>Hi<|eot_id|>", "<|eot_id|><|eot_id|>x<|eot_id|>", "x<|eot_id|", "<|eot_id|>xy <tool_call>{}</tool_call><tool>",
         "<tool_callx<tool> <｜pause｜>", "a<|end_of_text|> b <|end_of_text|>", "<<tool>> <|<tool>|>", "<|begin_of_text|", " <|eot_id|> ",
         "def f(x):\n    return x**2  # square\n", "https://example.org/a?b=c&d=%20", "x\u2028y\u0085z\u180ew", "!\u180e! \u180ea  \u180e\u1823\u180e\n", "\u182f\u180e !",
+        "[INST] Hi [/INST]</s><s>x", "▁▁ ▁x ▁", "<0x0A><0xE4>", "cafe\u0301 A\u030a \u212b \u1100\u1161\u11a8 \u0958 q\u0307\u0323",
     ]
     generator = random.Random(7)
     alphabet = "abtheingr ABZ  '.,!?\n\t\r09éßæ東京дな़👍🏽\u200d\u00a0\u3000½<|>tool_eotid"
@@ -57,40 +44,6 @@ def texts():
     return fixed + mixed + anything
 
 
-def trained(pre_tokenizer, vocabulary, ignore_merges=False):
-    tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
-    tokenizer.pre_tokenizer = pre_tokenizer
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary, show_progress=False, min_frequency=1,
-                                  initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer.train_from_iterator(CORPUS, trainer)
-    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
-    tokenizer.add_tokens([AddedToken(text, special=False, normalized=text == "<tool>") for text in PLAIN])
-    return tokenizer
-
-
-def llama():
-    split = pre_tokenizers.Split(Regex(LLAMA_PATTERN), behavior="isolated")
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer = trained(pre_tokenizers.Sequence([split, byte_level]), 700, ignore_merges=True)
-    begin = tokenizer.token_to_id(SPECIAL[0])
-    template = processors.TemplateProcessing(single=f"{SPECIAL[0]} $A", special_tokens=[(SPECIAL[0], begin)])
-    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
-    return json.loads(tokenizer.to_str())
-
-
-def gpt2():
-    document = json.loads(trained(pre_tokenizers.ByteLevel(add_prefix_space=False), 500).to_str())
-    document["model"]["merges"] = [" ".join(pair) for pair in document["model"]["merges"]]
-    return document
-
-
-def smollm():
-    digits = pre_tokenizers.Digits(individual_digits=True)
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    return json.loads(trained(pre_tokenizers.Sequence([digits, byte_level]), 450).to_str())
-
-
 def write_json(path, value):
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n", encoding="ascii")
@@ -98,9 +51,9 @@ def write_json(path, value):
 
 def main():
     cases = {"texts": texts()}
-    for name, document in {"llama": llama(), "gpt2": gpt2(), "smollm": smollm()}.items():
+    for name, make in FAMILIES.items():
         path = FOLDER / name / "tokenizer.json"
-        write_json(path, document)
+        write_json(path, make())
         tokenizer = Tokenizer.from_file(str(path))
         rows = []
         for text in cases["texts"]:
