@@ -22,6 +22,7 @@ std::string path_or(const char* variable, const char* built) {
 }
 const std::string kKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/tiny-stories-h200.so";
 const std::string kFuzzKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/fuzz/tiny-stories-h200.so";
+const std::string kRowsKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/rows/tiny-stories-h200.so";
 const std::string kModel = path_or("SOLITON_SOURCE_DIR", SOLITON_SOURCE_DIR) + "/models/tiny-stories";
 constexpr int kTokens = 256;
 constexpr int kLaunches = 20;
@@ -77,6 +78,29 @@ TEST(Card, TwentyLaunchesGiveTheSameBits) {
     const DecodeResult again = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
     ASSERT_EQ(again.tokens, first.tokens) << "launch " << i;
     ASSERT_EQ(again.logits, first.logits) << "launch " << i;
+  }
+}
+
+/// A long prompt by the kernel of eight rows: the same bits each time, and logits like those of the reference.
+TEST(Card, APromptByRowsIsLikeTheReference) {
+  SKIP_WITHOUT_CARD();
+  constexpr int kPrompt = 203;  // not a multiple of eight, over three pages
+  Engine engine(KernelLibrary::open(kRowsKernel), {.context = 512});
+  ASSERT_EQ(engine.library().num_kernels(), 2);
+  const TensorSource source = TensorSource::open(kModel);
+  engine.load(source, nullptr);
+  const ModelFacts& facts = engine.library().descriptor().facts;
+  std::vector<int32_t> prompt;
+  for (int i = 0; i < kPrompt; ++i) prompt.push_back((i * 37 + 11) % facts.vocabulary);
+  const DecodeResult first = engine.decode({.tokens = prompt, .max_tokens = 4, .want_logits = true});
+  ReferenceModel reference(facts, load_weights(source, facts));
+  for (int i = 0; i + 1 < kPrompt; ++i) reference.step(prompt[i], i);
+  const std::vector<float> expected = reference.step(prompt.back(), reference.length());
+  ASSERT_GE(expected[first.tokens[0]], *std::max_element(expected.begin(), expected.end()) - 1e-3f);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(first.logits[i], expected[i], 0.05f) << i;
+  for (int i = 1; i < kLaunches; ++i) {
+    engine.set_position(0);
+    ASSERT_EQ(engine.decode({.tokens = prompt, .max_tokens = 4, .want_logits = true}).logits, first.logits);
   }
 }
 
