@@ -128,6 +128,7 @@ int Engine::choose_kernel(const DecodeRequest& request) const {
 
 DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token) {
   check_request(request);
+  // For all launches, before the first one changes anything. Each then reserves what it needs itself.
   cache_.reserve(position_ + static_cast<int>(request.tokens.size()) + request.max_tokens - 1);
   DecodeResult result;
   const int kernel = choose_kernel(request);

@@ -54,9 +54,6 @@ constexpr int kRowsHeld = ceil_divide(Plan::kRows, 2);
 template <class Plan>
 constexpr int kRowsPerWarp = ceil_divide(Plan::kRows, Plan::kConsumerWarps);
 
-/// Tokens of the tile, in shared memory, that holds the keys and values of a step's rows.
-constexpr int kTailTokens = 16;
-
 /// What consumer warp 0 tells the epilogue at the beginning of a step.
 struct Mail {
   int32_t token;

@@ -12,6 +12,7 @@
 #include "layout/random.h"
 #include "runtime/hf_config.h"
 #include "runtime/mapped_file.h"
+#include "temporary_folder.h"
 
 namespace soliton {
 namespace {
@@ -61,19 +62,6 @@ double root_mean_square(std::span<const float> values) {
   for (const double value : values) squares += value * value;
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = fs::temp_directory_path() / "soliton-reference-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 TEST(ReferenceSteps, Bf16RoundsToNearestAndTiesToEven) {
   EXPECT_EQ(to_bf16_bits(1.0f), 0x3f80);

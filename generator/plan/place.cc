@@ -11,7 +11,6 @@ namespace {
 
 constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
-constexpr int kTailTokens = 16;  // of the tile of a step's own keys and values
 constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block

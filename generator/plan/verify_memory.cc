@@ -11,7 +11,6 @@ constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy
 constexpr int kBarrierBytes = 8;
 constexpr int kStandingBytes = 32;
 constexpr int kQueryGapWords = 16;
-constexpr int kTailTokens = 16;
 constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block

@@ -23,6 +23,7 @@ constexpr int kPageBytes = 16384;                           // payload of a ring
 constexpr int kPageColumns = kPageBytes / (kTileRows * 2);  // 512 bf16 columns of a full weight page
 constexpr int kColumnBlock = 32;                            // two mma share one 16-byte load of x
 constexpr int kKvPageTokens = 64;                           // tokens of one KV page
+constexpr int kTailTokens = 16;  // of a tile of tokens; one holds the keys and values of a step's own rows
 constexpr int kPageLayoutVersion = 1;  // raise it whenever an offset formula of this file changes
 
 SOLITON_HOST_DEVICE constexpr int ceil_divide(int a, int b) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "temporary_folder.h"
 
 namespace soliton {
 namespace {
@@ -286,18 +287,13 @@ TEST(ChatTemplate, MessagesHaveToBeAList) {
 /// A model's folder, removed at the end.
 class ChatTemplateFiles : public testing::Test {
  protected:
-  ChatTemplateFiles() {
-    std::string pattern = (fs::temp_directory_path() / "soliton_chat_template_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~ChatTemplateFiles() override { fs::remove_all(folder_); }
-
   void write(const char* name, std::string_view text) { std::ofstream(folder_ / name) << text; }
   std::string rendered(const ChatOptions& options = {}) {
     return ChatTemplate::open(folder_).render(ordered_json::array(), options).text();
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(ChatTemplateFiles, TokenizerConfigHasATemplateAndSpecialTokens) {

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace soliton {
 
 inline std::string read_text(const std::filesystem::path& path) {
@@ -26,29 +28,6 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   std::filesystem::remove(path);  // a link or a read-only copy is replaced, not written through
   std::ofstream(path, std::ios::binary) << text;
 }
-
-/// A folder that goes away with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "soliton-cli-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-
-  const std::filesystem::path& path() const { return path_; }
-  std::set<std::string> files() const {
-    std::set<std::string> names;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) names.insert(entry.path());
-    return names;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 struct Outcome {
   int status = -1;  // exit status, or 128 plus the signal that ended the program

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "temporary_folder.h"
 
 namespace soliton {
 namespace {
@@ -30,12 +31,6 @@ json base_config() {
 
 class HfConfigTest : public testing::Test {
  protected:
-  HfConfigTest() {
-    std::string pattern = (fs::temp_directory_path() / "soliton_config_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~HfConfigTest() override { fs::remove_all(folder_); }
-
   void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   /// Opens the base with `patch` merged in: null removes a member (RFC 7396).
   HfConfig open(const json& patch = json::object()) {
@@ -61,7 +56,8 @@ class HfConfigTest : public testing::Test {
     expect_refused_as_is(code, message);
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(HfConfigTest, ReadsEveryFact) {

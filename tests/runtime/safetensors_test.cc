@@ -12,6 +12,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "temporary_folder.h"
+
 namespace soliton {
 namespace {
 
@@ -45,12 +47,6 @@ json entry(const char* dtype, const json& shape, const json& offsets) {
 
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() {
-    std::string pattern = (fs::temp_directory_path() / "soliton_files_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~FilesTest() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const std::string& content) {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return folder_ / name;
@@ -62,7 +58,8 @@ class FilesTest : public testing::Test {
     expect_error([&] { TensorSource::open(path); }, ExitCode::kBadFile, path.string() + ": ");
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 using MappedFileTest = FilesTest;
 using JsonTest = FilesTest;

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "temporary_folder.h"
 
 namespace soliton {
 namespace {
@@ -28,12 +29,6 @@ json read(const fs::path& path) {
 /// A folder of its own for each test, removed at the end.
 class TokenizerTest : public testing::Test {
  protected:
-  TokenizerTest() {
-    std::string pattern = (fs::temp_directory_path() / "soliton_tokenizer_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~TokenizerTest() override { fs::remove_all(folder_); }
-
   void write(const std::string& text) { std::ofstream(folder_ / "tokenizer.json") << text; }
   Tokenizer open(const json& document) {
     write(document.dump());
@@ -72,7 +67,8 @@ class TokenizerTest : public testing::Test {
     return id;
   }
 
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 class TokenizerParity : public testing::TestWithParam<const char*> {};
