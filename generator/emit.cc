@@ -57,7 +57,16 @@ std::string constant(const std::string& name) {
 }
 
 std::string vector_constant(const Plan& plan, int vector) {
-  return constant(plan.vectors[vector].name + "_vector");
+  return (plan.rows == 1 ? "" : "Plan::") + constant(plan.vectors[vector].name + "_vector");
+}
+
+/// "Vector kQkvVector{...};"
+void write_vectors(const Plan& plan, const char* specifiers, TextWriter& out) {
+  for (const PlanVector& vector : plan.vectors) {
+    out.line("{} Vector {}{{.offset = {}, .elements = {}, .signatures = {}}};", specifiers,
+             constant(vector.name + "_vector"), vector.offset,
+             static_cast<int64_t>(vector.elements) * vector.element_bytes / 4, vector.signatures);
+  }
 }
 
 /// A float or double literal that reads back as the same value.
@@ -86,7 +95,7 @@ std::string phase_comment(const Plan& plan, int index) {
   text += fmt::format(": {}. Waits for {}", phase.name, plan.vectors[phase.waits_for].name);
   if (phase.first_layer_reads >= 0)
     text += fmt::format(" ({} in layer 0)", plan.vectors[phase.first_layer_reads].name);
-  text += fmt::format("; completes {}", plan.vectors[phase.writes].name);
+  if (phase.writes >= 0) text += fmt::format("; completes {}", plan.vectors[phase.writes].name);
   if (!phase.clears.empty()) text += fmt::format("; clears {}", plan.vectors[phase.clears.front()].name);
   return text + ".";
 }
@@ -150,32 +159,42 @@ void write_widths(const Plan& plan, TextWriter& out) {
   out.line("}};");
 }
 
-void write_numbers(const Plan& plan, TextWriter& out) {
+void write_number(TextWriter& out, const char* name, int64_t value) {
+  out.line("static constexpr int {} = {};", name, value);
+}
+
+/// What kernels of one and of several rows know of the model.
+void write_model(const Plan& plan, TextWriter& out) {
   const ModelFacts& facts = plan.facts;
+  write_number(out, "kNumLayers", facts.num_layers);
+  write_number(out, "kNumHeads", facts.num_heads);
+  write_number(out, "kNumKvHeads", facts.num_kv_heads);
+  write_number(out, "kHeadDim", facts.head_dim);
+  write_number(out, "kHidden", facts.hidden);
+  out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
+  out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
+  out.line("static constexpr float kScoreScale = {}f;",
+           literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
+  out.blank();
+}
+
+/// The same of the ring.
+void write_ring(const Plan& plan, TextWriter& out) {
+  write_number(out, "kNumCtas", plan.num_ctas);
+  write_number(out, "kThreads", plan.threads());
+  write_number(out, "kRingSlots", plan.ring_slots);
+  out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
+  write_number(out, "kPrefetchPages", plan.prefetch_pages);
+  write_number(out, "kPrefetchNs", plan.prefetch_ns);
+}
+
+void write_numbers(const Plan& plan, TextWriter& out) {
   out.line("struct Plan {{");
   out.indented([&] {
-    const auto number = [&](const char* name, int64_t value) {
-      out.line("static constexpr int {} = {};", name, value);
-    };
-    number("kNumLayers", facts.num_layers);
-    number("kNumHeads", facts.num_heads);
-    number("kNumKvHeads", facts.num_kv_heads);
-    number("kHeadDim", facts.head_dim);
-    number("kHidden", facts.hidden);
-    out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
-    out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
-    out.line(
-        "static constexpr float kScoreScale = {}f;",
-        literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
-    out.blank();
-    number("kRows", plan.rows);
-    number("kNumCtas", plan.num_ctas);
+    const auto number = [&](const char* name, int64_t value) { write_number(out, name, value); };
+    write_model(plan, out);
+    write_ring(plan, out);
     number("kConsumerWarps", plan.consumer_warps);
-    number("kThreads", plan.threads());
-    number("kRingSlots", plan.ring_slots);
-    out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
-    number("kPrefetchPages", plan.prefetch_pages);
-    number("kPrefetchNs", plan.prefetch_ns);
     number("kTileSlots", plan.tile_slots);
     out.line("static constexpr SyncMode kSync = SyncMode::{};",
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
@@ -196,6 +215,28 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     const PlanRegion& partials = plan.workspace_region("partials");
     out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset,
              partials.bytes / 4);
+    out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
+  });
+  out.line("}};");
+}
+
+void write_rows_numbers(const Plan& plan, TextWriter& out) {
+  out.line("struct Plan {{");
+  out.indented([&] {
+    const auto number = [&](const char* name, int64_t value) { write_number(out, name, value); };
+    write_model(plan, out);
+    number("kRows", plan.rows);
+    write_ring(plan, out);
+    number("kInputBuffers", plan.input_buffers);
+    number("kMaxQueryTiles", plan.max_query_tiles);
+    out.blank();
+    number("kInputBytes", plan.input_buffers * plan.shape().chunk_bytes());
+    number("kTileBytes", plan.tile_bytes_shared());
+    number("kResidualTiles", plan.residual_tiles());
+    number("kSharedBytes", plan.shared_bytes());
+    out.blank();
+    out.line("// In the workspace.");
+    write_vectors(plan, "static constexpr", out);
     out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
   });
   out.line("}};");
@@ -229,9 +270,13 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
     out.line(".num_ctas = {},", plan.num_ctas);
     out.line(".threads_per_cta = {},", plan.threads());
     out.line(".shared_bytes = {},", plan.shared_bytes());
+    out.line(".read_bandwidth = {},", literal(plan.limits.read_bandwidth_bytes_per_s));
     out.line(".rows = {},", plan.rows);
     out.line(".weight_bytes = {},", plan.weight_bytes);
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
+    out.line(".max_query_tiles = {},", plan.max_query_tiles);
+    out.line(".resident_tokens = {},", plan.rows == 1 ? 0 : plan.resident_tokens());
+    out.line(".workspace_byte = {},", plan.rows == 1 ? 255 : 0);
     out.line(".workspace_bytes = {},", plan.workspace_bytes());
     out.line(".counter_offset = {},", plan.workspace_region("counters").offset);
     out.line(".counter_bytes = {},", plan.workspace_region("counters").bytes);
@@ -264,18 +309,23 @@ std::string emit_plan(const Plan& plan, const Names& names) {
   out.blank();
   out.line("namespace {} {{", full_scope(names));
   out.blank();
-  out.line("// Activation vectors in the workspace.");
-  for (size_t i = 0; i < plan.vectors.size(); ++i) {
-    const PlanVector& vector = plan.vectors[i];
-    const int words = vector.element_bytes / 4;
-    out.line("constexpr Vector {}{{.offset = {}, .elements = {}, .signatures = {}}};",
-             vector_constant(plan, static_cast<int>(i)), vector.offset, vector.elements * words,
-             vector.signatures);
+  const auto write_phases = [&] {
+    for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
+      if (plan.rows == 1 || plan.phases[i].kind == OpKind::kMatrix) write_phase(plan, i, out);
+    }
+  };
+  if (plan.rows == 1) {
+    out.line("// Activation vectors in the workspace.");
+    write_vectors(plan, "constexpr", out);
+    out.blank();
+    write_phases();
+    write_numbers(plan, out);
+    out.blank();
+  } else {
+    write_rows_numbers(plan, out);
+    out.blank();
+    write_phases();
   }
-  out.blank();
-  for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) write_phase(plan, i, out);
-  write_numbers(plan, out);
-  out.blank();
   write_descriptor(plan, out);
   out.blank();
   out.line("}}  // namespace {}", full_scope(names));
@@ -284,11 +334,13 @@ std::string emit_plan(const Plan& plan, const Names& names) {
 
 /// One kernel: its phases and its entry.
 void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
+  const std::string scope = plan.rows == 1 ? "" : "rows::";
   out.line("namespace {} {{", full_scope(names));
   out.blank();
   out.line(
-      "static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
-      "memory\");");
+      "static_assert({}SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
+      "memory\");",
+      scope);
   out.blank();
   const auto is_matrix = [](const PlanPhase& phase) { return phase.kind == OpKind::kMatrix; };
   const auto attention = std::find_if_not(plan.phases.begin(), plan.phases.end(), is_matrix);
@@ -303,13 +355,13 @@ void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
   });
   out.line("}};");
   out.blank();
-  out.line("/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.");
+  out.line("/// The phases of each step, for each role of a CTA.");
   out.line("struct Step {{");
   out.indented([&] {
     out.line("static constexpr int kPerLayer = {};  // of the matrices", per_layer);
     out.line("static constexpr int kLast = Plan::kNumLayers * kPerLayer;");
     out.blank();
-    out.line("static SOLITON_DEVICE MatrixInstance matrix(int i) {{");
+    out.line("static SOLITON_DEVICE {}MatrixInstance matrix(int i) {{", scope);
     out.indented([&] {
       out.line("const int layer = i == kLast ? 0 : i / kPerLayer;");
       out.line("return {{kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer}};");
@@ -323,8 +375,18 @@ void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
       out.indented([&] {
         out.line("for (int i = 0; i <= kLast; ++i) {{");
         out.indented([&] {
-          out.line("if (i % kPerLayer == {} && i < kLast) role.template attention<{}>(i / kPerLayer);",
-                   attention - plan.phases.begin(), constant(attention->name));
+          const std::string condition =
+              fmt::format("if (i % kPerLayer == {} && i < kLast)", attention - plan.phases.begin());
+          if (plan.rows == 1) {
+            out.line("{} role.template attention<{}>(i / kPerLayer);", condition, constant(attention->name));
+          } else {
+            out.line("{} {{", condition);
+            out.indented([&] {
+              out.line("role.attend(i / kPerLayer);");
+              out.line("role.merge(i / kPerLayer);");
+            });
+            out.line("}}");
+          }
           out.line("role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));");
         });
         out.line("}}");
@@ -336,9 +398,9 @@ void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
   });
   out.line("}};");
   out.blank();
-  out.line(
-      "SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{ run_roles<Plan, Step>(params); "
-      "}}");
+  out.line("SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{");
+  out.indented([&] { out.line("{}run_roles<Plan, Step>(params);", scope); });
+  out.line("}}");
   out.blank();
   out.line("}}  // namespace {}", full_scope(names));
   out.blank();
@@ -358,8 +420,10 @@ std::string emit_kernels(const std::vector<Plan>& plans) {
     descriptors += fmt::format("{}{}kDescriptor", i == 0 ? "" : ", ", scope);
   }
   out.blank();
-  out.line("#include \"kernel.cuh\"");
+  const auto several = [](const Plan& plan) { return plan.rows > 1; };
+  if (!std::all_of(plans.begin(), plans.end(), several)) out.line("#include \"kernel.cuh\"");
   out.line("#include \"primitives/library.h\"");
+  if (std::any_of(plans.begin(), plans.end(), several)) out.line("#include \"rows/kernel.cuh\"");
   out.blank();
   for (size_t i = 0; i < plans.size(); ++i) write_kernel(plans[i], names_of(plans, i), out);
   out.line("namespace soliton::generated {{");

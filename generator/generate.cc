@@ -23,7 +23,7 @@ std::string describe_facts(const ModelConfig& model) {
 /// The passes up to a sound plan. Throws UserError, and leaves the dumps so far, whose names end in `suffix`.
 Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices,
                const std::string& suffix, std::map<std::string, std::string>& dumps) {
-  const Graph graph = build_graph(model.facts);
+  const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
   dumps["2-graph.txt"] = describe(graph);
   Plan plan = partition(graph, model, gpu, choices);
   plan.tuned = choices.tuned;

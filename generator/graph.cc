@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace soliton {
 
 Graph build_graph(const ModelFacts& facts) {
@@ -54,12 +56,33 @@ Graph build_graph(const ModelFacts& facts) {
   return graph;
 }
 
+Graph build_rows_graph(const ModelFacts& facts) {
+  enum VectorIndex { kQkv, kHeads, kMiddle, kFfn, kHidden, kOffers };
+  Graph graph = build_graph(facts);
+  graph.vectors.push_back({.name = "squares", .elements = 0});  // sums of squares of each CTA's columns
+  for (GraphOp& op : graph.layer_ops) {
+    if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
+    op.first_norm = -1;
+    op.norm_stride = 0;
+    if (op.output != OutputKind::kResidual || op.kind != OpKind::kMatrix) continue;
+    op.first_norm = op.writes == kMiddle ? 1 : 2;  // of the phase that reads it
+    op.norm_stride = 2;
+  }
+  graph.final_ops[0].first_norm = -1;
+  const auto attention = std::find_if(graph.layer_ops.begin(), graph.layer_ops.end(),
+                                      [](const GraphOp& op) { return op.kind == OpKind::kAttention; });
+  attention->writes = -1;  // partial results, as many as the tree's plan asks for
+  graph.layer_ops.insert(attention + 1,
+                         {.name = "merge", .kind = OpKind::kMerge, .reads = kQkv, .writes = kHeads});
+  return graph;
+}
+
 std::string describe(const Graph& graph) {
   std::string text;
   const auto list = [&](const std::vector<GraphOp>& ops) {
     for (const GraphOp& op : ops) {
       text += fmt::format("{:<10} reads {:<7} writes {:<7}", op.name, graph.vectors[op.reads].name,
-                          graph.vectors[op.writes].name);
+                          op.writes < 0 ? "partial results" : graph.vectors[op.writes].name);
       if (op.matrix >= 0) {
         text +=
             fmt::format(" matrix {} x {}", graph.matrices[op.matrix].rows, graph.matrices[op.matrix].columns);

@@ -24,7 +24,7 @@ struct GraphMatrix {
   RowOrder row_order = RowOrder::kPlain;
 };
 
-enum class OpKind { kMatrix, kAttention };
+enum class OpKind { kMatrix, kAttention, kMerge };
 
 /// One op. Indices into Graph::vectors and Graph::matrices; -1: none.
 struct GraphOp {
@@ -47,8 +47,12 @@ struct Graph {
   std::vector<GraphOp> final_ops;  // then these
 };
 
-/// The step of a Llama model.
+/// The step of a Llama model, one row.
 Graph build_graph(const ModelFacts& facts);
+
+/// The same with several rows: norms are applied by who writes a vector, attention has a phase in which its
+/// partial results are merged, and the step begins with the embedding, which is no op of this list.
+Graph build_rows_graph(const ModelFacts& facts);
 
 /// For --dump.
 std::string describe(const Graph& graph);

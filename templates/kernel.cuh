@@ -1,4 +1,4 @@
-// The persistent kernel: what all roles of a CTA share, and how its warps become roles.
+// The persistent kernel for one row: what all roles of a CTA share, and how its warps become roles.
 //
 //   producer warp (one lane)  walks the page stream of this CTA and fills the ring
 //   consumer warps            multiply: each owns fixed columns of every page, and its own slice of x
@@ -46,14 +46,6 @@ struct Barriers {
   Barrier ended;            // all others -> watch
 };
 
-/// Rows of activations that an epilogue lane holds of a tile: those of one parity, see Epilogue::take_tile().
-template <class Plan>
-constexpr int kRowsHeld = ceil_divide(Plan::kRows, 2);
-
-/// Rows whose attention one consumer warp computes. A single row is split over the warps instead, by tokens.
-template <class Plan>
-constexpr int kRowsPerWarp = ceil_divide(Plan::kRows, Plan::kConsumerWarps);
-
 /// What consumer warp 0 tells the epilogue at the beginning of a step.
 struct Mail {
   int32_t token;
@@ -98,17 +90,13 @@ struct SharedMap {
   static constexpr int kPages = 0;
   static constexpr int kX = kPages + Plan::kRingSlots * kPageBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
-  static constexpr bool kOneRow = Plan::kRows == 1;
-  static constexpr int kTileParts = Plan::kConsumerWarps * kTileRows * Plan::kRows * 4;
-  static constexpr int kAttention = kTiles + Plan::kTileSlots * kTileParts;
-  static constexpr int kResidual = kAttention + (kOneRow ? static_cast<int>(sizeof(AttentionPart<Plan>)) : 0);
-  static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * Plan::kRows * 4;
-  static constexpr int kKeptTokens = kOneRow ? 1 : kTailTokens;  // of each unit
-  static constexpr int kSquares = kKept + Plan::kAttentionUnits * kKeptTokens * 2 * Plan::kHeadDim * 2;
-  static constexpr int kQuery =
-      round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * Plan::kRows * 4, 16);
-  static constexpr int kTurns = kQuery + (kOneRow ? QueryLayout<Plan::kHeadDim>::kBytes : 0);
-  static constexpr int kMail = kTurns + Plan::kRows * Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2));
+  static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
+  static constexpr int kResidual = kAttention + static_cast<int>(sizeof(AttentionPart<Plan>));
+  static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
+  static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
+  static constexpr int kQuery = round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * 4, 16);
+  static constexpr int kTurns = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
+  static constexpr int kMail = kTurns + Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2));
   static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
   static constexpr int kBarriers = kStandings + kWorkingWarps<Plan> * static_cast<int>(sizeof(Standing));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
@@ -117,6 +105,9 @@ struct SharedMap {
 /// What every thread knows. `step` and `phase` say where it stands.
 template <class Plan>
 struct Context {
+  static constexpr int kNumCtas = Plan::kNumCtas;
+  static constexpr int kNumWarps = kWorkingWarps<Plan>;
+
   const LaunchParams& params;
   unsigned char* shared;
   WaitBound bound;
@@ -131,10 +122,10 @@ struct Context {
   }
   SOLITON_DEVICE Mail& mail() const { return *reinterpret_cast<Mail*>(shared + SharedMap<Plan>::kMail); }
 
-  /// Partial sums of a tile: [slot][consumer warp][row of activations][row of the tile].
+  /// Partial sums of a tile: [slot][consumer warp][row].
   SOLITON_DEVICE float* tile_parts(int slot, int warp) const {
     return reinterpret_cast<float*>(shared + SharedMap<Plan>::kTiles) +
-           (slot * Plan::kConsumerWarps + warp) * kTileRows * Plan::kRows;
+           (slot * Plan::kConsumerWarps + warp) * kTileRows;
   }
   SOLITON_DEVICE AttentionPart<Plan>& attention_part(int part) const {
     const int offset = part < Plan::kConsumerWarps
@@ -146,23 +137,14 @@ struct Context {
   SOLITON_DEVICE uint32_t* kept_token(int unit) const {
     return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * Plan::kHeadDim;
   }
-  /// With several rows: k of the step's tokens, then v, as a tile of a KV page each.
-  SOLITON_DEVICE unsigned char* tail(int unit) const {
-    return shared + SharedMap<Plan>::kKept + unit * kTailTokens * 2 * Plan::kHeadDim * 2;
-  }
-  SOLITON_DEVICE unsigned char* tail_values(int unit) const {
-    return tail(unit) + kTailTokens * Plan::kHeadDim * 2;
-  }
   /// See QueryLayout.
   SOLITON_DEVICE float* query() const { return reinterpret_cast<float*>(shared + SharedMap<Plan>::kQuery); }
-  /// cos and sin of a row's position for each pair of dims.
-  SOLITON_DEVICE float2* turns(int row) const {
-    return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kTurns) + row * (Plan::kHeadDim / 2);
-  }
-  /// Sum of squares of a consumer's slice of a row of x.
-  SOLITON_DEVICE float* squares(uint32_t generation, int warp, int row) const {
-    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) +
-           (generation * Plan::kConsumerWarps + warp) * Plan::kRows + row;
+  /// cos and sin of the step's position for each pair of dims.
+  SOLITON_DEVICE float2* turns() const { return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kTurns); }
+  /// Sum of squares of a consumer's slice of x.
+  SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
+    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps +
+           warp;
   }
 
   template <class T>
@@ -181,32 +163,9 @@ struct Context {
     wait_barrier(&barrier, parity, site(kind, index, parity, parity ^ 1), bound);
   }
 
-  /// Steps that feed forced tokens, kRows at a time; those that follow feed one token each.
-  SOLITON_DEVICE int forced_steps() const { return ceil_divide(params.num_forced, Plan::kRows); }
-  /// Rows of this step that have a token. The others compute along, and nobody looks at them.
-  SOLITON_DEVICE int live_rows() const {
-    if (Plan::kRows == 1 || step >= forced_steps()) return 1;
-    const int rest = params.num_forced - step * Plan::kRows;
-    return rest < Plan::kRows ? rest : Plan::kRows;
-  }
-  /// Position of the step's first row; the others follow.
-  SOLITON_DEVICE int position() const {
-    if (Plan::kRows == 1) return params.first_position + step;
-    const int forced = forced_steps();
-    return params.first_position + (step < forced ? step * Plan::kRows : params.num_forced + step - forced);
-  }
-  /// Position of a row; of those without a token that of the last one that has.
-  SOLITON_DEVICE int row_position(int row) const {
-    const int last = live_rows() - 1;
-    return position() + (row < last ? row : last);
-  }
-  /// Token of a row, `chosen` where it is not forced.
-  SOLITON_DEVICE int row_token(int row, int chosen) const {
-    if (Plan::kRows == 1 || step >= forced_steps()) return chosen;
-    return load_constant(params.forced_tokens + (row_position(row) - params.first_position));
-  }
-  /// Does this step choose a token? Its last live row does.
-  SOLITON_DEVICE bool chooses() const { return step >= forced_steps() - 1; }
+  SOLITON_DEVICE int position() const { return params.first_position + step; }
+  /// Does this step choose a token?
+  SOLITON_DEVICE bool chooses() const { return step >= params.num_forced - 1; }
   /// Pages of the cache that hold tokens of earlier steps.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(position(), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {

@@ -5,6 +5,7 @@
 
 #include "kernel.cuh"
 #include "primitives/library.h"
+#include "rows/kernel.cuh"
 
 namespace soliton::generated {
 
@@ -18,7 +19,7 @@ SOLITON_CONSTANT MatrixPhase kMatrices[] = {
   kLmHead,
 };
 
-/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.
+/// The phases of each step, for each role of a CTA.
 struct Step {
   static constexpr int kPerLayer = 4;  // of the matrices
   static constexpr int kLast = Plan::kNumLayers * kPerLayer;
@@ -40,13 +41,15 @@ struct Step {
   }
 };
 
-SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) { run_roles<Plan, Step>(params); }
+SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {
+  run_roles<Plan, Step>(params);
+}
 
 }  // namespace soliton::generated
 
 namespace soliton::generated::rows8 {
 
-static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, "planner and kernel agree on shared memory");
+static_assert(rows::SharedMap<Plan>::kBytes == Plan::kSharedBytes, "planner and kernel agree on shared memory");
 
 SOLITON_CONSTANT MatrixPhase kMatrices[] = {
   kQkv,
@@ -56,12 +59,12 @@ SOLITON_CONSTANT MatrixPhase kMatrices[] = {
   kLmHead,
 };
 
-/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.
+/// The phases of each step, for each role of a CTA.
 struct Step {
   static constexpr int kPerLayer = 4;  // of the matrices
   static constexpr int kLast = Plan::kNumLayers * kPerLayer;
 
-  static SOLITON_DEVICE MatrixInstance matrix(int i) {
+  static SOLITON_DEVICE rows::MatrixInstance matrix(int i) {
     const int layer = i == kLast ? 0 : i / kPerLayer;
     return {kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer};
   }
@@ -70,7 +73,10 @@ struct Step {
   static SOLITON_DEVICE void run(Role& role) {
     while (role.begin_step()) {
       for (int i = 0; i <= kLast; ++i) {
-        if (i % kPerLayer == 1 && i < kLast) role.template attention<kAttention>(i / kPerLayer);
+        if (i % kPerLayer == 1 && i < kLast) {
+          role.attend(i / kPerLayer);
+          role.merge(i / kPerLayer);
+        }
         role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
       }
       role.end_step();
@@ -78,7 +84,9 @@ struct Step {
   }
 };
 
-SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) { run_roles<Plan, Step>(params); }
+SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {
+  rows::run_roles<Plan, Step>(params);
+}
 
 }  // namespace soliton::generated::rows8
 

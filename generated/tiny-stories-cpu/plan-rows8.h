@@ -6,111 +6,6 @@
 
 namespace soliton::generated::rows8 {
 
-// Activation vectors in the workspace.
-constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 4};
-constexpr Vector kHeadsVector{.offset = 16640, .elements = 2048, .signatures = 4};
-constexpr Vector kMiddleVector{.offset = 25088, .elements = 2048, .signatures = 0};
-constexpr Vector kFfnVector{.offset = 33280, .elements = 6144, .signatures = 0};
-constexpr Vector kHiddenVector{.offset = 57856, .elements = 2048, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 66048, .elements = 10, .signatures = 0};
-
-// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
-constexpr MatrixPhase kQkv{
-  .index = 0,
-  .weights = 0,
-  .layer_stride = 1572864,
-  .columns = 256,
-  .padded = 256,
-  .rows = 512,
-  .num_tiles = 32,
-  .first_cta = 0,
-  .input = InputKind::kHidden,
-  .input_vector = kHiddenVector,
-  .first_norm = 0,
-  .norm_stride = 2,
-  .output = OutputKind::kRotary,
-  .output_vector = kQkvVector,
-  .clears = kFfnVector,
-};
-
-// Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
-constexpr AttentionPhase kAttention{
-  .index = 1,
-  .input_vector = kQkvVector,
-  .output_vector = kHeadsVector,
-  .clears = kHiddenVector,
-};
-
-// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
-constexpr MatrixPhase kO{
-  .index = 2,
-  .weights = 262144,
-  .layer_stride = 1572864,
-  .columns = 256,
-  .padded = 256,
-  .rows = 256,
-  .num_tiles = 16,
-  .first_cta = 0,
-  .input = InputKind::kVector,
-  .input_vector = kHeadsVector,
-  .output = OutputKind::kResidual,
-  .output_vector = kMiddleVector,
-  .clears = kQkvVector,
-};
-
-// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
-constexpr MatrixPhase kGateUp{
-  .index = 3,
-  .weights = 393216,
-  .layer_stride = 1572864,
-  .columns = 256,
-  .padded = 256,
-  .rows = 1536,
-  .num_tiles = 96,
-  .first_cta = 0,
-  .input = InputKind::kNormed,
-  .input_vector = kMiddleVector,
-  .first_norm = 1,
-  .norm_stride = 2,
-  .output = OutputKind::kSwiglu,
-  .output_vector = kFfnVector,
-  .clears = kHeadsVector,
-};
-
-// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
-constexpr MatrixPhase kDown{
-  .index = 4,
-  .weights = 1179648,
-  .layer_stride = 1572864,
-  .columns = 768,
-  .padded = 768,
-  .rows = 256,
-  .num_tiles = 16,
-  .first_cta = 0,
-  .input = InputKind::kVector,
-  .input_vector = kFfnVector,
-  .output = OutputKind::kResidual,
-  .output_vector = kHiddenVector,
-  .clears = kMiddleVector,
-};
-
-// Last phase: lm_head. Waits for hidden; completes offers.
-constexpr MatrixPhase kLmHead{
-  .index = 5,
-  .weights = 9437184,
-  .layer_stride = 0,
-  .columns = 256,
-  .padded = 256,
-  .rows = 2048,
-  .num_tiles = 128,
-  .first_cta = 0,
-  .input = InputKind::kNormed,
-  .input_vector = kHiddenVector,
-  .first_norm = 12,
-  .norm_stride = 0,
-  .output = OutputKind::kGreedy,
-};
-
 struct Plan {
   static constexpr int kNumLayers = 6;
   static constexpr int kNumHeads = 4;
@@ -123,34 +18,111 @@ struct Plan {
 
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 4;
-  static constexpr int kConsumerWarps = 4;
-  static constexpr int kThreads = 224;
-  static constexpr int kRingSlots = 12;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 8;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 100825;
-  static constexpr int kTileSlots = 4;
-  static constexpr SyncMode kSync = SyncMode::kSelfValidating;
-  static constexpr int kNumBlocks = 2;
-  static constexpr int kMinPagesPerSplit = 2;
-  static constexpr int kFirstResidualPhase = 2;
+  static constexpr int kInputBuffers = 4;
+  static constexpr int kMaxQueryTiles = 1;
 
-  static constexpr int kNumWidths = 2;
-  static constexpr Width kWidths[] = {
-    {.columns = 256, .padded = 256, .normed = true},
-    {.columns = 768, .padded = 768, .normed = false},
-  };
-
-  static constexpr int kChunkColumns = 512;
-  static constexpr int kXBytes = 16384;
+  static constexpr int kInputBytes = 65536;
+  static constexpr int kTileBytes = 18432;
   static constexpr int kResidualTiles = 4;
-  static constexpr int kAttentionUnits = 1;
-  static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 230184;
+  static constexpr int kSharedBytes = 218200;
 
-  static constexpr Vector kOffers = kOffersVector;
-  static constexpr Vector kPartials{.offset = 66304, .elements = 8448};
-  static constexpr int64_t kCounterOffset = 100096;
+  // In the workspace.
+  static constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 0};
+  static constexpr Vector kHeadsVector{.offset = 16384, .elements = 2048, .signatures = 0};
+  static constexpr Vector kMiddleVector{.offset = 24576, .elements = 2048, .signatures = 0};
+  static constexpr Vector kFfnVector{.offset = 32768, .elements = 6144, .signatures = 0};
+  static constexpr Vector kHiddenVector{.offset = 57344, .elements = 2048, .signatures = 0};
+  static constexpr Vector kOffersVector{.offset = 65536, .elements = 66, .signatures = 0};
+  static constexpr Vector kSquaresVector{.offset = 66048, .elements = 128, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 66560;
+};
+
+// Phase 1 of 6: qkv. Waits for hidden; completes qkv.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 512,
+  .num_tiles = 32,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kRotary,
+  .output_vector = Plan::kQkvVector,
+};
+
+// Phase 4 of 6: o. Waits for heads; completes middle.
+constexpr MatrixPhase kO{
+  .index = 3,
+  .weights = 262144,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 256,
+  .num_tiles = 16,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kHeadsVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kMiddleVector,
+};
+
+// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+constexpr MatrixPhase kGateUp{
+  .index = 4,
+  .weights = 393216,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 1536,
+  .num_tiles = 96,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kMiddleVector,
+  .output = OutputKind::kSwiglu,
+  .output_vector = Plan::kFfnVector,
+};
+
+// Phase 6 of 6: down. Waits for ffn; completes hidden.
+constexpr MatrixPhase kDown{
+  .index = 5,
+  .weights = 1179648,
+  .layer_stride = 1572864,
+  .columns = 768,
+  .padded = 768,
+  .rows = 256,
+  .num_tiles = 16,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kFfnVector,
+  .first_norm = 2,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kHiddenVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 6,
+  .weights = 9437184,
+  .layer_stride = 0,
+  .columns = 256,
+  .padded = 256,
+  .rows = 2048,
+  .num_tiles = 128,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kGreedy,
 };
 
 constexpr Descriptor kDescriptor{
@@ -179,14 +151,18 @@ constexpr Descriptor kDescriptor{
   .page_layout = 1,
   .compute_capability = 0,
   .num_ctas = 4,
-  .threads_per_cta = 224,
-  .shared_bytes = 230184,
+  .threads_per_cta = 352,
+  .shared_bytes = 218200,
+  .read_bandwidth = 1000000000.0,
   .rows = 8,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
-  .workspace_bytes = 100608,
-  .counter_offset = 100096,
-  .counter_bytes = 512,
+  .max_query_tiles = 1,
+  .resident_tokens = 256,
+  .workspace_byte = 0,
+  .workspace_bytes = 66816,
+  .counter_offset = 66560,
+  .counter_bytes = 256,
   .matrices =
     {
       {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .num_tiles = 32, .row_order = RowOrder::kRotary},

@@ -121,14 +121,13 @@ struct Plan {
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
 
-  static constexpr int kRows = 1;
   static constexpr int kNumCtas = 4;
-  static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 100825;
+  static constexpr int kConsumerWarps = 4;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
@@ -181,9 +180,13 @@ constexpr Descriptor kDescriptor{
   .num_ctas = 4,
   .threads_per_cta = 224,
   .shared_bytes = 222456,
+  .read_bandwidth = 1000000000.0,
   .rows = 1,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
+  .max_query_tiles = 0,
+  .resident_tokens = 0,
+  .workspace_byte = 255,
   .workspace_bytes = 13824,
   .counter_offset = 13312,
   .counter_bytes = 512,

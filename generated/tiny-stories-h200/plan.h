@@ -1,4 +1,4 @@
-// Generated from models/tiny-stories.yaml for h200. Do not edit; run: soliton-gen models/tiny-stories.yaml --gpu h200
+// Generated from models/tiny-stories.yaml for h200. Do not edit; run: soliton-gen models/tiny-stories.yaml --gpu h200 --rows 1,8,16,32,64
 #pragma once
 
 #include "layout/library.h"
@@ -121,14 +121,13 @@ struct Plan {
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
 
-  static constexpr int kRows = 1;
   static constexpr int kNumCtas = 128;
-  static constexpr int kConsumerWarps = 4;
   static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 13;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
+  static constexpr int kConsumerWarps = 4;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
@@ -181,9 +180,13 @@ constexpr Descriptor kDescriptor{
   .num_ctas = 128,
   .threads_per_cta = 224,
   .shared_bytes = 222264,
+  .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
+  .max_query_tiles = 0,
+  .resident_tokens = 0,
+  .workspace_byte = 255,
   .workspace_bytes = 147712,
   .counter_offset = 147200,
   .counter_bytes = 512,

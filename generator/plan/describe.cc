@@ -90,10 +90,10 @@ std::string describe(const Plan& plan) {
                       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
                       facts.head_dim, facts.vocabulary);
   text += fmt::format(
-      "{} row{} a step; {} CTAs of {} threads: {} consumer warps, a producer, an epilogue, a watch; {} "
-      "registers "
-      "a thread at most\n",
+      "{} row{} a step; {} CTAs of {} threads: {} {} warps, a producer, {}, a watch; {} registers a thread "
+      "at most\n",
       plan.rows, plan.rows == 1 ? "" : "s", plan.num_ctas, plan.threads(), plan.consumer_warps,
+      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "a feeder",
       plan.registers_per_thread);
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
@@ -104,13 +104,22 @@ std::string describe(const Plan& plan) {
       "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
       plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan, 0));
   describe_phases(plan, text);
-  text += fmt::format(
-      "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages each at "
-      "least."
-      "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
-      " CTA's tiles.\n",
-      plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits),
-      plan.min_pages_per_split, plan.phases.size() - 1);
+  if (plan.rows == 1)
+    text += fmt::format(
+        "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages each "
+        "at "
+        "least."
+        "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
+        " CTA's tiles.\n",
+        plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits),
+        plan.min_pages_per_split, plan.phases.size() - 1);
+  if (plan.rows > 1) {
+    text += fmt::format(
+        "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "
+        "more "
+        "than {} reads {} tokens at most.\n",
+        plan.max_query_tiles, kStreamedQueryTiles, plan.resident_tokens());
+  }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);
   text += "\nbarriers (slots x arrivals)\n";

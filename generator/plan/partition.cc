@@ -1,5 +1,6 @@
 // Who does what: CTA count, tiles of every phase dealt to CTAs, vectors and who clears them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,13 +11,20 @@
 namespace soliton {
 namespace {
 
-constexpr int kMmaRows = 8;               // of activations in one mma
+constexpr int kRowCounts[] = {1, 8, 16, 32, 64};
+constexpr int kWorkers = 8;               // warps, of kernels of several rows
+constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
+constexpr int kRowsOfWiderWindow = 32;
+constexpr int kSquaresUnit = 16;       // the lanes that share a row read so many at once
+constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
+constexpr int kPartPlaces = 4;         // of parts of query tiles
+constexpr int kTileGap = 4;            // floats behind a tile's 16 sums of a row
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
 int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_ctas) {
@@ -113,7 +121,44 @@ void assign_clears(Plan& plan, const Graph& graph) {
   plan.phases[1].first_layer_clears = {offers};
 }
 
+/// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
+/// where activations were.
+void shape_rows(Plan& plan) {
+  const RowsShape shape = plan.shape();
+  const QkvLayout qkv = plan.qkv_layout();
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != OpKind::kMatrix) continue;
+    PlanVector& vector = plan.vectors[phase.reads];
+    vector.element_bytes = shape.column_bytes();
+    vector.elements = plan.matrices[phase.matrix].padded;
+    if (phase.output != OutputKind::kRotary) continue;
+    PlanVector& written = plan.vectors[phase.writes];
+    written.element_bytes = 1;
+    written.elements = static_cast<int>(qkv.bytes());
+  }
+  plan.vectors.back().elements = plan.rows * round_up(plan.num_ctas, kSquaresUnit);
+  plan.input_buffers = plan.rows <= 32 ? 4 : 3;
+  const int all_tiles = qkv.query_tiles();
+  const auto fitting_tiles = [&] {
+    const int bytes = plan.input_buffers * shape.chunk_bytes() - 2 * qkv.tail_bytes();
+    return bytes < 0 ? 0 : bytes / qkv.query_tile_bytes();
+  };
+  while (fitting_tiles() < std::min(all_tiles, kWantedQueryTiles)) ++plan.input_buffers;
+  plan.max_query_tiles = std::min(all_tiles, fitting_tiles());
+}
+
 }  // namespace
+
+int Plan::tile_bytes_shared() const {
+  const int column_warps = rows < 32 ? consumer_warps : consumer_warps / 2;
+  const int sums = shape().tiles_per_slot * column_warps * rows * (kTileRows + kTileGap) * 4;
+  const int part = (facts.head_dim / 8 + 1) * kWarpLanes * 16;
+  return std::max(sums, kPartPlaces * part);
+}
+
+int Plan::resident_tokens() const {
+  return ring_slots / (2 * kv_slots_per_half(facts.head_dim)) * kKvPageTokens;
+}
 
 int Plan::num_blocks() const {
   return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
@@ -127,7 +172,7 @@ int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
   // During attention each consumer's part lies where its slice of x was.
-  return std::max(rows * std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
+  return std::max(std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
 }
 
 int Plan::residual_tiles() const {
@@ -171,17 +216,29 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
             "got {}",
             kColumnBlock, plan.consumer_warps));
   }
+  // All kernels of a library read the same packed weights.
+  const int padding_warps = plan.consumer_warps;
   plan.rows = choices.rows > 0 ? choices.rows : 1;
-  if (plan.rows != 1 && plan.rows != kMmaRows) {
+  if (std::find(std::begin(kRowCounts), std::end(kRowCounts), plan.rows) == std::end(kRowCounts)) {
     throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("--rows: expected 1 and {}, got {}", kMmaRows, plan.rows));
+                    fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
   }
-  plan.window = choices.window > 0 ? choices.window : gpu.default_window;
+  if (plan.rows > 1 && padding_warps < kMinPaddingWarps) {
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("--consumer-warps: expected {} or more with several rows, got {}",
+                                kMinPaddingWarps, padding_warps));
+  }
+  if (plan.rows > 1) {
+    plan.consumer_warps = kWorkers;
+  }
+  // Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
+  const int default_window = gpu.default_window + (plan.rows >= kRowsOfWiderWindow ? 1 : 0);
+  plan.window = choices.window > 0 ? choices.window : default_window;
   plan.tile_slots = kTileSlots;
   plan.prefetch_pages = choices.prefetch_pages.value_or(kPrefetchPages);
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
-  plan.sync = choices.sync;
+  plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
   plan.prefetch_ns = static_cast<int>(
@@ -194,23 +251,27 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
                              .row_order = matrix.row_order,
                              .rows = matrix.rows,
                              .columns = matrix.columns,
-                             .padded = padded_columns(matrix.columns, plan.consumer_warps),
+                             .padded = padded_columns(matrix.columns, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
                              .copies = 0});
   }
   for (const GraphVector& vector : graph.vectors) {
-    plan.vectors.push_back({.name = vector.name, .elements = plan.rows * vector.elements});
+    plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
   }
   for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
   for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
   for (const PlanPhase& phase : plan.phases) {
     if (phase.matrix >= 0) plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
   }
-  plan.chunk_columns = choose_chunk(plan);
   PlanVector& offers = plan.vectors[plan.phases.back().writes];
   offers.element_bytes = 8;
-  offers.elements = plan.num_ctas + 1;
+  offers.elements = plan.rows * plan.num_ctas + 1;
   deal_phases(plan);
+  if (plan.rows > 1) {
+    shape_rows(plan);
+    return plan;
+  }
+  plan.chunk_columns = choose_chunk(plan);
   add_signatures(plan);
   assign_clears(plan, graph);
   return plan;

@@ -5,6 +5,7 @@
 
 #include "generator/plan/plan.h"
 #include "generator/user_error.h"
+#include "layout/tree.h"
 
 namespace soliton {
 namespace {
@@ -12,8 +13,9 @@ namespace {
 constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
 constexpr int kWorkspaceAlignment = 256;
+constexpr int kHeldItems = 8;  // of the tree's plan, in shared memory
 constexpr int kCounterLineBytes = 128;
-constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
+constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
 
 int64_t align(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -51,11 +53,12 @@ void place_workspace(Plan& plan) {
     return plan.workspace.back().offset;
   };
   for (PlanVector& vector : plan.vectors) vector.offset = add(vector.name, align(vector.bytes(), 16));
-  add("partials", 4ll * plan.rows * plan.partial_words() * plan.num_ctas);
-  add("counters", static_cast<int64_t>(kCounterLineBytes) * (kCounterLines + plan.num_blocks()));
+  if (plan.rows == 1) add("partials", 4ll * plan.partial_words() * plan.num_ctas);
+  const int lines = kCounterLines + (plan.rows == 1 ? plan.num_blocks() : 0);
+  add("counters", static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 
-/// Shared memory in the order of templates/kernel.cuh, whose SharedMap asserts the same total.
+/// Shared memory in the order of SharedMap in templates/, which asserts the same total.
 void place_shared(Plan& plan) {
   plan.shared.clear();
   int64_t offset = 0;
@@ -65,25 +68,57 @@ void place_shared(Plan& plan) {
   };
   int barriers = 0;
   for (const PlanBarrier& barrier : plan.barriers) barriers += barrier.slots;
-  add("pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes);
-  add("x", plan.x_bytes());
-  const bool one_row = plan.rows == 1;
   const int head_dim = plan.facts.head_dim;
-  add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows * plan.rows);
-  add("attention", one_row ? 4ll * plan.partial_words() : 0);
-  add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
-  add("kept", 4ll * plan.attention_units() * (one_row ? 1 : kTailTokens) * head_dim);
-  add("squares", 4ll * 2 * plan.consumer_warps * plan.rows);
+  add("pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes);
+  if (plan.rows == 1) {
+    add("x", plan.x_bytes());
+    add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
+    add("attention", 4ll * plan.partial_words());
+    add("residual", 4ll * plan.residual_tiles() * kTileRows);
+    add("kept", 4ll * plan.attention_units() * head_dim);
+    add("squares", 4ll * 2 * plan.consumer_warps);
+    offset = align(offset, 16);
+    add("query", 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim));
+    add("turns", 4ll * head_dim);
+    add("mail", 8);
+  } else {
+    add("input", static_cast<int64_t>(plan.input_buffers) * plan.shape().chunk_bytes());
+    add("tiles", plan.tile_bytes_shared());
+    add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
+    add("held", (kHeldItems * static_cast<int64_t>(sizeof(TreeItem)) + 8 + 8ll * plan.rows + 15) / 16 * 16);
+    add("mail", 4ll * plan.consumer_warps);
+  }
   offset = align(offset, 16);
-  add("query", one_row ? 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim) : 0);
-  add("turns", 4ll * plan.rows * head_dim);
-  add("mail", 8);
-  offset = align(offset, 16);
-  add("standings", 32ll * (plan.consumer_warps + 2));
+  add("standings", 32ll * plan.working_warps());
   add("barriers", 8ll * barriers);
 }
 
+void make_rows_barriers(Plan& plan) {
+  const int workers = plan.consumer_warps;
+  const int active = plan.rows / 8;  // workers that have rows when tiles are summed up
+  const auto ring = [](const char* name, int slots, int arrivals) {
+    return PlanBarrier{
+        .name = name, .slots = slots, .arrivals = arrivals, .arrivers = arrivals, .lead = slots};
+  };
+  plan.barriers = {ring("page_full", plan.ring_slots, 1),
+                   ring("page_empty", plan.ring_slots, workers),
+                   ring("input_full", plan.input_buffers, 1),
+                   ring("input_empty", plan.input_buffers, workers),
+                   ring("tiles_full", 1, workers),
+                   ring("tiles_empty", 1, active),
+                   ring("begun", 1, 1),
+                   ring("phase_done", 1, workers),
+                   ring("query_full", 2, 1),
+                   ring("item_done", 2, workers),
+                   ring("parts_full", 1, workers),
+                   ring("step_known", 1, active),
+                   ring("step_read", 1, 1),
+                   ring("stopped", 1, 1),
+                   ring("ended", 1, workers + 2)};
+}
+
 void make_barriers(Plan& plan) {
+  if (plan.rows > 1) return make_rows_barriers(plan);
   const int consumers = plan.consumer_warps;
   plan.barriers = {
       {.name = "page_full", .slots = plan.ring_slots, .arrivals = 1, .arrivers = 1, .lead = plan.ring_slots},

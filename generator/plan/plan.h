@@ -10,6 +10,7 @@
 #include "generator/gpu_spec.h"
 #include "generator/graph.h"
 #include "generator/model_config.h"
+#include "layout/activations.h"
 #include "layout/deal.h"
 #include "layout/phase.h"
 
@@ -110,6 +111,10 @@ struct Plan {
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
 
+  // Several rows only, see templates/rows/; consumer_warps are its workers.
+  int input_buffers = 0;    // chunks of activations that shared memory holds at once
+  int max_query_tiles = 0;  // of an attention item
+
   std::vector<PlanVector> vectors;
   std::vector<PlanMatrix> matrices;
   std::vector<PlanPhase> phases;  // of a layer, in order; then those that stand once
@@ -119,13 +124,19 @@ struct Plan {
   int64_t weight_bytes = 0;
   int64_t needed_weight_bytes = 0;
 
-  int threads() const { return (consumer_warps + 3) * kWarpLanes; }
-  int num_blocks() const;       // attention head blocks
-  int attention_units() const;  // head blocks of one CTA at most
-  int x_bytes() const;          // shared memory for an input, or a chunk of it
-  int residual_tiles() const;   // of one CTA
-  int partial_words() const;    // of one row, of one CTA
-  int rows_per_warp() const { return ceil_divide(rows, consumer_warps); }  // in attention
+  int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
+  int working_warps() const { return consumer_warps + 2; }
+  RowsShape shape() const { return rows_shape(rows); }
+  QkvLayout qkv_layout() const {
+    return {shape(), facts.num_kv_heads, facts.num_heads / facts.num_kv_heads, facts.head_dim};
+  }
+  int tile_bytes_shared() const;  // several rows: sums of tiles, or parts of query tiles
+  int resident_tokens() const;    // of an item with more than kStreamedQueryTiles
+  int num_blocks() const;         // attention head blocks
+  int attention_units() const;    // head blocks of one CTA at most
+  int x_bytes() const;            // shared memory for an input, or a chunk of it
+  int residual_tiles() const;     // of one CTA
+  int partial_words() const;      // of one CTA
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;
   const PlanRegion& workspace_region(const std::string& name) const;

@@ -59,9 +59,15 @@ std::vector<Violation> verify(const Plan& plan) {
   check_structure(plan, report);
   if (report.empty()) check_pieces(plan, report);
   if (report.empty()) {
-    for (const auto pass : {check_work, check_shapes, check_order, check_memory, check_barriers}) {
-      pass(plan, report);
+    check_work(plan, report);
+    if (plan.rows == 1) {
+      check_shapes(plan, report);
+      check_order(plan, report);
+    } else {
+      check_rows(plan, report);
     }
+    check_memory(plan, report);
+    check_barriers(plan, report);
   }
   return report.take();
 }

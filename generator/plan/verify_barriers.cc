@@ -45,6 +45,26 @@ std::vector<NeededBarrier> needed_barriers(const Plan& plan) {
   const int ring = plan.ring_slots;
   const int tiles = plan.tile_slots;
   const int warps = plan.consumer_warps;  // one lane of each arrives
+  if (plan.rows > 1) {
+    // Barriers and init_barriers() in templates/rows/context.cuh.
+    const int active = plan.rows / 8;  // workers that have rows when tiles are summed up
+    const int buffers = plan.input_buffers;
+    return {{"page_full", ring, 1, ring},
+            {"page_empty", ring, warps, ring},
+            {"input_full", buffers, 1, buffers},
+            {"input_empty", buffers, warps, buffers},
+            {"tiles_full", 1, warps, 1},
+            {"tiles_empty", 1, active, 1},
+            {"begun", 1, 1, 1},
+            {"phase_done", 1, warps, 1},
+            {"query_full", 2, 1, 2},
+            {"item_done", 2, warps, 2},
+            {"parts_full", 1, warps, 1},
+            {"step_known", 1, active, 1},
+            {"step_read", 1, 1, 1},
+            {"stopped", 1, 1, 1},
+            {"ended", 1, warps + 2, 1}};
+  }
   // Barriers and init_barriers() in templates/kernel.cuh. Whoever is ahead by a round of the slots waits for
   // the others.
   return {{"page_full", ring, 1, ring},

@@ -13,7 +13,11 @@ constexpr int kStandingBytes = 32;
 constexpr int kQueryGapWords = 16;
 constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
-constexpr int kCounterLines = 2;  // stall claim, grid counter; then one line per head block
+constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
+constexpr int kPartPlaces = 4;    // of parts of query tiles
+constexpr int kHeldItems = 8;     // of attention
+constexpr int kItemBytes = 48;
+constexpr int kTileGap = 4;       // floats behind a tile's 16 sums of a row of activations
 constexpr int kRegisterUnit = 8;  // a warp is allotted multiples of 256
 
 template <class Pieces>
@@ -128,7 +132,8 @@ void check_workspace(const Plan& plan, Report& report) {
     }
     regions.push_back({vector.name, vector.offset, vector.bytes()});
   }
-  for (const char* name : {"partials", "counters"}) regions.push_back(piece(plan.workspace, name));
+  if (plan.rows == 1) regions.push_back(piece(plan.workspace, "partials"));
+  regions.push_back(piece(plan.workspace, "counters"));
   check_needed("workspace", plan.workspace, needed_workspace(plan), report);
   check_regions(regions, plan.workspace_bytes(),
                 {"workspace", Rule::kWorkspaceOverlap, Rule::kWorkspaceOverlap}, report);
@@ -161,27 +166,43 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   int64_t barriers = 0;
   for (const NeededBarrier& barrier : needed_barriers(plan)) barriers += barrier.slots;
   const int64_t units = ceil_divide(num_blocks(plan.facts), plan.num_ctas);
-  const int rows = plan.rows;
-  const bool one_row = rows == 1;
+  const int64_t rows = plan.rows;
   const int head_dim = plan.facts.head_dim;
+  const int64_t ring = static_cast<int64_t>(plan.ring_slots) * kPageBytes;
+  if (rows > 1) {
+    // SharedMap in templates/rows/context.cuh.
+    const int parts = rows <= 8 ? 2 : 1;
+    const int columns = kPageColumns / (rows <= 16 ? 1 : 2);
+    const int64_t chunks = 2ll * plan.input_buffers * columns * rows * parts;
+    const int64_t queries = 2ll * plan.max_query_tiles * kQueryRows * head_dim * parts;
+    const int64_t tail = 2ll * round_up(plan.rows, kTailTokens) * head_dim;
+    const int64_t column_warps = rows < 32 ? warps : warps / 2;  // the others multiply other rows
+    const int64_t sums = 4ll * (rows <= 16 ? 1 : 2) * column_warps * rows * (kTileRows + kTileGap);
+    const int64_t part = (head_dim / 8 + 1) * 16ll * kWarpLanes;
+    return {{"pages", ring, kAccessBytes},
+            {"input", std::max(chunks, queries + 2 * tail), kAccessBytes},
+            {"tiles", std::max(sums, kPartPlaces * part), kAccessBytes},
+            {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, kAccessBytes},
+            {"held", kHeldItems * kItemBytes + 8 + 2 * 4 * rows, kAccessBytes},  // of the tree's plan
+            {"mail", 4 * warps, 4},
+            {"standings", kStandingBytes * (warps + 2), kAccessBytes},
+            {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
+  }
   // SharedMap in templates/kernel.cuh.
-  return {
-      {"pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes, kAccessBytes},
-      // High and low part of each element, bf16; during attention the part of each consumer warp.
-      {"x", std::max<int64_t>(4ll * rows * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
-      {"tiles", 4ll * plan.tile_slots * warps * kTileRows * rows, 4},
-      {"attention", one_row ? partial_bytes(plan) : 0, kAccessBytes},  // of the new token
-      {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, 4},
-      // k and v of the new token, or of a tile of tokens, f16.
-      {"kept", 2ll * 2 * units * head_dim * (one_row ? 1 : kTailTokens), one_row ? 4 : kAccessBytes},
-      {"squares", 4ll * kInputGenerations * warps * rows, 4},
-      // q of a block's heads with their gaps, k, v.
-      {"query", one_row ? 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim) : 0,
-       kAccessBytes},
-      {"turns", 4ll * rows * head_dim, kBarrierBytes},  // cos and sin for each pair of dims
-      {"mail", kMailBytes, 4},
-      {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
-      {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
+  return {{"pages", ring, kAccessBytes},
+          // High and low part of each element, bf16; during attention the part of each consumer warp.
+          {"x", std::max<int64_t>(4ll * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
+          {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
+          {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
+          {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
+          {"kept", 2ll * 2 * units * head_dim, 4},  // k and v of the new token, f16
+          {"squares", 4ll * kInputGenerations * warps, 4},
+          // q of a block's heads with their gaps, k, v.
+          {"query", 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim), kAccessBytes},
+          {"turns", 4ll * head_dim, kBarrierBytes},  // cos and sin for each pair of dims
+          {"mail", kMailBytes, 4},
+          {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
+          {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
 }
 
 std::vector<NeededRegion> needed_workspace(const Plan& plan) {
@@ -191,10 +212,12 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
     const int64_t groups = (vector.bytes() + kAccessBytes - 1) / kAccessBytes;
     needed.push_back({vector.name, groups * kAccessBytes, kAccessBytes});
   }
-  needed.push_back({"partials", partial_bytes(plan) * plan.rows * plan.num_ctas, kAccessBytes});
-  needed.push_back({"counters",
-                    static_cast<int64_t>(kCounterLineBytes) * (kCounterLines + num_blocks(plan.facts)),
-                    kCounterLineBytes});
+  int lines = kCounterLines;
+  if (plan.rows == 1) {
+    needed.push_back({"partials", partial_bytes(plan) * plan.num_ctas, kAccessBytes});
+    lines += num_blocks(plan.facts);
+  }
+  needed.push_back({"counters", static_cast<int64_t>(kCounterLineBytes) * lines, kCounterLineBytes});
   return needed;
 }
 

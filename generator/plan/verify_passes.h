@@ -79,6 +79,7 @@ void check_pieces(const Plan& plan, Report& report);
 void check_work(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
 void check_order(const Plan& plan, Report& report);
+void check_rows(const Plan& plan, Report& report);  // instead of these two
 void check_memory(const Plan& plan, Report& report);
 void check_barriers(const Plan& plan, Report& report);
 

@@ -58,7 +58,7 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
       {"rows", shape.rows, matrix.rows},
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
       {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
-       plan.rows * matrix.columns},
+       matrix.columns},
       {"columns with padding", round_up(matrix.columns, kColumnBlock * plan.consumer_warps), matrix.padded},
       {"copies", phase.per_layer ? plan.facts.num_layers : 1, matrix.copies}};
   check_counts(Rule::kMatrixShape, "matrix " + matrix.name, counts, report);
@@ -73,16 +73,14 @@ void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
   const bool attention = phase.kind == OpKind::kAttention;
   if (attention && phase.reads >= 0) {
     const PlanVector& read = plan.vectors[phase.reads];
-    const Count counts[] = {
-        {"elements for attention to read", plan.rows * qkv_elements(plan.facts), read.elements}};
+    const Count counts[] = {{"elements for attention to read", qkv_elements(plan.facts), read.elements}};
     check_counts(Rule::kVectorShape, read.name, counts, report);
   }
   if (phase.writes < 0) return;
   const PlanVector& written = plan.vectors[phase.writes];
   const OutputShape shape = attention ? OutputShape{0, RowOrder::kPlain, heads_elements(plan.facts), 4}
                                       : output_shape(plan, phase.output);
-  const int rows = written.element_bytes == 4 ? plan.rows : 1;  // of the offers every step makes one set
-  const Count counts[] = {{"elements", rows * shape.elements, written.elements},
+  const Count counts[] = {{"elements", shape.elements, written.elements},
                           {"bytes an element", shape.element_bytes, written.element_bytes}};
   check_counts(Rule::kVectorShape, written.name, counts, report);
   if (!attention && phase.output == OutputKind::kGreedy && written.signatures != 0) {

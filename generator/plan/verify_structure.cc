@@ -25,6 +25,12 @@ void check_numbers(const Plan& plan, Report& report) {
     if (value < least)
       report.refuse(Rule::kNumberOutOfRange, "{}: expected {} or more, got {}", name, least, value);
   }
+  if (plan.rows > 1) {
+    for (const auto& [name, value] :
+         {std::pair{"chunks of activations", plan.input_buffers}, {"query tiles", plan.max_query_tiles}}) {
+      if (value < 1) report.refuse(Rule::kNumberOutOfRange, "{}: expected 1 or more, got {}", name, value);
+    }
+  }
   const int warps = plan.consumer_warps;
   if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
     report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);

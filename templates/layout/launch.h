@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
+#include "layout/sampling.h"
 #include "layout/timeline.h"
+#include "layout/tree.h"
 
 namespace soliton {
 
@@ -24,6 +26,10 @@ enum class WaitKind : uint32_t {
   kPartial,         // another CTA's part of a split attention unit has not arrived
   kTokenReady,      // a consumer has not said which token the step has
   kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
+  kInputFull,       // a chunk of activations has not landed
+  kInputEmpty,      // a consumer has not released a chunk of activations
+  kPhaseBegun,      // the feeder has not begun the phase
+  kPhaseEnded,      // a warp of this CTA has not ended the phase
 };
 
 constexpr const char* wait_name(WaitKind kind) {
@@ -58,6 +64,14 @@ constexpr const char* wait_name(WaitKind kind) {
       return "token ready";
     case WaitKind::kPhaseGate:
       return "phase gate";
+    case WaitKind::kInputFull:
+      return "input full";
+    case WaitKind::kInputEmpty:
+      return "input empty";
+    case WaitKind::kPhaseBegun:
+      return "phase begun";
+    case WaitKind::kPhaseEnded:
+      return "phase ended";
   }
   return "unknown";
 }
@@ -102,11 +116,15 @@ constexpr uint32_t record_time_ns(uint64_t record) {
   return static_cast<uint32_t>(record >> 32);
 }
 
-/// With one row, step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the token
-/// chosen by step i - 1, at position first_position + i. Every step from num_forced - 1 on chooses a token:
-/// output i - (num_forced - 1). With R rows (Descriptor::rows) a step feeds up to R forced tokens at once, so
-/// that there are ceil(num_forced / R) such steps instead of num_forced. The launch ends early after a stop
-/// token or once *stop_request is not 0.
+/// A kernel of one row: step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the
+/// token chosen by step i - 1, at position first_position + i. Every step from num_forced - 1 on chooses a
+/// token: output i - (num_forced - 1).
+///
+/// A kernel of R rows: step 0 feeds forced_tokens[r] to row r of the tree, step i the token that the row chose
+/// in step i - 1. Output i * R + r is the choice of row r in step i; output num_steps * R says when the launch
+/// began. With more than one new token at a branch there is one step.
+///
+/// The launch ends early after a stop token of any row, or once *stop_request is not 0.
 struct LaunchParams {
   const void* weights;        // packed pages, see Descriptor::matrices
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]
@@ -114,15 +132,19 @@ struct LaunchParams {
       norms;            // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
   const float* rotary;  // [context][head_dim / 2]{cos, sin}
   void* kv_pool;        // see kv_page_offset()
-  const int32_t* page_table;  // [ceil(context / 64)]: logical to physical KV page
-  void* workspace;  // Descriptor::workspace_bytes, all bytes 0xFF at launch but the counter area: see there
-  float* logits;    // [outputs][vocabulary], or null
+  const int32_t* page_table;     // [ceil(context / 64)]: logical to physical KV page
+  void* workspace;               // Descriptor::workspace_bytes, as Descriptor says at launch
+  float* logits;                 // [outputs][vocabulary], or null
   const int32_t* forced_tokens;  // [num_forced], num_forced >= 1
   const int32_t* stop_tokens;    // [num_stop_tokens]
-  int32_t num_forced;
+  int32_t num_forced;            // with several rows: their number
   int32_t num_stop_tokens;
   int32_t first_position;
   int32_t num_steps;
+  TreeView tree;                 // several rows only, as all up to
+  float* partials;               // [num_kv_heads * partials_per_head][tree_partial_words]
+  const RowSampling* sampling;   // [rows], or null: the best logit
+  int32_t skips_choice;          // 1: one step that chooses nothing, for all but the last chunk of a prompt
   uint64_t* records;             // host memory, [outputs], kNoRecord at launch
   const uint32_t* stop_request;  // host memory
   StallReport* stall;            // host memory

@@ -9,10 +9,11 @@
 #include "layout/launch.h"
 #include "layout/model_facts.h"
 #include "layout/rows.h"
+#include "layout/tree.h"
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 4;
+constexpr uint32_t kLibraryAbi = 5;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(padded_columns).
@@ -40,12 +41,16 @@ struct Descriptor {
   int32_t num_ctas;
   int32_t threads_per_cta;
   int32_t shared_bytes;
+  double read_bandwidth;        // of the device, bytes per second, as its spec says
   int32_t rows;                 // of activations in a step
   int64_t weight_bytes;         // packed, padding included
   int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
                                 // embedding)
-  int64_t workspace_bytes;      // filled with 0xFF before a launch,
-  int64_t counter_offset;       // then counter_bytes from counter_offset on with 0
+  int32_t max_query_tiles;      // several rows: of 16 query heads, that an attention item may touch at most;
+  int32_t resident_tokens;      // and tokens of an item that touches more than kStreamedQueryTiles
+  int32_t workspace_byte;       // value of all bytes of the workspace before a launch,
+  int64_t workspace_bytes;      // except
+  int64_t counter_offset;       // counter_bytes from counter_offset on, which are 0
   int64_t counter_bytes;
   PackedMatrix matrices[kNumMatrices];
 };
@@ -70,7 +75,7 @@ using DecodeKernel = void (*)(LaunchParams);
 /// Functions return 0, or another value after which last_error() says why in one line.
 struct Library {
   uint32_t abi;  // kLibraryAbi
-  /// [num_kernels]: the first kernel takes one row a step, each further one more rows; all read the same
+  /// [num_kernels]: ascending in the rows that they take a step; all read the same
   /// packed weights.
   const Descriptor* descriptors;
   int32_t num_kernels;
@@ -87,6 +92,8 @@ struct Library {
   int (*download)(void* host, const void* device, size_t bytes);
   /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index alone.
   int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed);
+  /// Copies cached tokens, see TokenMove; `moves` is host memory.
+  int (*move_tokens)(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves);
   /// Starts a launch of one of the kernels and returns. `num_ctas` is its Descriptor::num_ctas (a test may
   /// pass fewer to see a stall reported).
   int (*launch)(int kernel, const LaunchParams* params, int num_ctas);

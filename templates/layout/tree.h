@@ -36,7 +36,10 @@ struct alignas(16) TreeItem {
   int32_t first_new = 0;  // rows whose new tokens are in the slice: read from the rows, not from pages
   int32_t end_new = 0;
   int32_t first_partial = 0;  // place of the result of first_row; the next row's is one further
-  int32_t unused[3] = {};
+  int32_t undivided =
+      0;  // 1: a tile of queries is one worker's, so that bits do not depend on how many others
+          // the item has
+  int32_t unused[2] = {};
 };
 static_assert(sizeof(TreeItem) == 48, "three 16-byte loads");
 
@@ -73,9 +76,54 @@ struct TreeView {
   int32_t partials_per_head = 0;  // places for partials: num_kv_heads times as many
 };
 
-/// Floats of one partial: of each query head of the KV head, maximum, sum and output.
+/// Tokens to copy in all layers and KV heads, K and V: from_token + i of page from_page to to_token + i of
+/// to_page, i from 0 to num_tokens - 1 in this order (source and destination may overlap).
+struct TokenMove {
+  int32_t from_page = 0;
+  int32_t from_token = 0;
+  int32_t to_page = 0;
+  int32_t to_token = 0;
+  int32_t num_tokens = 0;
+
+  bool operator==(const TokenMove&) const = default;
+};
+
+/// What a KV pool is made of.
+struct KvShape {
+  int num_layers = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+};
+
+/// Does the moves, in order, for one dim of one KV head of one layer: dims do not meet.
+SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& shape, const TokenMove* moves,
+                                            int num_moves, int layer, int kv_head, int dim) {
+  const auto half_word = [&](int page, int token, bool is_value) {
+    unsigned char* keys =
+        pool + kv_page_offset(page, layer, kv_head, shape.num_layers, shape.num_kv_heads, shape.head_dim);
+    return reinterpret_cast<uint16_t*>(is_value ? keys + kv_half_bytes(shape.head_dim) +
+                                                      value_offset(token, dim, shape.head_dim)
+                                                : keys + key_offset(token, dim, shape.head_dim));
+  };
+  for (int m = 0; m < num_moves; ++m) {
+    const TokenMove& move = moves[m];
+    for (int i = 0; i < move.num_tokens; ++i) {
+      for (int half = 0; half < 2; ++half) {
+        *half_word(move.to_page, move.to_token + i, half == 1) =
+            *half_word(move.from_page, move.from_token + i, half == 1);
+      }
+    }
+  }
+}
+
+/// One partial: of each query head of the KV head the maximum, of each the sum, and from here on their outputs,
+/// not divided by the sums.
+SOLITON_HOST_DEVICE constexpr int tree_partial_outputs(int heads_per_kv_head) {
+  return round_up(2 * heads_per_kv_head, 4);
+}
+/// Floats of one partial.
 SOLITON_HOST_DEVICE constexpr int tree_partial_words(int heads_per_kv_head, int head_dim) {
-  return heads_per_kv_head * (2 + head_dim);
+  return tree_partial_outputs(heads_per_kv_head) + heads_per_kv_head * head_dim;
 }
 
 /// Cached tokens of an item at a step; none: there is no page to read.

@@ -24,14 +24,15 @@ class AttentionState {
       kHeadDim / kMmaColumns;                    // mma of one token tile for the scores, and for the output
   static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
-  /// `query(i)`: dims 4 i .. 4 i + 3 of this lane's kQuarter dims of head lane / 4 % 4: those from lane % 4 *
-  /// kQuarter on, which key_offset() gives to it.
-  template <class Query>
-  SOLITON_DEVICE void begin(const Query& query, int lane) {
+  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that key_offset() gives
+  /// them.
+  SOLITON_DEVICE void begin(const float* query, int lane) {
     const bool low = lane / 4 >= kHeadsPerBlock;
+    const float* own =
+        query + QueryLayout<kHeadDim>::query_word(lane / 4 % kHeadsPerBlock, lane % 4 * kQuarter);
     SOLITON_UNROLL
     for (int i = 0; i < kSteps; ++i) {
-      const float4 q = query(i);
+      const float4 q = load_shared(reinterpret_cast<const float4*>(own + 4 * i));
       query_[i] = low ? pack_low_f16(q) : pack_high_f16(q);
     }
     SOLITON_UNROLL
@@ -159,7 +160,7 @@ class StagedGroups {
 
 template <class Plan>
 template <AttentionPhase kPhase>
-SOLITON_DEVICE void Consumer<Plan>::attend_row() {
+SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
   begin_phase();
@@ -204,16 +205,13 @@ SOLITON_DEVICE void Consumer<Plan>::attend_row() {
     }
     if (unit == 0) {
       mark_input();
-      begin_report();
       report_input();
     }
     if (!works) break;
     context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
     warp_sync();
     State state;
-    const float* query = context_.query() + QueryLayout<kHeadDim>::query_word(lane / 4 % kHeadsPerBlock,
-                                                                              lane % 4 * State::kQuarter);
-    state.begin([&](int i) { return load_shared(reinterpret_cast<const float4*>(query + 4 * i)); }, lane);
+    state.begin(context_.query(), lane);
 
     constexpr int kTiles = kv_slot_tokens(kHeadDim) / 16;  // token tiles of a slot
     constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);

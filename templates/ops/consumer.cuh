@@ -18,12 +18,12 @@ class Consumer {
   /// Learns the step's token; false when the launch is over.
   SOLITON_DEVICE bool begin_step() {
     bool stop = context_.step >= context_.params.num_steps;
-    if (Plan::kRows == 1 && context_.step < context_.params.num_forced)
+    if (context_.step < context_.params.num_forced)
       token_ = load_constant(context_.params.forced_tokens + context_.step);
     if (context_.step > 0) {
       const Choice choice = read_choice(context_);
       // The step before chose a token if it was not followed by a forced one, or was the last.
-      if (context_.step >= context_.forced_steps()) {
+      if (context_.step >= context_.params.num_forced) {
         token_ = choice.token;
         stop = stop || choice.stop || is_stop_token(context_.params, token_);
       }
@@ -46,7 +46,7 @@ class Consumer {
     const TileRun run = context_.tiles(phase);
     with_width<Plan>(phase.columns, [&]<Width kWidth>() {
       if constexpr (InputSlice<Plan, kWidth>::kChunks == 1) {
-        load_input<kWidth>(phase, layer, 0, true);
+        put_squares(load_input<kWidth>(phase, layer, 0));
         mark_input();
         report_input();
         SOLITON_NO_UNROLL
@@ -63,20 +63,9 @@ class Consumer {
   }
 
   template <AttentionPhase kPhase>
-  SOLITON_DEVICE void attention(int /*layer*/) {
-    if constexpr (Plan::kRows == 1) {
-      attend_row<kPhase>();
-    } else {
-      attend_rows<kPhase>();
-    }
-  }
+  SOLITON_DEVICE void attention(int layer);
 
  private:
-  template <AttentionPhase kPhase>
-  SOLITON_DEVICE void attend_row();
-  template <AttentionPhase kPhase>
-  SOLITON_DEVICE void attend_rows();
-
   static constexpr int kWarps = Plan::kConsumerWarps;
 
   SOLITON_DEVICE void begin_phase() {
@@ -84,6 +73,11 @@ class Consumer {
     warp_ = fresh(warp_);
     mark(context_, &PhaseRecord::begin);
     phase_begin_ = pages_;
+    // Before anything is put down for the epilogue: pairs with its arrival in take_input(), two phases ago.
+    const uint32_t use = context_.phases_done / kInputGenerations;
+    if (use > 0) {
+      context_.wait(context_.barriers().input_taken[generation()], (use - 1) & 1, WaitKind::kInputTaken, use);
+    }
   }
   SOLITON_DEVICE void end_phase() {
     mark(context_, &PhaseRecord::last);
@@ -91,6 +85,9 @@ class Consumer {
     note(context_, &PhaseRecord::waited, page_waits_.take());
     context_.end_phase();
   }
+
+  /// Of what this warp reports in this phase.
+  SOLITON_DEVICE uint32_t generation() const { return context_.phases_done % kInputGenerations; }
 
   /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that
   /// a warp may go on to its next slice while others still read theirs.
@@ -108,7 +105,7 @@ class Consumer {
       SOLITON_NO_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         warp_sync();  // before x changes, all lanes have read it
-        load_input<kWidth>(phase, layer, chunk, first == 0 && chunk == 0);
+        load_input<kWidth>(phase, layer, chunk);
         if (first == 0 && chunk == 0) mark_input();
         if (first == 0 && chunk == kChunks - 1) report_input();
         SOLITON_UNROLL
@@ -123,31 +120,21 @@ class Consumer {
     }
   }
 
-  /// Brings a chunk of this warp's slice of x into shared memory. `first`: it is the first time in this
-  /// phase.
+  /// Brings a chunk of this warp's slice of x into shared memory and returns its sum of squares if it is
+  /// normed.
   template <Width kWidth>
-  SOLITON_DEVICE void load_input(const MatrixPhase& phase, int layer, int chunk, bool first) {
-    wait_for_grid(context_);
-    if (first) begin_report();
-    SOLITON_NO_UNROLL
-    for (int row = 0; row < Plan::kRows; ++row) load_row<kWidth>(phase, layer, chunk, row, first);
-  }
-
-  /// One row of it. The first time it puts down the sum of its squares for the epilogue.
-  template <Width kWidth>
-  SOLITON_DEVICE void load_row(const MatrixPhase& phase, int layer, int chunk, int row, bool first) {
+  SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk) {
     using Slice = InputSlice<Plan, kWidth>;
     static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
+    wait_for_grid(context_);
     const bool normed = kWidth.normed && phase.input != InputKind::kVector;
     const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
-    const float* vector =
-        context_.template workspace<float>(phase.input_vector.offset) + row * kWidth.columns;
+    const float* vector = context_.template workspace<float>(phase.input_vector.offset);
     const uint16_t* norm =
         context_.params.norms +
         static_cast<int64_t>(phase.first_norm + layer * phase.norm_stride) * kWidth.columns;
     Signatures<Plan> signatures(context_, phase.input_vector);
-    const bool signs = warp_ == 0 && row == 0 && !embedded;
-    if (signs) signatures.issue();
+    if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;
     SOLITON_NO_UNROLL
     for (int batch = 0; batch < Slice::kBatches; ++batch) {
@@ -177,13 +164,11 @@ class Consumer {
       }
       PolledLoads<float4, Slice::kBatchLoads, Plan::kSync> loads;
       if (embedded) {
-        const uint16_t* embedding = context_.params.embedding +
-                                    static_cast<int64_t>(context_.row_token(row, token_)) * kWidth.columns;
+        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kWidth.columns;
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
           if (present(i) && !padding(i))
-            loads.value[i] =
-                unpack_bf16(load_constant(reinterpret_cast<const uint2*>(embedding + column(i))));
+            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + column(i))));
         }
       } else {
         loads.issue(address, present);
@@ -207,10 +192,10 @@ class Consumer {
           const float4 w = unpack_bf16(weights[i]);
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
-        store_split<Plan::kRows>(x(), row, group(i) * 4, v);
+        store_split(x(), group(i) * 4, v);
       }
     }
-    if (first) put_squares(row, squares);
+    return squares;
   }
 
   SOLITON_DEVICE void mark_input() const {
@@ -218,27 +203,15 @@ class Consumer {
     if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
   }
 
-  /// Before anything is put down for the epilogue: pairs with its arrival in take_input(), two phases ago.
-  /// Always there already.
-  SOLITON_DEVICE void begin_report() {
-    const uint32_t generation = context_.phases_done % kInputGenerations;
-    const uint32_t use = context_.phases_done / kInputGenerations;
-    if (use > 0) {
-      context_.wait(context_.barriers().input_taken[generation], (use - 1) & 1, WaitKind::kInputTaken, use);
-    }
-  }
-
-  /// Puts down the sum of squares of a row for the epilogue.
-  SOLITON_DEVICE void put_squares(int row, float squares) {
+  /// Puts down the sum of squares of this warp's slice for the epilogue.
+  SOLITON_DEVICE void put_squares(float squares) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-    const uint32_t generation = context_.phases_done % kInputGenerations;
-    if (context_.lane == 0) store_shared(context_.squares(generation, warp_, row), squares);
+    if (context_.lane == 0) store_shared(context_.squares(generation(), warp_), squares);
   }
 
   /// Says that this warp has all of its slice. Pairs with the epilogue's wait for input_read.
   SOLITON_DEVICE void report_input() {
-    const uint32_t generation = context_.phases_done % kInputGenerations;
-    warp_arrive(&context_.barriers().input_read[generation]);  // and x is complete for all lanes
+    warp_arrive(&context_.barriers().input_read[generation()]);  // and x is complete for all lanes
   }
 
   /// Adds the products of this warp's columns of one chunk of a tile. Two chains of dependent mma hide their
@@ -256,32 +229,21 @@ class Consumer {
     }
   }
 
-  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 of the
-  /// tile, [2] and [3] to row lane / 4 + 8. With one row of activations only lanes with lane % 4 == 0 hold
-  /// sums, of the high and the low part of x; with eight every lane holds those of rows lane % 4 * 2 and the
-  /// next.
+  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and
+  /// low part of x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
   template <int kColumns>
   SOLITON_DEVICE void multiply_page(int page, float (&sums)[2][4]) {
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
-    constexpr int kXBlockBytes = 2 * Plan::kRows * kXRowBytes;
     const int slot = wait_page();
     const uint4* weights =
         reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
-    // One row: its low parts are the row behind it. Of the other columns of the mma nothing is used.
-    const int row = Plan::kRows == 1 ? (context_.lane / 4 == 1 ? 1 : 0) : context_.lane / 4;
     const unsigned char* x_slice = x() + page * (kPageColumns / kWarps / kColumnBlock) * kXBlockBytes +
-                                   row * kXRowBytes + context_.lane % 4 * 16;
+                                   (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
-      const uint4 first = load_shared(weights + block * 2 * kWarpLanes);
-      const uint4 second = load_shared(weights + (block * 2 + 1) * kWarpLanes);
-      SOLITON_UNROLL
-      for (int part = 0; part < (Plan::kRows == 1 ? 1 : 2); ++part) {
-        const uint4 values = load_shared(
-            reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes + part * Plan::kRows * kXRowBytes));
-        mma_bf16(sums[0], first, make_uint2(values.x, values.y));
-        mma_bf16(sums[1], second, make_uint2(values.z, values.w));
-      }
+      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
+      mma_bf16(sums[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
+      mma_bf16(sums[1], load_shared(weights + (block * 2 + 1) * kWarpLanes), make_uint2(values.z, values.w));
     }
     release_page(slot);
   }
@@ -292,18 +254,10 @@ class Consumer {
       context_.wait(context_.barriers().tile_empty[tile_slot_], tile_parity_ ^ 1, WaitKind::kTileEmpty,
                     tiles_);
     }
-    float* parts = context_.tile_parts(tile_slot_, warp_);
-    if constexpr (Plan::kRows == 1) {
-      if (context_.lane % 4 == 0) {
-        store_shared(parts + context_.lane / 4, (sums[0][0] + sums[1][0]) + (sums[0][1] + sums[1][1]));
-        store_shared(parts + context_.lane / 4 + 8, (sums[0][2] + sums[1][2]) + (sums[0][3] + sums[1][3]));
-      }
-    } else {
-      SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int row = context_.lane % 4 * 2 + i % 2;
-        store_shared(parts + row * kTileRows + context_.lane / 4 + i / 2 * 8, sums[0][i] + sums[1][i]);
-      }
+    if (context_.lane % 4 == 0) {
+      float* parts = context_.tile_parts(tile_slot_, warp_);
+      store_shared(parts + context_.lane / 4, (sums[0][0] + sums[1][0]) + (sums[0][1] + sums[1][1]));
+      store_shared(parts + context_.lane / 4 + 8, (sums[0][2] + sums[1][2]) + (sums[0][3] + sums[1][3]));
     }
     warp_arrive(&context_.barriers().tile_full[tile_slot_]);
     ++tiles_;
@@ -366,4 +320,3 @@ class Consumer {
 }  // namespace soliton
 
 #include "ops/attention.cuh"
-#include "ops/attention_rows.cuh"

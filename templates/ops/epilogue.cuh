@@ -34,7 +34,7 @@ class Epilogue {
     context_.wait(context_.barriers().token_ready, context_.step & 1, WaitKind::kTokenReady, 0);
     token_ = load_shared(&context_.mail().token);
     const bool stop = load_shared(&context_.mail().stop) != 0;
-    const int output = context_.step - context_.forced_steps();
+    const int output = context_.step - context_.params.num_forced;
     if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
@@ -51,7 +51,7 @@ class Epilogue {
     float* to = output(phase.output_vector);
     const bool begins = phase.index == Plan::kFirstResidualPhase && layer == 0;
     begin_choice();
-    const Held scale = wait_input(phase.input);
+    const float scale = wait_input(phase.input);
     sign(phase.output_vector);
     with_output(phase.output, [&]<OutputKind kKind>() {
       SOLITON_NO_UNROLL
@@ -60,7 +60,7 @@ class Epilogue {
         if constexpr (kKind == OutputKind::kRotary) {
           rotary(to, tile, scale);
         } else if constexpr (kKind == OutputKind::kSwiglu) {
-          swiglu(to, tile, phase.rows / 2, scale);
+          swiglu(to, tile, scale);
         } else if constexpr (kKind == OutputKind::kResidual) {
           residual(to, tile, i, begins);
         } else {
@@ -90,12 +90,10 @@ class Epilogue {
     if (share.num_splits > 1) partials_expected_ += share.num_splits * Plan::kConsumerWarps;
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
-      if constexpr (Plan::kRows == 1) {
-        // Pairs with the consumers' arrival: q, k and v are there.
-        context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
-        if (share.split == share.num_splits - 1) add_token(context_, unit);
-        warp_arrive(&context_.barriers().attention_full);
-      }
+      // Pairs with the consumers' arrival: q, k and v are there.
+      context_.wait(context_.barriers().query_full, units_ & 1, WaitKind::kQueryFull, units_);
+      if (share.split == share.num_splits - 1) add_token(context_, unit);
+      warp_arrive(&context_.barriers().attention_full);
       // Pairs with the consumers' arrival: what they merged is published.
       waits_.begin();
       context_.wait(context_.barriers().attention_empty, units_ & 1, WaitKind::kAttentionEmpty, units_);
@@ -105,11 +103,7 @@ class Epilogue {
     if (share.num_splits > 1 && share.first_block < Plan::kNumBlocks) {
       merge_waits_.begin();
       wait_for_partials(share.first_block);
-      SOLITON_NO_UNROLL
-      for (int row = 0; row < Plan::kRows; ++row) {
-        merge_splits(context_, HeadBlock<Plan>(share.first_block), share, row,
-                     output(kPhase.output_vector) + row * Plan::kNumHeads * Plan::kHeadDim);
-      }
+      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, output(kPhase.output_vector));
       merge_waits_.end();
     }
     // The first layer also clears the offers that chose this step's token.
@@ -118,24 +112,13 @@ class Epilogue {
   }
 
  private:
-  static constexpr int kHeld = kRowsHeld<Plan>;
-  /// One value of each of the rows that this lane holds: row(0), row(1), ...
-  struct Held {
-    float value[kHeld];
-  };
-  SOLITON_DEVICE int row(int i) const { return 2 * i + context_.lane / kTileRows; }
-  SOLITON_DEVICE bool holds(int i) const { return row(i) < Plan::kRows; }
-
   /// Once a step, for all its layers: device memory is slow to answer while it streams.
   SOLITON_DEVICE void load_turns() {
     constexpr int kPairs = Plan::kHeadDim / 2;
-    SOLITON_NO_UNROLL
-    for (int row = 0; row < Plan::kRows; ++row) {
-      const float2* turns = reinterpret_cast<const float2*>(context_.params.rotary) +
-                            static_cast<int64_t>(context_.row_position(row)) * kPairs;
-      for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
-        store_shared(context_.turns(row) + pair, load_constant(turns + pair));
-      }
+    const float2* turns = reinterpret_cast<const float2*>(context_.params.rotary) +
+                          static_cast<int64_t>(context_.position()) * kPairs;
+    for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
+      store_shared(context_.turns() + pair, load_constant(turns + pair));
     }
     warp_sync();
   }
@@ -152,26 +135,20 @@ class Epilogue {
     return generation;
   }
 
-  /// Says that all of what the consumers reported has been read. Pairs with their wait in report_input().
+  /// Says that all of what the consumers reported has been read. Pairs with their wait in begin_phase().
   SOLITON_DEVICE void take_input(uint32_t generation) {
     warp_arrive(&context_.barriers().input_taken[generation]);
   }
 
-  /// The same, and returns the RMS norm's factors, 1 if the input is not normed.
-  SOLITON_DEVICE Held wait_input(InputKind input) {
+  /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
+  SOLITON_DEVICE float wait_input(InputKind input) {
     const uint32_t generation = wait_all_input();
-    Held scale;
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      float squares = 0.0f;
-      for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
-        squares += load_shared(context_.squares(generation, warp, holds(i) ? row(i) : 0));
-      }
-      scale.value[i] =
-          input == InputKind::kVector ? 1.0f : rsqrt_fast(squares / Plan::kHidden + Plan::kNormEpsilon);
+    float squares = 0.0f;
+    for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
+      squares += load_shared(context_.squares(generation, warp));
     }
     take_input(generation);
-    return scale;
+    return input == InputKind::kVector ? 1.0f : rsqrt_fast(squares / Plan::kHidden + Plan::kNormEpsilon);
   }
 
   /// Says that this CTA has all of the phase's input, whether or not it has a tile.
@@ -187,20 +164,16 @@ class Epilogue {
     return context_.template workspace<float>(vector.offset);
   }
 
-  /// Sums of the parts of the next tile, of its row lane % 16, for each row of activations that this lane
-  /// holds; 0 where it holds none.
-  SOLITON_DEVICE Held take_tile() {
+  /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
+  SOLITON_DEVICE float take_tile() {
     waits_.begin();
     context_.wait(context_.barriers().tile_full[tile_slot_], tile_parity_, WaitKind::kTileFull, tiles_);
     end_wait();
-    Held sum;
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      sum.value[i] = 0.0f;
-      if (!holds(i)) continue;
+    float sum = 0.0f;
+    if (context_.lane < kTileRows) {
       SOLITON_UNROLL
       for (int warp = 0; warp < Plan::kConsumerWarps; ++warp) {
-        sum.value[i] += load_shared(context_.tile_parts(tile_slot_, warp) + i * kWarpLanes + context_.lane);
+        sum += load_shared(context_.tile_parts(tile_slot_, warp) + context_.lane);
       }
     }
     warp_arrive(&context_.barriers().tile_empty[tile_slot_]);
@@ -213,93 +186,65 @@ class Epilogue {
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
-  SOLITON_DEVICE void rotary(float* output, int tile, const Held& scale) {
+  SOLITON_DEVICE void rotary(float* output, int tile, float scale) {
     constexpr int kRotaryRows = (Plan::kNumHeads + Plan::kNumKvHeads) * Plan::kHeadDim;
-    constexpr int kWords = (Plan::kNumHeads + 2 * Plan::kNumKvHeads) * Plan::kHeadDim;  // of a row
-    const int tile_row = context_.lane % kTileRows;
+    const int row = context_.lane % kTileRows;
     const int packed = tile * kTileRows;
     const bool rotates = packed < kRotaryRows;
     const int tile_in_head = packed % Plan::kHeadDim / kTileRows;
-    const int index =
-        rotates ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, tile_row, Plan::kHeadDim)
-                : packed + tile_row;
-    float2 turns[kHeld];
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      turns[i] = make_float2(1.0f, 0.0f);
-      if (rotates)
-        turns[i] = load_shared(context_.turns(holds(i) ? row(i) : 0) + tile_in_head * 8 + tile_row % 8);
+    float2 turn = make_float2(1.0f, 0.0f);
+    if (rotates) {
+      turn = load_shared(context_.turns() + tile_in_head * 8 + row % 8);
     }
-    const Held sum = take_tile();
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      float value = sum.value[i] * scale.value[i];
-      const float partner = shuffle_xor(value, 8);
-      value = value * turns[i].x + (tile_row < 8 ? -partner : partner) * turns[i].y;
-      if (holds(i)) publish<Plan>(output + row(i) * kWords + index, publishable(value));
-    }
+    float value = take_tile() * scale;
+    const float partner = shuffle_xor(value, 8);
+    value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
+    const int index = rotates
+                          ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
+                          : packed + row;
+    if (context_.lane < kTileRows) publish<Plan>(output + index, publishable(value));
   }
 
   /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
-  SOLITON_DEVICE void swiglu(float* output, int tile, int width, const Held& scale) {
-    const Held sum = take_tile();
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      const float value = sum.value[i] * scale.value[i];
-      const float up = shuffle_down(value, 8);
-      const int tile_row = context_.lane % kTileRows;
-      if (holds(i) && tile_row < 8) {
-        const float gated = value / (1.0f + exp_fast(-value)) * up;
-        publish<Plan>(output + row(i) * width + tile * 8 + tile_row, publishable(gated));
-      }
+  SOLITON_DEVICE void swiglu(float* output, int tile, float scale) {
+    const float value = take_tile() * scale;
+    const float up = shuffle_down(value, 8);
+    if (context_.lane < 8) {
+      const float gated = value / (1.0f + exp_fast(-value)) * up;
+      publish<Plan>(output + tile * 8 + context_.lane, publishable(gated));
     }
   }
 
   /// Adds to the residual stream, whose rows stay with their CTA: o and down are dealt alike. `begins`: it
-  /// begins with the tokens' embeddings.
+  /// begins with the token's embedding.
   SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool begins) {
-    const int column = tile * kTileRows + context_.lane % kTileRows;
+    const int row = tile * kTileRows + context_.lane;
     float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) +
-                  own_tile * kTileRows * Plan::kRows + context_.lane;
-    Held before;
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      before.value[i] = 0.0f;
-      if (!holds(i)) continue;
-      before.value[i] =
-          begins ? bf16_to_float(load_constant(
-                       context_.params.embedding +
-                       static_cast<int64_t>(context_.row_token(row(i), token_)) * Plan::kHidden + column))
-                 : load_shared(kept + i * kWarpLanes);
+                  own_tile * kTileRows + context_.lane;
+    float before = 0.0f;
+    if (context_.lane < kTileRows) {
+      before = begins ? bf16_to_float(load_constant(context_.params.embedding +
+                                                    static_cast<int64_t>(token_) * Plan::kHidden + row))
+                      : load_shared(kept);
     }
-    const Held sum = take_tile();
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      if (!holds(i)) continue;
-      const float value = before.value[i] + sum.value[i];
-      store_shared(kept + i * kWarpLanes, value);
-      publish<Plan>(output + row(i) * Plan::kHidden + column, publishable(value));
-    }
+    const float value = before + take_tile();
+    if (context_.lane >= kTileRows) return;
+    store_shared(kept, value);
+    publish<Plan>(output + row, publishable(value));
   }
 
   SOLITON_DEVICE void begin_choice() { best_ = kNoOffer; }
 
-  /// Only the last row that has a token chooses the next one.
-  SOLITON_DEVICE void greedy(const MatrixPhase& phase, int tile, const Held& scale) {
-    const Held sum = take_tile();
-    const int token = tile * kTileRows + context_.lane % kTileRows;
-    if (token >= phase.rows) return;
-    SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) {
-      if (row(i) != context_.live_rows() - 1) continue;
-      const float logit = sum.value[i] * scale.value[i];
-      if (context_.params.logits != nullptr) {
-        const int64_t output = context_.step - (context_.forced_steps() - 1);
-        store_global(context_.params.logits + output * phase.rows + token, logit);
-      }
-      const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
-      if (logit == logit && offer > best_) best_ = offer;
+  SOLITON_DEVICE void greedy(const MatrixPhase& phase, int tile, float scale) {
+    const float logit = take_tile() * scale;
+    const int token = tile * kTileRows + context_.lane;
+    if (context_.lane >= kTileRows || token >= phase.rows) return;
+    if (context_.params.logits != nullptr) {
+      const int64_t output = context_.step - (context_.params.num_forced - 1);
+      store_global(context_.params.logits + output * phase.rows + token, logit);
     }
+    const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
+    if (logit == logit && offer > best_) best_ = offer;
   }
 
   SOLITON_DEVICE void end_choice() {
@@ -325,12 +270,7 @@ class Epilogue {
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<Plan> heads(share.first_block + unit * Plan::kNumCtas);
-      if (!heads.appends()) continue;
-      if constexpr (Plan::kRows == 1) {
-        append_token(context_, layer, heads.kv_head, unit);
-      } else {
-        append_tail(context_, layer, heads.kv_head, unit);
-      }
+      if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
     }
   }
 
@@ -351,8 +291,8 @@ class Epilogue {
     if constexpr (Plan::kSync == SyncMode::kSelfValidating) {
       const AttentionShare share = context_.attention_share();
       if (share.num_splits == 1 || share.count == 0) return;
-      constexpr int kWords = Plan::kRows * Plan::kPartialWords;
-      clear_groups(Plan::kPartials.offset + static_cast<int64_t>(context_.cta) * kWords * 4, 0, kWords / 4);
+      clear_groups(Plan::kPartials.offset + static_cast<int64_t>(context_.cta) * Plan::kPartialWords * 4, 0,
+                   Plan::kPartialWords / 4);
     }
   }
 

@@ -6,17 +6,17 @@
 // 16 bits of mantissa cost no more than 8. The sum of the two columns is the product at nearly float
 // accuracy.
 //
-// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts of each row, then
-// 64 bytes of low parts of each. Several rows take one column of an mma each, and two mma: one with the high
-// parts, one with the low.
+// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of
+// low parts.
 #pragma once
 
 #include "kernel.cuh"
 
 namespace soliton {
 
-constexpr int kXRowBytes = kColumnBlock * 2;  // of a block, high or low parts
-constexpr int kMaxLoadsInFlight = 8;          // 16-byte loads of one lane before the first is checked
+constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
+constexpr int kXLowOffset = kColumnBlock * 2;
+constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
 
 SOLITON_DEVICE bool is_missing(float value) {
   return float_bits(value) == kMissing;
@@ -199,13 +199,11 @@ SOLITON_DEVICE uint2 pack_low_f16(float4 v) {
                     pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
 }
 
-/// Stores the split of 4 neighbouring columns of a row; `column` counts the warp's own columns.
-template <int kRows>
-SOLITON_DEVICE void store_split(unsigned char* x, int row, int column, float4 v) {
-  unsigned char* block =
-      x + (column / kColumnBlock * 2 * kRows + row) * kXRowBytes + column % kColumnBlock * 2;
+/// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
+SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
+  unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
   store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
-  store_shared(reinterpret_cast<uint2*>(block + kRows * kXRowBytes), pack_low(v));
+  store_shared(reinterpret_cast<uint2*>(block + kXLowOffset), pack_low(v));
 }
 
 }  // namespace soliton

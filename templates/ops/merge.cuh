@@ -66,22 +66,19 @@ SOLITON_DEVICE void end_partial(const Context<Plan>& context, int block) {
   }
 }
 
-/// Merges the partials of a head block's splits, of one row, by all CTAs of the block: each takes a share of
-/// the outputs, in groups of 32 that belong to one head, and publishes them to `output`, a vector of all
-/// heads.
+/// Merges the partials of a head block's splits, by all CTAs of the block: each takes a share of the outputs,
+/// in groups of 32 that belong to one head, and publishes them to `output`, a vector of all heads.
 template <class Plan>
 SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<Plan>& heads,
-                                 const AttentionShare& share, int row, float* output) {
-  constexpr int kStride = Plan::kRows * Plan::kPartialWords;  // from a CTA's partial to the next's
+                                 const AttentionShare& share, float* output) {
   const int num_groups = heads.count * Plan::kHeadDim / kWarpLanes;
   const int end_group = num_groups * (share.split + 1) / share.num_mergers;
   const float* partials = context.template workspace<float>(Plan::kPartials.offset) +
-                          static_cast<int64_t>(context.cta - share.split) * kStride +
-                          row * Plan::kPartialWords;
+                          static_cast<int64_t>(context.cta - share.split) * Plan::kPartialWords;
   SOLITON_NO_UNROLL
   for (int group = num_groups * share.split / share.num_mergers; group < end_group; ++group) {
     // Lane s looks after the weight of split s.
-    const float* own = partials + (context.lane < share.num_splits ? context.lane : 0) * kStride +
+    const float* own = partials + (context.lane < share.num_splits ? context.lane : 0) * Plan::kPartialWords +
                        group * kWarpLanes / Plan::kHeadDim;
     const float* outputs = partials + 2 * kHeadsPerBlock + group * kWarpLanes + context.lane;
     float weight = 0.0f;
@@ -91,7 +88,8 @@ SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<P
       // The outputs of kMergeLoads splits, this lane's maximum, its sum.
       PolledLoads<float, kMergeLoads + 2, Plan::kSync> loads;
       const auto address = [&](int i) {
-        return i < kMergeLoads ? outputs + (first + i) * kStride : own + (i - kMergeLoads) * kHeadsPerBlock;
+        return i < kMergeLoads ? outputs + (first + i) * Plan::kPartialWords
+                               : own + (i - kMergeLoads) * kHeadsPerBlock;
       };
       loads.issue(address, [&](int i) { return i >= kMergeLoads || first + i < share.num_splits; });
       wait_for_words(context, WaitKind::kPartial, [&] { return loads.retry(address); });

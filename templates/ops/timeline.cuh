@@ -1,8 +1,9 @@
 // The in-kernel timeline: marks that cost nothing unless the kernel is compiled with SOLITON_TIMELINE.
 #pragma once
 
-#include "kernel.cuh"
+#include "layout/page.h"
 #include "layout/timeline.h"
+#include "primitives/primitives.h"
 
 namespace soliton {
 
@@ -27,20 +28,21 @@ class WaitClock {
   uint32_t total_ = 0;
 };
 
-/// Writes a number into this warp's record of the current phase, if this step is the one recorded.
-template <class Plan>
-SOLITON_DEVICE void note(const Context<Plan>& context, uint32_t PhaseRecord::*field, uint32_t value) {
+/// Writes a number into this warp's record of the current phase, if this step is the one recorded. `Context` is
+/// that of a kernel of one or of several rows.
+template <class Context>
+SOLITON_DEVICE void note(const Context& context, uint32_t PhaseRecord::*field, uint32_t value) {
   if constexpr (kTimeline) {
     if (context.step != context.params.timeline_step || context.lane != 0) return;
     const size_t index = timeline_index(context.phase, context.cta, thread_index() / kWarpLanes,
-                                        Plan::kNumCtas, kWorkingWarps<Plan>);
+                                        Context::kNumCtas, Context::kNumWarps);
     store_global(&(context.params.timeline[index].*field), value);
   }
 }
 
 /// The same with the time.
-template <class Plan>
-SOLITON_DEVICE void mark(const Context<Plan>& context, uint32_t PhaseRecord::*field) {
+template <class Context>
+SOLITON_DEVICE void mark(const Context& context, uint32_t PhaseRecord::*field) {
   if constexpr (kTimeline) note(context, field, time_ns());
 }
 

@@ -13,6 +13,7 @@
 #define SOLITON_CONSTANT __constant__ constexpr
 #define SOLITON_UNROLL _Pragma("unroll")
 #define SOLITON_UNROLL_BY_2 _Pragma("unroll 2")
+#define SOLITON_UNROLL_BY_8 _Pragma("unroll 8")
 #define SOLITON_NO_UNROLL _Pragma("unroll 1")
 
 namespace soliton {
@@ -384,6 +385,15 @@ SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barri
       : "memory");
 }
 
+/// Activations are read by all CTAs, out of L2.
+SOLITON_DEVICE void copy_vector(void* shared, const void* global, int bytes, Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(shared)),
+      "l"(global), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+
 SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -401,6 +411,9 @@ SOLITON_DEVICE float exp2_fast(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
+}
+SOLITON_DEVICE float log2_fast(float x) {
+  return __log2f(x);
 }
 SOLITON_DEVICE float exp_fast(float x) {
   return __expf(x);

@@ -140,6 +140,24 @@ inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
   return 0;
 }
 
+static __global__ void move_tokens_kernel(unsigned char* pool, KvShape shape, const TokenMove* moves,
+                                          int num_moves) {
+  move_tokens(pool, shape, moves, num_moves, blockIdx.y, blockIdx.x, threadIdx.x);
+}
+
+inline int move_tokens(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves) {
+  TokenMove* copies = nullptr;
+  SOLITON_CUDA(cudaMallocAsync(&copies, num_moves * sizeof(TokenMove), state().stream));
+  SOLITON_CUDA(
+      cudaMemcpyAsync(copies, moves, num_moves * sizeof(TokenMove), cudaMemcpyHostToDevice, state().stream));
+  move_tokens_kernel<<<dim3(shape->num_kv_heads, shape->num_layers), shape->head_dim, 0, state().stream>>>(
+      static_cast<unsigned char*>(kv_pool), *shape, copies, num_moves);
+  SOLITON_CUDA(cudaGetLastError());
+  SOLITON_CUDA(cudaFreeAsync(copies, state().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  return 0;
+}
+
 /// A cooperative launch: either all CTAs run at once, or the launch is refused.
 inline int launch(int kernel, const LaunchParams* params, int num_ctas) {
   LaunchParams copy = *params;
@@ -220,6 +238,7 @@ const Library* library(const DecodeKernel (&kernels)[kNumKernels],
                                 .upload = upload,
                                 .download = download,
                                 .fill_random = fill_random,
+                                .move_tokens = move_tokens,
                                 .launch = launch,
                                 .poll = poll,
                                 .wait = wait,

@@ -18,6 +18,7 @@
 #define SOLITON_CONSTANT constexpr
 #define SOLITON_UNROLL
 #define SOLITON_UNROLL_BY_2
+#define SOLITON_UNROLL_BY_8
 #define SOLITON_NO_UNROLL
 
 namespace soliton {
@@ -297,6 +298,10 @@ inline void copy_page(void* shared, const void* global, int bytes, Barrier* barr
   emulation::copy_page(shared, global, bytes, barrier);
 }
 
+inline void copy_vector(void* shared, const void* global, int bytes, Barrier* barrier) {
+  emulation::copy_page(shared, global, bytes, barrier);
+}
+
 /// The emulator itself sees when a launch is stuck; it only sees to it that everyone writes to the right
 /// place.
 struct WaitBound {
@@ -342,6 +347,9 @@ inline void prefetch_vector(const void* /*global*/, int /*bytes*/) {}
 
 inline float exp2_fast(float x) {
   return std::exp2(x);
+}
+inline float log2_fast(float x) {
+  return std::log2(x);
 }
 inline float exp_fast(float x) {
   return std::exp(x);

@@ -47,6 +47,7 @@
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
 //   void copy_page(void* shared, const void* global, int bytes, Barrier*);   bytes % 16 == 0; completes on the Barrier
+//   void copy_vector(void* shared, const void* global, int bytes, Barrier*); the same, for what all CTAs read
 //   void prefetch_page(const void* global, int bytes);                       into L2; a hint: for what is read once,
 //   void prefetch_vector(const void* global, int bytes);                     and for what all CTAs read
 //
@@ -60,7 +61,7 @@
 //   void watch_waits(Standing*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
-//   float exp2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
+//   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
 //   void sleep_ns(uint32_t ns);                       for about as long, at most 1 ms
 //   uint32_t pack_bf16(float low, float high);        round to nearest even
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);

@@ -351,24 +351,29 @@ TEST(Partition, HeadBlocksHoldUpToFourHeadsOfOneKvHead) {
   }
 }
 
-TEST(Partition, VectorsHoldEveryRowAndOnlyOneSetOfOffers) {
-  const Plan one = shipped_plan("tiny-stories", "cpu");
-  const Plan eight = shipped_plan("tiny-stories", "cpu", {.rows = 8});
-  ASSERT_EQ(one.vectors.size(), eight.vectors.size());
-  for (size_t i = 0; i < one.vectors.size(); ++i) {
-    const int rows = one.vectors[i].name == "offers" ? 1 : 8;
-    EXPECT_EQ(eight.vectors[i].elements, rows * one.vectors[i].elements) << one.vectors[i].name;
-    EXPECT_EQ(eight.vectors[i].signatures, one.vectors[i].signatures) << one.vectors[i].name;
+// Activations of 8 rows in two parts of bf16, of more in one; and the verifier has nothing against it.
+TEST(Partition, VectorsHoldEveryRow) {
+  for (const int rows : {8, 16, 32, 64}) {
+    const Plan plan = shipped_plan("llama-3.1-8b", "h200", {.rows = rows});
+    const int parts = rows == 8 ? 2 : 1;
+    EXPECT_EQ(named(plan.vectors, "hidden").bytes(), 2ll * parts * rows * 4096);
+    EXPECT_EQ(named(plan.vectors, "ffn").bytes(), 2ll * parts * rows * 14336);
+    // Queries, then keys and values of 16 tokens or more.
+    EXPECT_EQ(named(plan.vectors, "qkv").bytes(),
+              2ll * (parts * rows * 4096 + 2 * std::max(rows, 16) * 1024));
+    EXPECT_EQ(named(plan.vectors, "offers").bytes(), 8ll * (rows * plan.num_ctas + 1));
+    EXPECT_EQ(plan.sync, SyncMode::kCounter);
+    EXPECT_EQ(refusals(plan), "") << rows;
   }
-  EXPECT_EQ(eight.x_bytes(), 8 * 512 * 4);  // of a chunk
-  EXPECT_EQ(refusals(eight), "");
 }
 
-TEST(Partition, TakesOneRowOrEight) {
-  for (const int rows : {2, 7, 9, 16}) {
+TEST(Partition, TakesRowsThatFillAnMma) {
+  for (const int rows : {2, 7, 9, 24, 128}) {
     EXPECT_EQ(error_of([&] { shipped_plan("tiny-stories", "cpu", {.rows = rows}); }),
-              fmt::format("5 --rows: expected 1 and 8, got {}", rows));
+              fmt::format("5 --rows: expected 1, 8, 16, 32, 64, got {}", rows));
   }
+  EXPECT_EQ(error_of([] { shipped_plan("tiny-stories", "cpu", {.rows = 8, .consumer_warps = 2}); }),
+            "5 --consumer-warps: expected 4 or more with several rows, got 2");
 }
 
 // Kernels of one library read the same packed weights.

@@ -39,7 +39,8 @@ inline PlanChoices shipped_choices(const std::string& model, const std::string& 
 
 /// A plan as generate() makes it, not verified.
 inline Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices = {}) {
-  Plan plan = partition(build_graph(model.facts), model, gpu, choices);
+  const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
+  Plan plan = partition(graph, model, gpu, choices);
   place(plan, choices);
   predict(plan);
   return plan;

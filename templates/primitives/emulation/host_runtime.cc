@@ -79,6 +79,16 @@ int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
   return 0;
 }
 
+int move_cached_tokens(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves) {
+  for (int layer = 0; layer < shape->num_layers; ++layer) {
+    for (int head = 0; head < shape->num_kv_heads; ++head) {
+      for (int dim = 0; dim < shape->head_dim; ++dim)
+        move_tokens(static_cast<unsigned char*>(kv_pool), *shape, moves, num_moves, layer, head, dim);
+    }
+  }
+  return 0;
+}
+
 int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas) {
   HostRuntime& self = runtime();
   if (self.state == LaunchState::kRunning) return fail("CPU emulation: a launch is running already");

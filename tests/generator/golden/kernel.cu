@@ -17,7 +17,7 @@ SOLITON_CONSTANT MatrixPhase kMatrices[] = {
   kLmHead,
 };
 
-/// The phases of each step, for each role of a CTA: producer, consumer, epilogue.
+/// The phases of each step, for each role of a CTA.
 struct Step {
   static constexpr int kPerLayer = 4;  // of the matrices
   static constexpr int kLast = Plan::kNumLayers * kPerLayer;
@@ -39,7 +39,9 @@ struct Step {
   }
 };
 
-SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) { run_roles<Plan, Step>(params); }
+SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {
+  run_roles<Plan, Step>(params);
+}
 
 }  // namespace soliton::generated
 

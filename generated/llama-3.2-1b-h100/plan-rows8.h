@@ -1,0 +1,176 @@
+// Generated from models/llama-3.2-1b.yaml for h100. Do not edit; run: soliton-gen models/llama-3.2-1b.yaml --gpu h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated::rows8 {
+
+struct Plan {
+  static constexpr int kNumLayers = 16;
+  static constexpr int kNumHeads = 32;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 64;
+  static constexpr int kHidden = 2048;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.1803368777036667f;
+
+  static constexpr int kRows = 8;
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 8;
+  static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 1008;
+  static constexpr int kInputBuffers = 4;
+  static constexpr int kMaxQueryTiles = 2;
+
+  static constexpr int kInputBytes = 65536;
+  static constexpr int kTileBytes = 18432;
+  static constexpr int kResidualTiles = 1;
+  static constexpr int kSharedBytes = 216664;
+
+  // In the workspace.
+  static constexpr Vector kQkvVector{.offset = 0, .elements = 24576, .signatures = 0};
+  static constexpr Vector kHeadsVector{.offset = 98304, .elements = 16384, .signatures = 0};
+  static constexpr Vector kMiddleVector{.offset = 163840, .elements = 16384, .signatures = 0};
+  static constexpr Vector kFfnVector{.offset = 229376, .elements = 65536, .signatures = 0};
+  static constexpr Vector kHiddenVector{.offset = 491520, .elements = 16384, .signatures = 0};
+  static constexpr Vector kOffersVector{.offset = 557056, .elements = 2050, .signatures = 0};
+  static constexpr Vector kSquaresVector{.offset = 565504, .elements = 1024, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 569600;
+};
+
+// Phase 1 of 6: qkv. Waits for hidden; completes qkv.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 121634816,
+  .columns = 2048,
+  .padded = 2048,
+  .rows = 3072,
+  .num_tiles = 192,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kRotary,
+  .output_vector = Plan::kQkvVector,
+};
+
+// Phase 4 of 6: o. Waits for heads; completes middle.
+constexpr MatrixPhase kO{
+  .index = 3,
+  .weights = 12582912,
+  .layer_stride = 121634816,
+  .columns = 2048,
+  .padded = 2048,
+  .rows = 2048,
+  .num_tiles = 128,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kHeadsVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kMiddleVector,
+};
+
+// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+constexpr MatrixPhase kGateUp{
+  .index = 4,
+  .weights = 20971520,
+  .layer_stride = 121634816,
+  .columns = 2048,
+  .padded = 2048,
+  .rows = 16384,
+  .num_tiles = 1024,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kMiddleVector,
+  .output = OutputKind::kSwiglu,
+  .output_vector = Plan::kFfnVector,
+};
+
+// Phase 6 of 6: down. Waits for ffn; completes hidden.
+constexpr MatrixPhase kDown{
+  .index = 5,
+  .weights = 88080384,
+  .layer_stride = 121634816,
+  .columns = 8192,
+  .padded = 8192,
+  .rows = 2048,
+  .num_tiles = 128,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kFfnVector,
+  .first_norm = 2,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kHiddenVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 6,
+  .weights = 1946157056,
+  .layer_stride = 0,
+  .columns = 2048,
+  .padded = 2048,
+  .rows = 128256,
+  .num_tiles = 8016,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kGreedy,
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "llama-3.2-1b",
+  .gpu = "h100",
+  .facts =
+    {
+      .hidden = 2048,
+      .ffn = 8192,
+      .num_layers = 16,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 64,
+      .vocabulary = 128256,
+      .tied_lm_head = 1,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 32.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0x76e3fe4cb14f9384ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 352,
+  .shared_bytes = 216664,
+  .read_bandwidth = 3200000000000.0,
+  .rows = 8,
+  .weight_bytes = 2471493632,
+  .needed_weight_bytes = 2471493632,
+  .max_query_tiles = 2,
+  .resident_tokens = 256,
+  .workspace_byte = 0,
+  .workspace_bytes = 569856,
+  .counter_offset = 569600,
+  .counter_bytes = 256,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .num_tiles = 192, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated::rows8

@@ -1,0 +1,176 @@
+// Generated from models/llama-3.2-3b.yaml for h200. Do not edit; run: soliton-gen models/llama-3.2-3b.yaml --gpu h200 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated::rows64 {
+
+struct Plan {
+  static constexpr int kNumLayers = 28;
+  static constexpr int kNumHeads = 24;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 3072;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.127517431974411f;
+
+  static constexpr int kRows = 64;
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 5;
+  static constexpr uint32_t kWindow = 4;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 701;
+  static constexpr int kInputBuffers = 3;
+  static constexpr int kMaxQueryTiles = 12;
+
+  static constexpr int kInputBytes = 98304;
+  static constexpr int kTileBytes = 40960;
+  static constexpr int kResidualTiles = 2;
+  static constexpr int kSharedBytes = 230872;
+
+  // In the workspace.
+  static constexpr Vector kQkvVector{.offset = 0, .elements = 163840, .signatures = 0};
+  static constexpr Vector kHeadsVector{.offset = 655360, .elements = 98304, .signatures = 0};
+  static constexpr Vector kMiddleVector{.offset = 1048576, .elements = 98304, .signatures = 0};
+  static constexpr Vector kFfnVector{.offset = 1441792, .elements = 262144, .signatures = 0};
+  static constexpr Vector kHiddenVector{.offset = 2490368, .elements = 98304, .signatures = 0};
+  static constexpr Vector kOffersVector{.offset = 2883584, .elements = 16386, .signatures = 0};
+  static constexpr Vector kSquaresVector{.offset = 2949376, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 2982144;
+};
+
+// Phase 1 of 6: qkv. Waits for hidden; completes qkv.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 201326592,
+  .columns = 3072,
+  .padded = 3072,
+  .rows = 5120,
+  .num_tiles = 320,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kRotary,
+  .output_vector = Plan::kQkvVector,
+};
+
+// Phase 4 of 6: o. Waits for heads; completes middle.
+constexpr MatrixPhase kO{
+  .index = 3,
+  .weights = 31457280,
+  .layer_stride = 201326592,
+  .columns = 3072,
+  .padded = 3072,
+  .rows = 3072,
+  .num_tiles = 192,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kHeadsVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kMiddleVector,
+};
+
+// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+constexpr MatrixPhase kGateUp{
+  .index = 4,
+  .weights = 50331648,
+  .layer_stride = 201326592,
+  .columns = 3072,
+  .padded = 3072,
+  .rows = 16384,
+  .num_tiles = 1024,
+  .first_cta = 64,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kMiddleVector,
+  .output = OutputKind::kSwiglu,
+  .output_vector = Plan::kFfnVector,
+};
+
+// Phase 6 of 6: down. Waits for ffn; completes hidden.
+constexpr MatrixPhase kDown{
+  .index = 5,
+  .weights = 150994944,
+  .layer_stride = 201326592,
+  .columns = 8192,
+  .padded = 8192,
+  .rows = 3072,
+  .num_tiles = 192,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kFfnVector,
+  .first_norm = 2,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kHiddenVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 6,
+  .weights = 5637144576,
+  .layer_stride = 0,
+  .columns = 3072,
+  .padded = 3072,
+  .rows = 128256,
+  .num_tiles = 8016,
+  .first_cta = 64,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kGreedy,
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "llama-3.2-3b",
+  .gpu = "h200",
+  .facts =
+    {
+      .hidden = 3072,
+      .ffn = 8192,
+      .num_layers = 28,
+      .num_heads = 24,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 1,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 32.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0x63a97d3981c6cb5cull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 352,
+  .shared_bytes = 230872,
+  .read_bandwidth = 4600000000000.0,
+  .rows = 64,
+  .weight_bytes = 6425149440,
+  .needed_weight_bytes = 6425149440,
+  .max_query_tiles = 12,
+  .resident_tokens = 128,
+  .workspace_byte = 0,
+  .workspace_bytes = 2982400,
+  .counter_offset = 2982144,
+  .counter_bytes = 256,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .num_tiles = 320, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .num_tiles = 192, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .num_tiles = 192, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated::rows64

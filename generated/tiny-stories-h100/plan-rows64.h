@@ -1,0 +1,176 @@
+// Generated from models/tiny-stories.yaml for h100. Do not edit; run: soliton-gen models/tiny-stories.yaml --gpu h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated::rows64 {
+
+struct Plan {
+  static constexpr int kNumLayers = 6;
+  static constexpr int kNumHeads = 4;
+  static constexpr int kNumKvHeads = 2;
+  static constexpr int kHeadDim = 64;
+  static constexpr int kHidden = 256;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.1803368777036667f;
+
+  static constexpr int kRows = 64;
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 5;
+  static constexpr uint32_t kWindow = 4;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 1008;
+  static constexpr int kInputBuffers = 3;
+  static constexpr int kMaxQueryTiles = 8;
+
+  static constexpr int kInputBytes = 98304;
+  static constexpr int kTileBytes = 40960;
+  static constexpr int kResidualTiles = 1;
+  static constexpr int kSharedBytes = 226776;
+
+  // In the workspace.
+  static constexpr Vector kQkvVector{.offset = 0, .elements = 16384, .signatures = 0};
+  static constexpr Vector kHeadsVector{.offset = 65536, .elements = 8192, .signatures = 0};
+  static constexpr Vector kMiddleVector{.offset = 98304, .elements = 8192, .signatures = 0};
+  static constexpr Vector kFfnVector{.offset = 131072, .elements = 24576, .signatures = 0};
+  static constexpr Vector kHiddenVector{.offset = 229376, .elements = 8192, .signatures = 0};
+  static constexpr Vector kOffersVector{.offset = 262144, .elements = 16386, .signatures = 0};
+  static constexpr Vector kSquaresVector{.offset = 327936, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 360704;
+};
+
+// Phase 1 of 6: qkv. Waits for hidden; completes qkv.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 512,
+  .num_tiles = 32,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kRotary,
+  .output_vector = Plan::kQkvVector,
+};
+
+// Phase 4 of 6: o. Waits for heads; completes middle.
+constexpr MatrixPhase kO{
+  .index = 3,
+  .weights = 262144,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 256,
+  .num_tiles = 16,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kHeadsVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kMiddleVector,
+};
+
+// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+constexpr MatrixPhase kGateUp{
+  .index = 4,
+  .weights = 393216,
+  .layer_stride = 1572864,
+  .columns = 256,
+  .padded = 256,
+  .rows = 1536,
+  .num_tiles = 96,
+  .first_cta = 16,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kMiddleVector,
+  .output = OutputKind::kSwiglu,
+  .output_vector = Plan::kFfnVector,
+};
+
+// Phase 6 of 6: down. Waits for ffn; completes hidden.
+constexpr MatrixPhase kDown{
+  .index = 5,
+  .weights = 1179648,
+  .layer_stride = 1572864,
+  .columns = 768,
+  .padded = 768,
+  .rows = 256,
+  .num_tiles = 16,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = Plan::kFfnVector,
+  .first_norm = 2,
+  .norm_stride = 2,
+  .output = OutputKind::kResidual,
+  .output_vector = Plan::kHiddenVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 6,
+  .weights = 9437184,
+  .layer_stride = 0,
+  .columns = 256,
+  .padded = 256,
+  .rows = 2048,
+  .num_tiles = 128,
+  .first_cta = 16,
+  .input = InputKind::kNormed,
+  .input_vector = Plan::kHiddenVector,
+  .output = OutputKind::kGreedy,
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "tiny-stories",
+  .gpu = "h100",
+  .facts =
+    {
+      .hidden = 256,
+      .ffn = 768,
+      .num_layers = 6,
+      .num_heads = 4,
+      .num_kv_heads = 2,
+      .head_dim = 64,
+      .vocabulary = 2048,
+      .tied_lm_head = 1,
+      .max_context = 2048,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 256,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 10000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0xf1dcc3fd0902a713ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 352,
+  .shared_bytes = 226776,
+  .read_bandwidth = 3200000000000.0,
+  .rows = 64,
+  .weight_bytes = 10485760,
+  .needed_weight_bytes = 10485760,
+  .max_query_tiles = 8,
+  .resident_tokens = 128,
+  .workspace_byte = 0,
+  .workspace_bytes = 360960,
+  .counter_offset = 360704,
+  .counter_bytes = 256,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .num_tiles = 32, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .num_tiles = 128, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated::rows64

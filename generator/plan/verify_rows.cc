@@ -1,0 +1,166 @@
+// Plans of several rows, beside what all plans obey: their vectors, the order of their phases, and which norm
+// goes where. Phases are separated by the grid counter, so nothing is cleared, and what a phase reads must
+// only have been written in the phase before. Derived from templates/rows/.
+#include <algorithm>
+
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kMinColumns = 4 * kColumnBlock;  // of a chunk of activations
+
+struct Reading {
+  const PlanPhase& phase;
+  const PlanPhase& before;  // in the step; of the first phase of all: the last of a layer
+};
+
+/// Every phase reads what the one before wrote. The merge reads partial results, which are no vector, beside
+/// the new keys and values of qkv. The first layer reads what the embedding wrote, which stands for down.
+void check_reads(const Plan& plan, const Reading& at, Report& report) {
+  const auto [phase, before] = at;
+  const bool merges = phase.kind == OpKind::kMerge;
+  if (merges != (before.kind == OpKind::kAttention)) {
+    report.refuse(Rule::kStepShape,
+                  "{}: expected a merge behind attention and nowhere else, got it behind {}", phase.name,
+                  before.name);
+    return;
+  }
+  if (phase.reads < 0) {
+    report.refuse(Rule::kReadWithoutWait, "{}: expected to read what it waits for, got nothing", phase.name);
+  } else if (!merges && before.writes != phase.reads) {
+    report.refuse(Rule::kWaitTooEarly, "{}: reads {}, expected the phase before to write it, got {} of {}",
+                  phase.name, vector_name(plan, phase.reads), vector_name(plan, before.writes), before.name);
+  }
+  if (phase.writes >= 0 && phase.writes == phase.reads) {
+    report.refuse(Rule::kReadWritten, "{}: expected to write another vector than it reads, got {} for both",
+                  phase.name, vector_name(plan, phase.writes));
+  }
+}
+
+void check_bytes(const Plan& plan, int vector, int64_t expected, Report& report) {
+  if (vector < 0 || plan.vectors[vector].bytes() >= expected) return;
+  report.refuse(Rule::kVectorShape, "{}: expected {} bytes or more, got {}", plan.vectors[vector].name,
+                expected, plan.vectors[vector].bytes());
+}
+
+/// An activation vector: of every part and row all columns, padding included.
+int64_t activation_bytes(const Plan& plan, int columns) {
+  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int padded = round_up(columns, kMinColumns);
+  return 2ll * parts * plan.rows * padded;
+}
+
+void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const ModelFacts& facts = plan.facts;
+  const int heads = facts.num_heads * facts.head_dim;
+  if (phase.kind == OpKind::kMerge) check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
+  if (phase.kind != OpKind::kMatrix) return;
+  switch (phase.output) {
+    case OutputKind::kRotary: {
+      const int parts = plan.rows <= 8 ? 2 : 1;
+      const int group = facts.num_heads / facts.num_kv_heads;
+      const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
+      const int64_t tail = 2ll * 2 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+      check_bytes(plan, phase.writes, facts.num_kv_heads * (queries + tail), report);
+      break;
+    }
+    case OutputKind::kResidual:
+      check_bytes(plan, phase.writes, activation_bytes(plan, facts.hidden), report);
+      break;
+    case OutputKind::kSwiglu:
+      check_bytes(plan, phase.writes, activation_bytes(plan, facts.ffn), report);
+      break;
+    case OutputKind::kGreedy:
+      check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.num_ctas + 1), report);
+      break;
+  }
+}
+
+void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const ModelFacts& facts = plan.facts;
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const int heads = facts.num_heads * facts.head_dim;
+  const struct {
+    int rows;
+    RowOrder order;
+  } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, RowOrder::kRotary},
+                {facts.hidden, RowOrder::kPlain},
+                {2 * facts.ffn, RowOrder::kGateUp},
+                {facts.vocabulary, RowOrder::kPlain}};
+  const auto& shape = shapes[static_cast<int>(phase.output)];
+  const bool fits = matrix.rows == shape.rows && matrix.row_order == shape.order &&
+                    matrix.num_tiles == ceil_divide(matrix.rows, kTileRows) &&
+                    matrix.copies == (phase.per_layer ? facts.num_layers : 1) &&
+                    matrix.padded >= matrix.columns && matrix.padded % kMinColumns == 0;
+  if (!fits) {
+    report.refuse(Rule::kMatrixShape,
+                  "matrix {}: expected {} rows in {} tiles, columns padded to {}, got {} in {}, {}",
+                  matrix.name, shape.rows, ceil_divide(shape.rows, kTileRows), kMinColumns, matrix.rows,
+                  matrix.num_tiles, matrix.padded);
+  }
+  const bool normed = phase.input == InputKind::kNormed;
+  const bool residual = phase.output == OutputKind::kResidual;
+  if (phase.input == InputKind::kHidden || normed == (residual || phase.kind != OpKind::kMatrix)) {
+    report.refuse(Rule::kInputKind, "{}: expected {}, got another", phase.name,
+                  residual ? "an input without norm" : "a normed input");
+  }
+  if (residual ? phase.norm_stride != 2 : phase.first_norm >= 0) {
+    report.refuse(Rule::kNormRow, "{}: expected a norm of its output where that is the residual stream",
+                  phase.name);
+  }
+}
+
+/// Norm 0 is applied by the embedding, each other one by the residual phase before the phase that is normed.
+void check_norms(const Plan& plan, Report& report) {
+  std::vector<int> order = {0};
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    const PlanPhase& phase = plan.phases[instance.phase];
+    if (phase.kind != OpKind::kMatrix || phase.output != OutputKind::kResidual) continue;
+    order.push_back(phase.first_norm + instance.layer * phase.norm_stride);
+  }
+  for (int i = 0; i < 2 * plan.facts.num_layers + 1; ++i) {
+    if (i < static_cast<int>(order.size()) && order[i] == i) continue;
+    report.refuse(Rule::kNormRow, "norms: expected row {} to be applied in turn, got {}", i,
+                  i < static_cast<int>(order.size()) ? order[i] : -1);
+    return;
+  }
+}
+
+/// Attention reads keys and values of a page into slots of its own, and an item's queries and new tokens to
+/// where activations were.
+void check_attention(const Plan& plan, Report& report) {
+  const ModelFacts& facts = plan.facts;
+  const int slots = 2 * ceil_divide(kKvPageTokens * facts.head_dim * 2, kPageBytes);
+  if (plan.ring_slots < slots) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "ring slots: expected {} or more, a page of keys and one of values, got {}", slots,
+                  plan.ring_slots);
+  }
+  const int group = facts.num_heads / facts.num_kv_heads;
+  if (plan.max_query_tiles * kQueryRows < group + kQueryRows - 1 &&
+      plan.max_query_tiles * kQueryRows < plan.rows * group) {
+    report.refuse(Rule::kNumberOutOfRange, "query tiles: expected enough for the {} heads of a row, got {}",
+                  group, plan.max_query_tiles);
+  }
+}
+
+}  // namespace
+
+void check_rows(const Plan& plan, Report& report) {
+  const int layer_phases = static_cast<int>(plan.phases.size()) - 1;
+  for (int i = 0; i <= layer_phases; ++i) {
+    const PlanPhase& before = plan.phases[i == 0 ? layer_phases - 1 : i - 1];
+    check_reads(plan, {plan.phases[i], before}, report);
+    check_outputs(plan, plan.phases[i], report);
+    if (plan.phases[i].kind == OpKind::kMatrix) check_matrix(plan, plan.phases[i], report);
+  }
+  check_norms(plan, report);
+  check_attention(plan, report);
+  if (plan.sync != SyncMode::kCounter) {
+    report.refuse(Rule::kWaitUnsatisfied,
+                  "step: expected phases of several rows to be separated by the grid counter");
+  }
+}
+
+}  // namespace soliton

@@ -1,0 +1,79 @@
+// The vectors that kernels of several rows exchange. They lie in global memory as the consumers want them in
+// shared memory, so that a chunk of columns of all rows is one bulk copy.
+#pragma once
+
+#include "layout/page.h"
+
+namespace soliton {
+
+constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m of the mma
+
+/// Query tiles that an attention item of any length may touch; the pages of one with more stay in the ring
+/// until it is done.
+constexpr int kStreamedQueryTiles = 8;
+
+/// Shape of a kernel that takes `rows` activation vectors a step.
+struct RowsShape {
+  int rows = 0;
+  int parts = 1;           // bf16 values that a float is split into: high part, low part
+  int tiles_per_slot = 1;  // weight tiles side by side in a ring slot; of each fewer columns
+
+  /// Columns of a ring slot, and of a chunk of an activation vector.
+  SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
+  SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
+  SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
+};
+
+/// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
+/// tiles share what is read of x out of shared memory.
+SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows) {
+  return {rows, rows <= 8 ? 2 : 1, rows <= 16 ? 1 : 2};
+}
+
+/// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
+/// row, 32 bf16.
+SOLITON_HOST_DEVICE constexpr int64_t activation_offset(int rows, int part, int row, int column) {
+  const int64_t line =
+      static_cast<int64_t>(column / kColumnBlock * rows_shape(rows).parts + part) * rows + row;
+  return line * kColumnBlock * 2 + column % kColumnBlock * 2;
+}
+
+/// Rows of the tiles that hold the step's own keys and values.
+SOLITON_HOST_DEVICE constexpr int tail_tokens(int rows) {
+  return round_up(rows, kTailTokens);
+}
+
+/// What the qkv phase writes: the queries of each KV head in tiles of 16, in the order of a key page (query
+/// head h of row r is number r * group + h); then of each KV head the step's keys and its values, in the
+/// order of a KV page. All f16; queries in `parts` parts, tile by tile.
+struct QkvLayout {
+  RowsShape shape;
+  int num_kv_heads = 0;
+  int group = 0;  // query heads of a KV head
+  int head_dim = 0;
+
+  SOLITON_HOST_DEVICE constexpr int query_tiles() const {  // of a KV head
+    return ceil_divide(shape.rows * group, kQueryRows);
+  }
+  SOLITON_HOST_DEVICE constexpr int query_tile_bytes() const {  // of all parts
+    return kQueryRows * head_dim * 2 * shape.parts;
+  }
+  SOLITON_HOST_DEVICE constexpr int tail_bytes() const {  // of keys, or of values, of a KV head
+    return tail_tokens(shape.rows) * head_dim * 2;
+  }
+  SOLITON_HOST_DEVICE constexpr int64_t query_offset(int kv_head, int query, int dim, int part) const {
+    const int tile = kv_head * query_tiles() + query / kQueryRows;
+    return static_cast<int64_t>(tile) * query_tile_bytes() + part * kQueryRows * head_dim * 2 +
+           key_offset(query % kQueryRows, dim, head_dim);
+  }
+  SOLITON_HOST_DEVICE constexpr int64_t keys_offset(int kv_head) const {
+    return static_cast<int64_t>(num_kv_heads) * query_tiles() * query_tile_bytes() +
+           static_cast<int64_t>(kv_head) * 2 * tail_bytes();
+  }
+  SOLITON_HOST_DEVICE constexpr int64_t values_offset(int kv_head) const {
+    return keys_offset(kv_head) + tail_bytes();
+  }
+  SOLITON_HOST_DEVICE constexpr int64_t bytes() const { return keys_offset(num_kv_heads); }
+};
+
+}  // namespace soliton

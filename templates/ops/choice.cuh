@@ -1,0 +1,27 @@
+// Choosing a token: every CTA offers its best score, and the best offer wins, ties to the lower token.
+#pragma once
+
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+constexpr uint64_t kNoOffer = 0;
+
+/// Larger is better: the float's bits in sortable order above the complement of the token.
+SOLITON_DEVICE uint64_t make_offer(float score, uint32_t token) {
+  const uint32_t bits = float_bits(score);
+  const uint32_t sortable = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return static_cast<uint64_t>(sortable) << 32 | (0x7fffffffu - token);
+}
+SOLITON_DEVICE int offered_token(uint64_t offer) {
+  return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(offer));
+}
+
+SOLITON_DEVICE bool is_stop_token(const LaunchParams& params, int token) {
+  for (int i = 0; i < params.num_stop_tokens; ++i) {
+    if (load_constant(params.stop_tokens + i) == token) return true;
+  }
+  return false;
+}
+
+}  // namespace soliton

@@ -1,0 +1,400 @@
+// What becomes of the sums of tiles; and the tokens of a step and their embedding. Done by the workers that have
+// rows, 8 each.
+//
+// A thread looks after four sums of a tile for one row of activations: rows 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of
+// the tile. So it has both halves of two rotation pairs, gate and up of two elements, or two pairs of
+// neighbouring columns; and its values of the residual stream are its own for the launch.
+//
+// A normed vector is published with the norm's weights applied, in bf16; of the rows' sums of squares every
+// CTA publishes those of its columns. So consumers only multiply, and the factor comes in after the product.
+#pragma once
+
+#include "layout/sampling.h"
+#include "ops/choice.cuh"
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+template <class Plan>
+class Epilogue {
+ public:
+  SOLITON_DEVICE Epilogue(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
+
+  /// Finds the tokens of the step, if it happens, and embeds them.
+  SOLITON_DEVICE bool begin_step() {
+    if (!is_active()) return context_.step_happens();
+    bool stop = context_.step >= context_.params.num_steps;
+    int token = 0;
+    if (context_.step == 0) {
+      if (is_live()) token = load_constant(context_.params.forced_tokens + row());
+      if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
+        store_system(context_.params.records + context_.params.num_steps * Plan::kRows,
+                     static_cast<uint64_t>(time_ns()) << 32);
+      }
+    } else if (context_.params.skips_choice == 0) {
+      const uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
+      stop = stop || load_global(offers + Plan::kRows * Plan::kNumCtas) != 0;
+      token = choose(offers + row() * Plan::kNumCtas);
+      if (is_live()) {
+        stop = stop || is_stop_token(context_.params, token);
+        if (context_.cta == 0 && quarter() == 0) {
+          store_system(context_.params.records + (context_.step - 1) * Plan::kRows + row(),
+                       static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
+        }
+      }
+    }
+    if (warp_any(stop) && context_.lane == 0) store_shared(&context_.mail().stop[worker_], 1);
+    warp_arrive(&context_.barriers().step_known);
+    if (!context_.step_happens()) return false;
+    embed(token);
+    return true;
+  }
+
+  /// Before the tiles of a phase.
+  SOLITON_DEVICE void begin(const MatrixPhase& phase, bool has_tiles) {
+    if (!is_active()) return;
+    scale_ = phase.input == InputKind::kNormed && has_tiles ? norm_factor() : 1.0f;
+    squares_ = 0.0f;
+    best_ = kNoOffer;
+  }
+
+  /// Takes the tiles of a slot, tiles first to first + count - 1 of the run, once all workers have put down
+  /// their parts.
+  SOLITON_DEVICE void take_tiles(const MatrixInstance& at, const TileRun& run, int first, int count) {
+    if (!is_active()) return;
+    Ahead ahead[kRowsShape.tiles_per_slot];
+    SOLITON_UNROLL
+    for (int t = 0; t < kRowsShape.tiles_per_slot; ++t) {
+      if (t < count) ahead[t] = load_ahead(at, run.first + (first + t) * run.stride);
+    }
+    // Pairs with the workers' arrivals in hand_over().
+    context_.wait(context_.barriers().tiles_full, parity_, WaitKind::kTileFull, 0);
+    warp_sync();
+    parity_ ^= 1;
+    SOLITON_UNROLL
+    for (int t = 0; t < kRowsShape.tiles_per_slot; ++t) {
+      if (t >= count) break;
+      const int tile = run.first + (first + t) * run.stride;
+      const Sums sums = take(t);
+      switch (at.phase.output) {
+        case OutputKind::kRotary:
+          rotary(tile, sums, ahead[t].words);
+          break;
+        case OutputKind::kSwiglu:
+          swiglu(at.phase.output_vector, tile, sums);
+          break;
+        case OutputKind::kResidual:
+          residual(at.phase.output_vector, tile, first + t, sums, ahead[t].words);
+          break;
+        case OutputKind::kGreedy:
+          offer(at.phase, tile, sums);
+          break;
+      }
+    }
+    warp_arrive(&context_.barriers().tiles_empty);
+  }
+
+  /// After them.
+  SOLITON_DEVICE void end(const MatrixPhase& phase) {
+    if (!is_active()) return;
+    if (phase.output == OutputKind::kResidual) publish_squares();
+    if (phase.output == OutputKind::kGreedy) end_choice();
+  }
+
+ private:
+  static constexpr RowsShape kRowsShape = kShape<Plan>;
+  static constexpr int kThreads = kActiveWorkers<Plan> * kWarpLanes;
+  static constexpr int kQuarters = 4;
+  static_assert(kThreads == Plan::kRows * kQuarters, "every thread has one row");
+
+  /// Four sums of this thread's row: of rows 2 q and 2 q + 1 of a tile, and of 2 q + 8 and 2 q + 9.
+  struct Sums {
+    float2 low;
+    float2 high;
+  };
+
+  /// What finishing a tile needs beside its sums, loaded while they are not there yet: weights of a norm, or
+  /// cos and sin of two pairs of dims.
+  struct Ahead {
+    uint4 words;
+  };
+  SOLITON_DEVICE Ahead load_ahead(const MatrixInstance& at, int tile) const {
+    if (at.phase.output == OutputKind::kResidual) {
+      return {norm_weights(at.phase.first_norm + at.layer * at.phase.norm_stride, tile)};
+    }
+    if (at.phase.output == OutputKind::kRotary) return {turns(tile)};
+    return {};
+  }
+
+  SOLITON_DEVICE bool is_active() const { return worker_ < kActiveWorkers<Plan>; }
+  SOLITON_DEVICE int quarter() const { return context_.lane % kQuarters; }
+  SOLITON_DEVICE int row() const { return (worker_ * kWarpLanes + context_.lane) / kQuarters; }
+  SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
+
+  /// Sum over the lanes that share a row.
+  static SOLITON_DEVICE float sum_quarters(float value) {
+    for (int mask = 1; mask < kQuarters; mask *= 2) value += shuffle_xor(value, mask);
+    return value;
+  }
+
+  SOLITON_DEVICE Sums take(int tile) const {
+    Sums sums = {make_float2(0, 0), make_float2(0, 0)};
+    SOLITON_UNROLL
+    for (int warp = 0; warp < kColumnWarps<Plan>; ++warp) {
+      const float* parts = context_.tile_parts(tile, warp) + row() * kTileStride + quarter() * 2;
+      const float2 low = load_shared(reinterpret_cast<const float2*>(parts));
+      const float2 high = load_shared(reinterpret_cast<const float2*>(parts + 8));
+      sums.low.x += low.x;
+      sums.low.y += low.y;
+      sums.high.x += high.x;
+      sums.high.y += high.y;
+    }
+    return sums;
+  }
+
+  /// Publishes two neighbouring columns of a row.
+  SOLITON_DEVICE void publish(Vector vector, int row, int column, float2 v) const {
+    unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
+    SOLITON_UNROLL
+    for (int part = 0; part < kRowsShape.parts; ++part) {
+      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(Plan::kRows, part, row, column)),
+                   pack_bf16(v.x, v.y));
+      if (part + 1 < kRowsShape.parts) v = make_float2(bf16_rest(v.x), bf16_rest(v.y));
+    }
+  }
+
+  // ---- Norms
+
+  SOLITON_DEVICE float* squares_of(int row) const {
+    return context_.template workspace<float>(Plan::kSquaresVector.offset) + row * kSquaresStride;
+  }
+  static constexpr int kSquaresStride = round_up(Plan::kNumCtas, 4 * kQuarters);
+
+  /// RMS norm's factor of this thread's row. What no CTA writes is zero.
+  SOLITON_DEVICE float norm_factor() const {
+    const float4* squares = reinterpret_cast<const float4*>(squares_of(row()));
+    float4 sums = make_float4(0, 0, 0, 0);
+    SOLITON_UNROLL_BY_8
+    for (int i = quarter(); i < kSquaresStride / 4; i += kQuarters) {
+      const float4 v = load_global(squares + i);
+      sums.x += v.x;
+      sums.y += v.y;
+      sums.z += v.z;
+      sums.w += v.w;
+    }
+    const float all = sum_quarters((sums.x + sums.y) + (sums.z + sums.w));
+    return rsqrt_fast(all / Plan::kHidden + Plan::kNormEpsilon);
+  }
+
+  SOLITON_DEVICE void publish_squares() const {
+    const float sum = sum_quarters(squares_);
+    if (quarter() == 0) store_global(squares_of(row()) + context_.cta, sum);
+  }
+
+  // ---- Residual stream
+
+  /// This thread's values of the residual stream in one of this CTA's tiles.
+  SOLITON_DEVICE float4* kept(int own_tile) const {
+    return reinterpret_cast<float4*>(context_.shared + SharedMap<Plan>::kResidual) + own_tile * kThreads +
+           worker_ * kWarpLanes + context_.lane;
+  }
+
+  /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
+  /// that reads them.
+  SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
+    store_shared(kept(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
+    squares_ += (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
+    const auto put = [&](int column, float2 pair, uint32_t w) {
+      publish(vector, row(), column,
+              make_float2(pair.x * bf16_to_float(static_cast<uint16_t>(w)),
+                          pair.y * bf16_to_float(static_cast<uint16_t>(w >> 16))));
+    };
+    const int column = tile * kTileRows + quarter() * 2;
+    put(column, v.low, weights.x);
+    put(column + 8, v.high, weights.y);
+  }
+  /// A norm's weights of this thread's columns of a tile, in the first two words.
+  SOLITON_DEVICE uint4 norm_weights(int norm, int tile) const {
+    const uint16_t* weights =
+        context_.params.norms + static_cast<int64_t>(norm) * Plan::kHidden + tile * kTileRows + quarter() * 2;
+    return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights)),
+                      load_constant(reinterpret_cast<const uint32_t*>(weights + 8)), 0, 0);
+  }
+
+  /// The residual stream begins with the tokens' embeddings.
+  SOLITON_DEVICE void embed(int token) {
+    const TileRun run = deal_tiles(Plan::kHidden / kTileRows, 0, Plan::kNumCtas, context_.cta);
+    squares_ = 0.0f;
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < run.count; ++i) {
+      const int tile = run.first + i * run.stride;
+      const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * Plan::kHidden +
+                                  tile * kTileRows + quarter() * 2;
+      const auto pair = [&](int column) {
+        const uint32_t v = load_constant(reinterpret_cast<const uint32_t*>(embedding + column));
+        return make_float2(bf16_to_float(static_cast<uint16_t>(v)),
+                           bf16_to_float(static_cast<uint16_t>(v >> 16)));
+      };
+      keep(Plan::kHiddenVector, tile, i, {pair(0), pair(8)}, norm_weights(0, tile));
+    }
+    publish_squares();
+  }
+
+  SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
+    const float4 before = load_shared(kept(own_tile));
+    v.low.x += before.x;
+    v.low.y += before.y;
+    v.high.x += before.z;
+    v.high.y += before.w;
+    keep(vector, tile, own_tile, v, weights);
+  }
+
+  // ---- Other outputs
+
+  /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+  SOLITON_DEVICE void swiglu(Vector vector, int tile, const Sums& v) const {
+    const auto gated = [&](float gate, float up) {
+      gate *= scale_;
+      return gate / (1.0f + exp_fast(-gate)) * (up * scale_);
+    };
+    publish(vector, row(), tile * 8 + quarter() * 2,
+            make_float2(gated(v.low.x, v.high.x), gated(v.low.y, v.high.y)));
+  }
+
+  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
+  SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 turn_words) const {
+    constexpr int kHeadDim = Plan::kHeadDim;
+    constexpr QkvLayout kLayout = kQkv<Plan>;
+    unsigned char* to = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
+    const int head = tile * kTileRows / kHeadDim;
+    const int within = tile * kTileRows % kHeadDim;
+    const bool is_query = head < Plan::kNumHeads;
+    const bool is_key = !is_query && head < Plan::kNumHeads + Plan::kNumKvHeads;
+    const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
+    const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
+                                    float_from_bits(turn_words.z), float_from_bits(turn_words.w));
+    const float s = scale_;
+    const float2 low = make_float2(v.low.x * s * turn.x - v.high.x * s * turn.y,
+                                   v.low.y * s * turn.z - v.high.y * s * turn.w);
+    const float2 high = make_float2(v.high.x * s * turn.x + v.low.x * s * turn.y,
+                                    v.high.y * s * turn.z + v.low.y * s * turn.w);
+    if (is_query) {
+      const int kv_head = head / kGroup<Plan>;
+      const int query = row() * kGroup<Plan> + head % kGroup<Plan>;
+      put_query(to, kv_head, query, pair, low);
+      put_query(to, kv_head, query, pair + kHeadDim / 2, high);
+    } else if (is_key) {
+      unsigned char* keys = to + kLayout.keys_offset(head - Plan::kNumHeads);
+      put_pair(keys + key_offset(row(), pair, kHeadDim), low);
+      put_pair(keys + key_offset(row(), pair + kHeadDim / 2, kHeadDim), high);
+    } else {
+      unsigned char* values = to + kLayout.values_offset(head - Plan::kNumHeads - Plan::kNumKvHeads);
+      const float dims[] = {low.x, low.y, high.x, high.y};
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
+        store_global(reinterpret_cast<uint16_t*>(values + value_offset(row(), dim, kHeadDim)),
+                     float_to_f16(dims[i]));
+      }
+    }
+  }
+
+  /// cos and sin of this thread's two pairs of dims, as bits; of a value no turn.
+  SOLITON_DEVICE uint4 turns(int tile) const {
+    constexpr int kHeadDim = Plan::kHeadDim;
+    const uint32_t one = float_bits(1.0f);
+    if (tile * kTileRows >= (Plan::kNumHeads + Plan::kNumKvHeads) * kHeadDim)
+      return make_uint4(one, 0, one, 0);
+    const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
+    return load_constant(reinterpret_cast<const uint4*>(
+        context_.params.rotary +
+        (static_cast<int64_t>(context_.position(row())) * (kHeadDim / 2) + pair) * 2));
+  }
+
+  static SOLITON_DEVICE void put_pair(unsigned char* to, float2 v) {
+    store_global(reinterpret_cast<uint32_t*>(to), pack_f16(v.x, v.y));
+  }
+  static SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim, float2 v) {
+    constexpr QkvLayout kLayout = kQkv<Plan>;
+    SOLITON_UNROLL
+    for (int part = 0; part < kRowsShape.parts; ++part) {
+      put_pair(to + kLayout.query_offset(kv_head, query, dim, part), v);
+      v = make_float2(v.x - f16_to_float(float_to_f16(v.x)), v.y - f16_to_float(float_to_f16(v.y)));
+    }
+  }
+
+  // ---- Choice
+
+  SOLITON_DEVICE void offer(const MatrixPhase& phase, int tile, const Sums& v) {
+    const LaunchParams& params = context_.params;
+    if (!is_live()) return;
+    const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
+    float inverse_temperature = 0.0f;
+    uint32_t seed = 0;
+    int position = 0;
+    if (params.sampling != nullptr) {
+      inverse_temperature = load_constant(&params.sampling[row()].inverse_temperature);
+      seed = load_constant(&params.sampling[row()].seed);
+      position = context_.position(row());
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
+      if (token >= phase.rows) continue;
+      const float logit = logits[i] * scale_;
+      if (params.logits != nullptr) {
+        const int64_t line = static_cast<int64_t>(context_.step) * Plan::kRows + row();
+        store_global(params.logits + line * phase.rows + token, logit);
+      }
+      float score = logit;
+      if (inverse_temperature != 0.0f) {
+        constexpr float kLn2 = 0.693147181f;
+        const float noise = -log2_fast(sampling_uniform(seed, position, token)) * kLn2;
+        score = logit * inverse_temperature - log2_fast(noise) * kLn2;
+      }
+      const uint64_t offered = make_offer(score, static_cast<uint32_t>(token));
+      if (score == score && offered > best_) best_ = offered;
+    }
+  }
+
+  /// Publishes the best offers of this CTA.
+  SOLITON_DEVICE void end_choice() const {
+    if (context_.params.skips_choice != 0) return;
+    uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
+    const uint64_t best = best_of_quarters(best_);
+    if (quarter() == 0) store_global(offers + row() * Plan::kNumCtas + context_.cta, best);
+    if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
+      store_global(offers + Plan::kRows * Plan::kNumCtas,
+                   static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+    }
+  }
+
+  static SOLITON_DEVICE uint64_t best_of_quarters(uint64_t best) {
+    for (int mask = 1; mask < kQuarters; mask *= 2) {
+      const uint64_t other = shuffle_xor(best, mask);
+      best = other > best ? other : best;
+    }
+    return best;
+  }
+
+  /// The best of all CTAs' offers for a row; all lanes that share the row return it.
+  SOLITON_DEVICE int choose(const uint64_t* offers) const {
+    uint64_t best = kNoOffer;
+    SOLITON_UNROLL_BY_8
+    for (int i = quarter(); i < Plan::kNumCtas; i += kQuarters) {
+      const uint64_t offer = load_global(offers + i);
+      best = offer > best ? offer : best;
+    }
+    best = best_of_quarters(best);
+    return best == kNoOffer ? 0 : offered_token(best);
+  }
+
+  Context<Plan>& context_;
+  int worker_;
+  uint32_t parity_ = 0;   // of the tiles that are taken next
+  float scale_ = 1.0f;    // of the norm
+  float squares_ = 0.0f;  // of this thread's values of the residual stream
+  uint64_t best_ = kNoOffer;
+};
+
+}  // namespace soliton::rows

@@ -1,0 +1,48 @@
+// How the warps of a kernel of several rows become roles. A generated kernel gives the step as a template
+// over the role, as for one row (kernel.cuh).
+#pragma once
+
+#include "rows/feeder.cuh"
+#include "rows/producer.cuh"
+#include "rows/worker.cuh"
+
+namespace soliton::rows {
+
+/// Body of a generated kernel: `Step` is the generated walk over the phases.
+template <class Plan, class Step>
+SOLITON_DEVICE void run_roles(const LaunchParams& params) {
+  unsigned char* shared = shared_memory();
+  const int warp = thread_index() / kWarpLanes;
+  Context<Plan> context{params, shared, cta_index(), thread_index() % kWarpLanes};
+  Standing* standings = reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings);
+  if (warp < kWorkingWarps) stand(context.bound(), 0, 0);
+  if (thread_index() == 0) {
+    init_barriers<Plan>(context.barriers());
+    for (int32_t& stop : context.mail().stop) store_shared(&stop, 0);
+  }
+  context.hold_plan();
+  cta_sync();
+
+  if (warp < kWorkers) {
+    Worker<Plan> worker(context, warp);
+    Step::run(worker);
+  } else if (warp == kWorkers) {
+    if (context.lane != 0) return;
+    Producer<Plan> producer(context);
+    Step::run(producer);
+    producer.drain();
+  } else if (warp == kWorkers + 1) {
+    if (context.lane != 0) return;
+    Feeder<Plan> feeder(context);
+    Step::run(feeder);
+  } else {
+    if (context.lane == 0) {
+      watch_waits(standings, kWorkingWarps, &context.barriers().ended, params,
+                  context.counter(kStallClaimWord));
+    }
+    return;
+  }
+  if (context.lane == 0) barrier_arrive(&context.barriers().ended);
+}
+
+}  // namespace soliton::rows

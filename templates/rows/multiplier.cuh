@@ -1,0 +1,139 @@
+// The matrix work of a worker: its columns and rows of every tile.
+#pragma once
+
+#include "rows/page_stream.cuh"
+
+namespace soliton::rows {
+
+template <class Plan>
+class Multiplier {
+  static constexpr RowsShape kRowsShape = kShape<Plan>;
+
+ public:
+  static constexpr int kTiles = kRowsShape.tiles_per_slot;
+  static constexpr int kSlots = kTilesAtOnce / kTiles;
+
+ private:
+  static constexpr int kRowGroups = Plan::kRows / 8 / (kWorkers / kColumnWarps<Plan>);  // the n of the mma
+  /// Chains of dependent mma for each sum: few rows have few sums, and a chain is slow.
+  static constexpr int kChains = kTiles * kRowGroups < 2 ? 2 : 1;
+
+ public:
+  /// Of the tiles of a slot: value[t][n][c][0] and [1] belong to row lane / 4 of tile t and rows
+  /// 8 n + lane % 4 * 2 and the next of this worker's rows of activations, [2] and [3] to row lane / 4 + 8.
+  struct Sums {
+    float value[kTiles][kRowGroups][kChains][4];
+  };
+
+  SOLITON_DEVICE Multiplier(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
+
+  /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
+  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, int padded, int tiles, Sums (&sums)[kSlots]) {
+    SOLITON_NO_UNROLL
+    for (int column = 0; column < padded; column += kRowsShape.chunk_columns()) {
+      const unsigned char* input = wait_input();
+      SOLITON_UNROLL
+      for (int i = 0; i < kSlots; ++i) {
+        if (i * kTiles >= tiles) break;
+        multiply_slot(stream, input, padded - column, sums[i]);
+      }
+      release_input();
+    }
+  }
+
+  /// Puts down this worker's part of a slot's tiles for those that sum them up. Pairs with their waits.
+  SOLITON_DEVICE void hand_over(const Sums& sums) {
+    // True at once for the first use: the parity is that of the phase before the barrier's first.
+    context_.wait(context_.barriers().tiles_empty, parity_ ^ 1, WaitKind::kTileEmpty, 0);
+    parity_ ^= 1;
+    SOLITON_UNROLL
+    for (int t = 0; t < kTiles; ++t) {
+      float* parts = context_.tile_parts(t, column_warp());
+      SOLITON_UNROLL
+      for (int n = 0; n < kRowGroups; ++n) {
+        SOLITON_UNROLL
+        for (int r = 0; r < 4; ++r) {
+          float sum = sums.value[t][n][0][r];
+          SOLITON_UNROLL
+          for (int chain = 1; chain < kChains; ++chain) sum += sums.value[t][n][chain][r];
+          const int row = first_row() + n * 8 + context_.lane % 4 * 2 + r % 2;
+          store_shared(parts + row * kTileStride + context_.lane / 4 + r / 2 * 8, sum);
+        }
+      }
+    }
+    warp_arrive(&context_.barriers().tiles_full);
+  }
+
+ private:
+  SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<Plan>; }
+  SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<Plan> * kRowGroups * 8; }
+
+  /// Adds the products of this worker's columns of a slot. `rest`: columns from the slot's first on. A tile
+  /// that is not there is multiplied along, and nobody looks at it.
+  SOLITON_DEVICE void multiply_slot(PageStream<Plan>& stream, const unsigned char* input, int rest,
+                                    Sums& sums) {
+    const int slot = stream.wait();
+    const unsigned char* weights = stream.bytes(slot);
+    const auto multiply = [&](int block) {
+      multiply_block(weights + block * 2 * kFragmentBytes,
+                     input + block * kColumnBlock * kRowsShape.column_bytes(), sums);
+    };
+    const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
+    SOLITON_NO_UNROLL
+    for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<Plan>)
+      multiply(block);
+    stream.release(slot);
+  }
+
+  /// 32 columns.
+  SOLITON_DEVICE void multiply_block(const unsigned char* weights, const unsigned char* input,
+                                     Sums& sums) const {
+    uint4 first[kTiles];
+    uint4 second[kTiles];
+    SOLITON_UNROLL
+    for (int t = 0; t < kTiles; ++t) {
+      const uint4* fragments =
+          reinterpret_cast<const uint4*>(weights + t * (kPageBytes / kTiles)) + context_.lane;
+      first[t] = load_shared(fragments);
+      second[t] = load_shared(fragments + kWarpLanes);
+    }
+    const unsigned char* own =
+        input + (first_row() + context_.lane / 4) * kColumnBlock * 2 + context_.lane % 4 * 16;
+    SOLITON_UNROLL
+    for (int part = 0; part < kRowsShape.parts; ++part) {
+      SOLITON_UNROLL
+      for (int n = 0; n < kRowGroups; ++n) {
+        const uint4 x = load_shared(
+            reinterpret_cast<const uint4*>(own + (part * Plan::kRows + n * 8) * kColumnBlock * 2));
+        SOLITON_UNROLL
+        for (int t = 0; t < kTiles; ++t) {
+          mma_bf16(sums.value[t][n][2 * part % kChains], first[t], make_uint2(x.x, x.y));
+          mma_bf16(sums.value[t][n][(2 * part + 1) % kChains], second[t], make_uint2(x.z, x.w));
+        }
+      }
+    }
+  }
+
+  /// Waits for the next chunk of activations. Pairs with the copy's completion.
+  SOLITON_DEVICE const unsigned char* wait_input() {
+    context_.wait(context_.barriers().input_full[buffer_], buffer_parity_, WaitKind::kInputFull, buffer_);
+    warp_sync();
+    return context_.shared + SharedMap<Plan>::kInput + buffer_ * kRowsShape.chunk_bytes();
+  }
+  /// Pairs with the feeder's wait for input_empty.
+  SOLITON_DEVICE void release_input() {
+    warp_arrive(&context_.barriers().input_empty[buffer_]);
+    if (++buffer_ == Plan::kInputBuffers) {
+      buffer_ = 0;
+      buffer_parity_ ^= 1;
+    }
+  }
+
+  Context<Plan>& context_;
+  int worker_;
+  int buffer_ = 0;
+  uint32_t buffer_parity_ = 0;
+  uint32_t parity_ = 0;  // of the tiles that are handed over next
+};
+
+}  // namespace soliton::rows

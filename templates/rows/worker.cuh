@@ -1,0 +1,95 @@
+// A worker warp. Workers multiply together, sum up and finish the tiles (those that have rows, epilogue.cuh), and
+// compute attention.
+#pragma once
+
+#include "rows/attention.cuh"
+#include "rows/epilogue.cuh"
+#include "rows/merge.cuh"
+#include "rows/multiplier.cuh"
+
+namespace soliton::rows {
+
+template <class Plan>
+class Worker {
+ public:
+  SOLITON_DEVICE Worker(Context<Plan>& context, int worker)
+      : context_(context),
+        worker_(worker),
+        stream_(context),
+        multiplier_(context, worker),
+        epilogue_(context, worker),
+        attention_(context, worker) {}
+
+  SOLITON_DEVICE bool begin_step() {
+    begin_phase();
+    if (!epilogue_.begin_step()) return false;
+    context_.finish_phase();
+    return true;
+  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    constexpr int kTiles = Multiplier<Plan>::kTiles;
+    begin_phase();
+    const TileRun run = context_.tiles(at.phase);
+    epilogue_.begin(at.phase, run.count > 0);
+    SOLITON_NO_UNROLL
+    for (int first = 0; first < run.count; first += kTilesAtOnce) {
+      const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
+      typename Multiplier<Plan>::Sums sums[Multiplier<Plan>::kSlots] = {};
+      multiplier_.multiply(stream_, at.phase.padded, tiles, sums);
+      SOLITON_UNROLL
+      for (int i = 0; i < Multiplier<Plan>::kSlots; ++i) {
+        const int rest = tiles - i * kTiles;
+        if (rest <= 0) break;
+        multiplier_.hand_over(sums[i]);
+        epilogue_.take_tiles(at, run, first + i * kTiles, rest < kTiles ? rest : kTiles);
+      }
+    }
+    epilogue_.end(at.phase);
+    context_.finish_phase();
+  }
+
+  SOLITON_DEVICE void attend(int /*layer*/) {
+    begin_phase();
+    const int end = context_.end_item();
+    SOLITON_NO_UNROLL
+    for (int i = context_.first_item(); i < end; ++i) {
+      if (context_.has_work(context_.item(i))) attention_.attend(stream_, i);
+    }
+    context_.finish_phase();
+  }
+
+  SOLITON_DEVICE void merge(int layer) {
+    begin_phase();
+    // Neighbours in the list go to different CTAs: the work is as even as can be.
+    const int num_rows = context_.params.tree.num_rows;
+    const int first = worker_ * Plan::kNumCtas + context_.cta;
+    constexpr int kStride = Plan::kNumCtas * kWorkers;
+    SOLITON_NO_UNROLL
+    for (int i = first; i < num_rows * Plan::kNumHeads; i += kStride) {
+      merge_head(context_, i / Plan::kNumHeads, i % Plan::kNumHeads);
+    }
+    // Every CTA has read the pages of this layer: new tokens can go there.
+    SOLITON_NO_UNROLL
+    for (int i = kStride - 1 - first; i < num_rows * Plan::kNumKvHeads; i += kStride) {
+      append(context_, i / Plan::kNumKvHeads, i % Plan::kNumKvHeads, layer);
+    }
+    context_.finish_phase();
+  }
+
+ private:
+  SOLITON_DEVICE void begin_phase() {
+    context_.begin_phase();
+    context_.wait_begun();
+  }
+
+  Context<Plan>& context_;
+  int worker_;
+  PageStream<Plan> stream_;
+  Multiplier<Plan> multiplier_;
+  Epilogue<Plan> epilogue_;
+  Attention<Plan> attention_;
+};
+
+}  // namespace soliton::rows

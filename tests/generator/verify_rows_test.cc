@@ -1,0 +1,69 @@
+// The verifier's rules for plans of several rows: each is broken in turn.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "generator/plan/verify.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+struct Mutant {
+  const char* name;
+  Rule rule;
+  std::function<void(Plan&)> change;
+};
+
+void PrintTo(const Mutant& mutant, std::ostream* out) {
+  *out << mutant.name;
+}
+
+class VerifyRows : public testing::TestWithParam<Mutant> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, VerifyRows,
+    testing::Values(
+        Mutant{"merge_before_attention", Rule::kStepShape,
+               [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "merge")); }},
+        Mutant{"reads_what_comes_later", Rule::kWaitTooEarly,
+               [](Plan& plan) { named(plan.phases, "gate_up").reads = named(plan.phases, "down").writes; }},
+        Mutant{"reads_what_it_writes", Rule::kReadWritten,
+               [](Plan& plan) { named(plan.phases, "o").writes = named(plan.phases, "o").reads; }},
+        Mutant{"queries_too_small", Rule::kVectorShape,
+               [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }},
+        Mutant{"offers_of_one_row", Rule::kVectorShape,
+               [](Plan& plan) { named(plan.vectors, "offers").elements = plan.num_ctas + 1; }},
+        Mutant{"norm_twice", Rule::kNormRow, [](Plan& plan) { named(plan.phases, "down").first_norm = 1; }},
+        Mutant{"normed_residual", Rule::kInputKind,
+               [](Plan& plan) { named(plan.phases, "o").input = InputKind::kNormed; }},
+        Mutant{"unpadded", Rule::kMatrixShape, [](Plan& plan) { named(plan.matrices, "down").padded += 32; }},
+        Mutant{"ring_without_room_for_values", Rule::kNumberOutOfRange,
+               [](Plan& plan) { plan.ring_slots = 1; }},
+        Mutant{"no_query_tile", Rule::kNumberOutOfRange, [](Plan& plan) { plan.max_query_tiles = 0; }},
+        Mutant{"self_validating", Rule::kWaitUnsatisfied,
+               [](Plan& plan) { plan.sync = SyncMode::kSelfValidating; }},
+        Mutant{"tiles_too_small", Rule::kPieceTooSmall,
+               [](Plan& plan) { named(plan.shared, "tiles").bytes /= 2; }},
+        Mutant{"input_too_small", Rule::kPieceTooSmall,
+               [](Plan& plan) { named(plan.shared, "input").bytes /= 2; }},
+        Mutant{"worker_does_not_release", Rule::kBarrierCount,
+               [](Plan& plan) { --named(plan.barriers, "page_empty").arrivals; }},
+        Mutant{"one_item_done", Rule::kParityTwoAhead,
+               [](Plan& plan) { named(plan.barriers, "item_done").slots = 1; }}),
+    [](const testing::TestParamInfo<Mutant>& info) { return std::string(info.param.name); });
+
+TEST_P(VerifyRows, IsRefused) {
+  for (const int rows : {8, 64}) {
+    Plan plan = shipped_plan("tiny-stories", "h200", {.rows = rows});
+    ASSERT_TRUE(verify(plan).empty());
+    GetParam().change(plan);
+    const std::vector<Violation> violations = verify(plan);
+    EXPECT_TRUE(std::any_of(violations.begin(), violations.end(),
+                            [](const Violation& violation) { return violation.rule == GetParam().rule; }))
+        << rows << " rows: " << (violations.empty() ? "nothing refused" : violations[0].message);
+  }
+}
+
+}  // namespace
+}  // namespace soliton
