@@ -33,6 +33,18 @@ CLI::Validator at_least(Integer min) {
   return CLI::Validator(check, "");
 }
 
+/// Accepts a decimal number from `min` to `max`.
+inline CLI::Validator number_from(double min, double max) {
+  const auto check = [min, max](const std::string& text) -> std::string {
+    double value{};
+    const char* const end = text.data() + text.size();
+    const auto [rest, failure] = std::from_chars(text.data(), end, value);
+    if (failure == std::errc{} && rest == end && value >= min && value <= max) return {};
+    return fmt::format("expected a number from {} to {}, got {}", min, max, in_quotes(text));
+  };
+  return CLI::Validator(check, "");
+}
+
 /// Refuses an empty value, as a script passes when its variable is not set.
 inline CLI::Validator not_empty() {
   return CLI::Validator(

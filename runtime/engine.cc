@@ -5,21 +5,15 @@
 #include <chrono>
 #include <thread>
 
+#include "layout/page.h"
 #include "runtime/error.h"
+#include "runtime/launch_signals.h"
 #include "runtime/progress.h"
 
 namespace soliton {
 namespace {
 
-constexpr int kFilledByte = 0xff;
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr std::chrono::microseconds kIdlePause{20};
-
-/// What host and kernel tell each other beside the tokens.
-struct Signals {
-  StallReport stall;
-  uint32_t stop_request;
-};
 
 KernelLibrary with_device(KernelLibrary library, int device) {
   library.select_device(device);
@@ -33,13 +27,23 @@ size_t most_workspace_bytes(const KernelLibrary& library) {
   return static_cast<size_t>(most);
 }
 
-int checked_context(const KernelLibrary& library, int context) {
+int num_pages(int context) {
+  return ceil_divide(context, kKvPageTokens);
+}
+
+int pool_pages(const EngineOptions& options) {
+  const int64_t tokens = std::max<int64_t>(options.context, options.pool_tokens);
+  return static_cast<int>((tokens + kKvPageTokens - 1) / kKvPageTokens);
+}
+
+int checked_context(const KernelLibrary& library, const EngineOptions& options) {
+  const int context = options.context;
   const ModelFacts& facts = library.descriptor().facts;
   if (context < 1 || context > facts.max_context) {
     throw Error(ExitCode::kOutOfMemory, fmt::format("context: expected 1 to {} tokens for {}, got {}",
                                                     facts.max_context, library.descriptor().model, context));
   }
-  const int64_t needed = library.descriptor().weight_bytes + KvCache::pool_bytes(facts, context);
+  const int64_t needed = library.descriptor().weight_bytes + KvPool::bytes(facts, pool_pages(options));
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
@@ -54,13 +58,18 @@ int checked_context(const KernelLibrary& library, int context) {
 Engine::Engine(KernelLibrary library, const EngineOptions& options)
     : library_(with_device(std::move(library), options.device)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
-      cache_(library_, checked_context(library_, options.context)),
-      rotary_(library_.functions(),
-              static_cast<size_t>(options.context) * library_.descriptor().facts.head_dim * sizeof(float)),
+      context_(checked_context(library_, options)),
+      pool_(library_, pool_pages(options)),
+      tree_(pool_pages(options)),
+      main_(tree_.open()),
+      rotary_(library_.functions(), static_cast<size_t>(num_pages(context_)) * kKvPageTokens *
+                                        library_.descriptor().facts.head_dim * sizeof(float)),
       workspace_(library_.functions(), most_workspace_bytes(library_)),
       records_(library_.functions(), static_cast<size_t>(options.context) * sizeof(uint64_t)),
-      signals_(library_.functions(), sizeof(Signals)) {
-  const std::vector<float> table = make_rotary_table(library_.descriptor().facts, options.context);
+      signals_(library_.functions(), sizeof(Signals)),
+      planners_(2 * static_cast<size_t>(library_.num_kernels())) {
+  const std::vector<float> table =
+      make_rotary_table(library_.descriptor().facts, num_pages(context_) * kKvPageTokens);
   library_.check(library_.functions().upload(rotary_.as<void>(), table.data(), table.size() * sizeof(float)),
                  "upload the rotary table");
 }
@@ -73,14 +82,36 @@ void Engine::load_random(uint64_t seed) {
 }
 
 void Engine::set_position(int position) {
-  cache_.truncate(position);
-  cache_.reserve(position);
-  position_ = position;
+  if (position <= this->position()) {
+    tree_.truncate(main_, position);
+  } else {
+    const int num_tokens = position - this->position();
+    reserve(num_tokens);
+    tree_.append(main_, num_tokens);
+  }
+}
+
+void Engine::reset_tree() {
+  clear_tree();
+  main_ = tree_.open();
+}
+
+void Engine::clear_tree() {
+  tree_ = KvTree(tree_.num_pages());
+}
+
+/// Pages for further tokens of the main branch.
+void Engine::reserve(int num_tokens) {
+  if (position() + num_tokens > context_) {
+    throw Error(ExitCode::kOutOfMemory, fmt::format("context: expected at most {} tokens (see -c), got {}",
+                                                    context_, position() + num_tokens));
+  }
+  tree_.reserve(num_tokens);
 }
 
 void Engine::randomise_cache(uint64_t seed) {
   constexpr float kBound = 1.0f;
-  library_.check(library_.functions().fill_random(cache_.pool(), cache_.pool_bytes() / 2, kBound, seed),
+  library_.check(library_.functions().fill_random(pool_.address(), pool_.num_bytes() / 2, kBound, seed),
                  "fill the KV cache");
 }
 
@@ -104,58 +135,54 @@ void Engine::check_request(const DecodeRequest& request) const {
   if (request.max_tokens < 1) {
     throw Error(ExitCode::kUsage, fmt::format("-n: expected at least 1 token, got {}", request.max_tokens));
   }
-  for (const int32_t token : request.tokens) {
-    if (token < 0 || token >= library_.descriptor().facts.vocabulary) {
-      throw Error(ExitCode::kMismatch, fmt::format("prompt: expected tokens from 0 to {}, got {}",
-                                                   library_.descriptor().facts.vocabulary - 1, token));
+  check_tokens(request.tokens);
+}
+
+void Engine::check_tokens(std::span<const int32_t> tokens) const {
+  const int vocabulary = library_.descriptor().facts.vocabulary;
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocabulary) {
+      throw Error(ExitCode::kMismatch,
+                  fmt::format("prompt: expected tokens from 0 to {}, got {}", vocabulary - 1, token));
     }
   }
 }
 
-/// The kernel that feeds the request's tokens in the fewest steps, and of those the one with the fewest rows.
-int Engine::choose_kernel(const DecodeRequest& request) const {
-  if (one_by_one_ || request.timeline_step >= 0) return 0;
-  const auto steps = [&](int kernel) {
-    const size_t rows = static_cast<size_t>(library_.descriptor(kernel).rows);
-    return (request.tokens.size() + rows - 1) / rows;
-  };
-  int best = 0;
-  for (int kernel = 1; kernel < library_.num_kernels(); ++kernel) {
-    if (steps(kernel) < steps(best)) best = kernel;
-  }
-  return best;
-}
-
 DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token) {
   check_request(request);
-  // For all launches, before the first one changes anything. Each then reserves what it needs itself.
-  cache_.reserve(position_ + static_cast<int>(request.tokens.size()) + request.max_tokens - 1);
+  // For all launches, before the first one changes anything.
+  reserve(static_cast<int>(request.tokens.size()) + request.max_tokens - 1);
   DecodeResult result;
-  const int kernel = choose_kernel(request);
-  if (kernel == 0) {
-    launch(0, request, on_token, result);
-    return result;
-  }
-  DecodeRequest prompt = request;
-  prompt.max_tokens = 1;
-  const bool wanted = launch(kernel, prompt, on_token, result);
-  if (!wanted || result.hit_stop_token || request.max_tokens == 1) return result;
-  const int32_t first = result.tokens.front();
+  const size_t fed = feed_prompt(request, result);
   DecodeRequest rest = request;
-  rest.tokens = {&first, 1};
-  rest.max_tokens = request.max_tokens - 1;
-  launch(0, rest, on_token, result);
+  rest.tokens = request.tokens.subspan(fed);
+  if (!result.tokens.empty()) {
+    result.hit_stop_token = std::find(request.stop_tokens.begin(), request.stop_tokens.end(),
+                                      result.tokens[0]) != request.stop_tokens.end();
+    const bool wanted = !on_token || on_token(result.tokens[0]);
+    if (!wanted || result.hit_stop_token || request.max_tokens == 1) return result;
+    rest.tokens = result.tokens;
+    --rest.max_tokens;
+  }
+  const std::vector<int32_t> first(rest.tokens.begin(), rest.tokens.end());
+  rest.tokens = first;
+  if (library_.descriptor().rows == 1) {
+    decode_row(rest, on_token, result);
+  } else {
+    decode_branch(rest, on_token, result);
+  }
   return result;
 }
 
-/// One launch, whose tokens are added to the result. False if on_token wants no more.
-bool Engine::launch(int kernel, const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
-                    DecodeResult& result) {
-  LaunchParams params{};
-  prepare(kernel, request, params);
-  library_.check(library_.functions().launch(kernel, &params, num_ctas(kernel)), "launch");
+/// One launch of the kernel of one row, whose tokens are added to the result.
+void Engine::decode_row(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+                        DecodeResult& result) {
+  reserve(static_cast<int>(request.tokens.size()) + request.max_tokens -
+          1);  // accepting a chunk gave it back
+  const LaunchParams params = prepare(request);
+  library_.check(library_.functions().launch(0, &params, num_ctas(0)), "launch");
   const size_t before = result.tokens.size();
-  const bool wanted = follow(request, on_token, result);
+  follow(request, on_token, result);
   const size_t generated = result.tokens.size() - before;
   if (request.want_logits) {
     const size_t row = static_cast<size_t>(library_.descriptor().facts.vocabulary);
@@ -170,25 +197,50 @@ bool Engine::launch(int kernel, const DecodeRequest& request, const std::functio
         library_.functions().download(result.timeline.data(), timeline_.as<void>(), timeline_.bytes()),
         "download the timeline");
   }
-  position_ += static_cast<int>(request.tokens.size() + generated) - 1;
-  cache_.truncate(position_);
-  return wanted;
+  tree_.append(main_, static_cast<int>(request.tokens.size() + generated) - 1);
+}
+
+/// The workspace as a launch wants it.
+void Engine::clear_workspace(const Descriptor& descriptor) {
+  const Library& device = library_.functions();
+  library_.check(device.fill(workspace_.as<void>(), descriptor.workspace_byte,
+                             static_cast<size_t>(descriptor.workspace_bytes)),
+                 "clear the workspace");
+  library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
+                             static_cast<size_t>(descriptor.counter_bytes)),
+                 "clear the counters");
+  *signals_.as<Signals>() = {};
+}
+
+/// What every launch is given.
+LaunchParams Engine::common_params() const {
+  LaunchParams params{};
+  params.weights = weights_->pages.as<void>();
+  params.embedding = weights_->embedding.as<uint16_t>();
+  params.norms = weights_->norms.as<uint16_t>();
+  params.rotary = rotary_.as<float>();
+  params.kv_pool = pool_.address();
+  params.workspace = workspace_.as<void>();
+  params.records = records_.as<uint64_t>();
+  params.stop_request = &signals_.as<Signals>()->stop_request;
+  params.stall = &signals_.as<Signals>()->stall;
+  params.timeout_ns = timeout_ns_;
+  params.timeline_step = -1;
+  return params;
 }
 
 /// Everything that a launch needs, in the order of the device's stream.
-void Engine::prepare(int kernel, const DecodeRequest& request, LaunchParams& params) {
+LaunchParams Engine::prepare(const DecodeRequest& request) {
   const Library& device = library_.functions();
-  const Descriptor& descriptor = library_.descriptor(kernel);
+  const Descriptor& descriptor = library_.descriptor();
   const int num_tokens = static_cast<int>(request.tokens.size());
-  const int num_steps = (num_tokens + descriptor.rows - 1) / descriptor.rows + request.max_tokens - 1;
-  cache_.reserve(position_ + num_tokens + request.max_tokens - 1);
-  const size_t input_words = request.tokens.size() + request.stop_tokens.size();
-  if (input_.bytes() < input_words * sizeof(int32_t))
-    input_ = DeviceMemory(device, input_words * sizeof(int32_t));
+  const std::span<const int32_t> pages = tree_.own_pages(main_);
   std::vector<int32_t> input(request.tokens.begin(), request.tokens.end());
   input.insert(input.end(), request.stop_tokens.begin(), request.stop_tokens.end());
-  library_.check(device.upload(input_.as<void>(), input.data(), input_words * sizeof(int32_t)),
-                 "upload the prompt");
+  input.insert(input.end(), pages.begin(), pages.end());
+  const size_t input_bytes = input.size() * sizeof(int32_t);
+  if (input_.bytes() < input_bytes) input_ = DeviceMemory(device, input_bytes);
+  library_.check(device.upload(input_.as<void>(), input.data(), input_bytes), "upload the prompt");
   if (request.want_logits) {
     const size_t bytes =
         static_cast<size_t>(request.max_tokens) * descriptor.facts.vocabulary * sizeof(float);
@@ -201,40 +253,27 @@ void Engine::prepare(int kernel, const DecodeRequest& request, LaunchParams& par
     }
     const int warps = timeline_warps(descriptor.threads_per_cta);
     const size_t records =
-        static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas(kernel) * warps;
+        static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas(0) * warps;
     if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
     library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
   }
-  library_.check(
-      device.fill(workspace_.as<void>(), kFilledByte, static_cast<size_t>(descriptor.workspace_bytes)),
-      "clear the workspace");
-  library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
-                             static_cast<size_t>(descriptor.counter_bytes)),
-                 "clear the counters");
-  *signals_.as<Signals>() = {};
+  move_tokens();
+  clear_workspace(descriptor);
   std::fill_n(records_.as<uint64_t>(), request.max_tokens, kNoRecord);
 
-  params.weights = weights_->pages.as<void>();
-  params.embedding = weights_->embedding.as<uint16_t>();
-  params.norms = weights_->norms.as<uint16_t>();
-  params.rotary = rotary_.as<float>();
-  params.kv_pool = cache_.pool();
-  params.page_table = cache_.device_table();
-  params.workspace = workspace_.as<void>();
+  LaunchParams params = common_params();
   params.logits = request.want_logits ? logits_.as<float>() : nullptr;
   params.forced_tokens = input_.as<int32_t>();
   params.stop_tokens = input_.as<int32_t>() + request.tokens.size();
+  params.page_table = params.stop_tokens + request.stop_tokens.size();
   params.num_forced = static_cast<int32_t>(request.tokens.size());
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
-  params.first_position = position_;
-  params.num_steps = num_steps;
-  params.records = records_.as<uint64_t>();
-  params.stop_request = &signals_.as<Signals>()->stop_request;
-  params.stall = &signals_.as<Signals>()->stall;
-  params.timeout_ns = timeout_ns_;
+  params.first_position = position();
+  params.num_steps = num_tokens + request.max_tokens - 1;
   params.timeline = timeline_.as<PhaseRecord>();
   params.timeline_step = request.timeline_step;
   params.delay_seed = request.delay_seed;
+  return params;
 }
 
 /// Takes tokens as the kernel writes them, until the launch has ended. False if on_token wants no more.

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "runtime/kernel_library.h"
-#include "runtime/kv_cache.h"
+#include "runtime/kv_pool.h"
 #include "runtime/safetensors.h"
+#include "runtime/tree/kv_tree.h"
+#include "runtime/tree/tree_plan.h"
 #include "runtime/weights.h"
 
 namespace soliton {
@@ -17,7 +19,8 @@ namespace soliton {
 class Progress;
 
 struct EngineOptions {
-  int context = 4096;  // tokens that the KV cache holds
+  int context = 4096;       // tokens of a branch at most
+  int64_t pool_tokens = 0;  // that the KV pages hold; 0: those of one branch
   int device = 0;
   uint64_t timeout_ms = 2000;  // bound of every wait inside the kernel
 };
@@ -40,6 +43,30 @@ struct DecodeResult {
   bool hit_stop_token = false;
 };
 
+/// What one call decodes on all live branches of the tree that have rows.
+struct TreeRequest {
+  std::span<const int32_t> tokens;             // [rows]: what each row feeds first, in the order of rows()
+  int num_steps = 1;                           // at most; must be 1 if a branch has more than one new token
+  std::span<const int32_t> stop_tokens = {};   // end after a step in which a row chose one of these
+  std::span<const RowSampling> sampling = {};  // [rows], or empty: every row takes its best logit
+  bool want_logits = false;
+  bool skips_choice = false;  // one step that only fills the cache
+  uint32_t delay_seed = 0;    // as in DecodeRequest
+  SliceRule rule = SliceRule::kBalanced;
+  int min_rows = 0;  // that the kernel takes: the same kernel then for steps of more and of fewer rows
+};
+
+struct TreeResult {
+  int num_rows = 0;
+  int num_steps = 0;               // done
+  std::vector<int32_t> chosen;     // [steps][rows]; empty if the choice was skipped
+  uint32_t began_ns = 0;           // device time at which the last launch began, modulo 2^32
+  std::vector<uint32_t> times_ns;  // [steps]: the same, when the step's choices were known
+  std::vector<float> logits;       // [steps][rows][vocabulary], if wanted
+  int kernel = 0;                  // that did it
+  int64_t page_reads = 0;          // KV pages of 64 tokens and one KV head that the last step read, a layer
+};
+
 class Engine {
  public:
   /// Selects the device and makes the KV cache. Throws Error: kMismatch if the kernel does not fit the
@@ -59,8 +86,32 @@ class Engine {
   /// the context would be exceeded; kDevice, with the stuck wait if there is one, if the kernel fails.
   DecodeResult decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token = {});
 
+  /// The KV pages of this engine as a tree of branches. It has one branch, main_branch(), in which decode()
+  /// feeds; fork it, open others, draft, prune: all that live and are not paused take part in decode_tree().
+  KvTree& tree() { return tree_; }
+  Branch main_branch() const { return main_; }
+  /// Frees all branches and begins with an empty main_branch(),
+  void reset_tree();
+  /// or with none.
+  void clear_tree();
+  /// Index of the kernel of the least rows, but more than one, that suffice. Throws Error (kMismatch).
+  int kernel_for_rows(int rows) const;
+
+  /// Decodes on the branches of the tree with the kernel of the least rows that suffice. A branch with one
+  /// new token a step has then grown by num_steps tokens; one with a draft keeps it until KvTree::accept().
+  /// `on_step` is called with each step's choices while the launch runs and ends it by returning false.
+  /// Throws Error, before anything is changed: kMismatch if no kernel takes so many rows or a token is none,
+  /// kOutOfMemory if pages are missing or a branch would exceed the context, kInternal if the request does not
+  /// fit the rows; kDevice as decode().
+  TreeResult decode_tree(const TreeRequest& request,
+                         const std::function<bool(std::span<const int32_t>)>& on_step = {});
+  /// Rows of the next decode_tree(): which branch, and which of its new tokens.
+  std::vector<SnapshotRow> rows() const;
+  /// The most rows that a kernel of this library takes; 1 if there is none for several.
+  int max_rows() const { return library_.max_rows(); }
+
   /// Tokens fed so far: the position of the next one.
-  int position() const { return position_; }
+  int position() const { return tree_.num_tokens(main_); }
   /// Forgets everything from `position` on. For measurements, also moves ahead over positions never fed.
   void set_position(int position);
   /// Fills the cache with random keys and values, for measurements at positions never fed.
@@ -79,11 +130,24 @@ class Engine {
 
  private:
   void check_request(const DecodeRequest& request) const;
-  int choose_kernel(const DecodeRequest& request) const;
+  void check_tokens(std::span<const int32_t> tokens) const;
+  void reserve(int num_tokens);
+  size_t feed_prompt(const DecodeRequest& request, DecodeResult& result);
+  int kernel_for_prompt(int num_tokens) const;
+  TreePlanner& planner(int kernel, SliceRule rule);
+  void clear_workspace(const Descriptor& descriptor);
+  void move_tokens();
+  LaunchParams common_params() const;
   int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
-  bool launch(int kernel, const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
-              DecodeResult& result);
-  void prepare(int kernel, const DecodeRequest& request, LaunchParams& params);
+  void decode_row(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+                  DecodeResult& result);
+  void decode_branch(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
+                     DecodeResult& result);
+  LaunchParams prepare(const DecodeRequest& request);
+  LaunchParams prepare_tree(int kernel, const TreeRequest& request);
+  void check_tree_request(const TreeRequest& request) const;
+  bool follow_tree(const TreeRequest& request, int rows,
+                   const std::function<bool(std::span<const int32_t>)>& on_step, TreeResult& result);
   bool follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
               DecodeResult& result);
   [[noreturn]] void throw_failure() const;
@@ -92,16 +156,23 @@ class Engine {
   uint64_t timeout_ns_;
   std::optional<int> num_ctas_;  // instead of the planned number
   bool one_by_one_ = false;
-  int position_ = 0;
+  int context_;  // tokens
   std::optional<DeviceWeights> weights_;
-  KvCache cache_;
+  KvPool pool_;
+  KvTree tree_;
+  Branch main_;
   DeviceMemory rotary_;
   DeviceMemory workspace_;
-  DeviceMemory input_;  // forced tokens, then stop tokens
+  DeviceMemory input_;  // of a launch: tokens, stop tokens, pages; with several rows: the plan of the tree
+  DeviceMemory partials_;
   DeviceMemory logits_;
   DeviceMemory timeline_;
   HostMemory records_;
-  HostMemory signals_;  // Signals
+  HostMemory signals_;                                // Signals
+  std::vector<std::optional<TreePlanner>> planners_;  // [kernel][SliceRule]
+  TreeSnapshot snapshot_;
+  TreePlan plan_;
+  std::vector<std::byte> staging_;
 };
 
 }  // namespace soliton

@@ -73,6 +73,8 @@ class KernelLibrary {
   /// weights.
   const Descriptor& descriptor(int kernel = 0) const { return functions_->descriptors[kernel]; }
   int num_kernels() const { return functions_->num_kernels; }
+  /// The most rows that one of them takes; 1 if there is none for several.
+  int max_rows() const { return descriptor(num_kernels() - 1).rows; }
   const DeviceInfo& device() const { return device_; }
   const std::string& path() const { return path_; }
   /// A symbol that only some libraries export, or null.

@@ -174,6 +174,12 @@ std::vector<PageTokens> KvTree::path(Branch branch) const {
   return path;
 }
 
+std::span<const int32_t> KvTree::own_pages(Branch branch) const {
+  const Node& node = node_of(branch);
+  if (node.parent != kRoot) throw misuse("pages of a branch: expected one that shares none, got {}", branch);
+  return node.pages;
+}
+
 int KvTree::num_tokens(Branch branch) const {
   const int32_t node = index_of(branch);
   return first_position(node) + nodes_[node].num_tokens;

@@ -19,21 +19,10 @@
 #include <span>
 #include <vector>
 
+#include "layout/tree.h"
 #include "runtime/tree/tree_snapshot.h"
 
 namespace soliton {
-
-/// Tokens to copy on the device, in all layers and KV heads, K and V: from_token + i of page from_page to
-/// to_token + i of to_page, i from 0 to num_tokens - 1 in this order (source and destination may overlap).
-struct TokenMove {
-  int32_t from_page = 0;
-  int32_t from_token = 0;
-  int32_t to_page = 0;
-  int32_t to_token = 0;
-  int32_t num_tokens = 0;
-
-  bool operator==(const TokenMove&) const = default;
-};
 
 /// Tokens 0 to num_tokens - 1 of a page.
 struct PageTokens {
@@ -93,6 +82,8 @@ class KvTree {
   std::vector<PageTokens> path(Branch branch) const;
   /// Cached tokens of a branch.
   int num_tokens(Branch branch) const;
+  /// Pages of a branch that shares nothing, with those reserved: page i holds tokens 64 i to 64 i + 63.
+  std::span<const int32_t> own_pages(Branch branch) const;
 
   /// What the planner needs; reuses the memory of `snapshot`.
   void snapshot(TreeSnapshot& snapshot) const;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "layout/activations.h"
 #include "runtime/error.h"
 
 namespace soliton {
@@ -16,7 +17,6 @@ static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyab
               "uploaded byte by byte");
 
 constexpr double kPicosecondsPerUs = 1e6;
-constexpr int kMmaQueryRows = 16;  // query rows of one mma tile, as in C(R, n)
 constexpr double kReplanSlack = 1.1;
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
@@ -116,7 +116,7 @@ int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
       continue;
     }
     num_steps = std::min(num_steps, reserved);
-    if (limits_.rule == SliceRule::kFixed) {
+    if (limits_.rule == SliceRule::kFixed && shape_.resident_tokens == 0) {
       const int longest = fixed_slice_tokens(node.num_tokens + 1) * limits_.max_slices;
       num_steps = std::min(num_steps, longest - node.num_tokens);
     }
@@ -128,7 +128,7 @@ int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
 
 /// One token in an item of `rows` rows.
 int64_t TreePlanner::token_ps(int rows) const {
-  return std::max(byte_token_ps_, ceil_divide(rows * shape_.heads_per_kv_head, kMmaQueryRows) * mma_ps_);
+  return std::max(byte_token_ps_, ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_);
 }
 
 /// C(R, n). New tokens come out of L2: they cost no more than their arithmetic.
@@ -136,7 +136,7 @@ int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
   const int rows = item.end_row - item.first_row;
   const int cached = cached_tokens(item, step);
   const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
-  const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kMmaQueryRows) * mma_ps_;
+  const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_;
   return item_ps_ + rows * row_ps_ +
          std::max(round_up(cached, copy_tokens_) * byte_token_ps_, (cached + fresh) * tile_ps);
 }
@@ -155,6 +155,13 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
     cost.token_ps = full * token_ps(widest) + (rest > 0 ? token_ps(rest) : 0);
     cost.widest_slice_ps = item_ps_ + widest * row_ps_;
     cost.widest_token_ps = token_ps(widest);
+    cost.max_slice_tokens = std::numeric_limits<int>::max();
+    for (int row = node.first_row; row < node.end_row && shape_.resident_tokens > 0; row += widest) {
+      const int end = std::min(node.end_row, row + widest);
+      const int tiles = ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) -
+                        row * shape_.heads_per_kv_head / kQueryRows;
+      if (tiles > kStreamedQueryTiles) cost.max_slice_tokens = shape_.resident_tokens;
+    }
   }
 }
 
@@ -199,7 +206,8 @@ int TreePlanner::slice_tokens(const NodeCost& node, int64_t limit_ps) const {
   const int64_t fit = std::max<int64_t>(0, limit_ps - node.widest_slice_ps) / node.widest_token_ps;
   const int most = round_up(node.num_tokens, kKvPageTokens);
   const int tokens = static_cast<int>(std::min<int64_t>(fit, most)) / kKvPageTokens * kKvPageTokens;
-  const int num_slices = ceil_divide(node.num_tokens, std::max(tokens, limits_.min_tokens));
+  const int longest = std::min(std::max(tokens, limits_.min_tokens), node.max_slice_tokens);
+  const int num_slices = ceil_divide(node.num_tokens, longest);
   return round_up(ceil_divide(node.num_tokens, num_slices), kKvPageTokens);
 }
 
@@ -235,7 +243,11 @@ int64_t TreePlanner::least_limit() const {
 }
 
 void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
-  for (NodeCost& node : costs_) node.slice_tokens = fixed_slice_tokens(node.num_tokens);
+  for (NodeCost& node : costs_) {
+    // The same for every number of rows.
+    const int most = shape_.resident_tokens > 0 ? shape_.resident_tokens : std::numeric_limits<int>::max();
+    node.slice_tokens = std::min(fixed_slice_tokens(node.num_tokens), most);
+  }
   cut(tree);
   deal();
 }
@@ -295,7 +307,8 @@ void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
                   .tokens = std::min(node.num_tokens, end_slice) - first,
                   .capacity = end_slice - first,
                   .first_row = node.first_row,
-                  .end_row = node.end_row};
+                  .end_row = node.end_row,
+                  .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0};
     if (grows && is_appended_to(item)) {
       item.first_new = node.first_row;
       item.end_new = node.end_row;

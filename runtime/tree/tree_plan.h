@@ -40,6 +40,8 @@ struct TreeShape {
   int heads_per_kv_head = 0;  // query heads
   int head_dim = 0;
   int max_item_rows = 0;  // rows (not query rows) that one item takes at most
+  /// Tokens of an item that touches more than kStreamedQueryTiles tiles of 16 queries, at most; 0: any.
+  int resident_tokens = 0;
 };
 
 enum class SliceRule {
@@ -107,7 +109,8 @@ class TreePlanner {
     int64_t token_ps = 0;         // of a token: all items that it is in
     int64_t widest_slice_ps = 0;  // the same of the item with the most rows
     int64_t widest_token_ps = 0;
-    int slice_tokens = 0;  // chosen
+    int max_slice_tokens = 0;  // see TreeShape::resident_tokens
+    int slice_tokens = 0;      // chosen
   };
   struct Slice {
     int32_t first_row = 0;

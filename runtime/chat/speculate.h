@@ -1,0 +1,40 @@
+// Greedy decoding that checks, in one step, the tokens that PromptLookup drafts from the context.
+//
+// All steps take the same kernel (of the least rows that a full draft needs) and cut the cache into the same
+// slices, so the tokens are those that this kernel chooses one at a time, but for rounding: a step sums its
+// new tokens apart from the cached ones, so a token may be another one where the best two logits are close.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace soliton {
+
+struct SpeculationRequest {
+  std::span<const int32_t> prompt;            // at least one token
+  int max_tokens = 0;                         // to generate, at least one
+  std::span<const int32_t> stop_tokens = {};  // end with one of these
+  int max_drafts = 0;                         // a step
+};
+
+struct SpeculationResult {
+  std::vector<int32_t> tokens;     // generated; the last one has not been fed
+  std::vector<int> step_tokens;    // [steps]: how many of them a step gave, at least 1
+  std::vector<uint32_t> times_ns;  // [steps]: device time at which they were chosen, modulo 2^32
+  bool hit_stop_token = false;
+
+  double tokens_per_step() const;
+};
+
+/// Decodes in main_branch(), the only branch, which then holds the prompt and all generated tokens but the
+/// last. `on_token` is called for each token in order and ends the decoding by returning false. Throws Error:
+/// kMismatch, before anything is changed, if no kernel takes max_drafts + 1 rows; else as
+/// Engine::decode_tree().
+SpeculationResult decode_speculatively(Engine& engine, const SpeculationRequest& request,
+                                       const std::function<bool(int32_t)>& on_token = {});
+
+}  // namespace soliton

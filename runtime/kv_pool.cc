@@ -1,0 +1,17 @@
+#include "runtime/kv_pool.h"
+
+#include "layout/page.h"
+
+namespace soliton {
+
+int64_t KvPool::bytes(const ModelFacts& facts, int num_pages) {
+  return kv_page_offset(num_pages, 0, 0, facts.num_layers, facts.num_kv_heads, facts.head_dim);
+}
+
+KvPool::KvPool(const KernelLibrary& library, int num_pages)
+    : memory_(library.functions(), static_cast<size_t>(bytes(library.descriptor().facts, num_pages))) {
+  // Whole pages are copied and their unused tokens masked; a NaN there would still reach the sums.
+  library.check(library.functions().fill(address(), 0, num_bytes()), "clear the KV cache");
+}
+
+}  // namespace soliton

@@ -1,0 +1,22 @@
+// Device memory for KV pages: 64 tokens each, K and V of all layers and KV heads, see kv_page_offset().
+#pragma once
+
+#include "runtime/kernel_library.h"
+
+namespace soliton {
+
+class KvPool {
+ public:
+  /// Of `num_pages` pages. Throws Error (kOutOfMemory).
+  KvPool(const KernelLibrary& library, int num_pages);
+
+  static int64_t bytes(const ModelFacts& facts, int num_pages);
+
+  void* address() const { return memory_.as<void>(); }
+  size_t num_bytes() const { return memory_.bytes(); }
+
+ private:
+  DeviceMemory memory_;
+};
+
+}  // namespace soliton
