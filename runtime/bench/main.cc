@@ -8,9 +8,11 @@
 #include <optional>
 
 #include "generator/knobs.h"
+#include "layout/page.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
+#include "runtime/bench/tree.h"
 #include "runtime/bench/tune.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
@@ -34,6 +36,7 @@ struct Options {
   std::string format = "md";
   std::string output;
   std::string timeline;
+  std::vector<TreeSpec> trees;
   std::string tune;  // the model's YAML; empty: one kernel is measured
   std::string gpu;
   std::vector<std::string> knobs;
@@ -61,6 +64,22 @@ class Bench {
               ceiling_));
         }
       }
+    }
+    return rows;
+  }
+
+  std::vector<TreeMeasurement> run_trees() {
+    std::vector<TreeMeasurement> rows;
+    for (const TreeSpec& spec : options_.trees) {
+      if (num_rows(spec) > engine_.max_rows()) {
+        fmt::print(stderr, "{}: left out: {} rows, the kernels take {}\n", spec.name, num_rows(spec),
+                   engine_.max_rows());
+        continue;
+      }
+      rows.push_back(measure_tree(
+          engine_, spec,
+          {.num_steps = options_.tokens.front(), .repeats = options_.repeats, .seed = options_.seed},
+          ceiling_));
     }
     return rows;
   }
@@ -123,8 +142,25 @@ std::string markdown(const Engine& engine, double ceiling, const std::vector<Row
   return text;
 }
 
+nlohmann::ordered_json tree_json(const TreeMeasurement& row) {
+  return {{"test", row.test},
+          {"rows", row.rows},
+          {"kernel_rows", row.kernel_rows},
+          {"unique_tokens", row.unique_tokens},
+          {"path_tokens", row.path_tokens},
+          {"longest_path", row.longest_path},
+          {"step_us_p50", row.step_us},
+          {"floor_us", row.floor_us},
+          {"without_cache_us_p50", row.without_cache_us},
+          {"attention_of_read_bandwidth", row.attention_of_ceiling},
+          {"page_reads_over_unique", row.page_reads},
+          {"unshared_us_p50", row.unshared_us},
+          {"one_row_us_p50", row.one_row_us}};
+}
+
 std::string as_json(const Engine& engine, const Options& options, double ceiling,
-                    const std::vector<Row>& rows, const std::string& command) {
+                    const std::vector<Row>& rows, const std::vector<TreeMeasurement>& trees,
+                    const std::string& command) {
   const DeviceInfo& device = engine.library().device();
   nlohmann::ordered_json json{{"command", command},
                               {"model", engine.library().descriptor().model},
@@ -150,6 +186,7 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
                             {"bytes_per_s", row.bandwidth},
                             {"of_read_bandwidth", row.of_ceiling}});
   }
+  for (const TreeMeasurement& tree : trees) json["trees"].push_back(tree_json(tree));
   return json.dump(2) + "\n";
 }
 
@@ -197,17 +234,23 @@ std::optional<Options> parse(int argc, char** argv) {
                                        "writes where the time of one token goes, for Perfetto; needs a "
                                        "kernel of build/kernels/timeline")
                             ->check(not_empty());
+  std::string trees;
+  const auto tree =
+      app.add_option("--tree", trees,
+                     "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
+          ->check(not_empty());
   const auto tune = app.add_option("--tune", options.tune,
                                    "searches the planner's knobs for this model's YAML, with random weights, "
                                    "and writes the best beside it, to tuned/")
                         ->check(not_empty());
-  for (const auto other : {model, kernel, prompts, timeline}) tune->excludes(other);
+  for (const auto other : {model, kernel, prompts, timeline, tree}) tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
   app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
       ->needs(tune)
       ->delimiter(',')
       ->check(CLI::IsMember(knob_names()));
   if (!parse_command_line(app, argc, argv)) return std::nullopt;
+  if (!trees.empty()) options.trees = parse_tree_spec(trees);
   if (!options.tune.empty()) {
     if (depths->count() == 0) options.depths = {128, 6144};
     if (tokens->count() == 0) options.tokens = {64};
@@ -229,7 +272,9 @@ std::optional<Options> parse(int argc, char** argv) {
 int needed_context(const Options& options, const ModelFacts& facts) {
   const int64_t tokens = largest(options.tokens);
   const int64_t depth = largest(options.depths);
-  const int64_t generation = tokens + depth + 1;
+  int64_t generation = tokens + depth + 1;
+  for (const TreeSpec& spec : options.trees)
+    generation = std::max<int64_t>(generation, longest_path(spec) + 2 * tokens + 2);
   if (largest(options.prompts) > facts.max_context) {
     throw Error(ExitCode::kOutOfMemory,
                 fmt::format("--n-prompt: expected at most the model's {} tokens, got {}", facts.max_context,
@@ -241,6 +286,27 @@ int needed_context(const Options& options, const ModelFacts& facts) {
                             facts.max_context, depth, tokens));
   }
   return static_cast<int>(std::max<int64_t>(generation, largest(options.prompts)));
+}
+
+/// Tokens that the KV pages have to hold for every tree, and for the same rows without sharing as far as
+/// memory goes.
+int64_t needed_pool(const Options& options, KernelLibrary& library) {
+  if (options.trees.empty()) return 0;
+  library.select_device(options.device);
+  const Descriptor& descriptor = library.descriptor();
+  constexpr double kMost = 0.9;  // of the memory that the weights leave
+  const double free_bytes = static_cast<double>(library.device().free_bytes);
+  const double page_bytes = static_cast<double>(KvPool::bytes(descriptor.facts, 1));
+  const int64_t most =
+      free_bytes == 0
+          ? 1 << 16
+          : static_cast<int64_t>((free_bytes - descriptor.weight_bytes) * kMost / page_bytes) * kKvPageTokens;
+  int64_t tokens = 0;
+  for (const TreeSpec& spec : options.trees) {
+    const int64_t apart = pool_tokens(unshared(spec), options.tokens.front());
+    tokens = std::max({tokens, pool_tokens(spec, options.tokens.front()), apart <= most ? apart : 0});
+  }
+  return tokens;
 }
 
 std::string command_line(int argc, char** argv) {
@@ -274,7 +340,9 @@ int run(int argc, char** argv) {
     check_facts(library.descriptor(), HfConfig::open(options.model).facts, options.model + "/config.json");
   }
   const int context = needed_context(options, library.descriptor().facts);
-  Engine engine(std::move(library), {.context = context, .device = options.device});
+  const int64_t pool_tokens = needed_pool(options, library);
+  Engine engine(std::move(library),
+                {.context = context, .pool_tokens = pool_tokens, .device = options.device});
   if (options.random_weights) {
     engine.load_random(options.seed);
   } else {
@@ -285,8 +353,10 @@ int run(int argc, char** argv) {
   engine.randomise_cache(options.seed);
   Bench bench(engine, options);
   const std::vector<Row> rows = bench.run();
-  const std::string json = as_json(engine, options, bench.ceiling(), rows, command_line(argc, argv));
+  const std::vector<TreeMeasurement> trees = bench.run_trees();
+  const std::string json = as_json(engine, options, bench.ceiling(), rows, trees, command_line(argc, argv));
   fmt::print("{}", options.format == "json" ? json : markdown(engine, bench.ceiling(), rows));
+  if (!trees.empty() && options.format == "md") fmt::print("\n{}", tree_table(trees));
   if (!options.timeline.empty()) {
     const Timeline timeline = bench.timeline();
     write_file(options.timeline, timeline.trace());
