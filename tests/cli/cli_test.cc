@@ -36,6 +36,7 @@ constexpr int kLimit = 7;
 const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so";
 const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-h200.so";
 const std::string kOtherKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
+const std::string kOneRowKernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-3.so";
 const std::string kTinyModel = std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories.yaml";
 const std::string kLfsPointer =
     "version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 10498464\n";
@@ -212,6 +213,47 @@ TEST_F(Cli, ChatRefusesFlags) {
   }
 }
 
+TEST_F(Cli, ChatRefusesFlagsOfSamplesAndLookup) {
+  for (const char* value : {"0", "-1", "x", "1.5", "99999999999"}) {
+    const std::string found = std::string("got \"") + value + "\"";
+    expect_error("soliton-chat", chat({"-np", value}), kUsage, "--parallel", found);
+    expect_error("soliton-chat", chat({"--parallel", value}), kUsage, "--parallel", found);
+    expect_error("soliton-chat", chat({"--lookup", value}), kUsage, "--lookup", found);
+  }
+  for (const char* value : {"-0.1", "101", "x", "nan", "inf", "1 ", ""})
+    expect_error("soliton-chat", chat({"--temp", value}), kUsage, "--temp");
+  expect_error("soliton-chat", chat({"--seed", "-1"}), kUsage, "--seed", "got \"-1\"");
+  expect_error("soliton-chat", chat({"--seed", "4294967296"}), kUsage, "--seed", "from 0 to 4294967295");
+  expect_error("soliton-chat", chat({"-np"}), kUsage, "--parallel", "expected a value, got nothing");
+  expect_error("soliton-chat", chat({"-np", "2", "--parallel", "2"}), kUsage, "--parallel", "got 2 times");
+
+  const std::string one = "expected greedy decoding of one answer";
+  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2"}), kUsage, "--lookup",
+               one + ", got --parallel 2");
+  expect_error("soliton-chat", chat({"--lookup", "3", "--temp", "0.5"}), kUsage, "--lookup",
+               one + ", got --temp 0.5");
+  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2", "--temp", "0"}), kUsage, "--lookup", one);
+}
+
+TEST_F(Cli, ChatRefusesMoreRowsThanTheKernelTakes) {
+  expect_error("soliton-chat", chat({"-np", "9"}), kUsage, "--parallel",
+               "expected at most 8, got 9: " + kTinyKernel + " takes 8 rows a step");
+  expect_error("soliton-chat", chat({"-np", "2147483647"}), kUsage, "--parallel", "expected at most 8");
+  expect_error("soliton-chat", chat({"--lookup", "8"}), kUsage, "--lookup",
+               "expected at most 7, got 8: " + kTinyKernel + " takes 8 rows a step");
+  expect_error("soliton-chat", chat({"--lookup", "2147483647"}), kUsage, "--lookup", "expected at most 7");
+  const auto with_one_row = [](const Arguments& more) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "x", "-n", "2", "-k", kOneRowKernel};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::string takes = kOneRowKernel + " takes 1 row a step";
+  expect_error("soliton-chat", with_one_row({"-np", "2"}), kUsage, "--parallel", takes);
+  expect_error("soliton-chat", with_one_row({"--lookup", "1"}), kUsage, "--lookup", takes);
+  expect_error("soliton-chat", with_one_row({"--temp", "0.5"}), kUsage, "--temp", takes);
+  EXPECT_EQ(run("soliton-chat", with_one_row({"--temp", "0", "-np", "1"})).status, 0);
+}
+
 TEST_F(Cli, ChatRefusesMoreThanTheContextBeforeItReadsWeights) {
   const std::string flag = "--ctx-size";
   expect_error("soliton-chat", chat({"-c", "2049"}), kLimit, flag,
@@ -304,6 +346,87 @@ TEST_F(Cli, ChatPrintsJson) {
   EXPECT_EQ(json.at("tokens").size(), 2u);
   for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"}) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
+  }
+}
+
+TEST_F(Cli, ChatPrintsSamples) {
+  const Outcome outcome = run("soliton-chat", chat({"-np", "3", "--seed", "7"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::regex samples(
+      R"(--- sample 0 \(seed 7\)\n.+\n--- sample 1 \(seed 8\)\n.+\n--- sample 2 \(seed 9\)\n.+\n)");
+  EXPECT_TRUE(std::regex_match(outcome.out, samples)) << outcome.out;
+  const std::regex statistics(
+      R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s \| 3 samples \]\n)");
+  EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
+}
+
+TEST_F(Cli, ChatPrintsSamplesAsJson) {
+  const Arguments base{"-m", "tiny-stories", "-p", "Once upon", "-n", "6", "-k", kTinyKernel, "--json"};
+  const auto json = [&](const Arguments& more) {
+    Arguments arguments = base;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-chat", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto together = json({"-np", "3", "--seed", "7"});
+  ASSERT_EQ(together.at("samples").size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto& sample = together.at("samples")[i];
+    EXPECT_EQ(sample.at("seed"), 7 + i);
+    EXPECT_TRUE(sample.at("content").is_string());
+    EXPECT_EQ(sample.at("tokens").size(), 6u);
+  }
+  EXPECT_EQ(together.at("predicted_n"), 18);
+  for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"})
+    EXPECT_GT(together.at(key).get<double>(), 0) << key;
+
+  // One alone is an answer like others, the same as among others.
+  const auto alone = json({"--temp", "0.8", "--seed", "8"});
+  EXPECT_EQ(alone.at("tokens"), together.at("samples")[1].at("tokens"));
+  EXPECT_EQ(alone.at("content"), together.at("samples")[1].at("content"));
+
+  const auto greedy = json({});
+  const auto alike = json({"-np", "2", "--temp", "0"});
+  for (const auto& sample : alike.at("samples")) EXPECT_EQ(sample.at("tokens"), greedy.at("tokens"));
+}
+
+TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
+  const Arguments base{"-m", "tiny-stories", "-p", "the cat, the cat, the cat,",
+                       "-n", "16",           "-k", kTinyKernel};
+  Arguments lookup = base;
+  lookup.insert(lookup.end(), {"--lookup", "7"});
+  const Outcome expected = run("soliton-chat", base);
+  const Outcome outcome = run("soliton-chat", lookup);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected.out);
+  const std::regex statistics(
+      R"((.*\n)*\[ Prompt: .* t/s \| Generation: .* t/s \| Lookup: \d+\.\d\d tokens accepted/step, \d+ steps \]\n)");
+  EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
+}
+
+// -np is not a prompt's business.
+TEST_F(Cli, ChatTakesAnyPrompt) {
+  const Outcome outcome =
+      run("soliton-chat", {"-m", "tiny-stories", "-p", "-np", "-n", "1", "-k", kTinyKernel, "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Outcome other =
+      run("soliton-chat", {"-m", "tiny-stories", "--prompt=-np", "-n", "1", "-k", kTinyKernel, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("prompt_n"),
+            nlohmann::json::parse(other.out).at("prompt_n"));
+}
+
+TEST_F(Cli, ChatEndsSamplesAndLookupOnInterrupt) {
+  for (const Arguments& way : {Arguments{"-np", "2"}, Arguments{"--lookup", "3"}, Arguments{"--temp", "1"}}) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "Once", "-n", "2000", "--ignore-eos", "-k", kTinyKernel};
+    arguments.insert(arguments.end(), way.begin(), way.end());
+    const Process process("soliton-chat", arguments, path());
+    std::this_thread::sleep_for(std::chrono::seconds(3));  // samples are printed at the end only
+    process.signal(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(outcome.out.ends_with("\n"));
+    EXPECT_NE(outcome.err.find("[ Prompt: "), std::string::npos) << outcome.err;
   }
 }
 

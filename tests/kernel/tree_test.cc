@@ -1,0 +1,290 @@
+// Whole kernels in emulation over trees of branches: against the scalar reference of each branch's path; bits
+// that depend neither on the schedule nor, with SliceRule::kFixed, on the neighbours and the launches.
+#include "kernel/tree_fixture.h"
+
+namespace soliton {
+namespace {
+
+CopyPolicy policy_of(uint64_t seed) {
+  return seed % 3 == 0 ? CopyPolicy::kEager : seed % 3 == 1 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+}
+
+// ---- Against the reference
+
+class Tree : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
+                         testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
+                                         "wide128-5-rows8", "wide128-5-rows32", "deep256-5-rows16",
+                                         "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
+                                         "group8-3-rows64", "narrow96-5-rows8", "plain-4-all"),
+                         test_name);
+
+/// A random operation on a tree of at most `most` branches.
+void act(TreeUnderTest& kernel, int most) {
+  const std::vector<Branch> branches = kernel.tree().branches();
+  const int num_branches = static_cast<int>(branches.size());
+  const Branch branch = branches[kernel.pick(num_branches)];
+  const int num_tokens = kernel.tree().num_tokens(branch);
+  switch (kernel.pick(10)) {
+    case 0:
+    case 1:
+      if (num_branches < most) kernel.fork(branch, 1 + kernel.pick(most - num_branches + 1));
+      return;
+    case 2:
+      if (num_branches > 1) kernel.prune(branch);
+      return;
+    case 3:
+      kernel.truncate(branch, kernel.pick(3) == 0 ? kernel.pick(num_tokens + 1)
+                                                  : std::max(0, num_tokens - kernel.pick(4)));
+      return;
+    case 4:
+    case 5:
+    case 6: {  // a draft, beside branches that decode plainly
+      const int left = kernel.engine().max_rows() - num_branches + 1;
+      const int count = left < 2 ? 1 : 2 + kernel.pick(std::min(left - 1, 20));
+      Drafts drafts = kernel.plain(branches);
+      drafts[branch] = kernel.any_draft(count);
+      kernel.step(drafts);
+      if (count > 1) kernel.accept(branch, random_path(kernel.random(), drafts[branch].parents));
+      return;
+    }
+    default:
+      kernel.generate(branches, 1 + kernel.pick(6));
+  }
+}
+
+TEST_P(Tree, FollowsTheReferenceThroughRandomOperations) {
+  TreeUnderTest kernel(GetParam());
+  const int most = std::min(kernel.engine().max_rows(), 6);
+  const Branch root = kernel.open();
+  kernel.feed(root, 61);
+  kernel.fork(root, 3);
+  for (int i = 0; i < 8 && !HasFailure(); ++i) {
+    act(kernel, most);
+    if (HasFailure()) ADD_FAILURE() << "operation " << i;
+  }
+}
+
+TEST_P(Tree, TakesAllItsRows) {
+  TreeUnderTest kernel(GetParam());
+  const int rows = kernel.engine().max_rows();
+  const Branch root = kernel.open();
+  kernel.feed(root, 3);
+  const std::vector<Branch> halves = kernel.fork(root, 2);
+  kernel.generate(halves, 1);
+  kernel.fork(halves[0], rows / 2 - 1);
+  kernel.fork(halves[1], rows - rows / 2 + 1);
+  EXPECT_EQ(kernel.generate(kernel.tree().branches(), 1).num_rows, rows);
+}
+
+class TreeShapes : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, TreeShapes,
+                         testing::Values("micro-3-rows8", "wide128-5-rows32", "deep256-5-rows16",
+                                         "group8-3-rows64"),
+                         test_name);
+
+// Every length of a node above, between and below others.
+TEST_P(TreeShapes, NodesOfEveryLength) {
+  TreeUnderTest kernel(GetParam());
+  const Branch root = kernel.open();
+  kernel.feed(root, 65);
+  const std::vector<Branch> below = kernel.fork(root, 4);  // 0, 1, 63 and 64 tokens
+  kernel.feed(below[1], 1);
+  kernel.feed(below[2], 63);
+  kernel.feed(below[3], 64);
+  const std::vector<Branch> empty = kernel.fork(below[0], 2);
+  kernel.feed(empty[1], 1);
+  const std::vector<Branch> page = kernel.fork(below[3], 2);
+  kernel.feed(page[1], 126);
+  EXPECT_EQ(kernel.depth(), 3);
+  // 63 becomes 66; with 128 tokens, a slice begins that the launch did not begin with.
+  kernel.generate(kernel.tree().branches(), 3, SliceRule::kFixed);
+}
+
+TEST_P(TreeShapes, SixteenNodesAboveOneAnother) {
+  TreeUnderTest kernel(GetParam());
+  Branch branch = kernel.open();
+  std::vector<Branch> others;
+  for (int i = 0; i < 16; ++i) {
+    kernel.feed(branch, 1);
+    const std::vector<Branch> forked = kernel.fork(branch, 2);
+    branch = forked[i % 2];
+    others.push_back(forked[1 - i % 2]);
+  }
+  EXPECT_EQ(kernel.depth(), 17);
+  others.resize(std::min(16, kernel.engine().max_rows() - 1));
+  others.push_back(branch);
+  kernel.generate(others, 1);
+}
+
+// ---- Speculation
+
+class TreeDraft : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraft,
+                         testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64",
+                                         "group7-4-rows32", "group8-3-rows64", "deep256-5-rows16"),
+                         test_name);
+
+// The last children are accepted, so that tokens must move; what then follows reads them at their new place.
+TEST_P(TreeDraft, AcceptedTokensMove) {
+  TreeUnderTest kernel(GetParam());
+  const int rows = kernel.engine().max_rows();
+  const Branch root = kernel.open();
+  kernel.feed(root, 190);
+  const std::vector<Branch> branches = kernel.fork(root, 2);
+  for (const SliceRule rule : {SliceRule::kBalanced, SliceRule::kFixed}) {
+    Drafts drafts = kernel.plain(branches);
+    drafts[branches[0]] = kernel.any_draft(rows - 1);  // with 64 rows: 63 tokens
+    std::vector<int32_t>& parents = drafts[branches[0]].parents;
+    parents.back() = -1;
+    parents[rows - 3] = -1;
+    parents[rows - 2] = rows - 3;
+    kernel.step(drafts, rule);
+    kernel.accept(branches[0], {rows - 3, rows - 2});
+    kernel.generate(branches, 2, rule);
+  }
+}
+
+// Drafts of several branches in one step, and a chain of as many tokens as there are rows.
+TEST_P(TreeDraft, SeveralAtOnceAndLongChains) {
+  TreeUnderTest kernel(GetParam());
+  const int rows = kernel.engine().max_rows();
+  const Branch root = kernel.open();
+  kernel.feed(root, rows);
+  kernel.feed(root, 5);
+  const std::vector<Branch> branches = kernel.fork(root, 3);
+  Drafts drafts;
+  for (const Branch branch : branches) drafts[branch] = kernel.any_draft(rows / 3);
+  kernel.step(drafts);
+  for (const Branch branch : branches)
+    kernel.accept(branch, random_path(kernel.random(), drafts[branch].parents));
+  kernel.generate(branches, 1);
+}
+
+// ---- The same bits
+
+class TreeBits : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
+                         testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
+                                         "group8-3-rows64", "deep256-5-rows16"),
+                         test_name);
+
+// The others wait or take part; node boundaries are the same.
+TEST_P(TreeBits, ABranchAloneEqualsItselfAmongOthers) {
+  constexpr int kSteps = 2;
+  TreeUnderTest kernel(GetParam());
+  const Branch root = kernel.tree().open();
+  kernel.fill(root, 150);
+  std::vector<Branch> branches = kernel.tree().fork(root, kernel.engine().max_rows());
+  kernel.fill(branches[1], 40);
+  kernel.fill(branches.back(), 1);
+  const int num_branches = static_cast<int>(branches.size());
+  const Drafts all = kernel.plain(branches);
+  const auto run = [&](const Drafts& drafts) {
+    const TreeResult result = kernel.run(drafts, kSteps);
+    for (const auto& [branch, draft] : drafts)
+      kernel.tree().truncate(branch, kernel.tree().num_tokens(branch) - kSteps);
+    return result;
+  };
+  kernel.prepare(all);
+  const std::vector<SnapshotRow> rows = kernel.engine().rows();
+  const TreeResult among = run(all);
+  for (const int index : {1, num_branches - 1}) {
+    const int row = static_cast<int>(
+        std::find_if(rows.begin(), rows.end(), [&](const auto& at) { return at.branch == branches[index]; }) -
+        rows.begin());
+    Drafts alone = {{branches[index], all.at(branches[index])}};
+    EXPECT_EQ(kernel.logits_of(run(alone), 0), kernel.logits_of(among, row)) << "row " << row << " alone";
+    // With four others, some of which come before.
+    for (int i = 1; i <= 4; ++i) {
+      const Branch other = branches[(index + i * num_branches / 5) % num_branches];
+      alone[other] = all.at(other);
+    }
+    kernel.prepare(alone);
+    const std::vector<SnapshotRow> few = kernel.engine().rows();
+    const int place = static_cast<int>(
+        std::find_if(few.begin(), few.end(), [&](const auto& at) { return at.branch == branches[index]; }) -
+        few.begin());
+    EXPECT_EQ(kernel.logits_of(run(alone), place), kernel.logits_of(among, row))
+        << "row " << row << " as one of five";
+  }
+}
+
+TEST_P(TreeBits, OneLaunchEqualsOneAStep) {
+  constexpr int kSteps = 4;
+  TreeUnderTest kernel(GetParam());
+  const Branch root = kernel.tree().open();
+  kernel.fill(root, 62);
+  const std::vector<Branch> branches = kernel.tree().fork(root, 7);
+  kernel.fill(branches[3], 62);   // to the next page,
+  kernel.fill(branches[4], 126);  // and to the next slice within the launch
+  Drafts drafts = kernel.plain(branches);
+  const TreeResult together = kernel.run(drafts, kSteps);
+  ASSERT_EQ(together.num_steps, kSteps);
+  for (const Branch branch : branches)
+    kernel.tree().truncate(branch, kernel.tree().num_tokens(branch) - kSteps);
+  for (int step = 0; step < kSteps; ++step) {
+    const TreeResult one = kernel.run(drafts);
+    const size_t line = one.logits.size();
+    EXPECT_TRUE(std::equal(one.logits.begin(), one.logits.end(),
+                           together.logits.begin() + static_cast<ptrdiff_t>(step * line)))
+        << "step " << step;
+    const std::vector<SnapshotRow> rows = kernel.engine().rows();
+    for (size_t row = 0; row < rows.size(); ++row) drafts[rows[row].branch].tokens = {one.chosen[row]};
+  }
+}
+
+/// Branches that fill the kernel's rows, one of them with a draft of more than one tile of new tokens where
+/// there are so many rows; more items than CTAs, and with many rows more than 4 tiles of queries.
+Drafts busy_step(TreeUnderTest& kernel) {
+  const int rows = kernel.engine().max_rows();
+  const int num_new = rows >= 32 ? 19 : rows / 2;
+  const Branch root = kernel.tree().open();
+  kernel.fill(root, 70);
+  const std::vector<Branch> branches = kernel.tree().fork(root, rows - num_new + 1);
+  kernel.fill(branches[0], 33);
+  Drafts drafts = kernel.plain(branches);
+  drafts[branches[1]] = kernel.any_draft(num_new);
+  return drafts;
+}
+
+TEST_P(TreeBits, TheSameUnderEverySchedule) {
+  TreeUnderTest kernel(GetParam());
+  const Drafts drafts = busy_step(kernel);
+  const TreeResult expected = kernel.run(drafts);
+  EXPECT_EQ(expected.num_rows, kernel.engine().max_rows());
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    kernel.take_back(drafts);
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = policy_of(seed);
+    const TreeResult result = kernel.run(drafts);
+    EXPECT_EQ(result.chosen, expected.chosen) << "seed " << seed;
+    EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
+  }
+}
+
+class TreeRace : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
+                         testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows32"), test_name);
+
+TEST_P(TreeRace, HasNone) {
+  TreeUnderTest kernel(GetParam());
+  Drafts drafts = busy_step(kernel);
+  kernel.emulation().check = true;
+  kernel.emulation().copies = CopyPolicy::kRandom;
+  EXPECT_NO_THROW(kernel.run(drafts));
+  kernel.take_back(drafts);
+  // Without the draft, several steps.
+  std::erase_if(drafts, [](const auto& entry) { return entry.second.parents.size() > 1; });
+  kernel.emulation().seed = 2;
+  kernel.emulation().copies = CopyPolicy::kLate;
+  EXPECT_NO_THROW(kernel.run(drafts, 2));
+}
+
+}  // namespace
+}  // namespace soliton
