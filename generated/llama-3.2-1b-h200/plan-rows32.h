@@ -21,7 +21,7 @@ struct Plan {
   static constexpr int kThreads = 352;
   static constexpr int kRingSlots = 8;
   static constexpr uint32_t kWindow = 4;  // pages in flight
-  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
   static constexpr int kInputBuffers = 4;
   static constexpr int kMaxQueryTiles = 8;

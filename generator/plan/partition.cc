@@ -20,7 +20,7 @@ constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
-constexpr int kRowsOfWiderWindow = 32;
+constexpr int kManyRows = 32;
 constexpr int kSquaresUnit = 16;       // the lanes that share a row read so many at once
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 constexpr int kPartPlaces = 4;         // of parts of query tiles
@@ -232,10 +232,11 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
     plan.consumer_warps = kWorkers;
   }
   // Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
-  const int default_window = gpu.default_window + (plan.rows >= kRowsOfWiderWindow ? 1 : 0);
+  const int default_window = gpu.default_window + (plan.rows >= kManyRows ? 1 : 0);
   plan.window = choices.window > 0 ? choices.window : default_window;
   plan.tile_slots = kTileSlots;
-  plan.prefetch_pages = choices.prefetch_pages.value_or(kPrefetchPages);
+  // With many rows, L2 is busy with activations: pages ahead only delay them.
+  plan.prefetch_pages = choices.prefetch_pages.value_or(plan.rows >= kManyRows ? 0 : kPrefetchPages);
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
