@@ -58,12 +58,6 @@ std::string read_architecture(const JsonView& config) {
 }
 
 void refuse_unsupported(const JsonView& config) {
-  const JsonView quantization = config["quantization_config"];
-  if (!quantization.is_null()) {
-    const JsonView method = quantization["quant_method"];
-    throw quantization.error(ExitCode::kMismatch, "expected unquantised weights, got quant_method {}",
-                             method.describe());
-  }
   for (const char* bias : {"attention_bias", "mlp_bias"}) {
     const JsonView view = config[bias];
     if (boolean_or(view, false))
@@ -235,6 +229,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_sizes(root, config.facts);
   read_rope(root, config.facts);
   config.dtype = read_dtype(root);
+  config.quantization = QuantizationConfig::read(root, folder);
   read_token_ids(root, config);
 
   const fs::path generation_path = folder / "generation_config.json";

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "layout/model_facts.h"
+#include "runtime/quantization/quantization_config.h"
 
 namespace soliton {
 
@@ -17,12 +19,13 @@ struct HfConfig {
   int bos_id = -1;           // -1: none
   std::string architecture;  // as in config.json, such as "LlamaForCausalLM"
   std::string dtype;         // of the weights as stated, such as "bfloat16"; empty if not stated
+  std::optional<QuantizationConfig> quantization;  // nothing: the linear layers are not quantised
 
-  /// Reads the folder's config.json (either schema) and, if present, its generation_config.json. Absent
-  /// members take the defaults of Hugging Face's LlamaConfig where it is the architecture's meaning
-  /// (rope_theta 10000, rms_norm_eps 1e-6, no biases, untied lm_head); sizes have none. Throws kNotFound if
-  /// config.json is absent, kBadFile if a member is missing, of a wrong type or out of range, and kMismatch
-  /// for a sound model that no kernel can be generated for.
+  /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
+  /// generation_config.json. Absent members take the defaults of Hugging Face's LlamaConfig where it is the
+  /// architecture's meaning (rope_theta 10000, rms_norm_eps 1e-6, no biases, untied lm_head); sizes have none.
+  /// Throws kNotFound if config.json is absent, kBadFile if a member is missing, of a wrong type or out of
+  /// range, and kMismatch for a sound model that no kernel can be generated for.
   static HfConfig open(const std::filesystem::path& folder);
 };
 

@@ -100,6 +100,14 @@ TEST_F(HfConfigTest, BothSchemasGiveTheSame) {
   EXPECT_EQ(open({{"torch_dtype", nullptr}, {"dtype", "float16"}}).dtype, "float16");
 }
 
+TEST_F(HfConfigTest, ReadsQuantisation) {
+  EXPECT_FALSE(open().quantization);
+  const json gptq = {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 64}, {"sym", false}};
+  EXPECT_EQ(open({{"quantization_config", gptq}}).quantization.value().group_size, 64);
+  write("quantize_config.json", R"({"bits": 4, "group_size": 32})");
+  EXPECT_EQ(open().quantization.value().group_size, 32);
+}
+
 TEST_F(HfConfigTest, DefaultRopeLeavesTheLlama3FieldsAlone) {
   const ModelFacts fresh;
   for (const json& scaling : {json(), json{{"rope_type", "default"}, {"factor", 8}}}) {
@@ -167,9 +175,9 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"MixtralForCausalLM"}}},
           "architectures: expected LlamaForCausalLM, the only one supported, got \"MixtralForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
-  refused({{"quantization_config", {{"quant_method", "gptq"}}}},
-          "quantization_config: expected unquantised weights, got quant_method \"gptq\"");
-  refused({{"quantization_config", json::object()}}, "quantization_config: expected unquantised weights");
+  refused(
+      {{"quantization_config", {{"quant_method", "fp8"}}}},
+      "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
   refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\", got \"gelu\"");

@@ -1,0 +1,26 @@
+// What tests of quantised checkpoints share: an action has to fail in one line, with a code.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace soliton {
+
+/// Expects an Error of this code whose line begins with `start`.
+inline void expect_refused(const std::function<void()>& action, ExitCode code, const std::string& start) {
+  try {
+    action();
+    ADD_FAILURE() << "accepted; expected: " << start;
+  } catch (const Error& error) {
+    const std::string line = error.what();
+    EXPECT_EQ(error.code(), code) << line;
+    EXPECT_EQ(line.substr(0, start.size()), start);
+    EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+  }
+}
+
+}  // namespace soliton
