@@ -1,0 +1,74 @@
+// The bit work of 4-bit checkpoints: nibbles of little-endian 32-bit words to bytes, and 16-bit floats. Loads
+// go through memcpy, because tensors need not be aligned.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace soliton {
+
+inline constexpr int kNibblesPerWord = 8;
+static_assert(std::endian::native == std::endian::little, "words are read as they lie in the file");
+
+template <class T>
+T load(const std::byte* data, int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+/// values[2 i] and values[2 i + 1] are the low and the high nibble of byte i.
+inline void spread_nibbles(const uint8_t* packed, int64_t num_bytes, uint8_t* values) {
+  for (int64_t i = 0; i < num_bytes; ++i) {
+    values[2 * i] = packed[i] & 0xf;
+    values[2 * i + 1] = packed[i] >> 4;
+  }
+}
+
+inline int nibble(uint32_t word, int index) {
+  return static_cast<int>(word >> (4 * index)) & 0xf;
+}
+
+/// Where AWQ keeps output i of eight: its nibbles hold outputs 0, 2, 4, 6, 1, 3, 5, 7.
+constexpr int awq_nibble(int output) {
+  return output / 2 + output % 2 * (kNibblesPerWord / 2);
+}
+
+/// Transposes matrices of 8 x 8 nibbles, as many as there are columns of words: nibble j of words[i][k] and
+/// nibble i of words[j][k] change places.
+template <int kCount>
+void transpose_nibbles(uint32_t (&words)[kNibblesPerWord][kCount]) {
+  const auto swap_blocks = [&](int size, uint32_t mask) {  // off the diagonal, of size x size nibbles
+    for (int i = 0; i < kNibblesPerWord; ++i) {
+      if ((i & size) != 0) continue;
+      for (int k = 0; k < kCount; ++k) {
+        const uint32_t difference = (words[i][k] >> (4 * size) ^ words[i + size][k]) & mask;
+        words[i + size][k] ^= difference;
+        words[i][k] ^= difference << (4 * size);
+      }
+    }
+  };
+  swap_blocks(4, 0x0000ffff);
+  swap_blocks(2, 0x00ff00ff);
+  swap_blocks(1, 0x0f0f0f0f);
+}
+
+/// Exact, subnormal numbers, infinities and NaN included.
+inline float f16_bits_to_float(uint16_t bits) {
+  constexpr uint32_t kInfinity = 0x7c00;
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t magnitude = bits & 0x7fff;
+  // The exponent's bias differs by 112; a product turns subnormal into normal numbers.
+  const float finite = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  const uint32_t value =
+      magnitude >= kInfinity ? magnitude << 13 | 0x7f800000 : std::bit_cast<uint32_t>(finite);
+  return std::bit_cast<float>(value | sign);
+}
+
+inline float bf16_bits_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+}  // namespace soliton
