@@ -88,6 +88,12 @@ const char* row_order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
+/// "{WeightType::kInt4, 128, false}"
+std::string format_text(const WeightFormat& format) {
+  return fmt::format("{{WeightType::{}, {}, {}}}", format.is_quantized() ? "kInt4" : "kBf16", format.group,
+                     format.has_zeros);
+}
+
 std::string phase_comment(const Plan& plan, int index) {
   const PlanPhase& phase = plan.phases[index];
   std::string text =
@@ -113,6 +119,7 @@ void write_phase(const Plan& plan, int index, TextWriter& out) {
       out.line(".layer_stride = {},", matrix.layer_stride);
       out.line(".columns = {},", matrix.columns);
       out.line(".padded = {},", matrix.padded);
+      if (matrix.format.is_quantized()) out.line(".format = {},", format_text(matrix.format));
       out.line(".rows = {},", matrix.rows);
       out.line(".num_tiles = {},", matrix.num_tiles);
       out.line(".first_cta = {},", phase.first_cta);
@@ -143,18 +150,22 @@ int first_residual_phase(const Plan& plan) {
 
 /// Each width of an input once.
 void write_widths(const Plan& plan, TextWriter& out) {
-  std::map<int, Width> widths;  // by columns
+  std::map<std::pair<int, WeightType>, Width> widths;  // by columns and type
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind != OpKind::kMatrix) continue;
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
-    Width& width = widths[matrix.columns];
-    width = {matrix.columns, matrix.padded, width.normed || phase.input != InputKind::kVector};
+    Width& width = widths[{matrix.columns, matrix.format.type}];
+    width = {matrix.columns, matrix.padded, width.normed || phase.input != InputKind::kVector, matrix.format};
   }
   out.line("static constexpr int kNumWidths = {};", widths.size());
   out.line("static constexpr Width kWidths[] = {{");
   out.indented([&] {
-    for (const auto& [columns, width] : widths)
-      out.line("{{.columns = {}, .padded = {}, .normed = {}}},", columns, width.padded, width.normed);
+    for (const auto& [key, width] : widths) {
+      const std::string format =
+          width.format.is_quantized() ? fmt::format(", .format = {}", format_text(width.format)) : "";
+      out.line("{{.columns = {}, .padded = {}, .normed = {}{}}},", width.columns, width.padded, width.normed,
+               format);
+    }
   });
   out.line("}};");
 }
@@ -183,6 +194,7 @@ void write_ring(const Plan& plan, TextWriter& out) {
   write_number(out, "kNumCtas", plan.num_ctas);
   write_number(out, "kThreads", plan.threads());
   write_number(out, "kRingSlots", plan.ring_slots);
+  write_number(out, "kSlotBytes", plan.slot_bytes());
   out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
   write_number(out, "kPrefetchPages", plan.prefetch_pages);
   write_number(out, "kPrefetchNs", plan.prefetch_ns);
@@ -287,10 +299,10 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
         for (const PlanMatrix& matrix : plan.matrices) {
           out.line(
               "{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, "
-              ".padded_columns = {}, "
+              ".padded_columns = {}, .format = {}, "
               ".num_tiles = {}, .row_order = RowOrder::{}}},",
               matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded,
-              matrix.num_tiles, row_order_name(matrix.row_order));
+              format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
         }
       });
       out.line("}},");

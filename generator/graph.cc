@@ -6,6 +6,20 @@
 
 namespace soliton {
 
+namespace {
+
+constexpr int kIntegerBits = 4;
+constexpr int kDefaultGroup = 128;  // of columns that all share one scale: it is repeated
+
+WeightFormat weight_format(const ModelFacts& facts, int bits) {
+  if (bits != kIntegerBits) return {};
+  return {.type = WeightType::kInt4,
+          .group = facts.weight_group > 0 ? facts.weight_group : kDefaultGroup,
+          .has_zeros = facts.weight_zeros != 0};
+}
+
+}  // namespace
+
 Graph build_graph(const ModelFacts& facts) {
   const int heads = facts.num_heads * facts.head_dim;
   const int kv_heads = facts.num_kv_heads * facts.head_dim;
@@ -25,6 +39,8 @@ Graph build_graph(const ModelFacts& facts) {
       {.name = "gate_up", .rows = 2 * facts.ffn, .columns = facts.hidden, .row_order = RowOrder::kGateUp},
       {.name = "down", .rows = facts.hidden, .columns = facts.ffn},
       {.name = "lm_head", .rows = facts.vocabulary, .columns = facts.hidden}};
+  for (GraphMatrix& matrix : graph.matrices) matrix.format = weight_format(facts, facts.weight_bits);
+  graph.matrices[kLmHead].format = weight_format(facts, facts.lm_head_bits);
   graph.layer_ops = {
       {.name = "qkv",
        .matrix = kQkvMatrix,

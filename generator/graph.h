@@ -22,6 +22,7 @@ struct GraphMatrix {
   int rows = 0;
   int columns = 0;
   RowOrder row_order = RowOrder::kPlain;
+  WeightFormat format = {};
 };
 
 enum class OpKind { kMatrix, kAttention, kMerge };

@@ -17,6 +17,18 @@ constexpr NumberRange kRopeTheta = {.min = 1, .max = 1e12, .open = true};  // 1 
 constexpr NumberRange kRopeFactor = {.min = 1, .max = 1024};
 constexpr NumberRange kRopeFreqFactor = {.min = 0, .max = 1024, .open = true};
 
+constexpr int kIntegerBits = 4;
+
+/// How the matrices stand; without the key in bf16.
+void read_quantization(const StrictYaml& quantization, ModelFacts& facts) {
+  quantization.allow_keys({"bits", "group", "symmetric", "act_order", "lm_head"});
+  facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits});
+  facts.weight_group = quantization.integer_choice("group", {-1, 32, 64, 128});
+  facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
+  facts.weight_order = quantization.boolean("act_order") ? 1 : 0;
+  if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
+}
+
 void read_llama3(const StrictYaml& rope, ModelFacts& facts) {
   facts.rope_kind = RopeKind::kLlama3;
   facts.rope_factor = rope.number("factor", kRopeFactor);
@@ -49,7 +61,7 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "max_context", "norm_epsilon", "rope"});
+                   "vocabulary", "tied_lm_head", "max_context", "norm_epsilon", "quantization", "rope"});
   ModelConfig config = {
       .name = yaml.name_of_file(),
       .path = path,
@@ -69,6 +81,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
     throw yaml.error("num_kv_heads", fmt::format("a divisor of num_heads = {}", facts.num_heads),
                      fmt::format("{}", facts.num_kv_heads));
   }
+  if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), config.facts);
   read_rope(yaml.map("rope"), config.facts);
   return config;
 }

@@ -76,7 +76,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Loads a checkpoint. Throws what load_weights() throws.
-  void load(const TensorSource& source, Progress* progress);
+  void load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization = nullptr);
   /// Weights from a seed, for measurements.
   void load_random(uint64_t seed);
 

@@ -187,6 +187,14 @@ void read_rope(const JsonView& config, ModelFacts& facts) {
   if (facts.rope_kind == RopeKind::kLlama3) read_llama3_rope(rope, facts);
 }
 
+void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts) {
+  facts.weight_bits = quantization.bits;
+  facts.weight_group = quantization.group_size;
+  facts.weight_zeros = quantization.symmetric ? 0 : 1;
+  facts.weight_order = quantization.act_order ? 1 : 0;
+  if (quantization.lm_head) facts.lm_head_bits = quantization.bits;
+}
+
 std::string read_dtype(const JsonView& config) {
   const JsonView current = config["dtype"];
   const JsonView legacy = config["torch_dtype"];
@@ -230,6 +238,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_rope(root, config.facts);
   config.dtype = read_dtype(root);
   config.quantization = QuantizationConfig::read(root, folder);
+  if (config.quantization.has_value()) note_quantization(*config.quantization, config.facts);
   read_token_ids(root, config);
 
   const fs::path generation_path = folder / "generation_config.json";

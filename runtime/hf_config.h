@@ -21,6 +21,11 @@ struct HfConfig {
   std::string dtype;         // of the weights as stated, such as "bfloat16"; empty if not stated
   std::optional<QuantizationConfig> quantization;  // nothing: the linear layers are not quantised
 
+  /// For Engine::load().
+  const QuantizationConfig* quantization_or_null() const {
+    return quantization.has_value() ? &*quantization : nullptr;
+  }
+
   /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
   /// generation_config.json. Absent members take the defaults of Hugging Face's LlamaConfig where it is the
   /// architecture's meaning (rope_theta 10000, rms_norm_eps 1e-6, no biases, untied lm_head); sizes have none.

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <future>
 #include <numbers>
+#include <set>
 #include <string>
 #include <thread>
 
-#include "layout/page.h"
-#include "layout/rows.h"
-#include "runtime/error.h"
+#include "runtime/matrix_source.h"
+#include "runtime/packing.h"
 #include "runtime/progress.h"
 
 namespace soliton {
@@ -20,46 +19,6 @@ namespace {
 constexpr uint16_t kBf16One = 0x3f80;
 constexpr float kInitialDeviation = 0.02f;  // of transformers' random initialisation
 constexpr size_t kStagingBytes = 64 << 20;  // packed and uploaded at a time
-
-/// The source rows of one packed matrix of one layer.
-struct MatrixRows {
-  std::vector<const Tensor*> parts;  // stacked, all with the same number of columns
-
-  const std::byte* row(int64_t index, int columns) const {
-    for (const Tensor* part : parts) {
-      if (index < part->shape[0]) return part->data.data() + index * columns * 2;
-      index -= part->shape[0];
-    }
-    return nullptr;
-  }
-};
-
-const Tensor& require(const TensorSource& source, const std::string& name, int64_t rows, int64_t columns) {
-  const int64_t shape[] = {rows, columns};
-  return source.require(name, DType::kBF16, std::span(shape));
-}
-
-MatrixRows find_rows(const TensorSource& source, const ModelFacts& facts, const std::string& matrix,
-                     int layer) {
-  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-  const int64_t heads = static_cast<int64_t>(facts.num_heads) * facts.head_dim;
-  const int64_t kv = static_cast<int64_t>(facts.num_kv_heads) * facts.head_dim;
-  const auto tensor = [&](const std::string& name, int64_t rows, int64_t columns) {
-    return &require(source, prefix + name + ".weight", rows, columns);
-  };
-  if (matrix == "qkv") {
-    return {{tensor("self_attn.q_proj", heads, facts.hidden), tensor("self_attn.k_proj", kv, facts.hidden),
-             tensor("self_attn.v_proj", kv, facts.hidden)}};
-  }
-  if (matrix == "o") return {{tensor("self_attn.o_proj", facts.hidden, heads)}};
-  if (matrix == "gate_up") {
-    return {
-        {tensor("mlp.gate_proj", facts.ffn, facts.hidden), tensor("mlp.up_proj", facts.ffn, facts.hidden)}};
-  }
-  if (matrix == "down") return {{tensor("mlp.down_proj", facts.hidden, facts.ffn)}};
-  return {{&require(source, facts.tied_lm_head ? "model.embed_tokens.weight" : "lm_head.weight",
-                    facts.vocabulary, facts.hidden)}};
-}
 
 /// One tile to pack: where its bytes go, and what they come from.
 struct TileJob {
@@ -71,21 +30,34 @@ struct TileJob {
 
 class Packer {
  public:
-  Packer(const Descriptor& descriptor, const TensorSource& source) : descriptor_(descriptor) {
+  Packer(const Descriptor& descriptor, const TensorSource& source, const QuantizationConfig* quantization)
+      : descriptor_(descriptor) {
     for (int m = 0; m < kNumMatrices; ++m) {
       const PackedMatrix& matrix = descriptor.matrices[m];
       const int layers = matrix.layer_stride == 0 ? 1 : descriptor.facts.num_layers;
       for (int layer = 0; layer < layers; ++layer) {
-        rows_[m].push_back(find_rows(source, descriptor.facts, matrix.name, layer));
+        sources_[m].emplace_back(source, quantization, descriptor.facts, matrix, layer);
         for (int tile = 0; tile < matrix.num_tiles; ++tile) {
-          jobs_.push_back({m, layer, tile,
-                           matrix.offset + layer * matrix.layer_stride +
-                               static_cast<int64_t>(tile) * tile_bytes(matrix.padded_columns)});
+          jobs_.push_back(
+              {m, layer, tile,
+               matrix.offset + layer * matrix.layer_stride +
+                   static_cast<int64_t>(tile) * tile_bytes(matrix.format, matrix.padded_columns)});
         }
       }
     }
     std::sort(jobs_.begin(), jobs_.end(),
               [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
+  }
+
+  /// What the user should be told of how tensors were read, each thing once.
+  std::vector<std::string> remarks() const {
+    std::set<std::string> remarks;
+    for (const auto& layers : sources_) {
+      for (const MatrixSource& source : layers) {
+        if (!source.remark().empty()) remarks.insert(source.remark());
+      }
+    }
+    return {remarks.begin(), remarks.end()};
   }
 
   size_t num_jobs() const { return jobs_.size(); }
@@ -113,23 +85,11 @@ class Packer {
 
  private:
   void pack_job(const TileJob& job, std::byte* base) const {
-    const PackedMatrix& matrix = descriptor_.matrices[job.matrix];
-    const ModelFacts& facts = descriptor_.facts;
-    const int rotary_rows = (facts.num_heads + facts.num_kv_heads) * facts.head_dim;
-    const std::byte* rows[kTileRows];
-    for (int r = 0; r < kTileRows; ++r) {
-      const int packed = job.tile * kTileRows + r;
-      rows[r] = packed >= matrix.rows
-                    ? nullptr
-                    : rows_[job.matrix][job.layer].row(
-                          source_row(matrix.row_order, packed, matrix.rows, rotary_rows, facts.head_dim),
-                          matrix.columns);
-    }
-    pack_tile(rows, matrix.columns, matrix.padded_columns, base + job.offset);
+    sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
   }
 
   const Descriptor& descriptor_;
-  std::vector<MatrixRows> rows_[kNumMatrices];
+  std::vector<MatrixSource> sources_[kNumMatrices];
   std::vector<TileJob> jobs_;
 };
 
@@ -143,7 +103,7 @@ void upload_pages(const KernelLibrary& library, const Packer& packer, DeviceMemo
   const size_t largest = static_cast<size_t>([&] {
     int64_t bytes = 0;
     for (const PackedMatrix& matrix : library.descriptor().matrices) {
-      bytes = std::max<int64_t>(bytes, tile_bytes(matrix.padded_columns));
+      bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
     }
     return bytes;
   }());
@@ -177,12 +137,13 @@ DeviceMemory upload(const KernelLibrary& library, const void* host, size_t bytes
   return memory;
 }
 
-std::vector<std::byte> gather_norms(const TensorSource& source, const ModelFacts& facts) {
-  std::vector<std::byte> norms;
+std::vector<uint16_t> gather_norms(const TensorSource& source, const ModelFacts& facts) {
+  std::vector<uint16_t> norms;
   const int64_t shape[] = {facts.hidden};
   const auto append = [&](const std::string& name) {
-    const Tensor& tensor = source.require(name, DType::kBF16, std::span(shape));
-    norms.insert(norms.end(), tensor.data.begin(), tensor.data.end());
+    norms.resize(norms.size() + facts.hidden);
+    read_bf16(require_floats(source, name, shape), 0, facts.hidden,
+              norms.data() + norms.size() - facts.hidden);
   };
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     append(fmt::format("model.layers.{}.input_layernorm.weight", layer));
@@ -196,58 +157,86 @@ size_t embedding_bytes(const ModelFacts& facts) {
   return static_cast<size_t>(facts.vocabulary) * facts.hidden * 2;
 }
 
+/// A piece at a time if its values have to be rounded.
+DeviceMemory upload_embedding(const KernelLibrary& library, const Tensor& embedding,
+                              const ModelFacts& facts) {
+  if (embedding.dtype == DType::kBF16) return upload(library, embedding.data.data(), embedding.data.size());
+  DeviceMemory memory(library.functions(), embedding_bytes(facts));
+  const int64_t count = static_cast<int64_t>(facts.vocabulary) * facts.hidden;
+  std::vector<uint16_t> rounded(kStagingBytes / 2);
+  for (int64_t first = 0; first < count; first += static_cast<int64_t>(rounded.size())) {
+    const int64_t piece = std::min<int64_t>(count - first, static_cast<int64_t>(rounded.size()));
+    read_bf16(embedding, first, piece, rounded.data());
+    library.check(library.functions().upload(memory.as<uint16_t>() + first, rounded.data(),
+                                             static_cast<size_t>(piece) * 2),
+                  "upload");
+  }
+  return memory;
+}
+
+/// Bound of a uniform distribution around 0 of that deviation.
+float uniform_bound(float deviation) {
+  return deviation * std::sqrt(3.0f);
+}
+
+/// Fills one layer's copy of a matrix with random weights.
+int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages, uint64_t seed) {
+  const float bound = uniform_bound(kInitialDeviation);
+  if (!matrix.format.is_quantized()) {
+    const int64_t bytes =
+        static_cast<int64_t>(matrix.num_tiles) * tile_bytes(matrix.format, matrix.padded_columns);
+    return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed);
+  }
+  const RandomTiles tiles{.format = matrix.format,
+                          .padded = matrix.padded_columns,
+                          .num_tiles = matrix.num_tiles,
+                          .scale = f16_bits(bound / kMiddleZero)};
+  return library.fill_random_tiles(pages, &tiles, seed);
+}
+
 }  // namespace
 
 uint64_t weight_load_bytes(const Descriptor& descriptor) {
   return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
 }
 
-void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {
-  constexpr int kBlockBytes = kTileRows * kColumnBlock * 2;
-  for (int r = 0; r < kTileRows; ++r) {
-    for (int pair = 0; pair < kColumnBlock / 2; ++pair) {
-      const int offset = weight_offset(r, pair * 2);
-      for (int block = 0; block < padded / kColumnBlock; ++block) {
-        const int column = block * kColumnBlock + pair * 2;
-        std::byte* word = tile + block * kBlockBytes + offset;
-        if (rows[r] != nullptr && column < columns) {
-          std::memcpy(word, rows[r] + column * 2, 4);
-        } else {
-          std::memset(word, 0, 4);
-        }
-      }
-    }
-  }
-}
-
-DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source, Progress* progress) {
+DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
+                           const QuantizationConfig* quantization, Progress* progress) {
   const Descriptor& descriptor = library.descriptor();
   const ModelFacts& facts = descriptor.facts;
   // Everything is looked up, and refused, before anything is allocated.
-  const Packer packer(descriptor, source);
-  const Tensor& embedding = require(source, "model.embed_tokens.weight", facts.vocabulary, facts.hidden);
-  const std::vector<std::byte> norms = gather_norms(source, facts);
+  const Packer packer(descriptor, source, quantization);
+  const int64_t shape[] = {facts.vocabulary, facts.hidden};
+  const Tensor& embedding = require_floats(source, "model.embed_tokens.weight", shape);
+  const std::vector<uint16_t> norms = gather_norms(source, facts);
 
   DeviceWeights weights;
+  weights.remarks = packer.remarks();
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
   upload_pages(library, packer, weights.pages, progress);
-  weights.embedding = upload(library, embedding.data.data(), embedding.data.size());
-  if (progress != nullptr) progress->add(embedding.data.size());
-  weights.norms = upload(library, norms.data(), norms.size());
+  weights.embedding = upload_embedding(library, embedding, facts);
+  if (progress != nullptr) progress->add(embedding_bytes(facts));
+  weights.norms = upload(library, norms.data(), norms.size() * 2);
   return weights;
 }
 
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
   const Descriptor& descriptor = library.descriptor();
-  const float bound = kInitialDeviation * std::sqrt(3.0f);  // a uniform distribution of that deviation
+  const float bound = uniform_bound(kInitialDeviation);
   DeviceWeights weights;
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
   weights.embedding = DeviceMemory(library.functions(), embedding_bytes(descriptor.facts));
-  library.check(
-      library.functions().fill_random(weights.pages.as<void>(), weights.pages.bytes() / 2, bound, seed),
-      "make weights");
+  for (const PackedMatrix& matrix : descriptor.matrices) {
+    const int copies = matrix.layer_stride == 0 ? 1 : descriptor.facts.num_layers;
+    for (int layer = 0; layer < copies; ++layer) {
+      const int64_t offset = matrix.offset + layer * matrix.layer_stride;
+      library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
+                                seed + static_cast<uint64_t>(offset)),
+                    "make weights");
+    }
+  }
   library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
-                                                bound, seed + 1),
+                                                bound, ~seed),
                 "make weights");
   const std::vector<uint16_t> norms(
       static_cast<size_t>(2 * descriptor.facts.num_layers + 1) * descriptor.facts.hidden, kBf16One);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/kernel_library.h"
+#include "runtime/quantization/quantization_config.h"
 #include "runtime/safetensors.h"
 
 namespace soliton {
@@ -14,24 +16,23 @@ class Progress;
 
 /// All constant inputs of a kernel.
 struct DeviceWeights {
-  DeviceMemory pages;      // Descriptor::weight_bytes
-  DeviceMemory embedding;  // bf16 [vocabulary][hidden]
-  DeviceMemory norms;      // bf16 [2 * num_layers + 1][hidden]
+  DeviceMemory pages;                // Descriptor::weight_bytes
+  DeviceMemory embedding;            // bf16 [vocabulary][hidden]
+  DeviceMemory norms;                // bf16 [2 * num_layers + 1][hidden]
+  std::vector<std::string> remarks;  // that the user should read on how tensors were read
 };
 
 /// Bytes that load_weights() reports as progress.
 uint64_t weight_load_bytes(const Descriptor& descriptor);
 
-/// Packs a checkpoint, with as many threads as there are cores. Throws Error: kMismatch if a tensor is
-/// missing or of another type or shape, kOutOfMemory, kDevice.
-DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source, Progress* progress);
+/// Packs a checkpoint, with as many threads as there are cores; `quantization` says how its layers are quantised,
+/// null: not at all. What is f16 or float in the file is rounded to bf16. Throws Error: kMismatch if a tensor is
+/// missing, of another type or shape, or not what the kernel was generated for; kOutOfMemory, kDevice.
+DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
+                           const QuantizationConfig* quantization, Progress* progress);
 
 /// Weights that are a function of the seed alone, of the scale of a freshly initialised model.
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed);
-
-/// One tile (16 rows) of a packed matrix: rows[r] points to the bf16 weights of row r, or is null for a row
-/// of zeros. `tile` takes tile_bytes(padded) bytes.
-void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile);
 
 /// [context][head_dim / 2]{cos, sin} of position x frequency, as transformers computes them: frequencies and
 /// their product with the position in float.

@@ -88,7 +88,7 @@ struct QueryLayout {
 template <class Plan>
 struct SharedMap {
   static constexpr int kPages = 0;
-  static constexpr int kX = kPages + Plan::kRingSlots * kPageBytes;
+  static constexpr int kX = kPages + Plan::kRingSlots * Plan::kSlotBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
   static constexpr int kResidual = kAttention + static_cast<int>(sizeof(AttentionPart<Plan>));
@@ -260,12 +260,21 @@ SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
   }
 }
 
-/// Calls body<Width>() for the one of the model's widths that has `columns`.
+/// How a model's weights of a type stand; bf16 if it has none.
+template <class Plan>
+constexpr WeightFormat format_of(WeightType type) {
+  for (const Width& width : Plan::kWidths) {
+    if (width.format.type == type) return width.format;
+  }
+  return {};
+}
+
+/// Calls body<Width>() for the one of the model's widths that has `columns` in weights of `type`.
 template <class Plan, int kIndex = 0, class Body>
-SOLITON_DEVICE void with_width(int columns, const Body& body) {
+SOLITON_DEVICE void with_width(int columns, WeightType type, const Body& body) {
   if constexpr (kIndex + 1 < Plan::kNumWidths) {
-    if (columns != Plan::kWidths[kIndex].columns) {
-      with_width<Plan, kIndex + 1>(columns, body);
+    if (columns != Plan::kWidths[kIndex].columns || type != Plan::kWidths[kIndex].format.type) {
+      with_width<Plan, kIndex + 1>(columns, type, body);
       return;
     }
   }

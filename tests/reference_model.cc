@@ -78,6 +78,15 @@ ordered_json classic_config(const ModelFacts& facts) {
       {"eos_token_id", kReferenceEosId},
       {"torch_dtype", "bfloat16"},
   };
+  if (facts.weight_bits < 16) {
+    config["quantization_config"] = {{"quant_method", "gptq"},
+                                     {"bits", facts.weight_bits},
+                                     {"group_size", facts.weight_group},
+                                     {"sym", facts.weight_zeros == 0},
+                                     {"desc_act", facts.weight_order != 0},
+                                     {"lm_head", facts.lm_head_bits < 16},
+                                     {"checkpoint_format", "gptq_v2"}};
+  }
   if (facts.rope_kind == RopeKind::kLlama3) {
     config["rope_scaling"] = {
         {"rope_type", "llama3"},
@@ -89,12 +98,6 @@ ordered_json classic_config(const ModelFacts& facts) {
   }
   return config;
 }
-
-struct FileTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  const Bf16Bits* bits;
-};
 
 class OutputFile {
  public:
@@ -119,14 +122,14 @@ void write_json(const fs::path& path, const ordered_json& document) {
   file.close();
 }
 
-void write_safetensors(const fs::path& path, std::span<const FileTensor> tensors) {
+void write_safetensors(const fs::path& path, std::span<const StoredTensor> tensors) {
   static_assert(std::endian::native == std::endian::little, "the file is little-endian");
   ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
   size_t end = 0;
-  for (const FileTensor& tensor : tensors) {
+  for (const StoredTensor& tensor : tensors) {
     const size_t begin = end;
-    end += tensor.bits->size() * sizeof(uint16_t);
-    header[tensor.name] = {{"dtype", "BF16"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    end += tensor.bytes.size();
+    header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump();
   constexpr size_t kAlignment = 8;
@@ -135,28 +138,26 @@ void write_safetensors(const fs::path& path, std::span<const FileTensor> tensors
   OutputFile file(path);
   file.write(&length, sizeof(length));
   file.write(text.data(), text.size());
-  for (const FileTensor& tensor : tensors) {
-    file.write(tensor.bits->data(), tensor.bits->size() * sizeof(uint16_t));
-  }
+  for (const StoredTensor& tensor : tensors) file.write(tensor.bytes.data(), tensor.bytes.size());
   file.close();
 }
 
 /// The i-th of `parts` neighbouring runs of the tensors.
-std::span<const FileTensor> shard_of(std::span<const FileTensor> tensors, size_t i, size_t parts) {
+std::span<const StoredTensor> shard_of(std::span<const StoredTensor> tensors, size_t i, size_t parts) {
   const size_t begin = tensors.size() * i / parts;
   return tensors.subspan(begin, tensors.size() * (i + 1) / parts - begin);
 }
 
-void write_shards(const fs::path& folder, std::span<const FileTensor> tensors, size_t num_shards) {
+void write_shards(const fs::path& folder, std::span<const StoredTensor> tensors, size_t num_shards) {
   ordered_json weight_map = ordered_json::object();
   size_t bytes = 0;
   for (size_t i = 0; i < num_shards; ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, num_shards);
     const auto shard = shard_of(tensors, i, num_shards);
     write_safetensors(folder / name, shard);
-    for (const FileTensor& tensor : shard) {
+    for (const StoredTensor& tensor : shard) {
       weight_map[tensor.name] = name;
-      bytes += tensor.bits->size() * sizeof(uint16_t);
+      bytes += tensor.bytes.size();
     }
   }
   write_json(folder / "model.safetensors.index.json",
@@ -248,7 +249,17 @@ std::vector<double> softmax(std::span<const double> scores) {
 ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
   ReferenceWeights weights;
   weights.layers.resize(static_cast<size_t>(facts.num_layers));
-  for_each_tensor(weights, facts, [seed](const std::string& name, const auto& shape, Bf16Bits& bits) {
+  for_each_tensor(weights, facts, [&](const std::string& name, const auto& shape, Bf16Bits& bits) {
+    if (is_quantized(name, facts)) {
+      const auto [at, is_new] = weights.integers.emplace(
+          name, random_quantized(name, shape[0], shape[1], matrix_bound(name, shape[1]), facts,
+                                 seed ^ fnv1a(name)));
+      for (int64_t row = 0; row < shape[0]; ++row) {
+        for (int64_t column = 0; column < shape[1]; ++column)
+          bits.push_back(to_bf16_bits(at->second.weight(row, column)));
+      }
+      return;
+    }
     const bool is_norm = shape.size() == 1;
     // In double neither product nor sum is rounded, so that every compiler gets the same bits.
     const double centre = is_norm ? 1.0 : 0.0;
@@ -275,12 +286,17 @@ ReferenceWeights load_weights(const TensorSource& source, const ModelFacts& fact
 
 void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, const fs::path& folder,
                      int num_shards) {
-  std::vector<FileTensor> tensors;
-  for_each_tensor(weights, facts, [&tensors](const std::string& name, auto shape, const Bf16Bits& bits) {
+  std::vector<StoredTensor> tensors;
+  for_each_tensor(weights, facts, [&](const std::string& name, auto shape, const Bf16Bits& bits) {
     if (bits.size() != static_cast<size_t>(num_elements(shape))) {
       throw std::invalid_argument(name + ": size differs from the facts");
     }
-    tensors.push_back({.name = name, .shape = shape, .bits = &bits});
+    if (const auto found = weights.integers.find(name); found != weights.integers.end()) {
+      for (StoredTensor& tensor : gptq_tensors(name, found->second)) tensors.push_back(std::move(tensor));
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const uint8_t*>(bits.data());
+    tensors.push_back({name, "BF16", shape, {bytes, bytes + bits.size() * sizeof(uint16_t)}});
   });
   if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
     throw std::invalid_argument(

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "layout/model_facts.h"
 #include "runtime/safetensors.h"
+#include "tests/reference_quantized.h"
 
 namespace soliton {
 
@@ -33,8 +35,9 @@ struct ReferenceLayer {
 struct ReferenceWeights {
   Bf16Bits embedding;  // [vocabulary][hidden]
   std::vector<ReferenceLayer> layers;
-  Bf16Bits final_norm;  // [hidden]
-  Bf16Bits lm_head;     // [vocabulary][hidden]; empty if tied
+  Bf16Bits final_norm;                              // [hidden]
+  Bf16Bits lm_head;                                 // [vocabulary][hidden]; empty if tied
+  std::map<std::string, QuantizedMatrix> integers;  // of which tensors above are the exact products, by name
 };
 
 /// Calls visit(name, shape, bits) for every tensor that facts ask for: its Hugging Face name, its shape as
@@ -69,7 +72,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
 
 /// Weights by layout/random.h, each tensor with its own seed, `seed` xor FNV-1a of its name. Matrices are
 /// uniform with variance 1 / columns (2 / columns for q and k, so that attention prefers some tokens), norms
-/// within 1/4 of 1: every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
+/// within 1/4 of 1; where the facts ask for integers, random_quantized(). Every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
 /// the same bits.
 ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed);
 

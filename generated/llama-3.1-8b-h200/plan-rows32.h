@@ -20,6 +20,7 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
   static constexpr int kRingSlots = 7;
+  static constexpr int kSlotBytes = 16384;
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
@@ -141,13 +142,18 @@ constexpr Descriptor kDescriptor{
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
       .norm_epsilon = 1e-05,
       .rope_theta = 500000.0,
       .rope_factor = 8.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
     },
-  .facts_hash = 0xeb1e99f8bf793035ull,
+  .facts_hash = 0x68ec151c57b2d3f5ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
@@ -165,11 +171,11 @@ constexpr Descriptor kDescriptor{
   .counter_bytes = 256,
   .matrices =
     {
-      {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .num_tiles = 384, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .num_tiles = 256, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .num_tiles = 256, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+      {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
     },
 };
 

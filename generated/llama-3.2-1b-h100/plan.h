@@ -124,6 +124,7 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 13;
+  static constexpr int kSlotBytes = 16384;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
@@ -168,13 +169,18 @@ constexpr Descriptor kDescriptor{
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
       .norm_epsilon = 1e-05,
       .rope_theta = 500000.0,
       .rope_factor = 32.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
     },
-  .facts_hash = 0x76e3fe4cb14f9384ull,
+  .facts_hash = 0xcb62108f95333154ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
@@ -192,11 +198,11 @@ constexpr Descriptor kDescriptor{
   .counter_bytes = 1280,
   .matrices =
     {
-      {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .num_tiles = 192, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .num_tiles = 128, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .num_tiles = 128, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+      {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
     },
 };
 

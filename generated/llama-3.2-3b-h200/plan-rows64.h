@@ -20,6 +20,7 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
   static constexpr int kRingSlots = 5;
+  static constexpr int kSlotBytes = 16384;
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
@@ -141,13 +142,18 @@ constexpr Descriptor kDescriptor{
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
       .norm_epsilon = 1e-05,
       .rope_theta = 500000.0,
       .rope_factor = 32.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
     },
-  .facts_hash = 0x63a97d3981c6cb5cull,
+  .facts_hash = 0xbfc173743196ac6cull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
@@ -165,11 +171,11 @@ constexpr Descriptor kDescriptor{
   .counter_bytes = 256,
   .matrices =
     {
-      {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .num_tiles = 320, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .num_tiles = 192, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .num_tiles = 192, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+      {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
     },
 };
 

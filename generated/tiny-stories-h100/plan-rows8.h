@@ -20,6 +20,7 @@ struct Plan {
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
   static constexpr int kRingSlots = 8;
+  static constexpr int kSlotBytes = 16384;
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
@@ -141,13 +142,18 @@ constexpr Descriptor kDescriptor{
       .max_context = 2048,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 256,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
       .norm_epsilon = 1e-05,
       .rope_theta = 10000.0,
       .rope_factor = 8.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
     },
-  .facts_hash = 0xf1dcc3fd0902a713ull,
+  .facts_hash = 0xd1fabb4fc3320953ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,
@@ -165,11 +171,11 @@ constexpr Descriptor kDescriptor{
   .counter_bytes = 256,
   .matrices =
     {
-      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .num_tiles = 32, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
     },
 };
 

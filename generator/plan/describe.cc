@@ -98,7 +98,7 @@ std::string describe(const Plan& plan) {
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
       "synchronised by {}\n",
-      plan.ring_slots, kPageBytes, plan.window, plan.prefetch_pages, plan.tile_slots,
+      plan.ring_slots, plan.slot_bytes(), plan.window, plan.prefetch_pages, plan.tile_slots,
       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
       "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",

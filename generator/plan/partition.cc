@@ -15,6 +15,8 @@ constexpr int kRowCounts[] = {1, 8, 16, 32, 64};
 constexpr int kWorkers = 8;               // warps, of kernels of several rows
 constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
+constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
+constexpr int kBf16Bits = 16;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
@@ -33,7 +35,8 @@ int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_
     if (op.matrix < 0) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];
     const int tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), num_ctas);
-    bytes += static_cast<int64_t>(times) * tiles * tile_bytes(padded_columns(matrix.columns, consumer_warps));
+    bytes += static_cast<int64_t>(times) * tiles *
+             tile_bytes(matrix.format, padded_columns(matrix.format, matrix.columns, consumer_warps));
   };
   for (const GraphOp& op : graph.layer_ops) add(op, facts.num_layers);
   for (const GraphOp& op : graph.final_ops) add(op, 1);
@@ -92,7 +95,10 @@ int choose_chunk(const Plan& plan) {
     if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
     before = &phase;
   }
-  return ceil_divide(widest, kPageColumns) * kPageColumns;
+  int page_columns = 0;
+  for (const PlanMatrix& matrix : plan.matrices)
+    page_columns = std::max(page_columns, full_page_columns(matrix.format));
+  return round_up(widest, page_columns);
 }
 
 /// A vector needs signatures when some CTA may put out nothing in the phase that writes it, and when
@@ -168,11 +174,23 @@ int Plan::attention_units() const {
   return ceil_divide(num_blocks(), num_ctas);
 }
 
+int Plan::slot_bytes() const {
+  int bytes = kPageBytes;  // of the KV cache's
+  for (const PlanMatrix& matrix : matrices) {
+    bytes = std::max(bytes, ::soliton::weight_bytes(matrix.format, full_page_columns(matrix.format)));
+  }
+  return bytes;
+}
+
 int Plan::x_bytes() const {
   int widest = 0;
   for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
+  const bool is_quantized = std::any_of(matrices.begin(), matrices.end(), [](const PlanMatrix& matrix) {
+    return matrix.format.is_quantized();
+  });
+  const int input = is_quantized ? integer_input_bytes(chunk_columns) : std::min(widest, chunk_columns) * 4;
   // During attention each consumer's part lies where its slice of x was.
-  return std::max(std::min(widest, chunk_columns) * 4, consumer_warps * partial_words() * 4);
+  return std::max(input, consumer_warps * partial_words() * 4);
 }
 
 int Plan::residual_tiles() const {
@@ -207,7 +225,9 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.gpu = gpu.name;
   plan.facts = model.facts;
   plan.limits = gpu;
-  plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : kDefaultConsumerWarps;
+  const bool is_quantized = model.facts.weight_bits != kBf16Bits;
+  const int default_warps = is_quantized ? kIntegerConsumerWarps : kDefaultConsumerWarps;
+  plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
   if (kPageColumns % (plan.consumer_warps * kColumnBlock) != 0) {
     throw UserError(
         ExitCode::kPlanRefused,
@@ -215,6 +235,13 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
             "--consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks of {} columns, "
             "got {}",
             kColumnBlock, plan.consumer_warps));
+  }
+  if (is_quantized && kUnits % plan.consumer_warps != 0) {
+    throw UserError(
+        ExitCode::kPlanRefused,
+        fmt::format("--consumer-warps: expected 1, 2, 4 or 8, so that each owns whole units of a page "
+                    "of integers, got {}",
+                    plan.consumer_warps));
   }
   // All kernels of a library read the same packed weights.
   const int padding_warps = plan.consumer_warps;
@@ -250,9 +277,10 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   for (const GraphMatrix& matrix : graph.matrices) {
     plan.matrices.push_back({.name = matrix.name,
                              .row_order = matrix.row_order,
+                             .format = matrix.format,
                              .rows = matrix.rows,
                              .columns = matrix.columns,
-                             .padded = padded_columns(matrix.columns, padding_warps),
+                             .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
                              .copies = 0});
   }

@@ -21,6 +21,15 @@ int64_t align(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
+/// Bytes of a matrix without any padding: of integers also a scale for each row and group, 2 bytes, and if there
+/// are zeros 4 bits each.
+int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
+  const int64_t weights = static_cast<int64_t>(matrix.rows) * matrix.columns;
+  if (!matrix.format.is_quantized()) return 2 * weights;
+  const int64_t groups = facts.weight_group > 0 ? ceil_divide(matrix.columns, facts.weight_group) : 1;
+  return weights / 2 + matrix.rows * groups * 2 + (matrix.format.has_zeros ? matrix.rows * groups / 2 : 0);
+}
+
 /// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand
 /// once.
 void place_weights(Plan& plan) {
@@ -40,7 +49,7 @@ void place_weights(Plan& plan) {
     } else {
       matrix.layer_stride = layer_bytes;
     }
-    plan.needed_weight_bytes += 2ll * matrix.rows * matrix.columns * matrix.copies;
+    plan.needed_weight_bytes += needed_bytes(plan.facts, matrix) * matrix.copies;
   }
 }
 
@@ -69,7 +78,7 @@ void place_shared(Plan& plan) {
   int barriers = 0;
   for (const PlanBarrier& barrier : plan.barriers) barriers += barrier.slots;
   const int head_dim = plan.facts.head_dim;
-  add("pages", static_cast<int64_t>(plan.ring_slots) * kPageBytes);
+  add("pages", static_cast<int64_t>(plan.ring_slots) * plan.slot_bytes());
   if (plan.rows == 1) {
     add("x", plan.x_bytes());
     add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);

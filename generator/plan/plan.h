@@ -43,6 +43,7 @@ struct PlanVector {
 struct PlanMatrix {
   std::string name;
   RowOrder row_order = RowOrder::kPlain;
+  WeightFormat format = {};
   int rows = 0;
   int columns = 0;
   int padded = 0;
@@ -51,7 +52,7 @@ struct PlanMatrix {
   int64_t offset = 0;        // in the packed weights
   int64_t layer_stride = 0;  // 0 if it stands once
 
-  int64_t layer_bytes() const { return static_cast<int64_t>(num_tiles) * tile_bytes(padded); }
+  int64_t layer_bytes() const { return static_cast<int64_t>(num_tiles) * tile_bytes(format, padded); }
 };
 
 struct PlanPhase {
@@ -134,6 +135,7 @@ struct Plan {
   int resident_tokens() const;    // of an item with more than kStreamedQueryTiles
   int num_blocks() const;         // attention head blocks
   int attention_units() const;    // head blocks of one CTA at most
+  int slot_bytes() const;         // of the ring: the largest page
   int x_bytes() const;            // shared memory for an input, or a chunk of it
   int residual_tiles() const;     // of one CTA
   int partial_words() const;      // of one CTA

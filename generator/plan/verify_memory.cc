@@ -34,11 +34,30 @@ int num_blocks(const ModelFacts& facts) {
   return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
 }
 
+/// Bytes of the largest page: of the KV cache, or of 16 rows of weights with their scales and zeros.
+int64_t largest_page(const Plan& plan) {
+  int64_t bytes = kPageBytes;
+  for (const PlanMatrix& matrix : plan.matrices) {
+    if (!matrix.format.is_quantized()) continue;
+    const int scales = kIntegerPageColumns / matrix.format.group * (matrix.format.has_zeros ? 2 : 1);
+    bytes = std::max<int64_t>(bytes, kTileRows * (kIntegerPageColumns / 2 + 2 * scales));
+  }
+  return bytes;
+}
+
 /// Columns of an input that shared memory holds at once.
 int input_columns(const Plan& plan) {
   int columns = 0;
   for (const PlanMatrix& matrix : plan.matrices) columns = std::max(columns, matrix.padded);
   return std::min(columns, plan.chunk_columns);
+}
+
+/// High and low part of each element, bf16; where there are integers its four digits, and a sum for each lane of a
+/// quad for every 64 columns.
+int64_t input_bytes(const Plan& plan) {
+  const bool integers = std::any_of(plan.matrices.begin(), plan.matrices.end(),
+                                    [](const PlanMatrix& matrix) { return matrix.format.is_quantized(); });
+  return integers ? 4ll * plan.chunk_columns + 4 * 4 * plan.chunk_columns / 64 : 4ll * input_columns(plan);
 }
 
 /// Tiles of the residual stream that the busiest CTA keeps.
@@ -168,7 +187,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   const int64_t units = ceil_divide(num_blocks(plan.facts), plan.num_ctas);
   const int64_t rows = plan.rows;
   const int head_dim = plan.facts.head_dim;
-  const int64_t ring = static_cast<int64_t>(plan.ring_slots) * kPageBytes;
+  const int64_t ring = static_cast<int64_t>(plan.ring_slots) * largest_page(plan);
   if (rows > 1) {
     // SharedMap in templates/rows/context.cuh.
     const int parts = rows <= 8 ? 2 : 1;
@@ -190,8 +209,8 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
   }
   // SharedMap in templates/kernel.cuh.
   return {{"pages", ring, kAccessBytes},
-          // High and low part of each element, bf16; during attention the part of each consumer warp.
-          {"x", std::max<int64_t>(4ll * input_columns(plan), warps * partial_bytes(plan)), kAccessBytes},
+          // During attention the part of each consumer warp.
+          {"x", std::max<int64_t>(input_bytes(plan), warps * partial_bytes(plan)), kAccessBytes},
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
           {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},

@@ -1,5 +1,7 @@
 // Matrices and vectors fit the phases that use them, and those the model; inputs are brought in as the kernel
 // can.
+#include <algorithm>
+
 #include "generator/plan/verify_passes.h"
 
 namespace soliton {
@@ -51,6 +53,11 @@ const char* order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
+/// Columns that padding is to: whole blocks for each consumer, of integers whole steps.
+int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
+  return matrix.format.is_quantized() ? kMinIntegerColumns : kColumnBlock * consumer_warps;
+}
+
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const OutputShape shape = output_shape(plan, phase.output);
@@ -59,7 +66,8 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
       {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
        matrix.columns},
-      {"columns with padding", round_up(matrix.columns, kColumnBlock * plan.consumer_warps), matrix.padded},
+      {"columns with padding", round_up(matrix.columns, padding_unit(matrix, plan.consumer_warps)),
+       matrix.padded},
       {"copies", phase.per_layer ? plan.facts.num_layers : 1, matrix.copies}};
   check_counts(Rule::kMatrixShape, "matrix " + matrix.name, counts, report);
   if (matrix.row_order != shape.row_order) {
@@ -111,8 +119,11 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
 
 /// A norm's factor is of the whole input, so it comes in one chunk; and chunks are whole pages.
 void check_chunks(const Plan& plan, Report& report) {
-  if (plan.chunk_columns <= 0 || plan.chunk_columns % kPageColumns != 0) {
-    report.refuse(Rule::kMatrixShape, "chunks: expected a multiple of {} columns, got {}", kPageColumns,
+  int page_columns = kPageColumns;
+  for (const PlanMatrix& matrix : plan.matrices)
+    page_columns = std::max(page_columns, matrix.format.is_quantized() ? kIntegerPageColumns : kPageColumns);
+  if (plan.chunk_columns <= 0 || plan.chunk_columns % page_columns != 0) {
+    report.refuse(Rule::kMatrixShape, "chunks: expected a multiple of {} columns, got {}", page_columns,
                   plan.chunk_columns);
   }
   for (const PlanPhase& phase : plan.phases) {

@@ -336,8 +336,10 @@ int run(int argc, char** argv) {
   if (!options.output.empty()) check_writable(options.output);
   if (!options.timeline.empty()) check_writable(options.timeline);
   KernelLibrary library = KernelLibrary::open(options.kernel);
+  std::optional<HfConfig> config;
   if (!options.model.empty()) {
-    check_facts(library.descriptor(), HfConfig::open(options.model).facts, options.model + "/config.json");
+    config = HfConfig::open(options.model);
+    check_facts(library.descriptor(), config->facts, options.model + "/config.json");
   }
   const int context = needed_context(options, library.descriptor().facts);
   const int64_t pool_tokens = needed_pool(options, library);
@@ -347,7 +349,7 @@ int run(int argc, char** argv) {
     engine.load_random(options.seed);
   } else {
     Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
-    engine.load(TensorSource::open(options.model), &progress);
+    engine.load(TensorSource::open(options.model), &progress, config->quantization_or_null());
     progress.finish();
   }
   engine.randomise_cache(options.seed);

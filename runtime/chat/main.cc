@@ -322,7 +322,7 @@ int complete(const Options& options) {
   Engine engine(std::move(library),
                 {.context = context, .pool_tokens = pool_tokens, .device = options.device});
   Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
-  engine.load(source, &progress);
+  engine.load(source, &progress, config.quantization_or_null());
   progress.finish();
 
   const auto complete_task = draws                    ? complete_samples

@@ -8,15 +8,17 @@
 #include "layout/fuzz.h"
 #include "layout/launch.h"
 #include "layout/model_facts.h"
+#include "layout/random.h"
 #include "layout/rows.h"
 #include "layout/tree.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 5;
+constexpr uint32_t kLibraryAbi = 6;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
-/// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(padded_columns).
+/// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).
 struct PackedMatrix {
   const char* name;      // "qkv", "o", "gate_up", "down", "lm_head"
   int64_t offset;        // bytes, of layer 0
@@ -24,6 +26,7 @@ struct PackedMatrix {
   int32_t rows;          // output rows, without the zero rows that fill the last tile
   int32_t columns;       // inputs, without padding
   int32_t padded_columns;
+  WeightFormat format;
   int32_t num_tiles;
   RowOrder row_order;
 };
@@ -92,6 +95,8 @@ struct Library {
   int (*download)(void* host, const void* device, size_t bytes);
   /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index alone.
   int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed);
+  /// Writes `num_tiles` tiles of integers, see random_weight_word().
+  int (*fill_random_tiles)(void* memory, const RandomTiles* tiles, uint64_t seed);
   /// Copies cached tokens, see TokenMove; `moves` is host memory.
   int (*move_tokens)(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves);
   /// Starts a launch of one of the kernels and returns. `num_ctas` is its Descriptor::num_ctas (a test may

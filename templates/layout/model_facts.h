@@ -20,6 +20,11 @@ struct ModelFacts {
   int32_t max_context = 0;   // tokens
   RopeKind rope_kind = RopeKind::kDefault;
   int32_t rope_original_context = 0;  // tokens; llama3 only
+  int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16) or 4 (integers)
+  int32_t weight_group = 0;           // columns that share a scale, -1: all; 4 bits only
+  int32_t weight_zeros = 0;           // have groups zeros of their own? 4 bits only
+  int32_t weight_order = 0;           // do groups take columns in an order of their own? 4 bits only
+  int32_t lm_head_bits = 16;          // like weight_bits; group and zeros as the layers have them
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // llama3 only
@@ -41,6 +46,11 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("max_context", facts.max_context);
   visit("rope_kind", facts.rope_kind);
   visit("rope_original_context", facts.rope_original_context);
+  visit("weight_bits", facts.weight_bits);
+  visit("weight_group", facts.weight_group);
+  visit("weight_zeros", facts.weight_zeros);
+  visit("weight_order", facts.weight_order);
+  visit("lm_head_bits", facts.lm_head_bits);
   visit("norm_epsilon", facts.norm_epsilon);
   visit("rope_theta", facts.rope_theta);
   visit("rope_factor", facts.rope_factor);

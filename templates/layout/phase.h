@@ -7,6 +7,7 @@
 
 #include "layout/deal.h"
 #include "layout/page.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
@@ -43,11 +44,13 @@ enum class InputKind : int {
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
 enum class OutputKind : int { kRotary, kResidual, kSwiglu, kGreedy };
 
-/// Columns of a matrix phase's input. What depends on them is compiled for each width that a model has.
+/// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
+/// that a model has.
 struct Width {
   int columns = 0;
-  int padded = 0;       // padded_columns(columns)
+  int padded = 0;       // padded_columns(format, columns)
   bool normed = false;  // does a phase of this width norm its input?
+  WeightFormat format = {};
 };
 
 /// A matrix phase. Offsets in bytes.
@@ -56,7 +59,8 @@ struct MatrixPhase {
   int64_t weights = 0;  // in the packed weights, layer 0
   int64_t layer_stride = 0;
   int columns = 0;
-  int padded = 0;  // padded_columns(columns)
+  int padded = 0;  // padded_columns(format, columns)
+  WeightFormat format = {};
   int rows = 0;
   int num_tiles = 0;
   int first_cta = 0;  // owner of tile 0, see deal_tiles()

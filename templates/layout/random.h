@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "layout/target.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
@@ -18,6 +19,34 @@ SOLITON_HOST_DEVICE constexpr uint32_t random_bits(uint64_t index, uint64_t seed
 /// Uniform in [-1, 1).
 SOLITON_HOST_DEVICE constexpr float random_unit(uint64_t index, uint64_t seed) {
   return static_cast<float>(random_bits(index, seed) >> 8) * (2.0f / 16777216.0f) - 1.0f;
+}
+
+/// Tiles of 4-bit integers, all with the same scale.
+struct RandomTiles {
+  WeightFormat format = {};
+  int32_t padded = 0;  // columns
+  int64_t num_tiles = 0;
+  uint16_t scale = 0;  // bits of an f16
+
+  SOLITON_HOST_DEVICE constexpr int64_t num_words() const {
+    return num_tiles * (tile_bytes(format, padded) / 4);
+  }
+};
+
+/// The 32-bit word `index` of the tiles: random integers, the scale, or the zero in the middle.
+SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& tiles, int64_t index,
+                                                          uint64_t seed) {
+  constexpr uint32_t kZero = kMiddleZero;
+  int offset = static_cast<int>(index % (tile_bytes(tiles.format, tiles.padded) / 4)) * 4;
+  int column = 0;
+  for (;;) {
+    const int columns = page_columns(tiles.format, tiles.padded - column);
+    if (offset < columns * kTileRows / 2) return random_bits(index, seed);
+    const int bytes = weight_bytes(tiles.format, columns);
+    if (offset < bytes) return tiles.scale | (tiles.format.has_zeros ? kZero : uint32_t{tiles.scale}) << 16;
+    offset -= bytes;
+    column += columns;
+  }
 }
 
 }  // namespace soliton

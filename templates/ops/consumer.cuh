@@ -10,6 +10,37 @@
 
 namespace soliton {
 
+/// What a lane adds up of a tile.
+template <WeightType kType>
+struct TileSums;
+
+/// Two chains of dependent mma hide their latency. [][0] and [1] belong to row lane / 4 (high and low part of
+/// x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
+template <>
+struct TileSums<WeightType::kBf16> {
+  float value[2][4] = {};
+
+  /// Of rows lane / 4 and lane / 4 + 8.
+  SOLITON_DEVICE float2 rows() const {
+    return make_float2((value[0][0] + value[1][0]) + (value[0][1] + value[1][1]),
+                       (value[0][2] + value[1][2]) + (value[0][3] + value[1][3]));
+  }
+};
+
+/// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
+template <>
+struct TileSums<WeightType::kInt4> {
+  float value[2] = {};
+
+  SOLITON_DEVICE float2 rows() const {
+    float2 sum = make_float2(value[0], value[1]);
+    for (int mask = 1; mask < 4; mask *= 2) {
+      sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
+    }
+    return sum;
+  }
+};
+
 template <class Plan>
 class Consumer {
  public:
@@ -44,16 +75,16 @@ class Consumer {
     const auto& [phase, layer] = at;
     begin_phase();
     const TileRun run = context_.tiles(phase);
-    with_width<Plan>(phase.columns, [&]<Width kWidth>() {
+    with_width<Plan>(phase.columns, phase.format.type, [&]<Width kWidth>() {
       if constexpr (InputSlice<Plan, kWidth>::kChunks == 1) {
         put_squares(load_input<kWidth>(phase, layer, 0));
         mark_input();
         report_input();
         SOLITON_NO_UNROLL
         for (int i = 0; i < run.count; ++i) {
-          float sums[2][4] = {};
-          multiply_chunk<kWidth>(0, sums);
-          hand_over_tile(sums);
+          TileSums<kWidth.format.type> sums;
+          multiply_chunk<kWidth>(0, i == 0, sums);
+          hand_over_tile(sums.rows());
         }
       } else {
         multiply_in_chunks<kWidth>(phase, layer, run.count);
@@ -98,32 +129,52 @@ class Consumer {
   /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other.
   template <Width kWidth>
   SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles) {
+    using Loads = InputLoads<Plan, kWidth>;
     constexpr int kChunks = InputSlice<Plan, kWidth>::kChunks;
     constexpr int kTiles = kTilesAtOnce<Plan>;
+    // Integers are few bytes: their pages would not last while the next chunk is loaded.
+    constexpr bool kAhead = kWidth.format.is_quantized();
+    const auto loads_of = [&](int chunk) {
+      return Loads{warp_, known_lane(), chunk, 0,
+                   context_.template workspace<float>(phase.input_vector.offset)};
+    };
+    typename Loads::Values ahead;
+    if constexpr (kAhead) {
+      wait_for_grid(context_);
+      loads_of(0).issue(ahead);
+    }
     for (int first = 0; first == 0 || first < num_tiles; first += kTiles) {
-      float sums[kTiles][2][4] = {};
+      TileSums<kWidth.format.type> sums[kTiles];
       SOLITON_NO_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
-        warp_sync();  // before x changes, all lanes have read it
-        load_input<kWidth>(phase, layer, chunk);
+        if constexpr (kAhead) {
+          load_input<kWidth, true>(phase, layer, chunk, &ahead);
+          if (chunk + 1 < kChunks || first + kTiles < num_tiles) {
+            loads_of(chunk + 1 < kChunks ? chunk + 1 : 0).issue(ahead);
+          }
+        } else {
+          warp_sync();  // before x changes, all lanes have read it
+          load_input<kWidth>(phase, layer, chunk);
+        }
         if (first == 0 && chunk == 0) mark_input();
         if (first == 0 && chunk == kChunks - 1) report_input();
         SOLITON_UNROLL
         for (int i = 0; i < kTiles; ++i) {
-          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
+          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, i == 0, sums[i]);
         }
       }
       SOLITON_UNROLL
       for (int i = 0; i < kTiles; ++i) {
-        if (first + i < num_tiles) hand_over_tile(sums[i]);
+        if (first + i < num_tiles) hand_over_tile(sums[i].rows());
       }
     }
   }
 
   /// Brings a chunk of this warp's slice of x into shared memory and returns its sum of squares if it is
-  /// normed.
-  template <Width kWidth>
-  SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk) {
+  /// normed. With kAhead its loads have been issued before.
+  template <Width kWidth, bool kAhead = false>
+  SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk,
+                                  const typename InputLoads<Plan, kWidth>::Values* ahead = nullptr) {
     using Slice = InputSlice<Plan, kWidth>;
     static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
     wait_for_grid(context_);
@@ -138,43 +189,31 @@ class Consumer {
     float squares = 0.0f;
     SOLITON_NO_UNROLL
     for (int batch = 0; batch < Slice::kBatches; ++batch) {
-      const auto group = [&](int i) {  // within the chunk
-        return (batch * Slice::kBatchLoads + i) * kWarpLanes + context_.lane;
-      };
-      const auto column = [&](int i) { return Slice::column(warp_, chunk * Slice::kChunkGroups + group(i)); };
-      const auto present = [&](int i) {
-        return Slice::kExact ||
-               (group(i) < Slice::kChunkGroups && chunk * Slice::kChunkGroups + group(i) < Slice::kGroups);
-      };
-      const auto padding = [&](int i) {
-        return kWidth.columns != kWidth.padded && column(i) >= kWidth.columns;
-      };
-      // A warp whose slice is padding still looks at the vector: that is how it learns that the phase has
-      // begun.
-      const auto address = [&](int i) {
-        return reinterpret_cast<const float4*>(vector + (padding(i) ? 0 : column(i)));
-      };
+      const InputLoads<Plan, kWidth> at{warp_, known_lane(), chunk, batch, vector};
       uint2 weights[Slice::kBatchLoads] = {};
       if (normed) {
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
-          if (present(i) && !padding(i))
-            weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + column(i)));
+          if (at.present(i) && !at.padding(i))
+            weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
         }
       }
-      PolledLoads<float4, Slice::kBatchLoads, Plan::kSync> loads;
+      typename InputLoads<Plan, kWidth>::Values loads;
       if (embedded) {
         const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kWidth.columns;
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
-          if (present(i) && !padding(i))
-            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + column(i))));
+          if (at.present(i) && !at.padding(i))
+            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + at.column(i))));
         }
       } else {
-        loads.issue(address, present);
+        if constexpr (kAhead) {
+          loads = *ahead;
+        } else {
+          at.issue(loads);
+        }
         wait_for_words(
-            context_, WaitKind::kVector, [&] { return loads.retry(address); },
-            [&] { return signatures.retry(); });
+            context_, WaitKind::kVector, [&] { return at.retry(loads); }, [&] { return signatures.retry(); });
       }
       if (batch == 0 && phase.index == Plan::kFirstResidualPhase && units_ > 0) {
         // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
@@ -184,18 +223,41 @@ class Consumer {
       }
       SOLITON_UNROLL
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
-        if (!present(i)) continue;
-        float4 v = loads.value[i];
-        if (padding(i)) v = make_float4(0, 0, 0, 0);
+        float4& v = loads.value[i];
+        if (at.padding(i)) v = make_float4(0, 0, 0, 0);
         if (normed) {
           squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
           const float4 w = unpack_bf16(weights[i]);
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
-        store_split(x(), group(i) * 4, v);
+      }
+      const float down = Slice::kQuantized ? scale_input(loads.value) : 1.0f;
+      if constexpr (kAhead) warp_sync();  // before x changes, all lanes have read it
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        if (at.present(i)) Slice::store(x(), chunk, at.group(i), loads.value[i], down);
       }
     }
     return squares;
+  }
+
+  /// The lane as a number that the compiler knows to be small: most of what is computed of it are shifts.
+  SOLITON_DEVICE int known_lane() const {
+    return static_cast<int>(static_cast<uint32_t>(context_.lane) % kWarpLanes);
+  }
+
+  /// Of a slice of x that meets integers; notes what takes its products back.
+  template <int kCount>
+  SOLITON_DEVICE float scale_input(const float4 (&x)[kCount]) {
+    uint32_t largest = 0;
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      largest = larger(larger(largest, magnitude(x[i].x)), magnitude(x[i].y));
+      largest = larger(larger(largest, magnitude(x[i].z)), magnitude(x[i].w));
+    }
+    const InputScale scale = InputScale::of(warp_max(largest));
+    input_up_ = scale.up;
+    return scale.down;
   }
 
   SOLITON_DEVICE void mark_input() const {
@@ -214,50 +276,71 @@ class Consumer {
     warp_arrive(&context_.barriers().input_read[generation()]);  // and x is complete for all lanes
   }
 
-  /// Adds the products of this warp's columns of one chunk of a tile. Two chains of dependent mma hide their
-  /// latency.
+  /// Adds the products of this warp's columns of one chunk of a tile, the first since the chunk was loaded or
+  /// another.
   template <Width kWidth>
-  SOLITON_DEVICE void multiply_chunk(int chunk, float (&sums)[2][4]) {
+  SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format.type>& sums) {
     using Slice = InputSlice<Plan, kWidth>;
-    constexpr int kRest = kWidth.padded % kPageColumns;  // columns of a short last page
     constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
     const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
     SOLITON_NO_UNROLL
-    for (int page = 0; page < num_pages; ++page) multiply_page<kPageColumns>(page, sums);
-    if constexpr (kRest > 0) {
-      if (chunk == Slice::kChunks - 1) multiply_page<kRest>(kLastPages, sums);
+    for (int page = 0; page < num_pages; ++page) {
+      multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), is_first, sums);
+    }
+    if constexpr (Slice::kRest > 0) {
+      if (chunk == Slice::kChunks - 1)
+        multiply_rest<kWidth.format, Slice::kRest>(kLastPages * (Slice::kPageWidth / kWarps), is_first, sums);
     }
   }
 
-  /// Adds the products of this warp's columns of one page: sums[][0] and [1] belong to row lane / 4 (high and
-  /// low part of x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
-  template <int kColumns>
-  SOLITON_DEVICE void multiply_page(int page, float (&sums)[2][4]) {
-    constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+  /// The short pages that `kRest` columns stand in.
+  template <WeightFormat kFormat, int kRest>
+  SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat.type>& sums) {
+    constexpr int kColumns = page_columns(kFormat, kRest);
+    multiply_page<kFormat, kColumns>(column, is_first, sums);
+    if constexpr (kColumns < kRest)
+      multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, is_first, sums);
+  }
+
+  /// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
+  template <WeightFormat kFormat, int kColumns>
+  SOLITON_DEVICE void multiply_page(int column, bool is_first, TileSums<kFormat.type>& sums) {
     const int slot = wait_page();
-    const uint4* weights =
-        reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
-    const unsigned char* x_slice = x() + page * (kPageColumns / kWarps / kColumnBlock) * kXBlockBytes +
-                                   (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
-    SOLITON_UNROLL
-    for (int block = 0; block < kBlocks; ++block) {
-      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
-      mma_bf16(sums[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
-      mma_bf16(sums[1], load_shared(weights + (block * 2 + 1) * kWarpLanes), make_uint2(values.z, values.w));
+    const unsigned char* part = x() + column * kXColumnBytes;
+    if constexpr (kFormat.is_quantized()) {
+      unsigned char* input_sums = x() + Plan::kChunkColumns / kWarps * kXColumnBytes;
+      multiply_integers<kFormat, kWarps, kColumns>(
+          page_bytes(slot), part,
+          reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16), is_first, warp_,
+          known_lane(), input_up_, sums.value);
+    } else {
+      constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+      const uint4* weights =
+          reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+      const unsigned char* x_slice =
+          part + (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
+      SOLITON_UNROLL
+      for (int block = 0; block < kBlocks; ++block) {
+        const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
+        mma_bf16(sums.value[0], load_shared(weights + block * 2 * kWarpLanes),
+                 make_uint2(values.x, values.y));
+        mma_bf16(sums.value[1], load_shared(weights + (block * 2 + 1) * kWarpLanes),
+                 make_uint2(values.z, values.w));
+      }
     }
     release_page(slot);
   }
 
   /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
-  SOLITON_DEVICE void hand_over_tile(const float (&sums)[2][4]) {
+  SOLITON_DEVICE void hand_over_tile(float2 rows) {
     if (tiles_ >= Plan::kTileSlots) {
       context_.wait(context_.barriers().tile_empty[tile_slot_], tile_parity_ ^ 1, WaitKind::kTileEmpty,
                     tiles_);
     }
     if (context_.lane % 4 == 0) {
       float* parts = context_.tile_parts(tile_slot_, warp_);
-      store_shared(parts + context_.lane / 4, (sums[0][0] + sums[1][0]) + (sums[0][1] + sums[1][1]));
-      store_shared(parts + context_.lane / 4 + 8, (sums[0][2] + sums[1][2]) + (sums[0][3] + sums[1][3]));
+      store_shared(parts + context_.lane / 4, rows.x);
+      store_shared(parts + context_.lane / 4 + 8, rows.y);
     }
     warp_arrive(&context_.barriers().tile_full[tile_slot_]);
     ++tiles_;
@@ -297,7 +380,7 @@ class Consumer {
     return static_cast<uint32_t>(landed);
   }
   SOLITON_DEVICE const unsigned char* page_bytes(int slot) const {
-    return context_.shared + SharedMap<Plan>::kPages + slot * kPageBytes;
+    return context_.shared + SharedMap<Plan>::kPages + slot * Plan::kSlotBytes;
   }
 
   /// Pairs with the producer's wait for page_empty.
@@ -314,6 +397,7 @@ class Consumer {
   uint32_t tile_parity_ = 0;
   uint32_t units_ = 0;        // attention units handed over
   uint32_t phase_begin_ = 0;  // pages_ at the beginning of the phase
+  float input_up_ = 0;        // InputScale::up of the slice in x()
   WaitClock page_waits_;
 };
 

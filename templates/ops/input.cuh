@@ -11,11 +11,14 @@
 #pragma once
 
 #include "kernel.cuh"
+#include "ops/integers.cuh"
+#include "ops/split.cuh"
 
 namespace soliton {
 
 constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
 constexpr int kXLowOffset = kColumnBlock * 2;
+constexpr int kXColumnBytes = 2 * 2;  // of a column, both parts
 constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
 
 SOLITON_DEVICE bool is_missing(float value) {
@@ -137,73 +140,123 @@ SOLITON_DEVICE void wait_for_grid(const Context<Plan>& context) {
   }
 }
 
-/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
-/// columns. Of a wide input shared memory holds one chunk of columns at a time.
-template <class Plan, Width kWidth>
-struct InputSlice {
-  static constexpr int kWarps = Plan::kConsumerWarps;
-  static constexpr int kFullPages = kWidth.padded / kPageColumns;
-  static constexpr int kGroupsPerPage = kPageColumns / kWarps / 4;
-  static constexpr int kLastColumns =
-      kWidth.padded % kPageColumns / kWarps;  // of this warp in the short last page
-  static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
-  static constexpr int kChunks = ceil_divide(kWidth.padded, Plan::kChunkColumns);
-  static constexpr int kChunkPages = Plan::kChunkColumns / kPageColumns;  // of all chunks but the last
-  static constexpr int kChunkGroups = kChunks == 1 ? kGroups : kChunkPages * kGroupsPerPage;
-  static constexpr int kLoads = ceil_divide(kChunkGroups, kWarpLanes);  // of a lane for a chunk
-  static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
-  static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
-  static constexpr bool kExact =
-      kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
-  static_assert(kPageColumns / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0,
-                "a warp owns whole column blocks of every page");
-  static_assert(Plan::kChunkColumns % kPageColumns == 0, "chunks are whole pages");
-
-  /// First of the 4 columns of group `group` (0 .. kGroups - 1).
-  static SOLITON_DEVICE int column(int warp, int group) {
-    if (kLastColumns != 0 && group >= kFullPages * kGroupsPerPage) {
-      return kFullPages * kPageColumns + warp * kLastColumns + (group - kFullPages * kGroupsPerPage) * 4;
-    }
-    return group / kGroupsPerPage * kPageColumns + warp * (kPageColumns / kWarps) +
-           group % kGroupsPerPage * 4;
-  }
-};
-
-SOLITON_DEVICE float4 unpack_bf16(uint2 packed) {
-  return make_float4(
-      bf16_to_float(static_cast<uint16_t>(packed.x)), bf16_to_float(static_cast<uint16_t>(packed.x >> 16)),
-      bf16_to_float(static_cast<uint16_t>(packed.y)), bf16_to_float(static_cast<uint16_t>(packed.y >> 16)));
-}
-
-/// Low-order part of a float whose high-order part is its rounding to bf16.
-SOLITON_DEVICE float low_part(float value) {
-  return value - bf16_to_float(float_to_bf16(value));
-}
-
-SOLITON_DEVICE uint2 pack_high(float4 v) {
-  return make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-}
-SOLITON_DEVICE uint2 pack_low(float4 v) {
-  return make_uint2(pack_bf16(low_part(v.x), low_part(v.y)), pack_bf16(low_part(v.z), low_part(v.w)));
-}
-
-/// The same with f16 as the operand type.
-SOLITON_DEVICE float low_part_f16(float value) {
-  return value - f16_to_float(float_to_f16(value));
-}
-SOLITON_DEVICE uint2 pack_high_f16(float4 v) {
-  return make_uint2(pack_f16(v.x, v.y), pack_f16(v.z, v.w));
-}
-SOLITON_DEVICE uint2 pack_low_f16(float4 v) {
-  return make_uint2(pack_f16(low_part_f16(v.x), low_part_f16(v.y)),
-                    pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
-}
-
 /// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
 SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
   unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
   store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
   store_shared(reinterpret_cast<uint2*>(block + kXLowOffset), pack_low(v));
 }
+
+/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
+/// columns. Of a wide input shared memory holds one chunk of columns at a time.
+template <class Plan, Width kWidth>
+struct InputSlice {
+  static constexpr int kWarps = Plan::kConsumerWarps;
+  static constexpr bool kQuantized = kWidth.format.is_quantized();
+  static constexpr int kPageWidth = full_page_columns(kWidth.format);
+  static constexpr int kFullPages = kWidth.padded / kPageWidth;
+  static constexpr int kRest = kWidth.padded % kPageWidth;  // columns in short pages
+  static constexpr int kGroupsPerPage = kPageWidth / kWarps / 4;
+  static constexpr int kLastColumns = kRest / kWarps;  // of this warp in short pages
+  static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
+  static constexpr int kChunks = ceil_divide(kWidth.padded, Plan::kChunkColumns);
+  static constexpr int kChunkPages = Plan::kChunkColumns / kPageWidth;  // of all chunks but the last
+  static constexpr int kChunkGroups = kChunks == 1 ? kGroups : kChunkPages * kGroupsPerPage;
+  static constexpr int kLoads = ceil_divide(kChunkGroups, kWarpLanes);  // of a lane for a chunk
+  static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
+  static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
+  static constexpr bool kExact =
+      kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
+  static_assert(kQuantized || (kPageWidth / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0),
+                "a warp owns whole column blocks of every page");
+  static_assert(!kQuantized || kBatches == 1,
+                "one scale for a chunk of x: its values are in registers at once");
+  static_assert(Plan::kChunkColumns % kPageWidth == 0, "chunks are whole pages");
+
+  /// First of the 4 columns of group `group` (0 .. kGroups - 1).
+  static SOLITON_DEVICE int column(int warp, int group) {
+    int column = 0;
+    with_page(group, [&]<int kColumns>(int begin, int within) {
+      if constexpr (kQuantized) {
+        column = begin + IntegerPart<kWarps, kColumns>::column(warp, within);
+      } else {
+        column = begin + warp * (kColumns / kWarps) + within * 4;
+      }
+    });
+    return column;
+  }
+
+  /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it meets integers.
+  static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v, float down) {
+    if constexpr (kQuantized) {
+      with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+        IntegerPart<kWarps, kColumns>::store(x + (group - within) * kGroupBytes, within, v, down);
+      });
+    } else {
+      store_split(x, group * 4, v);
+    }
+  }
+
+  static constexpr int kGroupBytes = 4 * kXColumnBytes;
+
+ private:
+  /// Calls body<columns of the page>(its first column, the group's number in it) for a group's page.
+  template <class Body>
+  static SOLITON_DEVICE void with_page(int group, const Body& body) {
+    if (kRest == 0 || group < kFullPages * kGroupsPerPage) {
+      body.template operator()<kPageWidth>(group / kGroupsPerPage * kPageWidth, group % kGroupsPerPage);
+    } else if constexpr (kRest > 0) {
+      with_short_page<kFullPages * kPageWidth>(group - kFullPages * kGroupsPerPage, body);
+    }
+  }
+  template <int kBegin, class Body>
+  static SOLITON_DEVICE void with_short_page(int within, const Body& body) {
+    constexpr int kColumns = page_columns(kWidth.format, kWidth.padded - kBegin);
+    constexpr int kPageGroups = kColumns / kWarps / 4;
+    if constexpr (kBegin + kColumns < kWidth.padded) {
+      if (within >= kPageGroups) return with_short_page<kBegin + kColumns>(within - kPageGroups, body);
+    }
+    body.template operator()<kColumns>(kBegin, within);
+  }
+};
+
+/// The loads of one lane for a batch of a chunk of the slice.
+template <class Plan, Width kWidth>
+struct InputLoads {
+  using Slice = InputSlice<Plan, kWidth>;
+  using Values = PolledLoads<float4, Slice::kBatchLoads, Plan::kSync>;
+
+  int warp;
+  int lane;
+  int chunk;
+  int batch;
+  const float* vector;
+
+  /// Of load `i`, within the chunk.
+  SOLITON_DEVICE int group(int i) const { return (batch * Slice::kBatchLoads + i) * kWarpLanes + lane; }
+  SOLITON_DEVICE int column(int i) const {
+    return Slice::column(warp, chunk * Slice::kChunkGroups + group(i));
+  }
+  SOLITON_DEVICE bool present(int i) const {
+    return Slice::kExact ||
+           (group(i) < Slice::kChunkGroups && chunk * Slice::kChunkGroups + group(i) < Slice::kGroups);
+  }
+  SOLITON_DEVICE bool padding(int i) const {
+    return kWidth.columns != kWidth.padded && column(i) >= kWidth.columns;
+  }
+
+  SOLITON_DEVICE void issue(Values& values) const {
+    values.issue([&](int i) { return address(i); }, [&](int i) { return present(i); });
+  }
+  SOLITON_DEVICE bool retry(Values& values) const {
+    return values.retry([&](int i) { return address(i); });
+  }
+
+ private:
+  /// A warp whose slice is padding still looks at the vector: that is how it learns that the phase has begun.
+  SOLITON_DEVICE const float4* address(int i) const {
+    return reinterpret_cast<const float4*>(vector + (padding(i) ? 0 : column(i)));
+  }
+};
 
 }  // namespace soliton

@@ -17,21 +17,19 @@ class PageCursor {
  public:
   PageCursor() = default;
   /// `matrix`: where tile 0 begins.
-  SOLITON_DEVICE PageCursor(const char* matrix, int padded, const TileRun& run)
-      : first_tile_(matrix + static_cast<int64_t>(run.first) * tile_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride) * tile_bytes(padded)),
+  SOLITON_DEVICE PageCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
+      : type_(type),
+        first_tile_(matrix + static_cast<int64_t>(run.first) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride) * weight_bytes(padded)),
         padded_(padded),
         tiles_left_(run.count),
         tile_(first_tile_) {}
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ == 0; }
-  SOLITON_DEVICE const char* address() const { return tile_ + column_ * kTileRows * 2; }
-  SOLITON_DEVICE int bytes() const {
-    const int columns = padded_ - column_ < kPageColumns ? padded_ - column_ : kPageColumns;
-    return columns * kTileRows * 2;
-  }
+  SOLITON_DEVICE const char* address() const { return tile_ + weight_bytes(column_); }
+  SOLITON_DEVICE int bytes() const { return weight_bytes(columns()); }
   SOLITON_DEVICE void advance() {
-    column_ += kPageColumns;
+    column_ += columns();
     const int end = chunk_ + Plan::kChunkColumns < padded_ ? chunk_ + Plan::kChunkColumns : padded_;
     if (column_ < end) return;
     const bool in_chunks = padded_ > Plan::kChunkColumns;
@@ -53,6 +51,18 @@ class PageCursor {
   }
 
  private:
+  static constexpr WeightFormat kIntegers = format_of<Plan>(WeightType::kInt4);
+
+  SOLITON_DEVICE bool is_quantized() const { return kIntegers.is_quantized() && type_ == WeightType::kInt4; }
+  SOLITON_DEVICE int weight_bytes(int columns) const {
+    return columns / kColumnBlock * (is_quantized() ? block_bytes(kIntegers) : block_bytes({}));
+  }
+  SOLITON_DEVICE int columns() const {
+    return is_quantized() ? page_columns(kIntegers, padded_ - column_)
+                          : page_columns(WeightFormat{}, padded_ - column_);
+  }
+
+  WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time
   int64_t stride_ = 0;
   int padded_ = 0;
@@ -140,7 +150,7 @@ class Producer {
   SOLITON_DEVICE PageCursor<Plan> pages(const MatrixInstance& at) const {
     return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
                 at.layer * at.phase.layer_stride,
-            at.phase.padded, context_.tiles(at.phase)};
+            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
   }
 
   /// Brings the weights of the norm behind this phase's into L2, one CTA for all: out of device memory they
@@ -199,7 +209,7 @@ class Producer {
     }
     Barrier* full = &context_.barriers().page_full[slot_];
     barrier_arrive_expect(full, bytes);
-    copy_page(context_.shared + SharedMap<Plan>::kPages + slot_ * kPageBytes, source, bytes, full);
+    copy_page(context_.shared + SharedMap<Plan>::kPages + slot_ * Plan::kSlotBytes, source, bytes, full);
     ++issued_;
     if (++slot_ == Plan::kRingSlots) {
       slot_ = 0;

@@ -70,6 +70,10 @@ SOLITON_DEVICE T shuffle_down(T value, int delta) {
   return __shfl_down_sync(kAllLanes, value, delta);
 }
 
+SOLITON_DEVICE uint32_t warp_max(uint32_t value) {
+  return __reduce_max_sync(kAllLanes, value);
+}
+
 SOLITON_DEVICE void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -83,6 +87,14 @@ SOLITON_DEVICE void mma_f16(float (&c)[4], uint4 a, uint2 b) {
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+
+SOLITON_DEVICE void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
 
@@ -443,6 +455,9 @@ SOLITON_DEVICE float f16_to_float(uint16_t value) {
 }
 SOLITON_DEVICE uint16_t float_to_f16(float value) {
   return static_cast<uint16_t>(pack_f16(value, 0.0f));
+}
+SOLITON_DEVICE uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  return __byte_perm(low, high, choice);
 }
 SOLITON_DEVICE uint32_t float_bits(float value) {
   return __float_as_uint(value);

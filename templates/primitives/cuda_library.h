@@ -124,6 +124,9 @@ inline int download(void* host, const void* device, size_t bytes) {
   return 0;
 }
 
+constexpr int kFillThreads = 256;
+constexpr int kFillBlocksPerSm = 8;
+
 static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float bound, uint64_t seed) {
   const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
@@ -132,10 +135,21 @@ static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float 
 }
 
 inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
-  constexpr int kThreads = 256;
-  constexpr int kBlocksPerSm = 8;
-  fill_random_kernel<<<state().num_sms * kBlocksPerSm, kThreads, 0, state().stream>>>(
+  fill_random_kernel<<<state().num_sms * kFillBlocksPerSm, kFillThreads, 0, state().stream>>>(
       static_cast<uint16_t*>(memory), count, bound, seed);
+  SOLITON_CUDA(cudaGetLastError());
+  return 0;
+}
+
+static __global__ void fill_random_tiles_kernel(uint32_t* memory, RandomTiles tiles, uint64_t seed) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t first = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  for (int64_t i = first; i < tiles.num_words(); i += stride) memory[i] = random_weight_word(tiles, i, seed);
+}
+
+inline int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed) {
+  fill_random_tiles_kernel<<<state().num_sms * kFillBlocksPerSm, kFillThreads, 0, state().stream>>>(
+      static_cast<uint32_t*>(memory), *tiles, seed);
   SOLITON_CUDA(cudaGetLastError());
   return 0;
 }
@@ -238,6 +252,7 @@ const Library* library(const DecodeKernel (&kernels)[kNumKernels],
                                 .upload = upload,
                                 .download = download,
                                 .fill_random = fill_random,
+                                .fill_random_tiles = fill_random_tiles,
                                 .move_tokens = move_tokens,
                                 .launch = launch,
                                 .poll = poll,

@@ -131,6 +131,11 @@ inline bool warp_any(bool condition) {
   return condition;
 }
 
+inline uint32_t warp_max(uint32_t value) {
+  for (int mask = 16; mask > 0; mask /= 2) value = std::max(value, shuffle_xor(value, mask));
+  return value;
+}
+
 /// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another
 /// order and truncates: results differ in the last bits.
 inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
@@ -141,6 +146,11 @@ inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
 inline void mma_f16(float (&c)[4], uint4 a, uint2 b) {
   emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
   emulation::collective(emulation::multiply_accumulate_f16, "mma_f16", &operand);
+}
+
+inline void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
+  emulation::IntegerMmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  emulation::collective(emulation::multiply_accumulate_u8, "mma_u8_s8", &operand);
 }
 
 inline uint32_t transpose_8x8(uint32_t value) {
@@ -371,6 +381,16 @@ inline uint32_t float_bits(float value) {
 }
 inline float float_from_bits(uint32_t bits) {
   return std::bit_cast<float>(bits);
+}
+
+inline uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  const uint64_t bytes = static_cast<uint64_t>(high) << 32 | low;
+  uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t from = choice >> 4 * i & 7;
+    result |= static_cast<uint32_t>(bytes >> 8 * from & 0xff) << 8 * i;
+  }
+  return result;
 }
 
 inline float bf16_to_float(uint16_t value) {

@@ -29,6 +29,7 @@ constexpr Library make_host_library() {
       .upload = emulation::copy_memory,
       .download = emulation::copy_memory,
       .fill_random = emulation::fill_random,
+      .fill_random_tiles = emulation::fill_random_tiles,
       .move_tokens = emulation::move_cached_tokens,
       .launch =
           [](int kernel, const LaunchParams* params, int num_ctas) {

@@ -24,8 +24,10 @@
 //   void warp_sync();
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
+//   uint32_t warp_max(uint32_t value);
 //   void mma_bf16(float (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k16, bf16 operands, fp32 accumulators
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
+//   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
@@ -67,6 +69,8 @@
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
 //   uint32_t pack_f16(float low, float high);         the same; beyond the range: the largest finite value
 //   float f16_to_float(uint16_t); uint16_t float_to_f16(float);
+//   uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice);   byte i of the result is byte number
+//                                                     choice >> 4 i & 7 of the 8 bytes of low and high
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site); A wait returns when it is

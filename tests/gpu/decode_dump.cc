@@ -56,7 +56,7 @@ int run(const Options& options) {
   check_facts(library.descriptor(), config.facts, options.model + "/config.json");
   Engine engine(std::move(library),
                 {.context = options.prompt_tokens + options.tokens, .timeout_ms = options.timeout_ms});
-  engine.load(TensorSource::open(options.model), nullptr);
+  engine.load(TensorSource::open(options.model), nullptr, config.quantization_or_null());
   std::vector<int32_t> prompt;
   for (int i = 0; i < options.prompt_tokens; ++i) {
     prompt.push_back(

@@ -15,6 +15,7 @@
 #include "primitives/emulation/emulator.h"
 #include "reference_model.h"
 #include "runtime/engine.h"
+#include "runtime/hf_config.h"
 
 namespace soliton {
 
@@ -49,7 +50,8 @@ class KernelUnderTest {
     const TemporaryModel folder(*weights, facts_);
     engine_ = std::make_unique<Engine>(std::move(library),
                                        EngineOptions{.context = context, .pool_tokens = pool_tokens});
-    engine_->load(TensorSource::open(folder.path()), nullptr);
+    const HfConfig config = HfConfig::open(folder.path());
+    engine_->load(TensorSource::open(folder.path()), nullptr, config.quantization_or_null());
   }
 
   Engine& engine() { return *engine_; }

@@ -129,6 +129,27 @@ void multiply_accumulate_f16(void* const* operands) {
   });
 }
 
+void multiply_accumulate_u8(void* const* operands) {
+  constexpr int kRows = 16;
+  constexpr int kColumns = 8;
+  constexpr int kDepth = 32;
+  uint8_t a[kRows][kDepth];
+  int8_t b[kDepth][kColumns];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
+    for (int i = 0; i < 4; ++i)
+      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &own.a[i], sizeof own.a[i]);
+    for (int k = 0; k < 8; ++k)
+      b[lane % 4 * 4 + k / 4 * 16 + k % 4][lane / 4] = static_cast<int8_t>(own.b[k / 4] >> k % 4 * 8);
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
+    for (int i = 0; i < 4; ++i) {
+      for (int k = 0; k < kDepth; ++k) own.c[i] += a[lane / 4 + i / 2 * 8][k] * b[k][lane % 4 * 2 + i % 2];
+    }
+  }
+}
+
 void transpose(void* const* operands) {
   uint16_t matrix[8][8];
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -121,6 +121,7 @@ using Operation = void (*)(void* const* operands);
 void collective(Operation operation, const char* name, void* operand);
 void multiply_accumulate(void* const* operands);      // of MmaOperand, bf16
 void multiply_accumulate_f16(void* const* operands);  // of MmaOperand, f16
+void multiply_accumulate_u8(void* const* operands);   // of IntegerMmaOperand
 void transpose(void* const* operands);                // of uint32_t
 void synchronise_cta();
 
@@ -137,6 +138,12 @@ void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
 
 void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
+
+struct IntegerMmaOperand {
+  int32_t* c;  // [4]
+  uint32_t a[4];
+  uint32_t b[2];
+};
 
 struct MmaOperand {
   float* c;  // [4]

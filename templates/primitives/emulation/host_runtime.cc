@@ -79,6 +79,12 @@ int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
   return 0;
 }
 
+int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed) {
+  auto* words = static_cast<uint32_t*>(memory);
+  for (int64_t i = 0; i < tiles->num_words(); ++i) words[i] = random_weight_word(*tiles, i, seed);
+  return 0;
+}
+
 int move_cached_tokens(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves) {
   for (int layer = 0; layer < shape->num_layers; ++layer) {
     for (int head = 0; head < shape->num_kv_heads; ++head) {

@@ -15,6 +15,7 @@ int allocate_memory(size_t bytes, void** memory);
 int fill_memory(void* memory, int byte, size_t bytes);
 int copy_memory(void* to, const void* from, size_t bytes);
 int fill_random(void* memory, size_t count, float bound, uint64_t seed);
+int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed);
 int move_cached_tokens(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves);
 int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas);
 LaunchState poll();

@@ -1,0 +1,173 @@
+#include "runtime/matrix_source.h"
+
+#include <bit>
+#include <cstring>
+
+#include "layout/rows.h"
+#include "runtime/error.h"
+#include "runtime/packing.h"
+
+namespace soliton {
+namespace {
+
+constexpr int64_t kNoRow = -1;
+
+uint16_t round_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+template <class T>
+void round_all(const std::byte* data, int64_t count, uint16_t* values) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
+    values[i] = round_to_bf16(static_cast<float>(value));
+  }
+}
+
+/// The linear layers whose rows a packed matrix stacks.
+struct LinearName {
+  const char* name;
+  int64_t rows;
+};
+
+std::vector<LinearName> linears_of(const std::string& matrix, const ModelFacts& facts) {
+  const int64_t heads = static_cast<int64_t>(facts.num_heads) * facts.head_dim;
+  const int64_t kv = static_cast<int64_t>(facts.num_kv_heads) * facts.head_dim;
+  if (matrix == "qkv") {
+    return {{"self_attn.q_proj", heads}, {"self_attn.k_proj", kv}, {"self_attn.v_proj", kv}};
+  }
+  if (matrix == "o") return {{"self_attn.o_proj", facts.hidden}};
+  if (matrix == "gate_up") return {{"mlp.gate_proj", facts.ffn}, {"mlp.up_proj", facts.ffn}};
+  return {{"mlp.down_proj", facts.hidden}};
+}
+
+}  // namespace
+
+void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values) {
+  const std::byte* data = tensor.data.data() + first * (dtype_bits(tensor.dtype) / 8);
+  if (tensor.dtype == DType::kBF16) {
+    std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
+  } else if (tensor.dtype == DType::kF16) {
+    round_all<_Float16>(data, count, values);
+  } else {
+    round_all<float>(data, count, values);
+  }
+}
+
+const Tensor& require_floats(const TensorSource& source, const std::string& name,
+                             std::span<const int64_t> shape) {
+  const Tensor* tensor = source.find(name);
+  const bool rounds = tensor != nullptr && (tensor->dtype == DType::kF16 || tensor->dtype == DType::kF32);
+  return source.require(name, rounds ? tensor->dtype : DType::kBF16, shape);
+}
+
+MatrixSource::MatrixSource(const TensorSource& source, const QuantizationConfig* quantization,
+                           const ModelFacts& facts, const PackedMatrix& matrix, int layer)
+    : facts_(facts), matrix_(matrix), path_(source.path()) {
+  if (std::string_view(matrix.name) == "lm_head") {
+    add(source, quantization, facts.tied_lm_head ? "model.embed_tokens" : "lm_head", facts.vocabulary);
+    return;
+  }
+  for (const LinearName& linear : linears_of(matrix.name, facts)) {
+    add(source, quantization, fmt::format("model.layers.{}.{}", layer, linear.name), linear.rows);
+  }
+}
+
+void MatrixSource::add(const TensorSource& source, const QuantizationConfig* quantization,
+                       const std::string& prefix, int64_t rows) {
+  Part part;
+  part.rows = rows;
+  if (quantization != nullptr)
+    part.integers = find_quantized(source, *quantization, prefix, rows, matrix_.columns);
+  if (part.integers.has_value() != matrix_.format.is_quantized()) {
+    throw file_error(ExitCode::kMismatch, path_,
+                     "{}: expected {} weights, as the kernel was generated for, got {}", prefix,
+                     matrix_.format.is_quantized() ? "4-bit" : "16-bit",
+                     part.integers.has_value() ? "4-bit ones" : "others");
+  }
+  if (part.integers.has_value()) {
+    check_integers(*part.integers, prefix);
+    if (!part.integers->remark().empty()) remark_ = part.integers->remark();
+  } else {
+    const int64_t shape[] = {rows, matrix_.columns};
+    part.floats = &require_floats(source, prefix + ".weight", shape);
+  }
+  parts_.push_back(std::move(part));
+}
+
+void MatrixSource::check_integers(const QuantizedLinear& linear, const std::string& name) const {
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
+    throw file_error(ExitCode::kMismatch, path_, "{}: expected {}, as the kernel was generated for, got {}",
+                     name, expected, got);
+  };
+  const bool fits =
+      linear.group_size() == matrix_.format.group || (linear.num_groups() == 1 && facts_.weight_group < 0);
+  if (!fits) {
+    refuse(fmt::format("groups of {} inputs", matrix_.format.group), fmt::format("{}", linear.group_size()));
+  }
+  if (!matrix_.format.has_zeros && !linear.symmetric()) refuse("zeros of 8", "others");
+  if (facts_.weight_order == 0 && !linear.order().empty()) refuse("inputs in natural order", "another order");
+  if (linear.bias() != nullptr) refuse("no bias", "one");
+}
+
+void MatrixSource::pack(int tile, std::byte* bytes) const {
+  return matrix_.format.is_quantized() ? pack_integers(tile, bytes) : pack_floats(tile, bytes);
+}
+
+/// The row of the stacked parts that stands in row `row` of the tile, or kNoRow.
+int64_t MatrixSource::source_row_of(int tile, int row) const {
+  const int packed = tile * kTileRows + row;
+  if (packed >= matrix_.rows) return kNoRow;
+  const int rotary_rows = (facts_.num_heads + facts_.num_kv_heads) * facts_.head_dim;
+  return source_row(matrix_.row_order, packed, matrix_.rows, rotary_rows, facts_.head_dim);
+}
+
+/// The part that holds row `row` of the stack, which becomes the row's number in it.
+const MatrixSource::Part& MatrixSource::part_of(int64_t& row) const {
+  size_t i = 0;
+  for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
+  return parts_[i];
+}
+
+void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
+  const int64_t columns = matrix_.columns;
+  std::vector<uint16_t> rounded;
+  const std::byte* rows[kTileRows] = {};
+  for (int r = 0; r < kTileRows; ++r) {
+    int64_t row = source_row_of(tile, r);
+    if (row == kNoRow) continue;
+    const Tensor& tensor = *part_of(row).floats;
+    if (tensor.dtype == DType::kBF16) {
+      rows[r] = tensor.data.data() + row * columns * 2;
+      continue;
+    }
+    rounded.resize(static_cast<size_t>(kTileRows * columns));
+    uint16_t* values = rounded.data() + r * columns;
+    read_bf16(tensor, row * columns, columns, values);
+    rows[r] = reinterpret_cast<const std::byte*>(values);
+  }
+  pack_tile(rows, matrix_.columns, matrix_.padded_columns, bytes);
+}
+
+void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
+  const int num_groups = parts_[0].integers->num_groups();
+  IntegerTile rows(matrix_.columns, num_groups);
+  // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
+  for (int r = 0, count = 0; r < kTileRows; r += count) {
+    int64_t row = source_row_of(tile, r);
+    count = 1;
+    if (row == kNoRow) continue;
+    while (r + count < kTileRows && source_row_of(tile, r + count) == row + count) ++count;
+    const QuantizedLinear& linear = *part_of(row).integers;
+    if (count > linear.rows() - row) count = static_cast<int>(linear.rows() - row);
+    linear.unpack_values(row, count, rows.row_values(r));
+    linear.unpack_scales(row, count, rows.row_scales(r));
+    linear.unpack_zeros(row, count, rows.row_zeros(r));
+  }
+  pack_tile(rows, parts_[0].integers->group_size(), matrix_.format, matrix_.padded_columns, bytes);
+}
+
+}  // namespace soliton

@@ -1,0 +1,45 @@
+// Tiles of weights in the order in which the kernel reads them, see layout/page.h and layout/weight_format.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layout/page.h"
+#include "layout/weight_format.h"
+
+namespace soliton {
+
+/// Packs one tile (16 rows) of bf16 weights: rows[r] points to row r, or is null for a row of zeros. `tile` takes
+/// tile_bytes(padded) bytes.
+void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile);
+
+/// 16 rows of 4-bit integers. Rows that are not there have zeros for everything.
+struct IntegerTile {
+  explicit IntegerTile(int columns, int num_groups)
+      : columns(columns),
+        num_groups(num_groups),
+        values(static_cast<size_t>(kTileRows) * columns),
+        scales(static_cast<size_t>(kTileRows) * num_groups),
+        zeros(static_cast<size_t>(kTileRows) * num_groups) {}
+
+  uint8_t* row_values(int row) { return values.data() + static_cast<size_t>(row) * columns; }
+  float* row_scales(int row) { return scales.data() + static_cast<size_t>(row) * num_groups; }
+  uint8_t* row_zeros(int row) { return zeros.data() + static_cast<size_t>(row) * num_groups; }
+
+  int columns;
+  int num_groups;               // of columns, all as wide but for the last
+  std::vector<uint8_t> values;  // [kTileRows][columns], each 0..15
+  std::vector<float> scales;    // [kTileRows][num_groups], of the values of an f16
+  std::vector<uint8_t> zeros;   // [kTileRows][num_groups]
+};
+
+/// Packs one tile. `group`: columns of a group of the source; format.group, or more where one scale is repeated.
+/// `tile` takes tile_bytes(format, padded) bytes.
+void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padded, std::byte* tile);
+
+/// Bits of the f16 nearest to a value in its range.
+uint16_t f16_bits(float value);
+
+}  // namespace soliton

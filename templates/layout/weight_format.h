@@ -1,0 +1,106 @@
+// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as 4-bit integers with a scale, and
+// perhaps a zero, for each row and group of columns: weight = scale * (value - zero).
+//
+// A page of integers holds 16 rows and 2048, 1024 or 512 columns: 8 units of neighbouring columns, each of 2
+// strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Lane l = 4 g + j of a warp reads, in
+// one 16-byte load, its A operands of `mma.m16n8k32` for one step of both strips of a unit, two words each. The
+// bytes of word w of a strip are columns 16 w + 4 j to 16 w + 4 j + 3 of the step: the lower four bits those of
+// row g (registers 0 and 2 of the mma), the upper four those of row g + 8 (registers 1 and 3).
+//
+// Then come the scales as f16: of each group of columns, of each row pair g, that of row g and of row g + 8,
+// each followed by its zero, an integer of 16 bits, if there are zeros.
+#pragma once
+
+#include <cstdint>
+
+#include "layout/page.h"
+
+namespace soliton {
+
+enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1 };
+
+struct WeightFormat {
+  WeightType type = WeightType::kBf16;
+  int32_t group = 0;       // columns that share a scale: 32, 64 or 128; integers only
+  bool has_zeros = false;  // else every zero is kMiddleZero
+
+  constexpr bool operator==(const WeightFormat&) const = default;
+  SOLITON_HOST_DEVICE constexpr bool is_quantized() const { return type == WeightType::kInt4; }
+  /// 2-byte words of one row and group.
+  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
+};
+
+constexpr int kMiddleZero = 8;
+constexpr int kIntegerPageColumns = 2048;
+constexpr int kUnits = 8;                                            // of a page of integers
+constexpr int kStrips = 2;                                           // of a unit
+constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
+constexpr int kStepBytes = 512;                                      // of both strips of a unit
+constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
+
+/// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
+SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
+  return format.is_quantized() ? round_up(columns, kMinIntegerColumns)
+                               : padded_columns(columns, consumer_warps);
+}
+
+/// Columns of a page that is as wide as it may be.
+SOLITON_HOST_DEVICE constexpr int full_page_columns(WeightFormat format) {
+  return format.is_quantized() ? kIntegerPageColumns : kPageColumns;
+}
+
+/// Columns of the page that begins where `rest` columns of a tile are left. Strips must not straddle groups,
+/// so short pages of integers are powers of two.
+SOLITON_HOST_DEVICE constexpr int page_columns(WeightFormat format, int rest) {
+  int columns = full_page_columns(format);
+  if (!format.is_quantized()) return rest < columns ? rest : columns;
+  while (columns > rest) columns /= 2;
+  return columns;
+}
+
+/// Bytes that 32 columns of a tile take, with their share of what stands behind them.
+SOLITON_HOST_DEVICE constexpr int block_bytes(WeightFormat format) {
+  if (!format.is_quantized()) return kColumnBlock * kTileRows * 2;
+  return kColumnBlock * kTileRows / 2 + kColumnBlock * kTileRows * format.group_words() * 2 / format.group;
+}
+
+/// Bytes of `columns` columns of a tile, from the first of a page on to the last of one.
+SOLITON_HOST_DEVICE constexpr int weight_bytes(WeightFormat format, int columns) {
+  return columns / kColumnBlock * block_bytes(format);
+}
+
+/// Bytes of one tile: its pages lie one after another without gaps.
+SOLITON_HOST_DEVICE constexpr int tile_bytes(WeightFormat format, int padded) {
+  return weight_bytes(format, padded);
+}
+
+/// Bytes that a slice of `columns` columns of x takes in shared memory where it meets integers: of every column
+/// its digits; then of every step of every unit, and both strips, what lanes know of the sum of x.
+constexpr int kDigits = 4;
+SOLITON_HOST_DEVICE constexpr int integer_input_bytes(int columns) {
+  return columns * kDigits + columns / (kStrips * kStepColumns) * 16;
+}
+
+/// Where a page of `columns` columns holds the integer of `row` (0..15) and `column`: `shift` bits up in the
+/// 32-bit word at byte `offset`.
+struct IntegerPlace {
+  int offset = 0;
+  int shift = 0;
+};
+SOLITON_HOST_DEVICE constexpr IntegerPlace integer_place(int columns, int row, int column) {
+  const int steps = columns / kMinIntegerColumns;
+  const int unit = column / (kStrips * steps * kStepColumns);
+  const int strip = column / (steps * kStepColumns) % kStrips;
+  const int step = column / kStepColumns % steps;
+  const int word = column % kStepColumns / 16;
+  const int lane = row % 8 * 4 + column % 16 / 4;
+  return {(unit * steps + step) * kStepBytes + lane * 16 + strip * 8 + word * 4,
+          column % 4 * 8 + row / 8 * 4};
+}
+
+/// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero follows.
+SOLITON_HOST_DEVICE constexpr int scale_offset(WeightFormat format, int columns, int row, int group) {
+  return columns * kTileRows / 2 + ((group * 8 + row % 8) * 2 + row / 8) * format.group_words() * 2;
+}
+
+}  // namespace soliton

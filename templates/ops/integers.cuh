@@ -1,0 +1,219 @@
+// Products with weights that are 4-bit integers, see layout/weight_format.h.
+//
+// All sums are of integers, and exact. The bytes of `word & 0x0f0f0f0f` are four weights of row g; those of `word`
+// are that and 16 times four weights of row g + 8. Both are multiplied as they are, and the difference of the
+// sums is 16 times that of row g + 8: 8 weights cost one mask.
+//
+// x is rounded to 23 bits relative to the greatest magnitude of a warp's slice, and these are written as three
+// signed digits of 8 bits: three columns of the mma's B operand, a fourth being 0. The two strips of a unit are
+// its two halves: an mma multiplies the weights of one strip by x of both, and of the sums only the half that
+// belongs to the strip is wanted. So a register of x serves two mma; lane l = 4 g + j ends up with two digits'
+// sums for strip j / 2 of rows g and g + 8; and only has to know that strip's scales.
+#pragma once
+
+#include "layout/weight_format.h"
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+constexpr int kDigitBits = 8;
+
+/// The bits of |value|: ordered as the magnitudes are.
+SOLITON_DEVICE uint32_t magnitude(float value) {
+  return float_bits(value) & 0x7fffffffu;
+}
+SOLITON_DEVICE uint32_t larger(uint32_t a, uint32_t b) {
+  return a > b ? a : b;
+}
+
+/// The power of two that takes a slice of x, of which `largest` is the greatest magnitude's bits, to integers
+/// below 2^22; and what takes products with them back.
+struct InputScale {
+  static constexpr uint32_t kBias = 127;
+  static constexpr uint32_t kExponent = 21;  // of the greatest magnitude once scaled
+  static constexpr uint32_t kNotFinite = 255;
+  static constexpr int kMantissaBits = 23;
+
+  float down;  // to multiply x with
+  float up;    // to multiply products with
+
+  SOLITON_DEVICE static InputScale of(uint32_t largest) {
+    constexpr uint32_t kLeast = kExponent + 1;  // smaller slices count as this, and are rounded to 0
+    const uint32_t exponent = larger(largest >> kMantissaBits, kLeast);
+    const float down = float_from_bits((2 * kBias + kExponent - exponent) << kMantissaBits);
+    const float up = float_from_bits((exponent - kExponent) << kMantissaBits);
+    return {down, exponent == kNotFinite ? float_from_bits(0x7fffffffu) : up};
+  }
+};
+
+/// Which columns of a page of `kColumns` columns a consumer warp owns, a few units, and where its part of x has
+/// them: neighbouring steps side by side, so that a lane loads two at a time.
+template <int kWarps, int kColumns>
+struct IntegerPart {
+  static constexpr int kSteps = kColumns / kMinIntegerColumns;  // of a unit
+  static constexpr int kOwnUnits = kUnits / kWarps;
+  static constexpr int kPair = kSteps % 2 == 0 ? 2 : 1;  // steps side by side
+  static constexpr int kStepInputBytes = kWarpLanes * 8;
+  static_assert(kUnits % kWarps == 0, "every warp has whole units");
+
+  /// Where 4 neighbouring columns of the warp's stand, group by group.
+  struct Place {
+    int quad;
+    int word;
+    int step;
+    int strip;
+    int unit;  // of this warp's
+    SOLITON_DEVICE explicit Place(int group)
+        : quad(group % 4),
+          word(group / 4 % 2),
+          step(group / 8 % kSteps),
+          strip(group / 8 / kSteps % kStrips),
+          unit(group / 8 / kSteps / kStrips) {}
+  };
+
+  /// First column in the page of group `group` of the warp's.
+  static SOLITON_DEVICE int column(int warp, int group) {
+    const Place at(group);
+    const int strip = (warp * kOwnUnits + at.unit) * kStrips + at.strip;
+    return (strip * kSteps + at.step) * kStepColumns + at.word * 16 + at.quad * 4;
+  }
+
+  /// Byte offset in the warp's part of x of what lane `lane` multiplies step `step` of its unit `unit` with.
+  static SOLITON_DEVICE int input_offset(int unit, int step, int lane) {
+    const int index = unit * kSteps + step;
+    return index / kPair * kPair * kStepInputBytes + lane * 8 * kPair + index % kPair * 8;
+  }
+
+  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied.
+  static SOLITON_DEVICE void store(unsigned char* part, int group, float4 v, float down) {
+    const Place at(group);
+    const uint32_t numbers[4] = {biased(v.x, down), biased(v.y, down), biased(v.z, down), biased(v.w, down)};
+    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
+                             choose_bytes(numbers[2], numbers[3], 0x5140)};
+    const uint32_t high[2] = {choose_bytes(numbers[0], numbers[1], 0x0062),
+                              choose_bytes(numbers[2], numbers[3], 0x0062)};
+    const uint32_t digits[kDigits] = {choose_bytes(low[0], low[1], 0x5410) ^ kDigitBias,
+                                      choose_bytes(low[0], low[1], 0x7632) ^ kDigitBias,
+                                      choose_bytes(high[0], high[1], 0x5410) ^ kDigitBias, 0};
+    SOLITON_UNROLL
+    for (int digit = 0; digit < kDigits; ++digit) {
+      const int lane = (at.strip * kDigits + digit) * 4 + at.quad;
+      store_shared(reinterpret_cast<uint32_t*>(part + input_offset(at.unit, at.step, lane) + at.word * 4),
+                   digits[digit]);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kDigitBias = 0x80808080u;
+
+  /// The nearest integer to value * down plus 0x808080: its three lower bytes are the digits plus 0x80.
+  static SOLITON_DEVICE uint32_t biased(float value, float down) {
+    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+    return float_bits(value * down + kShift) - 0x4b400000u + (kDigitBias & 0x00ffffffu);
+  }
+};
+
+constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;
+
+/// A operand of one strip and step out of its two words: rows g of the product get row g's sum, rows g + 8 the sum
+/// of both.
+SOLITON_DEVICE uint4 spread_integers(uint32_t first, uint32_t second) {
+  return make_uint4(first & kLowerIntegers, first, second & kLowerIntegers, second);
+}
+
+/// Scales and zeros of rows lane / 4 and lane / 4 + 8 for one group.
+struct RowScales {
+  float scale[2];
+  int32_t zero[2];
+};
+
+template <WeightFormat kFormat>
+SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int lane, int group) {
+  const unsigned char* words = page + scale_offset(kFormat, columns, lane / 4, group);
+  if constexpr (kFormat.has_zeros) {
+    const uint2 rows = load_shared(reinterpret_cast<const uint2*>(words));
+    return {{f16_to_float(static_cast<uint16_t>(rows.x)), f16_to_float(static_cast<uint16_t>(rows.y))},
+            {static_cast<int32_t>(rows.x >> 16), static_cast<int32_t>(rows.y >> 16)}};
+  } else {
+    const uint32_t rows = load_shared(reinterpret_cast<const uint32_t*>(words));
+    return {{f16_to_float(static_cast<uint16_t>(rows)), f16_to_float(static_cast<uint16_t>(rows >> 16))},
+            {kMiddleZero, kMiddleZero}};
+  }
+}
+
+/// Adds the products of warp `warp`'s columns of a page to sums[0] (row lane / 4) and sums[1] (row lane / 4 + 8):
+/// those of strip lane % 4 / 2, of two digits. `part` is its part of x for this page, `up` its InputScale::up.
+/// `input_sums` [unit][step][4]: what the lanes of a quad have as the sum of x; the first tile writes it.
+template <WeightFormat kFormat, int kWarps, int kColumns>
+SOLITON_DEVICE void multiply_integers(const unsigned char* page, const unsigned char* part,
+                                      int32_t* input_sums, bool is_first_tile, int warp, int lane, float up,
+                                      float (&sums)[2]) {
+  using Part = IntegerPart<kWarps, kColumns>;
+  constexpr int kGroupSteps = kFormat.group / kStepColumns;
+  constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
+  constexpr int kDigit = 1 << kDigitBits;
+  constexpr float kUpperRows = 1.0f / 16;
+  constexpr uint32_t kOnes = 0x01010101u;
+  const bool second_strip = lane % 4 >= 2;
+  if (lane % 2 == 1) up *= kDigit * kDigit;
+  SOLITON_UNROLL
+  for (int own = 0; own < Part::kOwnUnits; ++own) {
+    const int unit = warp * Part::kOwnUnits + own;
+    const unsigned char* words = page + unit * Part::kSteps * kStepBytes + lane * 16;
+    uint4 weights[Part::kSteps];
+    uint2 x[Part::kSteps];
+    SOLITON_UNROLL
+    for (int step = 0; step < Part::kSteps; ++step)
+      weights[step] = load_shared(reinterpret_cast<const uint4*>(words + step * kStepBytes));
+    SOLITON_UNROLL
+    for (int step = 0; step < Part::kSteps; step += Part::kPair) {
+      const unsigned char* digits = part + Part::input_offset(own, step, lane);
+      if constexpr (Part::kPair == 2) {
+        const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
+        x[step] = make_uint2(two.x, two.y);
+        x[step + 1] = make_uint2(two.z, two.w);
+      } else {
+        x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
+      }
+    }
+    SOLITON_UNROLL
+    for (int first = 0; first < Part::kSteps; first += kScaledSteps) {
+      const int strip = unit * kStrips + (second_strip ? 1 : 0);
+      const RowScales scales =
+          load_scales<kFormat>(page, kColumns, lane, (strip * Part::kSteps + first) / kGroupSteps);
+      int32_t products[kStrips][4] = {};
+      SOLITON_UNROLL
+      for (int step = first; step < first + kScaledSteps; ++step) {
+        mma_u8_s8(products[0], spread_integers(weights[step].x, weights[step].y), x[step]);
+        mma_u8_s8(products[1], spread_integers(weights[step].z, weights[step].w), x[step]);
+      }
+      int32_t* input_sum = input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
+      int32_t input;
+      if (is_first_tile) {
+        int32_t inputs[4] = {};
+        SOLITON_UNROLL
+        for (int step = first; step < first + kScaledSteps; ++step)
+          mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
+        input = inputs[0] + kDigit * inputs[1];
+        if (lane < 4) store_shared(input_sum, input);
+      } else {
+        input = load_shared(input_sum);
+      }
+      int32_t own_products[2];
+      SOLITON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int32_t first_product = products[0][2 * half] + kDigit * products[0][2 * half + 1];
+        const int32_t second_product = products[1][2 * half] + kDigit * products[1][2 * half + 1];
+        own_products[half] = second_strip ? second_product : first_product;
+      }
+      own_products[1] -= own_products[0];
+      SOLITON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int32_t product = own_products[half] - scales.zero[half] * (half == 0 ? input : 16 * input);
+        sums[half] += scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
+      }
+    }
+  }
+}
+
+}  // namespace soliton

@@ -1,0 +1,113 @@
+#include "tests/reference_quantized.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "layout/random.h"
+#include "layout/weight_format.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kNibbles = 8;  // in a word
+constexpr int kLargestInteger = 15;
+
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+/// What the layers that read the same activations have in common.
+std::string input_name(const std::string& tensor_name) {
+  for (const char* name : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}) {
+    const size_t at = tensor_name.find(name);
+    if (at != std::string::npos) return tensor_name.substr(0, at);
+  }
+  return tensor_name;
+}
+
+/// Groups in natural order, or of columns drawn by lot.
+std::vector<int32_t> draw_groups(int64_t columns, int64_t num_groups, bool ordered, uint64_t seed) {
+  std::vector<int32_t> group_of(static_cast<size_t>(columns));
+  for (int64_t c = 0; c < columns; ++c) group_of[c] = static_cast<int32_t>(c / (columns / num_groups));
+  for (int64_t c = columns - 1; ordered && c > 0; --c) {
+    std::swap(group_of[c],
+              group_of[random_bits(static_cast<uint64_t>(c), seed) % static_cast<uint32_t>(c + 1)]);
+  }
+  return group_of;
+}
+
+template <class T>
+StoredTensor stored(const std::string& name, const char* dtype, std::vector<int64_t> shape,
+                    const std::vector<T>& values) {
+  StoredTensor tensor{name, dtype, std::move(shape), std::vector<uint8_t>(values.size() * sizeof(T))};
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+}  // namespace
+
+float QuantizedMatrix::weight(int64_t row, int64_t column) const {
+  const int64_t group = row * num_groups + group_of[column];
+  return scales[group] * static_cast<float>(values[row * columns + column] - zeros[group]);
+}
+
+bool is_quantized(const std::string& tensor_name, const ModelFacts& facts) {
+  if (tensor_name == "lm_head.weight") return facts.lm_head_bits < 16;
+  return facts.weight_bits < 16 && tensor_name.ends_with("_proj.weight");
+}
+
+QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, int64_t columns, float bound,
+                                 const ModelFacts& facts, uint64_t seed) {
+  QuantizedMatrix matrix{.rows = rows,
+                         .columns = columns,
+                         .num_groups = facts.weight_group > 0 ? columns / facts.weight_group : 1,
+                         .values = std::vector<uint8_t>(static_cast<size_t>(rows * columns)),
+                         .scales = {},
+                         .zeros = {},
+                         .group_of = {}};
+  for (size_t i = 0; i < matrix.values.size(); ++i) {
+    matrix.values[i] = static_cast<uint8_t>(random_bits(i, seed) % (kLargestInteger + 1));
+  }
+  const float unit = std::exp2(std::floor(std::log2(bound / kMiddleZero))) / 4;
+  for (int64_t i = 0; i < rows * matrix.num_groups; ++i) {
+    const uint32_t bits = random_bits(static_cast<uint64_t>(i), ~seed);
+    matrix.scales.push_back(unit * static_cast<float>(4 + bits % 4));
+    matrix.zeros.push_back(static_cast<uint8_t>(facts.weight_zeros ? 4 + bits / 4 % 8 : kMiddleZero));
+  }
+  matrix.group_of =
+      draw_groups(columns, matrix.num_groups, facts.weight_order != 0, hash_of(input_name(tensor_name)));
+  return matrix;
+}
+
+std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix) {
+  const std::string prefix = tensor_name.substr(0, tensor_name.rfind('.') + 1);
+  const int64_t rows = matrix.rows;
+  const int64_t groups = matrix.num_groups;
+  std::vector<uint32_t> values(static_cast<size_t>(matrix.columns / kNibbles * rows));
+  for (int64_t column = 0; column < matrix.columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row) {
+      values[column / kNibbles * rows + row] |= uint32_t{matrix.values[row * matrix.columns + column]}
+                                                << column % kNibbles * 4;
+    }
+  }
+  std::vector<uint32_t> zeros(static_cast<size_t>(groups * rows / kNibbles));
+  std::vector<uint16_t> scales(static_cast<size_t>(groups * rows));
+  for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t row = 0; row < rows; ++row) {
+      zeros[(group * rows + row) / kNibbles] |= uint32_t{matrix.zeros[row * groups + group]}
+                                                << row % kNibbles * 4;
+      scales[group * rows + row] =
+          std::bit_cast<uint16_t>(static_cast<_Float16>(matrix.scales[row * groups + group]));
+    }
+  }
+  return {stored(prefix + "qweight", "I32", {matrix.columns / kNibbles, rows}, values),
+          stored(prefix + "qzeros", "I32", {groups, rows / kNibbles}, zeros),
+          stored(prefix + "scales", "F16", {groups, rows}, scales),
+          stored(prefix + "g_idx", "I32", {matrix.columns}, matrix.group_of)};
+}
+
+}  // namespace soliton

@@ -1,0 +1,45 @@
+// Linear layers of 4-bit integers whose weights are exact in bf16, so that the scalar reference needs to know
+// nothing of them; and the tensors in which GPTQ stores them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+
+namespace soliton {
+
+/// One layer: weight = scale * (value - zero).
+struct QuantizedMatrix {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t num_groups = 0;
+  std::vector<uint8_t> values;    // [rows][columns]
+  std::vector<float> scales;      // [rows][num_groups], three bits each
+  std::vector<uint8_t> zeros;     // [rows][num_groups]
+  std::vector<int32_t> group_of;  // [columns]
+
+  float weight(int64_t row, int64_t column) const;
+};
+
+/// Is this matrix of integers in a model of these facts?
+bool is_quantized(const std::string& tensor_name, const ModelFacts& facts);
+
+/// A matrix of about uniform weights within `bound`; a function of the seed. Layers that read the same
+/// activations have the same groups.
+QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, int64_t columns, float bound,
+                                 const ModelFacts& facts, uint64_t seed);
+
+/// A tensor to write to a file.
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  // as safetensors calls it
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+};
+
+/// The tensors of GPTQ (v2) for the layer of tensor "PREFIX.weight".
+std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix);
+
+}  // namespace soliton
