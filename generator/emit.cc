@@ -94,6 +94,14 @@ std::string format_text(const WeightFormat& format) {
                      format.has_zeros);
 }
 
+/// How the plan's integers stand; that of bf16 if it has none.
+WeightFormat integer_format(const Plan& plan) {
+  for (const PlanMatrix& matrix : plan.matrices) {
+    if (matrix.format.is_quantized()) return matrix.format;
+  }
+  return {};
+}
+
 std::string phase_comment(const Plan& plan, int index) {
   const PlanPhase& phase = plan.phases[index];
   std::string text =
@@ -195,6 +203,7 @@ void write_ring(const Plan& plan, TextWriter& out) {
   write_number(out, "kThreads", plan.threads());
   write_number(out, "kRingSlots", plan.ring_slots);
   write_number(out, "kSlotBytes", plan.slot_bytes());
+  out.line("static constexpr WeightFormat kIntegers{};", format_text(integer_format(plan)));
   out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
   write_number(out, "kPrefetchPages", plan.prefetch_pages);
   write_number(out, "kPrefetchNs", plan.prefetch_ns);

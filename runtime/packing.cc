@@ -7,11 +7,13 @@
 namespace soliton {
 namespace {
 
-/// The four integers of a row from `column` on as the lower halves of bytes; 0 where there are no columns.
+/// The four integers of a row from `column` on as the lower halves of bytes, in their order in a word; 0 where there
+/// are no columns.
 uint32_t four_integers(const uint8_t* row, int columns, int column) {
-  uint32_t word = 0;
-  if (column < columns) std::memcpy(&word, row + column, std::min<size_t>(4, columns - column));
-  return word;
+  uint8_t numbers[4] = {};
+  if (column < columns) std::memcpy(numbers, row + column, std::min<size_t>(4, columns - column));
+  return uint32_t{numbers[0]} | uint32_t{numbers[2]} << 8 | uint32_t{numbers[1]} << 16 |
+         uint32_t{numbers[3]} << 24;
 }
 
 void pack_integers(const IntegerTile& rows, int begin, int columns, std::byte* page) {
@@ -23,8 +25,8 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, std::byte* p
         const uint8_t* lower = rows.values.data() + static_cast<size_t>(lane / 4) * rows.columns;
         const uint8_t* upper = lower + static_cast<size_t>(8) * rows.columns;
         for (int strip = 0; strip < kStrips; ++strip) {
-          const int first = begin + ((unit * kStrips + strip) * steps + step) * kStepColumns + lane % 4 * 4;
-          for (int column = first; column < first + kStepColumns; column += kStepColumns / 2) {
+          const int first = begin + ((unit * kStrips + strip) * steps + step) * kStepColumns + lane % 4 * 8;
+          for (int column = first; column < first + 8; column += 4) {
             *words++ = four_integers(lower, rows.columns, column) | four_integers(upper, rows.columns, column)
                                                                         << 4;
           }

@@ -260,15 +260,6 @@ SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
   }
 }
 
-/// How a model's weights of a type stand; bf16 if it has none.
-template <class Plan>
-constexpr WeightFormat format_of(WeightType type) {
-  for (const Width& width : Plan::kWidths) {
-    if (width.format.type == type) return width.format;
-  }
-  return {};
-}
-
 /// Calls body<Width>() for the one of the model's widths that has `columns` in weights of `type`.
 template <class Plan, int kIndex = 0, class Body>
 SOLITON_DEVICE void with_width(int columns, WeightType type, const Body& body) {

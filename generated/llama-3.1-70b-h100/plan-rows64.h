@@ -21,6 +21,7 @@ struct Plan {
   static constexpr int kThreads = 352;
   static constexpr int kRingSlots = 4;
   static constexpr int kSlotBytes = 16384;
+  static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 1008;

@@ -23,6 +23,7 @@ constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
+constexpr int kMostIntegerRows = 32;   // with more, spreading integers wants more registers than there are
 constexpr int kSquaresUnit = 16;       // the lanes that share a row read so many at once
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 constexpr int kPartPlaces = 4;         // of parts of query tiles
@@ -136,7 +137,9 @@ void shape_rows(Plan& plan) {
     if (phase.kind != OpKind::kMatrix) continue;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes();
-    vector.elements = plan.matrices[phase.matrix].padded;
+    // Matrices of integers and of bf16 may read the same: the wider padding counts.
+    const bool is_shaped = vector.element_bytes == shape.column_bytes();
+    vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
     if (phase.output != OutputKind::kRotary) continue;
     PlanVector& written = plan.vectors[phase.writes];
     written.element_bytes = 1;
@@ -249,6 +252,11 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), plan.rows) == std::end(kRowCounts)) {
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
+  }
+  if (is_quantized && plan.rows > kMostIntegerRows) {
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("--rows: expected at most {} for a model of integers, got {}",
+                                kMostIntegerRows, plan.rows));
   }
   if (plan.rows > 1 && padding_warps < kMinPaddingWarps) {
     throw UserError(ExitCode::kPlanRefused,

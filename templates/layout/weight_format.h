@@ -4,8 +4,9 @@
 // A page of integers holds 16 rows and 2048, 1024 or 512 columns: 8 units of neighbouring columns, each of 2
 // strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Lane l = 4 g + j of a warp reads, in
 // one 16-byte load, its A operands of `mma.m16n8k32` for one step of both strips of a unit, two words each. The
-// bytes of word w of a strip are columns 16 w + 4 j to 16 w + 4 j + 3 of the step: the lower four bits those of
-// row g (registers 0 and 2 of the mma), the upper four those of row g + 8 (registers 1 and 3).
+// bytes of word w of a strip are columns 8 j + 4 w + 0, 2, 1 and 3 of the step: the lower four bits those of row g
+// (registers 0 and 2 of the mma), the upper four those of row g + 8 (registers 1 and 3). So neighbouring columns
+// are 16 bits apart, as pairs of bf16 are.
 //
 // Then come the scales as f16: of each group of columns, of each row pair g, that of row g and of row g + 8,
 // each followed by its zero, an integer of 16 bits, if there are zeros.
@@ -92,10 +93,10 @@ SOLITON_HOST_DEVICE constexpr IntegerPlace integer_place(int columns, int row, i
   const int unit = column / (kStrips * steps * kStepColumns);
   const int strip = column / (steps * kStepColumns) % kStrips;
   const int step = column / kStepColumns % steps;
-  const int word = column % kStepColumns / 16;
-  const int lane = row % 8 * 4 + column % 16 / 4;
-  return {(unit * steps + step) * kStepBytes + lane * 16 + strip * 8 + word * 4,
-          column % 4 * 8 + row / 8 * 4};
+  const int lane = row % 8 * 4 + column % kStepColumns / 8;
+  const int word = column % 8 / 4;
+  const int byte = column % 2 * 2 + column % 4 / 2;
+  return {(unit * steps + step) * kStepBytes + lane * 16 + strip * 8 + word * 4, byte * 8 + row / 8 * 4};
 }
 
 /// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero follows.

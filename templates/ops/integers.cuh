@@ -64,8 +64,8 @@ struct IntegerPart {
     int strip;
     int unit;  // of this warp's
     SOLITON_DEVICE explicit Place(int group)
-        : quad(group % 4),
-          word(group / 4 % 2),
+        : quad(group / 2 % 4),
+          word(group % 2),
           step(group / 8 % kSteps),
           strip(group / 8 / kSteps % kStrips),
           unit(group / 8 / kSteps / kStrips) {}
@@ -75,7 +75,7 @@ struct IntegerPart {
   static SOLITON_DEVICE int column(int warp, int group) {
     const Place at(group);
     const int strip = (warp * kOwnUnits + at.unit) * kStrips + at.strip;
-    return (strip * kSteps + at.step) * kStepColumns + at.word * 16 + at.quad * 4;
+    return (strip * kSteps + at.step) * kStepColumns + at.quad * 8 + at.word * 4;
   }
 
   /// Byte offset in the warp's part of x of what lane `lane` multiplies step `step` of its unit `unit` with.
@@ -88,10 +88,11 @@ struct IntegerPart {
   static SOLITON_DEVICE void store(unsigned char* part, int group, float4 v, float down) {
     const Place at(group);
     const uint32_t numbers[4] = {biased(v.x, down), biased(v.y, down), biased(v.z, down), biased(v.w, down)};
-    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
-                             choose_bytes(numbers[2], numbers[3], 0x5140)};
-    const uint32_t high[2] = {choose_bytes(numbers[0], numbers[1], 0x0062),
-                              choose_bytes(numbers[2], numbers[3], 0x0062)};
+    // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
+    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[2], 0x5140),
+                             choose_bytes(numbers[1], numbers[3], 0x5140)};
+    const uint32_t high[2] = {choose_bytes(numbers[0], numbers[2], 0x0062),
+                              choose_bytes(numbers[1], numbers[3], 0x0062)};
     const uint32_t digits[kDigits] = {choose_bytes(low[0], low[1], 0x5410) ^ kDigitBias,
                                       choose_bytes(low[0], low[1], 0x7632) ^ kDigitBias,
                                       choose_bytes(high[0], high[1], 0x5410) ^ kDigitBias, 0};
@@ -119,6 +120,19 @@ constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;
 /// of both.
 SOLITON_DEVICE uint4 spread_integers(uint32_t first, uint32_t second) {
   return make_uint4(first & kLowerIntegers, first, second & kLowerIntegers, second);
+}
+
+/// A operand of the mma of 16 columns, in bf16, out of a word: integers less their rows' zeros, exactly. Columns are
+/// in the order in which a lane has x: neighbours side by side.
+SOLITON_DEVICE uint4 spread_to_bf16(uint32_t word, const int32_t (&zeros)[2]) {
+  constexpr uint32_t kIntegers = 0x000f000fu;
+  constexpr uint32_t k128 = 0x43004300u;  // two bf16 whose last bits count 1
+  const uint32_t lower = k128 + static_cast<uint32_t>(zeros[0]) * 0x00010001u;
+  const uint32_t upper = k128 + static_cast<uint32_t>(zeros[1]) * 0x00010001u;
+  return make_uint4(subtract_bf16((word & kIntegers) | k128, lower),
+                    subtract_bf16((word >> 4 & kIntegers) | k128, upper),
+                    subtract_bf16((word >> 8 & kIntegers) | k128, lower),
+                    subtract_bf16((word >> 12 & kIntegers) | k128, upper));
 }
 
 /// Scales and zeros of rows lane / 4 and lane / 4 + 8 for one group.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel.cuh"
+#include "ops/known_format.cuh"
 #include "ops/timeline.cuh"
 
 namespace soliton {
@@ -51,16 +52,8 @@ class PageCursor {
   }
 
  private:
-  static constexpr WeightFormat kIntegers = format_of<Plan>(WeightType::kInt4);
-
-  SOLITON_DEVICE bool is_quantized() const { return kIntegers.is_quantized() && type_ == WeightType::kInt4; }
-  SOLITON_DEVICE int weight_bytes(int columns) const {
-    return columns / kColumnBlock * (is_quantized() ? block_bytes(kIntegers) : block_bytes({}));
-  }
-  SOLITON_DEVICE int columns() const {
-    return is_quantized() ? page_columns(kIntegers, padded_ - column_)
-                          : page_columns(WeightFormat{}, padded_ - column_);
-  }
+  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<Plan>(type_, columns); }
+  SOLITON_DEVICE int columns() const { return known_page_columns<Plan>(type_, padded_ - column_); }
 
   WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time

@@ -439,6 +439,11 @@ SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
   return result;
 }
+SOLITON_DEVICE uint32_t subtract_bf16(uint32_t a, uint32_t b) {
+  uint32_t result;
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
 SOLITON_DEVICE float bf16_to_float(uint16_t value) {
   return __uint_as_float(static_cast<uint32_t>(value) << 16);
 }

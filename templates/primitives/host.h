@@ -408,6 +408,13 @@ inline uint32_t pack_bf16(float low, float high) {
   return float_to_bf16(low) | static_cast<uint32_t>(float_to_bf16(high)) << 16;
 }
 
+inline uint32_t subtract_bf16(uint32_t a, uint32_t b) {
+  const auto low = static_cast<uint16_t>(a);
+  const auto high = static_cast<uint16_t>(a >> 16);
+  return pack_bf16(bf16_to_float(low) - bf16_to_float(static_cast<uint16_t>(b)),
+                   bf16_to_float(high) - bf16_to_float(static_cast<uint16_t>(b >> 16)));
+}
+
 inline float f16_to_float(uint16_t value) {
   return static_cast<float>(std::bit_cast<_Float16>(value));
 }

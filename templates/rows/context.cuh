@@ -94,7 +94,7 @@ constexpr int kPartBytes = (Plan::kHeadDim / 8 + 1) * kWarpLanes * 16;
 template <class Plan>
 struct SharedMap {
   static constexpr int kPages = 0;
-  static constexpr int kInput = kPages + Plan::kRingSlots * kPageBytes;
+  static constexpr int kInput = kPages + Plan::kRingSlots * Plan::kSlotBytes;
   static constexpr int kTiles = kInput + Plan::kInputBytes;
   static constexpr int kResidual = kTiles + Plan::kTileBytes;
   static constexpr int kHeld = kResidual + Plan::kResidualTiles * kTileRows * Plan::kRows * 4;

@@ -1,9 +1,36 @@
 // The matrix work of a worker: its columns and rows of every tile.
 #pragma once
 
+#include "ops/integers.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
+
+/// The step of a page of integers that a worker has of one chunk of columns.
+template <class Plan>
+struct IntegerStep {
+  int columns;  // of the page
+  int steps;    // of a unit
+  int unit;
+  int step;
+  int offset;  // of its words in the page
+  int chunk;   // first column
+
+  SOLITON_DEVICE IntegerStep(int columns, int chunk, int column_warp)
+      : columns(columns), steps(columns / kMinIntegerColumns), chunk(chunk) {
+    const int index = chunk / (kStrips * kStepColumns) + column_warp;
+    unit = steps == 4 ? index / 4 : steps == 2 ? index / 2 : index;
+    step = index - unit * steps;
+    offset = index * kStepBytes;
+  }
+  /// The first of a strip's 32 columns.
+  SOLITON_DEVICE int column(int strip) const {
+    return ((unit * kStrips + strip) * steps + step) * kStepColumns;
+  }
+  /// Its block of columns in the chunk.
+  SOLITON_DEVICE int block(int strip) const { return (column(strip) - chunk) / kColumnBlock; }
+  SOLITON_DEVICE int group(int strip) const { return column(strip) / Plan::kIntegers.group; }
+};
 
 template <class Plan>
 class Multiplier {
@@ -28,14 +55,18 @@ class Multiplier {
   SOLITON_DEVICE Multiplier(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
-  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, int padded, int tiles, Sums (&sums)[kSlots]) {
+  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, const MatrixPhase& phase, int tiles,
+                               Sums (&sums)[kSlots]) {
+    if constexpr (Plan::kIntegers.is_quantized()) {
+      if (phase.format.is_quantized()) return multiply_integers(stream, phase.padded, tiles, sums);
+    }
     SOLITON_NO_UNROLL
-    for (int column = 0; column < padded; column += kRowsShape.chunk_columns()) {
+    for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
       const unsigned char* input = wait_input();
       SOLITON_UNROLL
       for (int i = 0; i < kSlots; ++i) {
         if (i * kTiles >= tiles) break;
-        multiply_slot(stream, input, padded - column, sums[i]);
+        multiply_slot(stream, input, phase.padded - column, sums[i]);
       }
       release_input();
     }
@@ -65,6 +96,83 @@ class Multiplier {
   }
 
  private:
+  /// The same with pages of integers: a page of every tile stays in the ring while the chunks of the input that it
+  /// meets go by.
+  SOLITON_DEVICE void multiply_integers(PageStream<Plan>& stream, int padded, int tiles,
+                                        Sums (&sums)[kSlots]) {
+    constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
+    static_assert(kChunkSteps == kColumnWarps<Plan>, "every worker has one step of a unit of each chunk");
+    int columns = 0;  // of the page
+    SOLITON_NO_UNROLL
+    for (int begin = 0; begin < padded; begin += columns) {
+      columns = page_columns(Plan::kIntegers, padded - begin);
+      int slots[kTilesAtOnce];
+      SOLITON_UNROLL
+      for (int tile = 0; tile < kTilesAtOnce; ++tile) slots[tile] = tile < tiles ? stream.wait() : slots[0];
+      SOLITON_NO_UNROLL
+      for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
+        const IntegerStep<Plan> step(columns, column, column_warp());
+        const unsigned char* input = wait_input();
+        SOLITON_UNROLL
+        for (int i = 0; i < kSlots; ++i) {
+          if (i * kTiles >= tiles) break;
+          const unsigned char* pages[kTiles];
+          SOLITON_UNROLL
+          for (int t = 0; t < kTiles; ++t) pages[t] = stream.bytes(slots[i * kTiles + t]);
+          multiply_step(step, pages, input, sums[i]);
+        }
+        release_input();
+      }
+      SOLITON_UNROLL
+      for (int tile = 0; tile < kTilesAtOnce; ++tile) {
+        if (tile < tiles) stream.release(slots[tile]);
+      }
+    }
+  }
+
+  /// Both strips of a step.
+  SOLITON_DEVICE void multiply_step(const IntegerStep<Plan>& step,
+                                    const unsigned char* const (&pages)[kTiles], const unsigned char* input,
+                                    Sums& sums) const {
+    SOLITON_UNROLL
+    for (int strip = 0; strip < kStrips; ++strip) {
+      uint4 first[kTiles];
+      uint4 second[kTiles];
+      float scales[kTiles][2];
+      SOLITON_UNROLL
+      for (int t = 0; t < kTiles; ++t) {
+        const RowScales rows =
+            load_scales<Plan::kIntegers>(pages[t], step.columns, context_.lane, step.group(strip));
+        const uint2 words = load_shared(
+            reinterpret_cast<const uint2*>(pages[t] + step.offset + context_.lane * 16 + strip * 8));
+        first[t] = spread_to_bf16(words.x, rows.zero);
+        second[t] = spread_to_bf16(words.y, rows.zero);
+        scales[t][0] = rows.scale[0];
+        scales[t][1] = rows.scale[1];
+      }
+      const unsigned char* own =
+          own_input(input + step.block(strip) * kColumnBlock * kRowsShape.column_bytes());
+      SOLITON_UNROLL
+      for (int n = 0; n < kRowGroups; ++n) {
+        float products[kTiles][4] = {};
+        SOLITON_UNROLL
+        for (int part = 0; part < kRowsShape.parts; ++part) {
+          const uint4 x = load_input(own, part, n);
+          SOLITON_UNROLL
+          for (int t = 0; t < kTiles; ++t) {
+            mma_bf16(products[t], first[t], make_uint2(x.x, x.y));
+            mma_bf16(products[t], second[t], make_uint2(x.z, x.w));
+          }
+        }
+        SOLITON_UNROLL
+        for (int t = 0; t < kTiles; ++t) {
+          SOLITON_UNROLL
+          for (int r = 0; r < 4; ++r) sums.value[t][n][0][r] += scales[t][r / 2] * products[t][r];
+        }
+      }
+    }
+  }
+
   SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<Plan>; }
   SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<Plan> * kRowGroups * 8; }
 
@@ -97,14 +205,12 @@ class Multiplier {
       first[t] = load_shared(fragments);
       second[t] = load_shared(fragments + kWarpLanes);
     }
-    const unsigned char* own =
-        input + (first_row() + context_.lane / 4) * kColumnBlock * 2 + context_.lane % 4 * 16;
+    const unsigned char* own = own_input(input);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
       SOLITON_UNROLL
       for (int n = 0; n < kRowGroups; ++n) {
-        const uint4 x = load_shared(
-            reinterpret_cast<const uint4*>(own + (part * Plan::kRows + n * 8) * kColumnBlock * 2));
+        const uint4 x = load_input(own, part, n);
         SOLITON_UNROLL
         for (int t = 0; t < kTiles; ++t) {
           mma_bf16(sums.value[t][n][2 * part % kChains], first[t], make_uint2(x.x, x.y));
@@ -112,6 +218,14 @@ class Multiplier {
         }
       }
     }
+  }
+
+  /// Of a block of 32 columns of the input what this lane loads first.
+  SOLITON_DEVICE const unsigned char* own_input(const unsigned char* block) const {
+    return block + (first_row() + context_.lane / 4) * kColumnBlock * 2 + context_.lane % 4 * 16;
+  }
+  SOLITON_DEVICE uint4 load_input(const unsigned char* own, int part, int n) const {
+    return load_shared(reinterpret_cast<const uint4*>(own + (part * Plan::kRows + n * 8) * kColumnBlock * 2));
   }
 
   /// Waits for the next chunk of activations. Pairs with the copy's completion.

@@ -25,7 +25,7 @@ class PageStream {
   /// The slot that wait() will return next.
   SOLITON_DEVICE int next() const { return slot_; }
   SOLITON_DEVICE const unsigned char* bytes(int slot) const {
-    return context_.shared + SharedMap<Plan>::kPages + slot * kPageBytes;
+    return context_.shared + SharedMap<Plan>::kPages + slot * Plan::kSlotBytes;
   }
   /// Pairs with the producer's wait for page_empty.
   SOLITON_DEVICE void release(int slot) const { warp_arrive(&context_.barriers().page_empty[slot]); }

@@ -2,12 +2,14 @@
 // and steps.
 #pragma once
 
+#include "ops/known_format.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
 
 /// Walks the slots of a run of tiles, in the order in which the workers want them: a few tiles at a time;
-/// of all of these one chunk of columns after the other; tiles_per_slot tiles side by side.
+/// of all of these one chunk of columns after the other; tiles_per_slot tiles side by side. Of integers a slot
+/// holds a page of one tile.
 template <class Plan>
 class SlotCursor {
  public:
@@ -15,29 +17,27 @@ class SlotCursor {
 
   SlotCursor() = default;
   /// `matrix`: where tile 0 begins.
-  SOLITON_DEVICE SlotCursor(const char* matrix, int padded, const TileRun& run)
-      : first_tile_(matrix + static_cast<int64_t>(run.first) * tile_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride) * tile_bytes(padded)),
+  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
+      : type_(type),
+        first_tile_(matrix + static_cast<int64_t>(run.first) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride) * weight_bytes(padded)),
         padded_(padded),
         tiles_left_(run.count) {}
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
   SOLITON_DEVICE int num_tiles() const {
     const int rest = at_once() - tile_;
-    return rest < kRowsShape.tiles_per_slot ? rest : kRowsShape.tiles_per_slot;
+    return rest < tiles_per_slot() ? rest : tiles_per_slot();
   }
   SOLITON_DEVICE const char* address(int tile) const {
-    return first_tile_ + (tile_ + tile) * stride_ + column_ * kTileRows * 2;
+    return first_tile_ + (tile_ + tile) * stride_ + weight_bytes(column_);
   }
-  SOLITON_DEVICE int tile_piece_bytes() const {
-    const int rest = padded_ - column_;
-    return (rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns()) * kTileRows * 2;
-  }
+  SOLITON_DEVICE int tile_piece_bytes() const { return weight_bytes(columns()); }
   SOLITON_DEVICE void advance() {
-    tile_ += kRowsShape.tiles_per_slot;
+    tile_ += tiles_per_slot();
     if (tile_ < at_once()) return;
     tile_ = 0;
-    column_ += kRowsShape.chunk_columns();
+    column_ += columns();
     if (column_ < padded_) return;
     column_ = 0;
     first_tile_ += kTilesAtOnce * stride_;
@@ -47,6 +47,17 @@ class SlotCursor {
  private:
   SOLITON_DEVICE int at_once() const { return tiles_left_ < kTilesAtOnce ? tiles_left_ : kTilesAtOnce; }
 
+  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<Plan>(type_, columns); }
+  SOLITON_DEVICE int tiles_per_slot() const {
+    return is_integer<Plan>(type_) ? 1 : kRowsShape.tiles_per_slot;
+  }
+  SOLITON_DEVICE int columns() const {
+    const int rest = padded_ - column_;
+    if (is_integer<Plan>(type_)) return page_columns(Plan::kIntegers, rest);
+    return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
+  }
+
+  WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time
   int64_t stride_ = 0;
   int padded_ = 0;
@@ -144,7 +155,7 @@ class Producer {
   SOLITON_DEVICE SlotCursor<Plan> slots(const MatrixInstance& at) const {
     return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
                 at.layer * at.phase.layer_stride,
-            at.phase.padded, context_.tiles(at.phase)};
+            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
   }
 
   /// Is it time for another prefetch?
@@ -169,7 +180,8 @@ class Producer {
   }
   SOLITON_DEVICE Barrier* full() const { return &context_.barriers().page_full[slot_]; }
   SOLITON_DEVICE void copy(int offset, const char* source, int bytes) const {
-    copy_page(context_.shared + SharedMap<Plan>::kPages + slot_ * kPageBytes + offset, source, bytes, full());
+    copy_page(context_.shared + SharedMap<Plan>::kPages + slot_ * Plan::kSlotBytes + offset, source, bytes,
+              full());
   }
   SOLITON_DEVICE void end_slot() {
     ++issued_;

@@ -37,7 +37,7 @@ class Worker {
     for (int first = 0; first < run.count; first += kTilesAtOnce) {
       const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
       typename Multiplier<Plan>::Sums sums[Multiplier<Plan>::kSlots] = {};
-      multiplier_.multiply(stream_, at.phase.padded, tiles, sums);
+      multiplier_.multiply(stream_, at.phase, tiles, sums);
       SOLITON_UNROLL
       for (int i = 0; i < Multiplier<Plan>::kSlots; ++i) {
         const int rest = tiles - i * kTiles;

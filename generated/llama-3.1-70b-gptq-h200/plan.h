@@ -1,0 +1,215 @@
+// Generated from models/llama-3.1-70b-gptq.yaml for h200. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200 --rows 1,8,16,32
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated {
+
+// Activation vectors in the workspace.
+constexpr Vector kQkvVector{.offset = 0, .elements = 10240, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 41472, .elements = 8192, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 74752, .elements = 8192, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 107520, .elements = 28672, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 222208, .elements = 8192, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 254976, .elements = 258, .signatures = 0};
+
+// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 441188352,
+  .columns = 8192,
+  .padded = 8192,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 10240,
+  .num_tiles = 640,
+  .first_cta = 0,
+  .input = InputKind::kHidden,
+  .input_vector = kHiddenVector,
+  .first_norm = 0,
+  .norm_stride = 2,
+  .output = OutputKind::kRotary,
+  .output_vector = kQkvVector,
+  .clears = kFfnVector,
+};
+
+// Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
+constexpr AttentionPhase kAttention{
+  .index = 1,
+  .input_vector = kQkvVector,
+  .output_vector = kHeadsVector,
+  .clears = kHiddenVector,
+};
+
+// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
+constexpr MatrixPhase kO{
+  .index = 2,
+  .weights = 43253760,
+  .layer_stride = 441188352,
+  .columns = 8192,
+  .padded = 8192,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 8192,
+  .num_tiles = 512,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kHeadsVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kMiddleVector,
+  .clears = kQkvVector,
+};
+
+// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
+constexpr MatrixPhase kGateUp{
+  .index = 3,
+  .weights = 77856768,
+  .layer_stride = 441188352,
+  .columns = 8192,
+  .padded = 8192,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 57344,
+  .num_tiles = 3584,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kMiddleVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kSwiglu,
+  .output_vector = kFfnVector,
+  .clears = kHeadsVector,
+};
+
+// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
+constexpr MatrixPhase kDown{
+  .index = 4,
+  .weights = 320077824,
+  .layer_stride = 441188352,
+  .columns = 28672,
+  .padded = 28672,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 8192,
+  .num_tiles = 512,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kFfnVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kHiddenVector,
+  .clears = kMiddleVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 5,
+  .weights = 35295068160,
+  .layer_stride = 0,
+  .columns = 8192,
+  .padded = 8192,
+  .rows = 128256,
+  .num_tiles = 8016,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kHiddenVector,
+  .first_norm = 160,
+  .norm_stride = 0,
+  .output = OutputKind::kGreedy,
+};
+
+struct Plan {
+  static constexpr int kNumLayers = 80;
+  static constexpr int kNumHeads = 64;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 8192;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.127517431974411f;
+
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 11;
+  static constexpr int kSlotBytes = 16896;
+  static constexpr WeightFormat kIntegers{WeightType::kInt4, 128, false};
+  static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 701;
+  static constexpr int kConsumerWarps = 8;
+  static constexpr int kTileSlots = 4;
+  static constexpr SyncMode kSync = SyncMode::kSelfValidating;
+  static constexpr int kNumBlocks = 16;
+  static constexpr int kMinPagesPerSplit = 2;
+  static constexpr int kFirstResidualPhase = 2;
+
+  static constexpr int kNumWidths = 3;
+  static constexpr Width kWidths[] = {
+    {.columns = 8192, .padded = 8192, .normed = true},
+    {.columns = 8192, .padded = 8192, .normed = true, .format = {WeightType::kInt4, 128, false}},
+    {.columns = 28672, .padded = 28672, .normed = false, .format = {WeightType::kInt4, 128, false}},
+  };
+
+  static constexpr int kChunkColumns = 8192;
+  static constexpr int kXBytes = 34816;
+  static constexpr int kResidualTiles = 4;
+  static constexpr int kAttentionUnits = 1;
+  static constexpr int kPartialWords = 520;
+  static constexpr int kSharedBytes = 230136;
+
+  static constexpr Vector kOffers = kOffersVector;
+  static constexpr Vector kPartials{.offset = 256256, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 522496;
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "llama-3.1-70b-gptq",
+  .gpu = "h200",
+  .facts =
+    {
+      .hidden = 8192,
+      .ffn = 28672,
+      .num_layers = 80,
+      .num_heads = 64,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 0,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .weight_bits = 4,
+      .weight_group = 128,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0x43a2e9828420a359ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 352,
+  .shared_bytes = 230136,
+  .read_bandwidth = 4600000000000.0,
+  .rows = 1,
+  .weight_bytes = 37396414464,
+  .needed_weight_bytes = 37396414464,
+  .max_query_tiles = 0,
+  .resident_tokens = 0,
+  .workspace_byte = 255,
+  .workspace_bytes = 524800,
+  .counter_offset = 522496,
+  .counter_bytes = 2304,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 441188352, .rows = 10240, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 640, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 43253760, .layer_stride = 441188352, .rows = 8192, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 77856768, .layer_stride = 441188352, .rows = 57344, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 3584, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 320077824, .layer_stride = 441188352, .rows = 8192, .columns = 28672, .padded_columns = 28672, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 35295068160, .layer_stride = 0, .rows = 128256, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated

@@ -1,0 +1,215 @@
+// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200 --rows 1,8,16,32
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated {
+
+// Activation vectors in the workspace.
+constexpr Vector kQkvVector{.offset = 0, .elements = 6144, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 25088, .elements = 4096, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 41984, .elements = 4096, .signatures = 0};
+constexpr Vector kFfnVector{.offset = 58368, .elements = 14336, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 115712, .elements = 4096, .signatures = 0};
+constexpr Vector kOffersVector{.offset = 132096, .elements = 258, .signatures = 0};
+
+// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 112459776,
+  .columns = 4096,
+  .padded = 4096,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 6144,
+  .num_tiles = 384,
+  .first_cta = 0,
+  .input = InputKind::kHidden,
+  .input_vector = kHiddenVector,
+  .first_norm = 0,
+  .norm_stride = 2,
+  .output = OutputKind::kRotary,
+  .output_vector = kQkvVector,
+  .clears = kFfnVector,
+};
+
+// Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
+constexpr AttentionPhase kAttention{
+  .index = 1,
+  .input_vector = kQkvVector,
+  .output_vector = kHeadsVector,
+  .clears = kHiddenVector,
+};
+
+// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
+constexpr MatrixPhase kO{
+  .index = 2,
+  .weights = 12976128,
+  .layer_stride = 112459776,
+  .columns = 4096,
+  .padded = 4096,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 4096,
+  .num_tiles = 256,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kHeadsVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kMiddleVector,
+  .clears = kQkvVector,
+};
+
+// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
+constexpr MatrixPhase kGateUp{
+  .index = 3,
+  .weights = 21626880,
+  .layer_stride = 112459776,
+  .columns = 4096,
+  .padded = 4096,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 28672,
+  .num_tiles = 1792,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kMiddleVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kSwiglu,
+  .output_vector = kFfnVector,
+  .clears = kHeadsVector,
+};
+
+// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
+constexpr MatrixPhase kDown{
+  .index = 4,
+  .weights = 82182144,
+  .layer_stride = 112459776,
+  .columns = 14336,
+  .padded = 14336,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 4096,
+  .num_tiles = 256,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kFfnVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kHiddenVector,
+  .clears = kMiddleVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 5,
+  .weights = 3598712832,
+  .layer_stride = 0,
+  .columns = 4096,
+  .padded = 4096,
+  .format = {WeightType::kInt4, 128, false},
+  .rows = 128256,
+  .num_tiles = 8016,
+  .first_cta = 0,
+  .input = InputKind::kNormed,
+  .input_vector = kHiddenVector,
+  .first_norm = 64,
+  .norm_stride = 0,
+  .output = OutputKind::kGreedy,
+};
+
+struct Plan {
+  static constexpr int kNumLayers = 32;
+  static constexpr int kNumHeads = 32;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 128;
+  static constexpr int kHidden = 4096;
+  static constexpr float kNormEpsilon = 9.999999747378752e-06f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.127517431974411f;
+
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 352;
+  static constexpr int kRingSlots = 12;
+  static constexpr int kSlotBytes = 16896;
+  static constexpr WeightFormat kIntegers{WeightType::kInt4, 128, false};
+  static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 701;
+  static constexpr int kConsumerWarps = 8;
+  static constexpr int kTileSlots = 4;
+  static constexpr SyncMode kSync = SyncMode::kSelfValidating;
+  static constexpr int kNumBlocks = 8;
+  static constexpr int kMinPagesPerSplit = 2;
+  static constexpr int kFirstResidualPhase = 2;
+
+  static constexpr int kNumWidths = 2;
+  static constexpr Width kWidths[] = {
+    {.columns = 4096, .padded = 4096, .normed = true, .format = {WeightType::kInt4, 128, false}},
+    {.columns = 14336, .padded = 14336, .normed = false, .format = {WeightType::kInt4, 128, false}},
+  };
+
+  static constexpr int kChunkColumns = 4096;
+  static constexpr int kXBytes = 17408;
+  static constexpr int kResidualTiles = 2;
+  static constexpr int kAttentionUnits = 1;
+  static constexpr int kPartialWords = 520;
+  static constexpr int kSharedBytes = 229512;
+
+  static constexpr Vector kOffers = kOffersVector;
+  static constexpr Vector kPartials{.offset = 133376, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 399616;
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "llama-3.1-8b-gptq-lm-head",
+  .gpu = "h200",
+  .facts =
+    {
+      .hidden = 4096,
+      .ffn = 14336,
+      .num_layers = 32,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 0,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .weight_bits = 4,
+      .weight_group = 128,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 4,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+    },
+  .facts_hash = 0x33a7d4a9813a1c75ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 352,
+  .shared_bytes = 229512,
+  .read_bandwidth = 4600000000000.0,
+  .rows = 1,
+  .weight_bytes = 3869589504,
+  .needed_weight_bytes = 3869589504,
+  .max_query_tiles = 0,
+  .resident_tokens = 0,
+  .workspace_byte = 255,
+  .workspace_bytes = 400896,
+  .counter_offset = 399616,
+  .counter_bytes = 1280,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 112459776, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 12976128, .layer_stride = 112459776, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 21626880, .layer_stride = 112459776, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 82182144, .layer_stride = 112459776, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 3598712832, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated
