@@ -128,7 +128,7 @@ struct Plan {
 
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 12;
+  static constexpr int kRingSlots = 11;
   static constexpr int kSlotBytes = 16896;
   static constexpr WeightFormat kIntegers{WeightType::kInt4, 128, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
@@ -147,12 +147,12 @@ struct Plan {
     {.columns = 14336, .padded = 14336, .normed = false, .format = {WeightType::kInt4, 128, false}},
   };
 
-  static constexpr int kChunkColumns = 4096;
-  static constexpr int kXBytes = 17408;
+  static constexpr int kChunkColumns = 8192;
+  static constexpr int kXBytes = 34816;
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 229512;
+  static constexpr int kSharedBytes = 230008;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 133376, .elements = 66560};
@@ -191,7 +191,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 229512,
+  .shared_bytes = 230008,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 3869589504,

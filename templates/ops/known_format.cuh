@@ -14,7 +14,8 @@ SOLITON_DEVICE bool is_integer(WeightType type) {
 
 template <class Plan>
 SOLITON_DEVICE int known_weight_bytes(WeightType type, int columns) {
-  return columns / kColumnBlock * (is_integer<Plan>(type) ? block_bytes(Plan::kIntegers) : block_bytes(WeightFormat{}));
+  return columns / kColumnBlock *
+         (is_integer<Plan>(type) ? block_bytes(Plan::kIntegers) : block_bytes(WeightFormat{}));
 }
 
 template <class Plan>

@@ -42,6 +42,7 @@ class Multiplier {
 
  private:
   static constexpr int kRowGroups = Plan::kRows / 8 / (kWorkers / kColumnWarps<Plan>);  // the n of the mma
+  static constexpr int kTilesTogether = 2;                                              // of integers
   /// Chains of dependent mma for each sum: few rows have few sums, and a chain is slow.
   static constexpr int kChains = kTiles * kRowGroups < 2 ? 2 : 1;
 
@@ -114,12 +115,12 @@ class Multiplier {
         const IntegerStep<Plan> step(columns, column, column_warp());
         const unsigned char* input = wait_input();
         SOLITON_UNROLL
-        for (int i = 0; i < kSlots; ++i) {
-          if (i * kTiles >= tiles) break;
-          const unsigned char* pages[kTiles];
+        for (int tile = 0; tile < kTilesAtOnce; tile += kTilesTogether) {
+          if (tile >= tiles) break;
+          const unsigned char* pages[kTilesTogether];
           SOLITON_UNROLL
-          for (int t = 0; t < kTiles; ++t) pages[t] = stream.bytes(slots[i * kTiles + t]);
-          multiply_step(step, pages, input, sums[i]);
+          for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
+          multiply_step(step, pages, input, tile, sums);
         }
         release_input();
       }
@@ -130,44 +131,53 @@ class Multiplier {
     }
   }
 
-  /// Both strips of a step.
+  /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
   SOLITON_DEVICE void multiply_step(const IntegerStep<Plan>& step,
-                                    const unsigned char* const (&pages)[kTiles], const unsigned char* input,
-                                    Sums& sums) const {
+                                    const unsigned char* const (&pages)[kTilesTogether],
+                                    const unsigned char* input, int tile, Sums (&sums)[kSlots]) const {
+    constexpr int kParts = kRowsShape.parts;
+    uint4 words[kTilesTogether];
+    RowScales scales[kTilesTogether][kStrips];
+    SOLITON_UNROLL
+    for (int t = 0; t < kTilesTogether; ++t) {
+      words[t] = load_shared(reinterpret_cast<const uint4*>(pages[t] + step.offset) + context_.lane);
+      SOLITON_UNROLL
+      for (int strip = 0; strip < kStrips; ++strip) {
+        scales[t][strip] =
+            load_scales<Plan::kIntegers>(pages[t], step.columns, context_.lane, step.group(strip));
+      }
+    }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {
-      uint4 first[kTiles];
-      uint4 second[kTiles];
-      float scales[kTiles][2];
-      SOLITON_UNROLL
-      for (int t = 0; t < kTiles; ++t) {
-        const RowScales rows =
-            load_scales<Plan::kIntegers>(pages[t], step.columns, context_.lane, step.group(strip));
-        const uint2 words = load_shared(
-            reinterpret_cast<const uint2*>(pages[t] + step.offset + context_.lane * 16 + strip * 8));
-        first[t] = spread_to_bf16(words.x, rows.zero);
-        second[t] = spread_to_bf16(words.y, rows.zero);
-        scales[t][0] = rows.scale[0];
-        scales[t][1] = rows.scale[1];
-      }
       const unsigned char* own =
           own_input(input + step.block(strip) * kColumnBlock * kRowsShape.column_bytes());
+      float products[kTilesTogether][kRowGroups][kParts][4] = {};
       SOLITON_UNROLL
-      for (int n = 0; n < kRowGroups; ++n) {
-        float products[kTiles][4] = {};
+      for (int t = 0; t < kTilesTogether; ++t) {
+        const uint4 first = spread_to_bf16(strip == 0 ? words[t].x : words[t].z, scales[t][strip].zero);
+        const uint4 second = spread_to_bf16(strip == 0 ? words[t].y : words[t].w, scales[t][strip].zero);
         SOLITON_UNROLL
-        for (int part = 0; part < kRowsShape.parts; ++part) {
-          const uint4 x = load_input(own, part, n);
+        for (int n = 0; n < kRowGroups; ++n) {
           SOLITON_UNROLL
-          for (int t = 0; t < kTiles; ++t) {
-            mma_bf16(products[t], first[t], make_uint2(x.x, x.y));
-            mma_bf16(products[t], second[t], make_uint2(x.z, x.w));
+          for (int part = 0; part < kParts; ++part) {
+            const uint4 x = load_input(own, part, n);
+            mma_bf16(products[t][n][part], first, make_uint2(x.x, x.y));
+            mma_bf16(products[t][n][part], second, make_uint2(x.z, x.w));
           }
         }
+      }
+      SOLITON_UNROLL
+      for (int t = 0; t < kTilesTogether; ++t) {
         SOLITON_UNROLL
-        for (int t = 0; t < kTiles; ++t) {
+        for (int n = 0; n < kRowGroups; ++n) {
+          float(&sum)[4] = sums[(tile + t) / kTiles].value[(tile + t) % kTiles][n][0];
           SOLITON_UNROLL
-          for (int r = 0; r < 4; ++r) sums.value[t][n][0][r] += scales[t][r / 2] * products[t][r];
+          for (int r = 0; r < 4; ++r) {
+            float product = products[t][n][0][r];
+            SOLITON_UNROLL
+            for (int part = 1; part < kParts; ++part) product += products[t][n][part][r];
+            sum[r] += scales[t][strip].scale[r / 2] * product;
+          }
         }
       }
     }

@@ -1,0 +1,94 @@
+// On a card: models of 4-bit integers against the reference, whose weights are the same exactly. Skipped without
+// one.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "layout/random.h"
+#include "reference_model.h"
+#include "runtime/engine.h"
+#include "runtime/error.h"
+#include "runtime/hf_config.h"
+
+namespace soliton {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+constexpr int kPromptTokens = 70;  // more than a page of the cache
+constexpr int kTokens = 8;
+
+std::string kernel_path(const std::string& model) {
+  const char* chosen = std::getenv("SOLITON_KERNELS");
+  return std::string(chosen != nullptr ? chosen : SOLITON_KERNELS) + "/card-" + model + ".so";
+}
+
+class IntegersOnCard : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    try {
+      library_.emplace(KernelLibrary::open(kernel_path(GetParam())));
+      library_->select_device(0);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  /// Decodes by kernels of at most `rows` rows and compares every logit.
+  void expect_like_reference(bool one_by_one, float tolerance) {
+    const ModelFacts facts = library_->descriptor().facts;
+    const auto weights = std::make_shared<ReferenceWeights>(random_weights(facts, kSeed));
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("soliton-integers-" + std::to_string(getpid()));
+    write_hf_folder(*weights, facts, folder);
+    Engine engine(std::move(*library_), {.context = 2 * kPromptTokens});
+    const HfConfig config = HfConfig::open(folder);
+    engine.load(TensorSource::open(folder), nullptr, config.quantization_or_null());
+    std::filesystem::remove_all(folder);
+
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < kPromptTokens; ++i) {
+      prompt.push_back(static_cast<int32_t>(random_bits(i, kSeed) % static_cast<uint32_t>(facts.vocabulary)));
+    }
+    if (one_by_one) engine.feed_one_by_one();
+    const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+    ReferenceModel reference(facts, weights);
+    for (size_t i = 0; i + 1 < prompt.size(); ++i) reference.step(prompt[i], static_cast<int>(i));
+    int next = prompt.back();
+    for (int i = 0; i < kTokens; ++i) {
+      const std::vector<float> expected = reference.step(next, reference.length());
+      float scale = 0;
+      float worst = 0;
+      for (size_t j = 0; j < expected.size(); ++j) {
+        scale = std::max(scale, std::abs(expected[j]));
+        worst = std::max(worst, std::abs(expected[j] - result.logits[i * expected.size() + j]));
+      }
+      EXPECT_LE(worst, scale * tolerance) << "token " << i;
+      EXPECT_GE(expected[result.tokens[i]], *std::max_element(expected.begin(), expected.end()) - scale * tolerance);
+      next = result.tokens[i];
+    }
+  }
+
+ private:
+  std::optional<KernelLibrary> library_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, IntegersOnCard, testing::Values("int4", "int4-zeros", "int4-wide", "int4-8b-layer"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(IntegersOnCard, EqualTheReferenceOneByOne) {
+  expect_like_reference(true, 2e-3f);
+}
+
+TEST_P(IntegersOnCard, EqualTheReferenceWithThePromptByRows) {
+  expect_like_reference(false, 1.0f / 32);  // activations of 32 rows are bf16
+}
+
+}  // namespace
+}  // namespace soliton
