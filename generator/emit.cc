@@ -216,6 +216,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     write_model(plan, out);
     write_ring(plan, out);
     number("kConsumerWarps", plan.consumer_warps);
+    out.line("static constexpr bool kOrdered = {};", plan.facts.weight_order != 0);
     number("kTileSlots", plan.tile_slots);
     out.line("static constexpr SyncMode kSync = SyncMode::{};",
              plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");

@@ -219,6 +219,7 @@ LaunchParams Engine::common_params() const {
   params.weights = weights_->pages.as<void>();
   params.embedding = weights_->embedding.as<uint16_t>();
   params.norms = weights_->norms.as<uint16_t>();
+  params.positions = weights_->positions.as<int32_t>();
   params.rotary = rotary_.as<float>();
   params.kv_pool = pool_.address();
   params.workspace = workspace_.as<void>();

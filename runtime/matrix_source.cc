@@ -91,6 +91,12 @@ void MatrixSource::add(const TensorSource& source, const QuantizationConfig* qua
   if (part.integers.has_value()) {
     check_integers(*part.integers, prefix);
     if (!part.integers->remark().empty()) remark_ = part.integers->remark();
+    if (parts_.empty()) {
+      order_ = part.integers->order();
+    } else if (part.integers->order() != order_) {
+      throw file_error(ExitCode::kMismatch, path_,
+                       "{}: expected g_idx as of the layers that read the same, got another order", prefix);
+    }
   } else {
     const int64_t shape[] = {rows, matrix_.columns};
     part.floats = &require_floats(source, prefix + ".weight", shape);
@@ -122,7 +128,10 @@ int64_t MatrixSource::source_row_of(int tile, int row) const {
   const int packed = tile * kTileRows + row;
   if (packed >= matrix_.rows) return kNoRow;
   const int rotary_rows = (facts_.num_heads + facts_.num_kv_heads) * facts_.head_dim;
-  return source_row(matrix_.row_order, packed, matrix_.rows, rotary_rows, facts_.head_dim);
+  const int row_of = source_row(matrix_.row_order, packed, matrix_.rows, rotary_rows, facts_.head_dim);
+  if (output_order_.empty()) return row_of;
+  const int half = matrix_.rows / 2;  // gate, then up
+  return row_of < half ? output_order_[row_of] : half + output_order_[row_of - half];
 }
 
 /// The part that holds row `row` of the stack, which becomes the row's number in it.

@@ -30,6 +30,11 @@ class MatrixSource {
   /// Packs tile `tile` to `bytes`. Thread-safe.
   void pack(int tile, std::byte* bytes) const;
 
+  /// order()[c] is the model's input that stands in column c; empty: in natural order.
+  const std::vector<int32_t>& order() const { return order_; }
+  /// Of gate and up: their rows are packed in the order in which down wants its inputs.
+  void set_output_order(std::vector<int32_t> order) { output_order_ = std::move(order); }
+
   /// What the user should be told of how tensors were read; mostly empty.
   const std::string& remark() const { return remark_; }
 
@@ -53,6 +58,8 @@ class MatrixSource {
   const PackedMatrix& matrix_;
   std::string path_;  // of the source, for messages
   std::vector<Part> parts_;
+  std::vector<int32_t> order_;
+  std::vector<int32_t> output_order_;
   std::string remark_;
 };
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "layout/order.h"
+#include "runtime/error.h"
 #include "runtime/matrix_source.h"
 #include "runtime/packing.h"
 #include "runtime/progress.h"
@@ -45,8 +47,15 @@ class Packer {
         }
       }
     }
+    for (int layer = 0; layer < descriptor.facts.num_layers; ++layer)
+      sources_[index_of("gate_up")][layer].set_output_order(order("down", layer));
     std::sort(jobs_.begin(), jobs_.end(),
               [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
+  }
+
+  /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
+  const std::vector<int32_t>& order(std::string_view matrix, int layer) const {
+    return sources_[index_of(matrix)][layer].order();
   }
 
   /// What the user should be told of how tensors were read, each thing once.
@@ -84,6 +93,12 @@ class Packer {
   }
 
  private:
+  int index_of(std::string_view matrix) const {
+    int m = 0;
+    while (descriptor_.matrices[m].name != matrix) ++m;
+    return m;
+  }
+
   void pack_job(const TileJob& job, std::byte* base) const {
     sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
   }
@@ -137,38 +152,73 @@ DeviceMemory upload(const KernelLibrary& library, const void* host, size_t bytes
   return memory;
 }
 
-std::vector<uint16_t> gather_norms(const TensorSource& source, const ModelFacts& facts) {
+/// `values` as columns in `order` have them.
+void reorder(std::span<uint16_t> values, const std::vector<int32_t>& order) {
+  if (order.empty()) return;
+  const std::vector<uint16_t> natural(values.begin(), values.end());
+  for (size_t column = 0; column < values.size(); ++column) values[column] = natural[order[column]];
+}
+
+/// Each norm in the order of the columns that read what it scales.
+std::vector<uint16_t> gather_norms(const TensorSource& source, const Packer& packer,
+                                   const ModelFacts& facts) {
   std::vector<uint16_t> norms;
   const int64_t shape[] = {facts.hidden};
-  const auto append = [&](const std::string& name) {
+  const auto append = [&](const std::string& name, const std::vector<int32_t>& order) {
     norms.resize(norms.size() + facts.hidden);
-    read_bf16(require_floats(source, name, shape), 0, facts.hidden,
-              norms.data() + norms.size() - facts.hidden);
+    const std::span<uint16_t> norm = std::span(norms).last(facts.hidden);
+    read_bf16(require_floats(source, name, shape), 0, facts.hidden, norm.data());
+    reorder(norm, order);
   };
   for (int layer = 0; layer < facts.num_layers; ++layer) {
-    append(fmt::format("model.layers.{}.input_layernorm.weight", layer));
-    append(fmt::format("model.layers.{}.post_attention_layernorm.weight", layer));
+    append(fmt::format("model.layers.{}.input_layernorm.weight", layer), packer.order("qkv", layer));
+    append(fmt::format("model.layers.{}.post_attention_layernorm.weight", layer),
+           packer.order("gate_up", layer));
   }
-  append("model.norm.weight");
+  append("model.norm.weight", packer.order("lm_head", 0));
   return norms;
+}
+
+/// The tables of layout/order.h. `order(matrix, layer)`: the model's input in each column, empty for natural order.
+template <class Order>
+std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order) {
+  const int heads = facts.num_heads * facts.head_dim;
+  const auto offset = [&](int layer, OrderTable table) {
+    return static_cast<size_t>(order_offset(facts.hidden, heads, layer, table));
+  };
+  std::vector<int32_t> positions(offset(facts.num_layers, OrderTable::kHeads));
+  const auto put = [&](int layer, OrderTable table, const std::vector<int32_t>& inputs, int count) {
+    int32_t* of = positions.data() + offset(layer, table);
+    for (int32_t column = 0; column < count; ++column) of[inputs.empty() ? column : inputs[column]] = column;
+  };
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    put(layer, OrderTable::kHidden, order("qkv", layer), facts.hidden);
+    put(layer, OrderTable::kHeads, order("o", layer), heads);
+    put(layer, OrderTable::kMiddle, order("gate_up", layer), facts.hidden);
+  }
+  put(facts.num_layers, OrderTable::kHidden, order("lm_head", 0), facts.hidden);
+  return positions;
 }
 
 size_t embedding_bytes(const ModelFacts& facts) {
   return static_cast<size_t>(facts.vocabulary) * facts.hidden * 2;
 }
 
-/// A piece at a time if its values have to be rounded.
+/// A piece at a time if its values have to be rounded, or its columns reordered.
 DeviceMemory upload_embedding(const KernelLibrary& library, const Tensor& embedding,
-                              const ModelFacts& facts) {
-  if (embedding.dtype == DType::kBF16) return upload(library, embedding.data.data(), embedding.data.size());
+                              const std::vector<int32_t>& order, const ModelFacts& facts) {
+  if (embedding.dtype == DType::kBF16 && order.empty())
+    return upload(library, embedding.data.data(), embedding.data.size());
   DeviceMemory memory(library.functions(), embedding_bytes(facts));
-  const int64_t count = static_cast<int64_t>(facts.vocabulary) * facts.hidden;
-  std::vector<uint16_t> rounded(kStagingBytes / 2);
-  for (int64_t first = 0; first < count; first += static_cast<int64_t>(rounded.size())) {
-    const int64_t piece = std::min<int64_t>(count - first, static_cast<int64_t>(rounded.size()));
-    read_bf16(embedding, first, piece, rounded.data());
-    library.check(library.functions().upload(memory.as<uint16_t>() + first, rounded.data(),
-                                             static_cast<size_t>(piece) * 2),
+  const int64_t rows_at_once = std::max<int64_t>(1, static_cast<int64_t>(kStagingBytes) / 2 / facts.hidden);
+  std::vector<uint16_t> piece(static_cast<size_t>(rows_at_once * facts.hidden));
+  for (int64_t first = 0; first < facts.vocabulary; first += rows_at_once) {
+    const int64_t rows = std::min<int64_t>(facts.vocabulary - first, rows_at_once);
+    read_bf16(embedding, first * facts.hidden, rows * facts.hidden, piece.data());
+    for (int64_t row = 0; row < rows; ++row)
+      reorder(std::span(piece).subspan(static_cast<size_t>(row * facts.hidden), facts.hidden), order);
+    library.check(library.functions().upload(memory.as<uint16_t>() + first * facts.hidden, piece.data(),
+                                             static_cast<size_t>(rows * facts.hidden) * 2),
                   "upload");
   }
   return memory;
@@ -208,15 +258,20 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
   const Packer packer(descriptor, source, quantization);
   const int64_t shape[] = {facts.vocabulary, facts.hidden};
   const Tensor& embedding = require_floats(source, "model.embed_tokens.weight", shape);
-  const std::vector<uint16_t> norms = gather_norms(source, facts);
+  const std::vector<uint16_t> norms = gather_norms(source, packer, facts);
 
   DeviceWeights weights;
   weights.remarks = packer.remarks();
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
   upload_pages(library, packer, weights.pages, progress);
-  weights.embedding = upload_embedding(library, embedding, facts);
+  weights.embedding = upload_embedding(library, embedding, packer.order("qkv", 0), facts);
   if (progress != nullptr) progress->add(embedding_bytes(facts));
   weights.norms = upload(library, norms.data(), norms.size() * 2);
+  if (facts.weight_order != 0) {
+    const std::vector<int32_t> positions = make_positions(
+        facts, [&](std::string_view matrix, int layer) { return packer.order(matrix, layer); });
+    weights.positions = upload(library, positions.data(), positions.size() * sizeof(int32_t));
+  }
   return weights;
 }
 
@@ -241,6 +296,11 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
   const std::vector<uint16_t> norms(
       static_cast<size_t>(2 * descriptor.facts.num_layers + 1) * descriptor.facts.hidden, kBf16One);
   weights.norms = upload(library, norms.data(), norms.size() * 2);
+  if (descriptor.facts.weight_order != 0) {
+    const std::vector<int32_t> positions =
+        make_positions(descriptor.facts, [](std::string_view, int) { return std::vector<int32_t>{}; });
+    weights.positions = upload(library, positions.data(), positions.size() * sizeof(int32_t));
+  }
   return weights;
 }
 

@@ -19,6 +19,7 @@ struct DeviceWeights {
   DeviceMemory pages;                // Descriptor::weight_bytes
   DeviceMemory embedding;            // bf16 [vocabulary][hidden]
   DeviceMemory norms;                // bf16 [2 * num_layers + 1][hidden]
+  DeviceMemory positions;            // see layout/order.h; empty where columns are in natural order
   std::vector<std::string> remarks;  // that the user should read on how tensors were read
 };
 

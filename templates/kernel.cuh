@@ -9,6 +9,7 @@
 // role has one piece of code for all matrix phases: code that is run once a layer comes out of L2 every time.
 #pragma once
 
+#include "layout/order.h"
 #include "layout/phase.h"
 #include "ops/fuzz.cuh"
 #include "primitives/primitives.h"
@@ -161,6 +162,16 @@ struct Context {
   }
   SOLITON_DEVICE void wait(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) const {
     wait_barrier(&barrier, parity, site(kind, index, parity, parity ^ 1), bound);
+  }
+
+  /// Where a vector's reader has element `element`; see layout/order.h.
+  SOLITON_DEVICE int place(OrderTable table, int layer, int element) const {
+    if constexpr (Plan::kOrdered) {
+      return load_constant(params.positions +
+                           order_offset(Plan::kHidden, Plan::kNumHeads * Plan::kHeadDim, layer, table) +
+                           element);
+    }
+    return element;
   }
 
   SOLITON_DEVICE int position() const { return params.first_position + step; }

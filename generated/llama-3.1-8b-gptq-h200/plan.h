@@ -134,6 +134,7 @@ struct Plan {
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
   static constexpr int kConsumerWarps = 8;
+  static constexpr bool kOrdered = false;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;

@@ -130,6 +130,7 @@ struct Plan {
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
   static constexpr int kConsumerWarps = 4;
+  static constexpr bool kOrdered = false;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 8;

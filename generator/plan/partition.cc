@@ -257,6 +257,10 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
   }
+  if (model.facts.weight_order != 0 && plan.rows > 1) {
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("--rows: expected 1 for a model with act_order, got {}", plan.rows));
+  }
   if (is_quantized && plan.rows > kMostIntegerRows) {
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("--rows: expected at most {} for a model of integers, got {}",

@@ -131,7 +131,8 @@ struct LaunchParams {
   const uint16_t*
       norms;            // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
   const float* rotary;  // [context][head_dim / 2]{cos, sin}
-  void* kv_pool;        // see kv_page_offset()
+  const int32_t* positions;      // see layout/order.h; null where columns are in natural order
+  void* kv_pool;                 // see kv_page_offset()
   const int32_t* page_table;     // [ceil(context / 64)]: logical to physical KV page
   void* workspace;               // Descriptor::workspace_bytes, as Descriptor says at launch
   float* logits;                 // [outputs][vocabulary], or null

@@ -160,7 +160,7 @@ class StagedGroups {
 
 template <class Plan>
 template <AttentionPhase kPhase>
-SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
+SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
   using State = AttentionState<Plan>;
   constexpr int kHeadDim = Plan::kHeadDim;
   begin_phase();
@@ -244,7 +244,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int /*layer*/) {
     const bool with_token = share.split == share.num_splits - 1;
     const bool whole = share.num_splits == 1;
     merge_parts(
-        context_, heads, warp_, kAttentionParts<Plan> - (with_token ? 0 : 1), whole,
+        context_, heads, warp_, kAttentionParts<Plan> - (with_token ? 0 : 1), whole, layer,
         context_.template workspace<float>(kPhase.output_vector.offset),
         context_.template workspace<float>(Plan::kPartials.offset) + context_.cta * Plan::kPartialWords);
     if (!whole) end_partial(context_, share.first_block);

@@ -49,7 +49,6 @@ class Epilogue {
     begin_phase();
     const TileRun run = context_.tiles(phase);
     float* to = output(phase.output_vector);
-    const bool begins = phase.index == Plan::kFirstResidualPhase && layer == 0;
     begin_choice();
     const float scale = wait_input(phase.input);
     sign(phase.output_vector);
@@ -62,7 +61,7 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(to, tile, scale);
         } else if constexpr (kKind == OutputKind::kResidual) {
-          residual(to, tile, i, begins);
+          residual(to, tile, i, phase.index == Plan::kFirstResidualPhase, layer);
         } else {
           greedy(phase, tile, scale);
         }
@@ -103,7 +102,7 @@ class Epilogue {
     if (share.num_splits > 1 && share.first_block < Plan::kNumBlocks) {
       merge_waits_.begin();
       wait_for_partials(share.first_block);
-      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, output(kPhase.output_vector));
+      merge_splits(context_, HeadBlock<Plan>(share.first_block), share, layer, output(kPhase.output_vector));
       merge_waits_.end();
     }
     // The first layer also clears the offers that chose this step's token.
@@ -215,22 +214,26 @@ class Epilogue {
     }
   }
 
-  /// Adds to the residual stream, whose rows stay with their CTA: o and down are dealt alike. `begins`: it
-  /// begins with the token's embedding.
-  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool begins) {
-    const int row = tile * kTileRows + context_.lane;
+  /// Adds to the residual stream, whose rows stay with their CTA: o (`is_first`) and down are dealt alike. It begins
+  /// with the token's embedding, whose columns are in the order in which q, k and v of layer 0 want them.
+  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer) {
+    const int row = tile * kTileRows + context_.lane % kTileRows;
+    const bool begins = is_first && layer == 0;
+    const int place = is_first ? context_.place(OrderTable::kMiddle, layer, row)
+                               : context_.place(OrderTable::kHidden, layer + 1, row);
     float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) +
                   own_tile * kTileRows + context_.lane;
     float before = 0.0f;
     if (context_.lane < kTileRows) {
       before = begins ? bf16_to_float(load_constant(context_.params.embedding +
-                                                    static_cast<int64_t>(token_) * Plan::kHidden + row))
+                                                    static_cast<int64_t>(token_) * Plan::kHidden +
+                                                    context_.place(OrderTable::kHidden, 0, row)))
                       : load_shared(kept);
     }
     const float value = before + take_tile();
     if (context_.lane >= kTileRows) return;
     store_shared(kept, value);
-    publish<Plan>(output + row, publishable(value));
+    publish<Plan>(output + place, publishable(value));
   }
 
   SOLITON_DEVICE void begin_choice() { best_ = kNoOffer; }

@@ -12,10 +12,10 @@ constexpr int kMergeLoads = 16;  // partial outputs that one lane loads at once
 
 /// Merges `num_parts` parts in shared memory; consumer warp `warp` takes every kConsumerWarps-th group of
 /// outputs. `whole`: nobody else has a part of this block, so the heads' outputs go to `output`, a vector of
-/// all heads; otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
+/// all heads that this layer's o reads; otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
 template <class Plan>
 SOLITON_DEVICE void merge_parts(const Context<Plan>& context, const HeadBlock<Plan>& heads, int warp,
-                                int num_parts, bool whole, float* output, float* partial) {
+                                int num_parts, bool whole, int layer, float* output, float* partial) {
   constexpr int kParts = kAttentionParts<Plan>;
   constexpr int kGroups = kHeadsPerBlock * Plan::kHeadDim / 4;  // of 4 neighbouring outputs
   SOLITON_NO_UNROLL
@@ -50,10 +50,19 @@ SOLITON_DEVICE void merge_parts(const Context<Plan>& context, const HeadBlock<Pl
       publish<Plan>(partial + kHeadsPerBlock + head, publishable(sum));
     }
     const float scale = whole ? 1.0f / sum : 1.0f;
-    float* to = whole ? output + heads.first_head * Plan::kHeadDim : partial + 2 * kHeadsPerBlock;
-    publish<Plan>(reinterpret_cast<float4*>(to) + group,
-                  make_float4(publishable(merged.x * scale), publishable(merged.y * scale),
-                              publishable(merged.z * scale), publishable(merged.w * scale)));
+    const float4 outputs = make_float4(publishable(merged.x * scale), publishable(merged.y * scale),
+                                       publishable(merged.z * scale), publishable(merged.w * scale));
+    const int first = heads.first_head * Plan::kHeadDim;
+    if (Plan::kOrdered && whole) {
+      const float values[] = {outputs.x, outputs.y, outputs.z, outputs.w};
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        publish<Plan>(output + context.place(OrderTable::kHeads, layer, first + group * 4 + i), values[i]);
+      }
+      continue;
+    }
+    float* to = whole ? output + first : partial + 2 * kHeadsPerBlock;
+    publish<Plan>(reinterpret_cast<float4*>(to) + group, outputs);
   }
 }
 
@@ -70,7 +79,7 @@ SOLITON_DEVICE void end_partial(const Context<Plan>& context, int block) {
 /// in groups of 32 that belong to one head, and publishes them to `output`, a vector of all heads.
 template <class Plan>
 SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<Plan>& heads,
-                                 const AttentionShare& share, float* output) {
+                                 const AttentionShare& share, int layer, float* output) {
   const int num_groups = heads.count * Plan::kHeadDim / kWarpLanes;
   const int end_group = num_groups * (share.split + 1) / share.num_mergers;
   const float* partials = context.template workspace<float>(Plan::kPartials.offset) +
@@ -109,8 +118,8 @@ SOLITON_DEVICE void merge_splits(const Context<Plan>& context, const HeadBlock<P
       for (int i = 0; i < kMergeLoads; ++i)
         value += shuffle(weight, (first + i) % kWarpLanes) * loads.value[i];
     }
-    publish<Plan>(output + heads.first_head * Plan::kHeadDim + group * kWarpLanes + context.lane,
-                  publishable(value));
+    const int element = heads.first_head * Plan::kHeadDim + group * kWarpLanes + context.lane;
+    publish<Plan>(output + context.place(OrderTable::kHeads, layer, element), publishable(value));
   }
 }
 

@@ -66,7 +66,8 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
         worst = std::max(worst, std::abs(expected[j] - result.logits[i * expected.size() + j]));
       }
       EXPECT_LE(worst, scale * tolerance) << "token " << i;
-      EXPECT_GE(expected[result.tokens[i]], *std::max_element(expected.begin(), expected.end()) - scale * tolerance);
+      EXPECT_GE(expected[result.tokens[i]],
+                *std::max_element(expected.begin(), expected.end()) - scale * tolerance);
       next = result.tokens[i];
     }
   }
@@ -75,7 +76,8 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
   std::optional<KernelLibrary> library_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, IntegersOnCard, testing::Values("int4", "int4-zeros", "int4-wide", "int4-8b-layer"),
+INSTANTIATE_TEST_SUITE_P(Models, IntegersOnCard,
+                         testing::Values("int4", "int4-zeros", "int4-wide", "int4-ordered", "int4-8b-layer"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
