@@ -2,6 +2,7 @@
 """A peer for soliton-bench: compiled PyTorch decoding of a Llama shape at batch 1, with random weights.
 
     baseline.py models/llama-3.1-8b.yaml -d 128,1024,6144 -n 128 -r 5 --json-file peer.json
+    baseline.py models/llama-3.1-8b.yaml --int4 -d 6144    with 4-bit weights in groups of 128
     baseline.py --self-check    on the CPU, in float32: the same logits and greedy tokens as transformers?
 
 Each step is one call of torch.compile's code, with CUDA graphs in both compiled modes. Token, position and
@@ -13,6 +14,10 @@ needs, rounded up to 128, and filled with random keys and values.
 scaled_dot_product_attention with enable_gqa, grouped is two batched products around a softmax, flex is
 flex_attention, which splits the context over the GPU, repeated gives each query head its own copy of the
 keys and values and leaves the rest to Inductor, as gpt-fast does.
+
+--int4 multiplies with PyTorch's own weight-only kernels, as gpt-fast does: integers of 4 bits, a bf16 scale
+and zero for each group of a row, activations in bf16. The lm_head stays in bf16 unless --int4-lm-head. A shape
+whose yaml has the key quantization is decoded so without the flag, in its groups.
 
 Exit status: 0 good, 1 the self-check failed, 2 unusable input, in one line.
 """
@@ -26,6 +31,7 @@ import platform
 import statistics
 import sys
 import time
+import types
 import warnings
 from typing import Any, Callable, NoReturn
 
@@ -37,7 +43,11 @@ from torch.nn.attention.flex_attention import flex_attention
 
 CACHE_MULTIPLE = 128  # tokens
 COMPILE_STEPS = 3  # compile and run, record the CUDA graph, replay it
+INT4_GROUPS = (32, 64, 128, 256)  # of columns, that PyTorch's kernels take
+INT4_GROUP = 128
+INT4_ROWS = {"cuda": 8, "cpu": 16}  # of a tile of the kernels, for each kind of device
 SEED = 1
+INT4_LIMIT = 0.02  # of a product, relative to its largest element: bf16 holds 8 bits
 SELF_CHECK_LIMIT = 1e-4  # of the logits
 SELF_CHECK_PROMPT = 64
 SELF_CHECK_TOKENS = 192
@@ -60,6 +70,15 @@ class Rope:
 
 
 @dataclasses.dataclass(frozen=True)
+class Quantization:
+    bits: int
+    group: int
+    symmetric: bool
+    act_order: bool
+    lm_head: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Facts:
     """The keys of models/*.yaml."""
     name: str
@@ -74,6 +93,7 @@ class Facts:
     max_context: int
     norm_epsilon: float
     rope: Rope
+    quantization: Quantization | None = None
 
     @property
     def q_rows(self) -> int:
@@ -116,7 +136,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def typed(kind: type, document: Any) -> Any:
-    """A Facts or Rope of a map whose values are text."""
+    """A Facts, or what is inside of it, of a map whose values are text."""
     if not isinstance(document, dict):
         raise ValueError(f"expected a map, got {document!r}")
     names = [field.name for field in dataclasses.fields(kind)]
@@ -129,8 +149,9 @@ def typed(kind: type, document: Any) -> Any:
                 raise ValueError(f"expected the key {field.name}, got none")
             continue
         text = document[field.name]
-        if field.type is Rope:
-            values[field.name] = typed(Rope, text)
+        inner = field.type.__args__[0] if isinstance(field.type, types.UnionType) else field.type
+        if dataclasses.is_dataclass(inner):
+            values[field.name] = typed(inner, text)
         elif field.type is bool:
             if text not in ("true", "false"):
                 raise ValueError(f"{field.name}: expected true or false, got {text!r}")
@@ -152,6 +173,8 @@ def read_facts(path: pathlib.Path) -> Facts:
         raise Unusable(f"{path}: {error}") from error
     if facts.rope.kind not in ("default", "llama3"):
         raise Unusable(f"{path}: rope.kind: expected default or llama3, got {facts.rope.kind!r}")
+    if facts.quantization and facts.quantization.bits != 4:
+        raise Unusable(f"{path}: quantization.bits: expected 4, got {facts.quantization.bits}")
     sizes = (facts.hidden, facts.ffn, facts.num_layers, facts.num_heads, facts.num_kv_heads, facts.head_dim,
              facts.vocabulary, facts.max_context)
     if min(sizes) < 1 or facts.num_heads % facts.num_kv_heads or facts.head_dim % 2:
@@ -228,8 +251,87 @@ ATTENTION: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
     "sdpa": attend_sdpa, "grouped": attend_grouped, "flex": attend_flex, "repeated": attend_repeated}
 
 
-def matrix(rows: int, columns: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(rows, columns), requires_grad=False)
+@dataclasses.dataclass(frozen=True)
+class Int4:
+    """Which matrices are of 4-bit integers, and how."""
+    group: int
+    lm_head: bool
+
+
+class Matrix(nn.Module):
+    """[rows][columns] of the default type."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, columns), requires_grad=False)
+
+    def randomise(self) -> None:
+        """Variance 1 / columns, so that activations neither vanish nor overflow."""
+        self.weight.normal_(std=self.weight.shape[1] ** -0.5)
+
+    def num_bytes(self) -> int:
+        return self.weight.numel() * self.weight.element_size()
+
+    def dense(self) -> Tensor:
+        return self.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)
+
+
+class Int4Matrix(nn.Module):
+    """[rows][columns] of weights scale * (integer - 8) + zero, in the order that PyTorch's kernels want."""
+    integers: Tensor  # of 4 bits, packed
+    scales_and_zeros: Tensor  # [columns / group][rows][2], of the default type
+
+    def __init__(self, rows: int, columns: int, group: int) -> None:
+        super().__init__()
+        self.rows, self.columns, self.group = rows, columns, group
+        scales_and_zeros = torch.empty(columns // group, rows, 2)
+        tile_rows = INT4_ROWS[scales_and_zeros.device.type]
+        if rows % tile_rows or columns % group:
+            raise Unusable(f"--int4: expected matrices of a multiple of {tile_rows} rows and {group} columns, "
+                           f"for PyTorch's kernels, got {rows} x {columns}")
+        self.register_buffer("scales_and_zeros", scales_and_zeros)
+        self.register_buffer("integers", None)
+
+    def set(self, integers: Tensor, scales: Tensor, zeros: Tensor) -> None:
+        """integers: two to a byte, of neighbouring columns, the first one in the upper bits."""
+        self.scales_and_zeros.copy_(torch.stack([scales, zeros], dim=-1))
+        if integers.is_cuda:
+            # How many tiles of 16 columns a lane loads at once: as many as fit.
+            tiles = next(count for count in (8, 4, 2) if self.columns % (16 * count) == 0)
+            self.integers = torch.ops.aten._convert_weight_to_int4pack(integers, tiles)
+        else:
+            wide = torch.stack([integers >> 4, integers & 15], dim=-1).view(self.rows, self.columns)
+            self.integers = torch.ops.aten._convert_weight_to_int4pack_for_cpu(wide.int(), 2)
+
+    def draw(self) -> tuple[Tensor, Tensor, Tensor]:
+        """For set(): with a variance of about 1 / columns, as the integers 0 to 15 have one of 255 / 12."""
+        device = self.scales_and_zeros.device
+        shape = self.scales_and_zeros.shape[:2]
+        integers = torch.randint(256, (self.rows, self.columns // 2), dtype=torch.uint8, device=device)
+        scales = torch.empty(shape, device=device).uniform_(0.75, 1.25) * (self.columns * 255 / 12) ** -0.5
+        return integers, scales, scales * torch.empty(shape, device=device).uniform_(0, 1)
+
+    def randomise(self) -> None:
+        self.set(*self.draw())
+
+    def num_bytes(self) -> int:
+        return sum(buffer.numel() * buffer.element_size() for buffer in (self.integers, self.scales_and_zeros))
+
+    def dense(self) -> Tensor:
+        """What the kernels take the weights for: small matrices only."""
+        return self(torch.eye(self.columns)).T.contiguous()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.is_cuda:
+            return torch.ops.aten._weight_int4pack_mm(x, self.integers, self.group, self.scales_and_zeros)
+        return torch.ops.aten._weight_int4pack_mm_for_cpu(x, self.integers, self.group, self.scales_and_zeros)
+
+
+def make_matrix(rows: int, columns: int, int4: Int4 | None) -> Matrix | Int4Matrix:
+    return Int4Matrix(rows, columns, int4.group) if int4 else Matrix(rows, columns)
 
 
 def norm_weight(size: int) -> nn.Parameter:
@@ -240,34 +342,35 @@ class Layer(nn.Module):
     keys: Tensor  # [num_kv_heads][context][head_dim]
     values: Tensor
 
-    def __init__(self, facts: Facts, attention: str) -> None:
+    def __init__(self, facts: Facts, attention: str, int4: Int4 | None) -> None:
         super().__init__()
         self.facts = facts
         self.attend = ATTENTION[attention]
         self.attention_norm = norm_weight(facts.hidden)
-        self.qkv = matrix(facts.q_rows + 2 * facts.kv_rows, facts.hidden)
-        self.o = matrix(facts.hidden, facts.q_rows)
+        self.qkv = make_matrix(facts.q_rows + 2 * facts.kv_rows, facts.hidden, int4)
+        self.o = make_matrix(facts.hidden, facts.q_rows, int4)
         self.ffn_norm = norm_weight(facts.hidden)
-        self.gate_up = matrix(2 * facts.ffn, facts.hidden)
-        self.down = matrix(facts.hidden, facts.ffn)
+        self.gate_up = make_matrix(2 * facts.ffn, facts.hidden, int4)
+        self.down = make_matrix(facts.hidden, facts.ffn, int4)
 
     def make_cache(self, context: int) -> None:
         """Of its own tensors: as slices of one, each layer's update would be one of the whole cache."""
         shape = (self.facts.num_kv_heads, context, self.facts.head_dim)
-        self.register_buffer("keys", torch.empty(shape, device=self.o.device, dtype=self.o.dtype).normal_())
+        self.register_buffer("keys", torch.empty(shape, device=self.ffn_norm.device,
+                                                 dtype=self.ffn_norm.dtype).normal_())
         self.register_buffer("values", torch.empty_like(self.keys).normal_())
 
     def forward(self, x: Tensor, position: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         facts = self.facts
-        qkv = F.linear(rms_norm(x, self.attention_norm, facts.norm_epsilon), self.qkv)
+        qkv = self.qkv(rms_norm(x, self.attention_norm, facts.norm_epsilon))
         q, k, v = qkv.view(-1, facts.head_dim).split(
             [facts.num_heads, facts.num_kv_heads, facts.num_kv_heads])
         self.keys.index_copy_(1, position, rotate(k, cosine, sine)[:, None])
         self.values.index_copy_(1, position, v[:, None])
         heads = self.attend(rotate(q, cosine, sine), self.keys, self.values, position)
-        x = x + F.linear(heads.reshape(1, -1), self.o)
-        gate, up = F.linear(rms_norm(x, self.ffn_norm, facts.norm_epsilon), self.gate_up).chunk(2, dim=-1)
-        return x + F.linear(F.silu(gate) * up, self.down)
+        x = x + self.o(heads.reshape(1, -1))
+        gate, up = self.gate_up(rms_norm(x, self.ffn_norm, facts.norm_epsilon)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
 
 
 class Decoder(nn.Module):
@@ -277,21 +380,24 @@ class Decoder(nn.Module):
     cosines: Tensor  # [context][head_dim / 2]
     sines: Tensor
 
-    def __init__(self, facts: Facts, attention: str) -> None:
+    def __init__(self, facts: Facts, attention: str, int4: Int4 | None = None) -> None:
         super().__init__()
         self.facts = facts
-        self.embedding = matrix(facts.vocabulary, facts.hidden)
-        self.layers = nn.ModuleList(Layer(facts, attention) for _ in range(facts.num_layers))
+        self.embedding = Matrix(facts.vocabulary, facts.hidden)
+        self.layers = nn.ModuleList(Layer(facts, attention, int4) for _ in range(facts.num_layers))
         self.norm = norm_weight(facts.hidden)
-        self.lm_head = self.embedding if facts.tied_lm_head else matrix(facts.vocabulary, facts.hidden)
+        int4_lm_head = int4 if int4 and int4.lm_head else None
+        tied = facts.tied_lm_head and not int4_lm_head
+        self.lm_head = self.embedding if tied else make_matrix(facts.vocabulary, facts.hidden, int4_lm_head)
         self.register_buffer("token", torch.zeros(1, dtype=torch.int64))
         self.register_buffer("position", torch.zeros(1, dtype=torch.int64))
 
+    def matrices(self) -> list[Matrix | Int4Matrix]:
+        return [module for module in self.modules() if isinstance(module, (Matrix, Int4Matrix))]
+
     def randomise(self) -> None:
-        """Variance 1 / columns, so that activations neither vanish nor overflow."""
-        for parameter in self.parameters():
-            if parameter.dim() == 2:
-                parameter.normal_(std=parameter.shape[1] ** -0.5)
+        for matrix in self.matrices():
+            matrix.randomise()
 
     def make_cache(self, context: int) -> None:
         for layer in self.layers:
@@ -313,20 +419,18 @@ class Decoder(nn.Module):
     def step(self) -> Tensor:
         """Feeds `token` at `position`, and sets both to the next. Returns logits [1][vocabulary]."""
         cosine, sine = self.cosines[self.position], self.sines[self.position]
-        x = F.embedding(self.token, self.embedding)
+        x = F.embedding(self.token, self.embedding.weight)
         for layer in self.layers:
             x = layer(x, self.position, cosine, sine)
-        logits = F.linear(rms_norm(x, self.norm, self.facts.norm_epsilon), self.lm_head)
+        logits = self.lm_head(rms_norm(x, self.norm, self.facts.norm_epsilon))
         self.token.copy_(logits.argmax(-1))
         self.position.add_(1)
         return logits
 
     def matrix_bytes(self) -> int:
         """That each token must read."""
-        matrices = {id(p): p for p in self.parameters() if p.dim() == 2}
-        if not self.facts.tied_lm_head:
-            del matrices[id(self.embedding)]
-        return sum(p.numel() * p.element_size() for p in matrices.values())
+        unread = None if self.lm_head is self.embedding else self.embedding
+        return sum(matrix.num_bytes() for matrix in self.matrices() if matrix is not unread)
 
     def kv_bytes(self, position: int) -> int:
         return 2 * position * self.facts.num_layers * self.facts.kv_rows * self.norm.element_size()
@@ -395,8 +499,52 @@ def markdown(row: Row) -> str:
             f"| {row.bytes_per_s * 1e-12:.3f} |")
 
 
+def int4_of(options: argparse.Namespace, facts: Facts) -> Int4 | None:
+    """What the command line asks for; what it leaves open the shape may say."""
+    stated = facts.quantization
+    if not (options.int4 or options.int4_lm_head or stated):
+        if options.group:
+            raise Unusable("--group: expected --int4 with it, got none")
+        return None
+    group = options.group or (stated.group if stated else INT4_GROUP)
+    if group not in INT4_GROUPS:
+        raise Unusable(f"--group: expected one of {', '.join(map(str, INT4_GROUPS))}, which PyTorch's kernels "
+                       f"take, got {group}")
+    return Int4(group, options.int4_lm_head or bool(stated and stated.lm_head))
+
+
+def check_int4(device: str, group: int) -> None:
+    """Does a product with PyTorch's kernels agree with its definition?"""
+    try:
+        with torch.device(device):
+            matrix = Int4Matrix(64, 1024, group)
+            integers, scales, zeros = matrix.draw()
+            matrix.set(integers, scales, zeros)
+            x = torch.randn(1, 1024)
+            got = matrix(x).double()
+            values = torch.stack([integers >> 4, integers & 15], dim=-1).view(64, -1, group).double() - 8
+            scales, zeros = (part.double()[..., None] for part in matrix.scales_and_zeros.permute(2, 1, 0))
+            expected = x.double() @ (scales * values + zeros).reshape(64, 1024).T
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, AttributeError) as error:
+        raise Unusable("--int4: expected PyTorch's int4 kernels to run on this device, got: "
+                       f"{str(error).splitlines()[0]}") from error
+    difference = float((got - expected).abs().max() / expected.abs().max())
+    if not difference <= INT4_LIMIT:
+        raise Unusable("--int4: expected PyTorch's int4 product to be that of its integers within "
+                       f"{INT4_LIMIT}, got a relative difference of {difference:.3g}")
+
+
+def format_name(int4: Int4 | None) -> str:
+    if int4 is None:
+        return "bf16"
+    return f"int4 in groups of {int4.group}, lm_head in {'int4' if int4.lm_head else 'bf16'}"
+
+
 def bench(options: argparse.Namespace) -> None:
     facts = read_facts(options.model)
+    int4 = int4_of(options, facts)
     if options.device == "cuda" and not torch.cuda.is_available():
         raise Unusable("--device: expected a CUDA device for cuda, got none")
     needed = max(options.depths) + options.tokens
@@ -407,11 +555,13 @@ def bench(options: argparse.Namespace) -> None:
         raise Unusable(f"{options.json_file}: expected a file in a folder that exists")
     torch.manual_seed(SEED)
     torch.set_default_dtype(torch.bfloat16)
+    if int4:
+        check_int4(options.device, int4.group)
     with torch.device(options.device):
-        model = Decoder(facts, options.attention)
+        model = Decoder(facts, options.attention, int4)
         model.randomise()
-    print(f"{facts.name} on {device_name(options.device)}, torch {torch.__version__}, {options.mode}, "
-          f"{options.attention}\n\n| test | t/s | us a token | GB a token | TB/s |\n"
+    print(f"{facts.name} on {device_name(options.device)}, {format_name(int4)}, torch {torch.__version__}, "
+          f"{options.mode}, {options.attention}\n\n| test | t/s | us a token | GB a token | TB/s |\n"
           "| --- | --- | --- | --- | --- |", flush=True)
     rows = []
     for depth in options.depths:
@@ -419,9 +569,10 @@ def bench(options: argparse.Namespace) -> None:
         print(markdown(rows[-1]), flush=True)
     if options.json_file:
         document = {"command": " ".join(["baseline.py", *sys.argv[1:]]), "program": "baseline.py",
-                    "model": facts.name, "weights": "random", "device": device_name(options.device),
-                    "torch": torch.__version__, "mode": options.mode, "attention": options.attention,
-                    "repeats": options.repeats, "rows": [dataclasses.asdict(row) for row in rows]}
+                    "model": facts.name, "weights": "random", "format": format_name(int4),
+                    "device": device_name(options.device), "torch": torch.__version__, "mode": options.mode,
+                    "attention": options.attention, "repeats": options.repeats,
+                    "rows": [dataclasses.asdict(row) for row in rows]}
         try:
             options.json_file.write_text(json.dumps(document, indent=2) + "\n")
         except OSError as error:
@@ -448,16 +599,16 @@ def transformers_model(model: Decoder) -> nn.Module:
         num_attention_heads=facts.num_heads, num_key_value_heads=facts.num_kv_heads, head_dim=facts.head_dim,
         vocab_size=facts.vocabulary, max_position_embeddings=facts.max_context,
         rms_norm_eps=facts.norm_epsilon, rope_theta=rope.theta, rope_scaling=parameters,
-        tie_word_embeddings=facts.tied_lm_head, attn_implementation="eager")).float().eval()
-    state = {"model.embed_tokens.weight": model.embedding, "model.norm.weight": model.norm,
-             "lm_head.weight": model.lm_head}
+        tie_word_embeddings=model.lm_head is model.embedding, attn_implementation="eager")).float().eval()
+    state = {"model.embed_tokens.weight": model.embedding.dense(), "model.norm.weight": model.norm,
+             "lm_head.weight": model.lm_head.dense()}
     for i, layer in enumerate(model.layers):
-        q, k, v = layer.qkv.split([facts.q_rows, facts.kv_rows, facts.kv_rows])
-        gate, up = layer.gate_up.chunk(2)
+        q, k, v = layer.qkv.dense().split([facts.q_rows, facts.kv_rows, facts.kv_rows])
+        gate, up = layer.gate_up.dense().chunk(2)
         for name, tensor in {"input_layernorm": layer.attention_norm, "self_attn.q_proj": q,
-                             "self_attn.k_proj": k, "self_attn.v_proj": v, "self_attn.o_proj": layer.o,
+                             "self_attn.k_proj": k, "self_attn.v_proj": v, "self_attn.o_proj": layer.o.dense(),
                              "post_attention_layernorm": layer.ffn_norm, "mlp.gate_proj": gate,
-                             "mlp.up_proj": up, "mlp.down_proj": layer.down}.items():
+                             "mlp.up_proj": up, "mlp.down_proj": layer.down.dense()}.items():
             state[f"model.layers.{i}.{name}.weight"] = tensor
     theirs.load_state_dict(state)  # strict: every tensor, and no other
     return theirs
@@ -474,10 +625,10 @@ def decode(model: Decoder, step: Callable[[], Tensor], prompt: list[int]) -> tup
     return tokens, torch.stack(logits)
 
 
-def agrees(facts: Facts, attention: str, mode: str) -> bool:
+def agrees(facts: Facts, attention: str, mode: str, int4: Int4 | None = None) -> bool:
     torch.compiler.reset()
     torch.manual_seed(SEED)
-    model = Decoder(facts, attention)
+    model = Decoder(facts, attention, int4)
     model.randomise()
     for parameter in model.parameters():
         if parameter.dim() == 1:
@@ -491,7 +642,8 @@ def agrees(facts: Facts, attention: str, mode: str) -> bool:
     equal = int((theirs.argmax(-1)[SELF_CHECK_PROMPT - 1:-1] == chosen).sum())
     difference = float((logits - theirs).abs().max())  # NaN passes no limit
     good = difference <= SELF_CHECK_LIMIT and equal == SELF_CHECK_TOKENS
-    print(f"{facts.name}, {attention}, {mode}: logits up to {float(theirs.abs().max()):.2f}, max difference "
+    kind = f"{attention}, {format_name(int4)}" if int4 else attention
+    print(f"{facts.name}, {kind}, {mode}: logits up to {float(theirs.abs().max()):.2f}, max difference "
           f"{difference:.3g}, {equal} of {SELF_CHECK_TOKENS} greedy tokens equal: "
           f"{'ok' if good else 'DIFFERS'}", flush=True)
     return good
@@ -510,6 +662,12 @@ def self_check(mode: str) -> bool:
         print("flex: left out, PyTorch's compiler for CPUs fails on it")
         kinds.remove("flex")
     results = [agrees(facts, attention, mode) for facts in (llama3, default) for attention in kinds]
+    # Of integers whole tiles of rows only, so another vocabulary for their lm_head.
+    check_int4("cpu", 128)
+    whole = dataclasses.replace(default, name="default untied", vocabulary=528)
+    for facts, int4 in ((llama3, Int4(64, False)), (whole, Int4(32, True)),
+                        (dataclasses.replace(llama3, vocabulary=528), Int4(64, True))):
+        results.append(agrees(facts, kinds[0], mode, int4))
     return all(results)
 
 
@@ -547,6 +705,12 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--mode", choices=["eager", "reduce-overhead", "max-autotune"],
                         help="default reduce-overhead; eager on the CPU and for --self-check")
     parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa")
+    parser.add_argument("--int4", action="store_true", help="4-bit weights in the layers")
+    parser.add_argument("--int4-lm-head", action="store_true",
+                        help="4-bit weights in the layers and the lm_head")
+    parser.add_argument("--group", metavar="N", type=at_least(1),
+                        help=f"columns that share a scale: {', '.join(map(str, INT4_GROUPS))} (default "
+                             f"{INT4_GROUP}, or the shape's)")
     parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path,
                         help="also writes JSON to this file")
     parser.add_argument("--self-check", action="store_true",
