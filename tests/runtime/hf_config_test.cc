@@ -108,6 +108,43 @@ TEST_F(HfConfigTest, ReadsQuantisation) {
   EXPECT_EQ(open().quantization.value().group_size, 32);
 }
 
+/// The facts of integers alone: bits, group, zeros, order, bits of the lm_head.
+std::array<int32_t, 5> integer_facts(const ModelFacts& facts) {
+  return {facts.weight_bits, facts.weight_group, facts.weight_zeros, facts.weight_order, facts.lm_head_bits};
+}
+
+TEST_F(HfConfigTest, QuantisationReachesTheFacts) {
+  using Facts = std::array<int32_t, 5>;
+  EXPECT_EQ(integer_facts(open().facts), (Facts{16, 0, 0, 0, 16}));
+  const auto gptq = [&](const json& changes) {
+    json config = {{"quant_method", "gptq"}, {"bits", 4},       {"group_size", 128}, {"sym", true},
+                   {"desc_act", false},      {"lm_head", false}};
+    config.merge_patch(changes);
+    return integer_facts(open({{"quantization_config", config}}).facts);
+  };
+  EXPECT_EQ(gptq(json::object()), (Facts{4, 128, 0, 0, 16}));
+  EXPECT_EQ(gptq({{"group_size", 32}}), (Facts{4, 32, 0, 0, 16}));
+  EXPECT_EQ(gptq({{"group_size", -1}}), (Facts{4, -1, 0, 0, 16}));
+  EXPECT_EQ(gptq({{"sym", false}}), (Facts{4, 128, 1, 0, 16}));
+  EXPECT_EQ(gptq({{"desc_act", true}}), (Facts{4, 128, 0, 1, 16}));
+  EXPECT_EQ(gptq({{"lm_head", true}}), (Facts{4, 128, 0, 0, 4}));
+  const json awq = {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 64}, {"zero_point", true}};
+  EXPECT_EQ(integer_facts(open({{"quantization_config", awq}}).facts), (Facts{4, 64, 1, 0, 16}));
+  const json weights = {
+      {"num_bits", 4}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", 32}};
+  const json compressed = {{"quant_method", "compressed-tensors"},
+                           {"format", "pack-quantized"},
+                           {"config_groups", {{"group_0", {{"targets", {"Linear"}}, {"weights", weights}}}}},
+                           {"ignore", {"lm_head"}}};
+  EXPECT_EQ(integer_facts(open({{"quantization_config", compressed}}).facts), (Facts{4, 32, 0, 0, 16}));
+}
+
+// A kernel for bf16 must not take integers, and the other way round.
+TEST_F(HfConfigTest, QuantisationReachesTheHash) {
+  const json gptq = {{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 64}, {"sym", false}};
+  EXPECT_NE(hash_facts(open({{"quantization_config", gptq}}).facts), hash_facts(open().facts));
+}
+
 TEST_F(HfConfigTest, DefaultRopeLeavesTheLlama3FieldsAlone) {
   const ModelFacts fresh;
   for (const json& scaling : {json(), json{{"rope_type", "default"}, {"factor", 8}}}) {
