@@ -35,6 +35,16 @@ const std::string kGood =
 const std::string kDefaultRope =
     kGood.substr(0, kGood.find("rope:")) + "rope:\n  kind: default\n  theta: 10000\n";
 
+const std::string kQuantization =
+    "quantization:\n"
+    "  bits: 4\n"
+    "  group: 128\n"
+    "  symmetric: true\n"
+    "  act_order: false\n"
+    "  lm_head: false\n";
+
+const std::string kGoodInt4 = kGood + kQuantization;
+
 std::string parse_error(const std::string& text) {
   return error_of([&] { parse_model_config(StrictYaml::parse(text, "models/m.yaml"), "models/m.yaml"); });
 }
@@ -74,6 +84,35 @@ TEST(ModelConfig, DefaultRopeLeavesTheFactorsAlone) {
   EXPECT_EQ(facts.rope_original_context, 0);
 }
 
+ModelFacts quantized_facts(const std::string& text) {
+  return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+}
+
+TEST(ModelConfig, WeightsAreBf16WithoutTheKey) {
+  const ModelFacts facts = quantized_facts(kGood);
+  EXPECT_EQ(facts.weight_bits, 16);
+  EXPECT_EQ(facts.weight_group, 0);
+  EXPECT_EQ(facts.weight_zeros, 0);
+  EXPECT_EQ(facts.weight_order, 0);
+  EXPECT_EQ(facts.lm_head_bits, 16);
+}
+
+TEST(ModelConfig, ReadsQuantization) {
+  const ModelFacts plain = quantized_facts(kGoodInt4);
+  EXPECT_EQ(plain.weight_bits, 4);
+  EXPECT_EQ(plain.weight_group, 128);
+  EXPECT_EQ(plain.weight_zeros, 0);
+  EXPECT_EQ(plain.weight_order, 0);
+  EXPECT_EQ(plain.lm_head_bits, 16);
+  for (const int group : {-1, 32, 64, 128}) {
+    EXPECT_EQ(quantized_facts(with(kGoodInt4, "group: 128", "group: " + std::to_string(group))).weight_group,
+              group);
+  }
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "symmetric: true", "symmetric: false")).weight_zeros, 1);
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "act_order: false", "act_order: true")).weight_order, 1);
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "  lm_head: false", "  lm_head: true")).lm_head_bits, 4);
+}
+
 // A fact that the reader forgot would leave the hash alone.
 TEST(ModelConfig, EveryFactReachesTheHash) {
   const std::pair<const char*, const char*> changes[] = {
@@ -93,12 +132,20 @@ TEST(ModelConfig, EveryFactReachesTheHash) {
       {"high_freq_factor: 4", "high_freq_factor: 5"},
       {"original_context: 8192", "original_context: 8191"},
   };
+  const std::pair<const char*, const char*> quantization_changes[] = {
+      {"group: 128", "group: 64"},
+      {"group: 128", "group: -1"},
+      {"symmetric: true", "symmetric: false"},
+      {"act_order: false", "act_order: true"},
+      {"  lm_head: false", "  lm_head: true"},
+  };
   const auto hash = [](const std::string& text) {
     return hash_facts(parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts);
   };
-  std::set<uint64_t> hashes = {hash(kGood), hash(kDefaultRope)};
+  std::set<uint64_t> hashes = {hash(kGood), hash(kDefaultRope), hash(kGoodInt4)};
   for (const auto& [from, to] : changes) hashes.insert(hash(with(kGood, from, to)));
-  EXPECT_EQ(hashes.size(), std::size(changes) + 2);
+  for (const auto& [from, to] : quantization_changes) hashes.insert(hash(with(kGoodInt4, from, to)));
+  EXPECT_EQ(hashes.size(), std::size(changes) + std::size(quantization_changes) + 3);
 }
 
 TEST(ModelConfig, RefusesSizesOutOfRange) {
@@ -170,6 +217,39 @@ TEST(ModelConfig, RefusesImpossibleRope) {
             refusal(15,
                     "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
                     "original_context, got an unknown key"));
+}
+
+TEST(ModelConfig, RefusesImpossibleQuantization) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGoodInt4, from, to));
+  };
+  EXPECT_EQ(parse_error(kGoodInt4), "no error");
+  EXPECT_EQ(changed("bits: 4", "bits: 8"), refusal(20, "quantization.bits: expected one of 4, got 8"));
+  EXPECT_EQ(changed("bits: 4", "bits: four"), refusal(20, "quantization.bits: expected one of 4, got four"));
+  EXPECT_EQ(changed("group: 128", "group: 256"),
+            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 256"));
+  EXPECT_EQ(changed("group: 128", "group: 0"),
+            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 0"));
+  EXPECT_EQ(changed("symmetric: true", "symmetric: 1"),
+            refusal(22, "quantization.symmetric: expected true or false, got 1"));
+  EXPECT_EQ(changed("act_order: false", "act_order: no"),
+            refusal(23, "quantization.act_order: expected true or false, got no"));
+  EXPECT_EQ(changed("  lm_head: false", "  lm_head: 4"),
+            refusal(24, "quantization.lm_head: expected true or false, got 4"));
+  EXPECT_EQ(changed("  bits: 4\n", ""), refusal(19, "quantization.bits: expected one of 4, got no such key"));
+  EXPECT_EQ(changed("  group: 128\n", ""),
+            refusal(19, "quantization.group: expected one of -1, 32, 64, 128, got no such key"));
+  for (const char* key : {"symmetric: true", "act_order: false", "lm_head: false"}) {
+    const std::string name = std::string(key).substr(0, std::string(key).find(':'));
+    EXPECT_EQ(changed("  " + std::string(key) + "\n", ""),
+              refusal(19, "quantization." + name + ": expected true or false, got no such key"));
+  }
+  EXPECT_EQ(changed("symmetric: true", "sym: true"),
+            refusal(22,
+                    "quantization.sym: expected one of bits, group, symmetric, act_order, lm_head, got an "
+                    "unknown key"));
+  EXPECT_EQ(parse_error(kGood + "quantization: gptq\n"),
+            refusal(19, "quantization: expected a map of keys, got gptq"));
 }
 
 TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
