@@ -25,16 +25,24 @@ int64_t num_elements(std::span<const int64_t> shape) {
   return product;
 }
 
+float widen(uint16_t bf16_bits) {
+  return from_bf16_bits(bf16_bits);
+}
+float widen(float value) {
+  return value;
+}
+
 /// Exact products, summed in double by eight interleaved accumulators: a fixed order that the CPU can
 /// overlap.
-double dot(const uint16_t* weights, const double* x, size_t size) {
+template <class Weight>
+double dot(const Weight* weights, const double* x, size_t size) {
   constexpr size_t kAccumulators = 8;
   double sums[kAccumulators] = {};
   size_t i = 0;
   for (; i + kAccumulators <= size; i += kAccumulators) {
-    for (size_t j = 0; j < kAccumulators; ++j) sums[j] += from_bf16_bits(weights[i + j]) * x[i + j];
+    for (size_t j = 0; j < kAccumulators; ++j) sums[j] += widen(weights[i + j]) * x[i + j];
   }
-  for (; i < size; ++i) sums[0] += from_bf16_bits(weights[i]) * x[i];
+  for (; i < size; ++i) sums[0] += widen(weights[i]) * x[i];
   double sum = 0.0;
   for (const double part : sums) sum += part;
   return sum;
@@ -276,7 +284,20 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
 ReferenceWeights load_weights(const TensorSource& source, const ModelFacts& facts) {
   ReferenceWeights weights;
   weights.layers.resize(static_cast<size_t>(facts.num_layers));
-  for_each_tensor(weights, facts, [&source](const std::string& name, const auto& shape, Bf16Bits& bits) {
+  for_each_tensor(weights, facts, [&](const std::string& name, const auto& shape, Bf16Bits& bits) {
+    const Tensor* found = source.find(name);
+    std::vector<float> floats;
+    if (found == nullptr && shape.size() == 2) floats = gptq_weights(source, name, shape[0], shape[1]);
+    if (found != nullptr && found->dtype == DType::kF32) {
+      const Tensor& tensor = source.require(name, DType::kF32, shape);
+      floats.resize(tensor.data.size() / sizeof(float));
+      std::memcpy(floats.data(), tensor.data.data(), tensor.data.size());
+    }
+    if (!floats.empty()) {
+      std::transform(floats.begin(), floats.end(), std::back_inserter(bits), to_bf16_bits);
+      weights.floats.emplace(name, std::move(floats));
+      return;
+    }
     const Tensor& tensor = source.require(name, DType::kBF16, shape);
     bits.resize(tensor.data.size() / sizeof(uint16_t));
     std::memcpy(bits.data(), tensor.data.data(), tensor.data.size());
@@ -320,10 +341,12 @@ ReferenceModel::ReferenceModel(const ModelFacts& facts, std::shared_ptr<const Re
       weights_(std::move(weights)),
       frequencies_(rotary_frequencies(facts)),
       caches_(static_cast<size_t>(facts.num_layers)) {
-  for_each_tensor(*weights_, facts_, [](const std::string& name, const auto& shape, const Bf16Bits& bits) {
+  for_each_tensor(*weights_, facts_, [&](const std::string& name, const auto& shape, const Bf16Bits& bits) {
     if (bits.size() != static_cast<size_t>(num_elements(shape))) {
       throw std::invalid_argument(name + ": size differs from the facts");
     }
+    const auto floats = weights_->floats.find(name);
+    if (floats != weights_->floats.end()) floats_.emplace(&bits, &floats->second);
   });
 }
 
@@ -362,8 +385,11 @@ ReferenceModel::Vector ReferenceModel::norm(const Vector& x, const Bf16Bits& wei
 
 ReferenceModel::Vector ReferenceModel::multiply(const Bf16Bits& matrix, const Vector& x) const {
   Vector result(matrix.size() / x.size());
+  const auto floats = floats_.find(&matrix);
   for (size_t row = 0; row < result.size(); ++row) {
-    result[row] = dot(matrix.data() + row * x.size(), x.data(), x.size());
+    const size_t first = row * x.size();
+    result[row] = floats == floats_.end() ? dot(matrix.data() + first, x.data(), x.size())
+                                          : dot(floats->second->data() + first, x.data(), x.size());
   }
   return round(std::move(result));
 }

@@ -35,9 +35,10 @@ struct ReferenceLayer {
 struct ReferenceWeights {
   Bf16Bits embedding;  // [vocabulary][hidden]
   std::vector<ReferenceLayer> layers;
-  Bf16Bits final_norm;                              // [hidden]
-  Bf16Bits lm_head;                                 // [vocabulary][hidden]; empty if tied
-  std::map<std::string, QuantizedMatrix> integers;  // of which tensors above are the exact products, by name
+  Bf16Bits final_norm;                               // [hidden]
+  Bf16Bits lm_head;                                  // [vocabulary][hidden]; empty if tied
+  std::map<std::string, QuantizedMatrix> integers;   // of which tensors above are the exact products, by name
+  std::map<std::string, std::vector<float>> floats;  // by name, of tensors above that are rounded from them
 };
 
 /// Calls visit(name, shape, bits) for every tensor that facts ask for: its Hugging Face name, its shape as
@@ -76,7 +77,8 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
 /// the same bits.
 ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed);
 
-/// Copies a checkpoint's tensors. Throws kMismatch if one is absent, not bf16 or of another shape.
+/// Copies a checkpoint's tensors: in bf16, in float, or of integers as GPTQ's second format stores them.
+/// Throws kMismatch if one is absent, of another type or of another shape.
 ReferenceWeights load_weights(const TensorSource& source, const ModelFacts& facts);
 
 // Of the folders that write_hf_folder() makes.
@@ -118,6 +120,7 @@ class ReferenceModel {
 
   Vector round(Vector values) const;
   Vector norm(const Vector& x, const Bf16Bits& weight) const;
+  /// By the floats that the matrix is rounded from, if there are any.
   Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
   Vector embed(int token) const;
   void rotate_heads(Vector& heads, int position) const;
@@ -129,7 +132,8 @@ class ReferenceModel {
   ModelFacts facts_;
   ReferenceOptions options_;
   std::shared_ptr<const ReferenceWeights> weights_;
-  std::vector<float> frequencies_;  // [head_dim / 2], radians a position
+  std::map<const Bf16Bits*, const std::vector<float>*> floats_;  // of tensors that are rounded from them
+  std::vector<float> frequencies_;                               // [head_dim / 2], radians a position
   std::vector<LayerCache> caches_;
   int length_ = 0;
 };

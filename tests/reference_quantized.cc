@@ -110,4 +110,36 @@ std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const Qua
           stored(prefix + "g_idx", "I32", {matrix.columns}, matrix.group_of)};
 }
 
+std::vector<float> gptq_weights(const TensorSource& source, const std::string& tensor_name, int64_t rows,
+                                int64_t columns) {
+  const std::string prefix = tensor_name.substr(0, tensor_name.rfind('.') + 1);
+  const Tensor* stored_scales = source.find(prefix + "scales");
+  if (source.find(prefix + "qweight") == nullptr || stored_scales == nullptr) return {};
+  const int64_t groups = stored_scales->shape.at(0);
+  const auto read = [&](const char* name, DType dtype, std::vector<int64_t> shape) {
+    return source.require(prefix + name, dtype, shape).data.data();
+  };
+  const std::byte* values = read("qweight", DType::kI32, {columns / kNibbles, rows});
+  const std::byte* zeros = read("qzeros", DType::kI32, {groups, rows / kNibbles});
+  const std::byte* scales = read("scales", DType::kF16, {groups, rows});
+  const std::byte* group_of = read("g_idx", DType::kI32, {columns});
+  const auto load = [](const std::byte* data, int64_t index, auto value) {
+    std::memcpy(&value, data + index * static_cast<int64_t>(sizeof value), sizeof value);
+    return value;
+  };
+  std::vector<float> weights;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t group = load(group_of, column, int32_t{});
+      const uint32_t value =
+          load(values, column / kNibbles * rows + row, uint32_t{}) >> column % kNibbles * 4 & 15;
+      const uint32_t zero =
+          load(zeros, (group * rows + row) / kNibbles, uint32_t{}) >> row % kNibbles * 4 & 15;
+      const auto scale = static_cast<float>(load(scales, group * rows + row, _Float16{}));
+      weights.push_back(scale * static_cast<float>(static_cast<int>(value) - static_cast<int>(zero)));
+    }
+  }
+  return weights;
+}
+
 }  // namespace soliton

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layout/model_facts.h"
+#include "runtime/safetensors.h"
 
 namespace soliton {
 
@@ -41,5 +42,10 @@ struct StoredTensor {
 
 /// The tensors of GPTQ (v2) for the layer of tensor "PREFIX.weight".
 std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix);
+
+/// The weights [rows][columns] of such tensors, as the format is defined and with nothing of the runtime's;
+/// empty if there are none. Throws kMismatch if one of them is absent, of another type or of another shape.
+std::vector<float> gptq_weights(const TensorSource& source, const std::string& tensor_name, int64_t rows,
+                                int64_t columns);
 
 }  // namespace soliton
