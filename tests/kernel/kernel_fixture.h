@@ -40,18 +40,17 @@ class TemporaryModel {
 class KernelUnderTest {
  public:
   explicit KernelUnderTest(const std::string& name, int context = kTestContext, int64_t pool_tokens = 0) {
-    KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
-    facts_ = library.descriptor().facts;
-    const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
-    control_ = entry();
-    control_->options = EmulationOptions{};
+    open(name, {.context = context, .pool_tokens = pool_tokens});
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
-    reference_ = std::make_unique<ReferenceModel>(facts_, weights);
     const TemporaryModel folder(*weights, facts_);
-    engine_ = std::make_unique<Engine>(std::move(library),
-                                       EngineOptions{.context = context, .pool_tokens = pool_tokens});
-    const HfConfig config = HfConfig::open(folder.path());
-    engine_->load(TensorSource::open(folder.path()), nullptr, config.quantization_or_null());
+    load(folder.path(), weights);
+  }
+
+  /// With the checkpoint in `folder`, whose weights are `weights`.
+  KernelUnderTest(const std::string& name, const std::filesystem::path& folder,
+                  std::shared_ptr<const ReferenceWeights> weights) {
+    open(name, {.context = kTestContext});
+    load(folder, std::move(weights));
   }
 
   Engine& engine() { return *engine_; }
@@ -119,6 +118,21 @@ class KernelUnderTest {
   }
 
  private:
+  void open(const std::string& name, const EngineOptions& options) {
+    KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
+    facts_ = library.descriptor().facts;
+    const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
+    control_ = entry();
+    control_->options = EmulationOptions{};
+    engine_ = std::make_unique<Engine>(std::move(library), options);
+  }
+
+  void load(const std::filesystem::path& folder, std::shared_ptr<const ReferenceWeights> weights) {
+    reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights));
+    const HfConfig config = HfConfig::open(folder);
+    engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
+  }
+
   ModelFacts facts_;
   EmulationControl* control_ = nullptr;
   std::unique_ptr<ReferenceModel> reference_;

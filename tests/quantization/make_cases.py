@@ -55,6 +55,7 @@ def pack(values, axis, order=range(8)):
 
 class Case:
     """One layer before it is stored. Zeros are what is subtracted, 0..16."""
+    layer = LAYER
 
     def __init__(self, name, rows, columns, group_size, zeros, scale_type="float16", ordered=False, bias=None):
         random = np.random.default_rng(zlib.crc32(name.encode()))
@@ -65,7 +66,7 @@ class Case:
         low, high = zeros
         self.zeros = random.integers(low, high + 1, (rows, groups))
         self.zeros.flat[0], self.zeros.flat[-1] = low, high
-        scales = random.uniform(1e-3, 2e-2, (rows, groups)) * random.choice([1, 1e-4, -1], (rows, groups))
+        scales = self.draw_scales(random, (rows, groups))
         if scale_type == "bfloat16":
             bits = scales.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
             self.scales = bits.view(np.float32)
@@ -82,6 +83,10 @@ class Case:
         elif bias is not None:
             self.bias = random.uniform(-1, 1, rows).astype(bias)
 
+    def draw_scales(self, random, shape):
+        """Of both signs, some of them tiny."""
+        return random.uniform(1e-3, 2e-2, shape) * random.choice([1, 1e-4, -1], shape)
+
     def weight(self):
         difference = (self.values - self.zeros[:, self.group_of]).astype(np.float32)
         return self.scales[:, self.group_of] * difference
@@ -89,7 +94,7 @@ class Case:
     def tensors_with_bias(self, tensors):
         if self.bias is not None:
             tensors["bias"] = self.bias
-        return {f"{LAYER}.{name}": tensor for name, tensor in tensors.items()}
+        return {f"{self.layer}.{name}": tensor for name, tensor in tensors.items()}
 
     def gptq(self, version, g_idx):
         stored = self.zeros - (1 if version == 1 else 0)
@@ -227,4 +232,5 @@ def main():
     write_compressed_tensors(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Writes a whole model in 4-bit formats, and what they mean: make_models.py BASE FOLDER FORMAT...
+
+BASE                              a Hugging Face folder in bf16: config.json and one model.safetensors
+FOLDER/FORMAT/config.json         that of BASE, with quantization_config
+FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers those of the format
+FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
+
+A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS. The
+layers are drawn as make_cases.py draws its own, with weights of about the size of BASE's. Needs numpy alone.
+"""
+
+import json
+import pathlib
+import re
+import struct
+import sys
+import zlib
+
+import numpy as np
+
+import make_cases
+
+EIGHT = (8, 8)
+# The zeros that are drawn, and how a layer is stored.
+METHODS = {
+    "gptq-v1": EIGHT, "gptq-v2": EIGHT, "gptq-v1-zeros": (1, 16), "gptq-v2-zeros": (0, 15),
+    "awq": EIGHT, "awq-zeros": (0, 15), "c-t": EIGHT, "c-t-zeros": (0, 15)}
+EXTRAS = ("act-order", "no-g-idx", "zero-g-idx", "bf16-scales", "lm-head", "second-file")
+
+
+class Layer(make_cases.Case):
+    """A linear layer whose weights vary by 1 / columns."""
+
+    def __init__(self, layer, *args, ordered=False, **more):
+        self.layer = layer
+        super().__init__(*args, **more)
+        if ordered:  # layers that read the same activations have the same order
+            read = re.sub(r"(q|k|v|gate|up)_proj$", "", layer)
+            self.group_of = np.random.default_rng(zlib.crc32(read.encode())).permutation(self.group_of)
+
+    def draw_scales(self, random, shape):
+        unit = (self.columns * (256 - 1) / 12) ** -0.5  # integers 0 to 15 vary by 255 / 12
+        return random.uniform(0.75, 1.25, shape) * unit
+
+
+def read_safetensors(path):
+    """Name to array; bf16 as its bits."""
+    data = path.read_bytes()
+    size, = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + size])
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            assert entry["dtype"] == "BF16", (name, entry["dtype"])
+            begin, end = entry["data_offsets"]
+            tensors[name] = np.frombuffer(data[8 + size + begin:8 + size + end], np.uint16).reshape(entry["shape"])
+    return tensors
+
+
+class Format:
+    """What the parts of a format's name say."""
+
+    def __init__(self, name):
+        self.name = name
+        match = re.fullmatch(r"(.+?)-(one|32|64|128)(?:-(.*))?", name)
+        self.method, group = match[1], match[2]
+        self.extras = match[3].split("+") if match[3] else []
+        assert self.method in METHODS and set(self.extras) <= set(EXTRAS), name
+        self.group = -1 if group == "one" else int(group)
+        self.zeros = METHODS[self.method]
+        self.symmetric = self.zeros == EIGHT
+        self.lm_head = "lm-head" in self.extras
+
+    def config(self):
+        if self.method.startswith("gptq"):
+            version = "gptq_v2" if "v2" in self.method else "gptq"
+            config = make_cases.gptq_config(self.group, self.symmetric, version)
+            return config | {"lm_head": self.lm_head, "desc_act": "act-order" in self.extras}
+        if self.method.startswith("awq"):
+            return {"quant_method": "awq", "bits": 4, "group_size": self.group, "zero_point": not self.symmetric,
+                    "version": "gemm"}
+        config = make_cases.compressed_tensors_config(self.group, self.symmetric)
+        return config | {"ignore": [] if self.lm_head else ["lm_head"]}
+
+    def layer(self, prefix, rows, columns):
+        scale_type = "bfloat16" if "bf16-scales" in self.extras else "float16"
+        return Layer(prefix, f"{self.name} {prefix}", rows, columns, self.group, self.zeros, scale_type=scale_type,
+                     ordered="act-order" in self.extras)
+
+    def tensors(self, layer):
+        if self.method.startswith("gptq"):
+            version = 2 if "v2" in self.method else 1
+            if "no-g-idx" in self.extras:
+                return layer.gptq(version, None)
+            return layer.gptq(version, "zero" if "zero-g-idx" in self.extras else "groups")
+        if self.method.startswith("awq"):
+            return layer.awq()
+        return layer.compressed_tensors(self.symmetric, None, np.dtype("int64"))
+
+
+def write(base, folder, chosen):
+    stored, meant = {}, {}
+    for name, bits in read_safetensors(base / "model.safetensors").items():
+        prefix = name.removesuffix(".weight")
+        if not (prefix.endswith("_proj") or (prefix == "lm_head" and chosen.lm_head)):
+            stored[name] = meant[name] = bits
+            continue
+        layer = chosen.layer(prefix, *bits.shape)
+        stored |= chosen.tensors(layer)
+        meant[name] = layer.weight()
+    config = json.loads((base / "config.json").read_text())
+    quantization = chosen.config()
+    (folder / chosen.name).mkdir(parents=True)
+    if "second-file" in chosen.extras:
+        (folder / chosen.name / "quantize_config.json").write_text(json.dumps(quantization))
+    else:
+        config["quantization_config"] = quantization
+    (folder / chosen.name / "config.json").write_text(json.dumps(config))
+    make_cases.save(folder / chosen.name / "model.safetensors", stored)
+    (folder / (chosen.name + ".meant")).mkdir()
+    make_cases.save(folder / (chosen.name + ".meant") / "model.safetensors", meant)
+
+
+def main():
+    base, folder = map(pathlib.Path, sys.argv[1:3])
+    for name in sys.argv[3:]:
+        write(base, folder, Format(name))
+
+
+main()
