@@ -125,10 +125,12 @@ struct Plan {
   static constexpr int kThreads = 224;
   static constexpr int kRingSlots = 13;
   static constexpr int kSlotBytes = 16384;
+  static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 100825;
   static constexpr int kConsumerWarps = 4;
+  static constexpr bool kOrdered = false;
   static constexpr int kTileSlots = 4;
   static constexpr SyncMode kSync = SyncMode::kSelfValidating;
   static constexpr int kNumBlocks = 2;
