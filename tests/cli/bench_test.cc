@@ -1,0 +1,69 @@
+// soliton-bench without --tune.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+TEST_F(Cli, BenchRefusesFlags) {
+  expect_error("soliton-bench", {"-k", kTinyKernel}, kUsage, "--model", "or --random-weights, got neither");
+  expect_error("soliton-bench", {"--random-weights"}, kUsage, "--kernel", "expected a value, got nothing");
+  expect_error("soliton-bench", bench({"-m", "tiny-stories"}), kUsage, "--model", "--random-weights");
+  expect_error("soliton-bench", bench({"-n", "0"}), kUsage, "--n-gen", "got 0");
+  expect_error("soliton-bench", bench({"-n", "2,x"}), kUsage, "--n-gen", "got \"x\"");
+  expect_error("soliton-bench", bench({"-d", ","}), kUsage, "--n-depth");
+  expect_error("soliton-bench", bench({"-d", ""}), kUsage, "--n-depth");
+  expect_error("soliton-bench", bench({"-o", "xml"}), kUsage, "--output", "xml");
+  expect_error("soliton-bench", bench({"--seed", "-1"}), kUsage, "--seed", "got \"-1\"");
+  expect_error("soliton-bench", bench({"--bogus"}), kUsage, "--bogus", "expected a flag");
+}
+
+TEST_F(Cli, BenchRefusesFiles) {
+  expect_error("soliton-bench", {"--random-weights", "-k", "absent.so"}, kNotFound, "absent.so",
+               "no such file");
+  expect_error("soliton-bench", {"-m", "absent", "-k", kTinyKernel}, kNotFound, "absent/config.json",
+               "no such file");
+  expect_error("soliton-bench", {"-m", "tiny-stories", "-k", kOtherKernel}, kMismatch,
+               "tiny-stories/config.json", "kernel of micro");
+}
+
+TEST_F(Cli, BenchRefusesMoreThanTheContext) {
+  expect_error("soliton-bench", bench({"-d", "2048"}), kLimit, "--n-depth and --n-gen", "got 2048 and 128");
+  expect_error("soliton-bench", bench({"-d", "2147483647"}), kLimit, "--n-depth and --n-gen",
+               "got 2147483647");
+  expect_error("soliton-bench", bench({"-p", "2049"}), kLimit, "--n-prompt", "got 2049");
+}
+
+// Found out before anything is measured: nothing of the table is on stdout.
+TEST_F(Cli, BenchChecksTheJsonFileFirst) {
+  expect_error("soliton-bench", bench({"--json-file", "absent/x.json"}), kNotFound, "absent/x.json",
+               "No such file");
+  expect_error("soliton-bench", bench({"--json-file", "tiny-stories"}), kNotFound, "tiny-stories",
+               "got: a folder");
+}
+
+TEST_F(Cli, BenchWritesJson) {
+  write_text(path() / "result.json", "old");
+  const std::set<std::string> before = folder_.files();
+  const Outcome outcome =
+      run("soliton-bench", bench({"-n", "2", "-p", "2", "-o", "json", "--json-file", "result.json"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(folder_.files(), before);
+  EXPECT_EQ(read_text(path() / "result.json"), outcome.out);
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const char* key : {"command", "model", "kernel_gpu", "num_ctas", "weights", "device", "driver",
+                          "sm_clock_khz", "memory_clock_khz", "read_bandwidth_bytes_per_s", "repeats"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  ASSERT_EQ(json.at("rows").size(), 2u);
+  for (const auto& row : json.at("rows")) {
+    for (const char* key : {"tokens_per_s", "token_us_p50", "token_us_p90", "token_us_p99", "token_us_max",
+                            "token_bytes", "bytes_per_s"}) {
+      EXPECT_GT(row.at(key).get<double>(), 0) << key;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton

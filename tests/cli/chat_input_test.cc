@@ -1,0 +1,226 @@
+// Files, flags and kernels that soliton-chat refuses.
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+TEST_F(Cli, ChatNamesWhatIsMissing) {
+  expect_error("soliton-chat", {"-m", "absent", "-p", "x"}, kNotFound, "absent", "no such file");
+  for (const char* name : {"config.json", "tokenizer.json"}) {
+    const std::string text = read_text(model() / name);
+    fs::remove(model() / name);
+    expect_error("soliton-chat", chat(), kNotFound, std::string("tiny-stories/") + name, "no such file");
+    write_text(model() / name, text);
+  }
+  fs::remove(model() / "model.safetensors");
+  expect_error("soliton-chat", chat(), kNotFound, "tiny-stories", "model.safetensors");
+}
+
+TEST_F(Cli, ChatRefusesAFileForAFolder) {
+  expect_error("soliton-chat", {"-m", "tiny-stories/config.json", "-p", "x"}, kNotFound,
+               "tiny-stories/config.json");
+}
+
+TEST_F(Cli, ChatRefusesEmptyFilesAndLfsPointers) {
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    const std::string text = read_text(model() / name);
+    write_text(model() / name, "");
+    expect_error("soliton-chat", chat(), kBadFile, std::string("tiny-stories/") + name, "empty");
+    write_text(model() / name, kLfsPointer);
+    expect_error("soliton-chat", chat(), kBadFile, std::string("tiny-stories/") + name, "git-LFS pointer");
+    write_text(model() / name, text);
+  }
+}
+
+TEST_F(Cli, ChatRefusesUnreadableFiles) {
+  for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
+    fs::permissions(model() / name, fs::perms::none);
+    if (access((model() / name).c_str(), R_OK) == 0) GTEST_SKIP() << "root reads everything";
+    expect_error("soliton-chat", chat(), kNotFound, std::string("tiny-stories/") + name, "cannot be read");
+    fs::permissions(model() / name, fs::perms::owner_read);
+  }
+}
+
+TEST_F(Cli, ChatRefusesCutFiles) {
+  const std::string weights = read_text(model() / "model.safetensors");
+  for (const size_t size : {size_t{7}, size_t{100}, weights.size() / 2, weights.size() - 1}) {
+    write_text(model() / "model.safetensors", weights.substr(0, size));
+    expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/model.safetensors", "cut short");
+  }
+  write_text(model() / "model.safetensors", weights);
+  for (const char* name : {"config.json", "tokenizer.json"}) {
+    const std::string text = read_text(model() / name);
+    write_text(model() / name, text.substr(0, text.size() / 2));
+    expect_error("soliton-chat", chat(), kBadFile, std::string("tiny-stories/") + name, "JSON");
+    write_text(model() / name, text);
+  }
+}
+
+TEST_F(Cli, ChatRefusesWrongShapes) {
+  std::string weights = read_text(model() / "model.safetensors");
+  const size_t tensor = weights.find("\"model.norm.weight\"");
+  ASSERT_NE(tensor, std::string::npos);
+  const size_t shape = weights.find("[256]", tensor);
+  ASSERT_NE(shape, std::string::npos);
+  std::string fewer = weights;
+  fewer.replace(shape, 5, "[255]");  // fewer than its bytes
+  write_text(model() / "model.safetensors", fewer);
+  expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/model.safetensors", "model.norm.weight");
+
+  weights.replace(tensor, 19, "\"model.norm.weighs\"");
+  write_text(model() / "model.safetensors", weights);
+  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories", "model.norm.weight: expected BF16 [256]");
+}
+
+TEST_F(Cli, ChatRefusesAConsistentFileOfOtherShapes) {
+  std::string header = R"({"model.layers.0.self_attn.q_proj.weight":)"
+                       R"({"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  write_text(model() / "model.safetensors", file + header + std::string(12, '\0'));
+  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/model.safetensors",
+               "expected BF16 [256, 256], got");
+}
+
+TEST_F(Cli, ChatRefusesHeadsThatDoNotDivide) {
+  edit_config("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3");
+  expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/config.json: num_key_value_heads",
+               "expected a divisor of num_attention_heads = 4, got 3");
+}
+
+TEST_F(Cli, ChatRefusesAConfigOfAnotherModel) {
+  edit_config("\"intermediate_size\": 768", "\"intermediate_size\": 1024");
+  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/config.json: ffn", "expected 768");
+}
+
+TEST_F(Cli, ChatRefusesFlags) {
+  const std::string model = "tiny-stories";
+  expect_error("soliton-chat", {}, kUsage, "--model", "expected a value, got nothing");
+  expect_error("soliton-chat", {"-p", "x"}, kUsage, "--model", "expected a value, got nothing");
+  expect_error("soliton-chat", {"-m", model}, kUsage, "--prompt", "expected a value, got nothing");
+  expect_error("soliton-chat", {"-p", "x", "-m"}, kUsage, "--model", "expected a value, got nothing");
+  expect_error("soliton-chat", {"-p", "x", "-m", ""}, kUsage, "--model", "got \"\"");
+  expect_error("soliton-chat", chat({"-m", model}), kUsage, "--model", "got 2 times");
+  expect_error("soliton-chat", chat({"--bogus", "3"}), kUsage, "--bogus", "expected a flag");
+  expect_error("soliton-chat", chat({"word"}), kUsage, "word", "expected a flag");
+  for (const char* value : {"0", "-1", "x", "1.5", "010", "99999999999", ""}) {
+    for (const char* flag : {"--predict", "--ctx-size"}) {
+      const std::string found = std::string("got \"") + value + "\"";
+      expect_error("soliton-chat", {"-m", model, "-p", "x", std::string(flag) + "=" + value}, kUsage, flag,
+                   *value == '\0' ? "" : found);
+    }
+  }
+}
+
+TEST_F(Cli, ChatRefusesFlagsOfSamplesAndLookup) {
+  for (const char* value : {"0", "-1", "x", "1.5", "99999999999"}) {
+    const std::string found = std::string("got \"") + value + "\"";
+    expect_error("soliton-chat", chat({"-np", value}), kUsage, "--parallel", found);
+    expect_error("soliton-chat", chat({"--parallel", value}), kUsage, "--parallel", found);
+    expect_error("soliton-chat", chat({"--lookup", value}), kUsage, "--lookup", found);
+  }
+  for (const char* value : {"-0.1", "101", "x", "nan", "inf", "1 ", ""})
+    expect_error("soliton-chat", chat({"--temp", value}), kUsage, "--temp");
+  expect_error("soliton-chat", chat({"--seed", "-1"}), kUsage, "--seed", "got \"-1\"");
+  expect_error("soliton-chat", chat({"--seed", "4294967296"}), kUsage, "--seed", "from 0 to 4294967295");
+  expect_error("soliton-chat", chat({"-np"}), kUsage, "--parallel", "expected a value, got nothing");
+  expect_error("soliton-chat", chat({"-np", "2", "--parallel", "2"}), kUsage, "--parallel", "got 2 times");
+
+  const std::string one = "expected greedy decoding of one answer";
+  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2"}), kUsage, "--lookup",
+               one + ", got --parallel 2");
+  expect_error("soliton-chat", chat({"--lookup", "3", "--temp", "0.5"}), kUsage, "--lookup",
+               one + ", got --temp 0.5");
+  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2", "--temp", "0"}), kUsage, "--lookup", one);
+}
+
+TEST_F(Cli, ChatRefusesMoreRowsThanTheKernelTakes) {
+  expect_error("soliton-chat", chat({"-np", "9"}), kUsage, "--parallel",
+               "expected at most 8, got 9: " + kTinyKernel + " takes 8 rows a step");
+  expect_error("soliton-chat", chat({"-np", "2147483647"}), kUsage, "--parallel", "expected at most 8");
+  expect_error("soliton-chat", chat({"--lookup", "8"}), kUsage, "--lookup",
+               "expected at most 7, got 8: " + kTinyKernel + " takes 8 rows a step");
+  expect_error("soliton-chat", chat({"--lookup", "2147483647"}), kUsage, "--lookup", "expected at most 7");
+  const auto with_one_row = [](const Arguments& more) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "x", "-n", "2", "-k", kOneRowKernel};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::string takes = kOneRowKernel + " takes 1 row a step";
+  expect_error("soliton-chat", with_one_row({"-np", "2"}), kUsage, "--parallel", takes);
+  expect_error("soliton-chat", with_one_row({"--lookup", "1"}), kUsage, "--lookup", takes);
+  expect_error("soliton-chat", with_one_row({"--temp", "0.5"}), kUsage, "--temp", takes);
+  EXPECT_EQ(run("soliton-chat", with_one_row({"--temp", "0", "-np", "1"})).status, 0);
+}
+
+TEST_F(Cli, ChatRefusesMoreThanTheContextBeforeItReadsWeights) {
+  const std::string flag = "--ctx-size";
+  expect_error("soliton-chat", chat({"-c", "2049"}), kLimit, flag,
+               "expected at most the model's 2048 tokens");
+  expect_error("soliton-chat", chat({"-c", "2147483647"}), kLimit, flag, "got 2147483647");
+  std::string prompt;
+  for (int i = 0; i < 40; ++i) prompt += "Once upon a time ";
+  const Arguments long_prompt{"-m", "tiny-stories", "-p", prompt, "-n", "1", "-k", kTinyKernel};
+  Arguments arguments = long_prompt;
+  arguments.insert(arguments.end(), {"-c", "16"});
+  expect_error("soliton-chat", arguments, kLimit, flag, "of the prompt, 1 to generate), got 16");
+  expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-n", "2147483647"}, kLimit,
+               "--prompt and --predict", "expected at most the model's 2048 tokens");
+}
+
+TEST_F(Cli, ChatRefusesKernels) {
+  const auto with = [](const std::string& kernel) {
+    return Arguments{"-m", "tiny-stories", "-p", "x", "-n", "1", "-k", kernel};
+  };
+  expect_error("soliton-chat", with("absent.so"), kNotFound, "absent.so", "no such file");
+  expect_error("soliton-chat", with(""), kUsage, "--kernel", "got \"\"");
+  expect_error("soliton-chat", with("tiny-stories"), kNotFound, "tiny-stories", "got a directory");
+  expect_error("soliton-chat", with("tiny-stories/config.json"), kBadFile, "tiny-stories/config.json",
+               "expected a kernel library");
+  expect_error("soliton-chat", with(kOtherKernel), kMismatch, "tiny-stories/config.json", "kernel of micro");
+  expect_error("soliton-chat", chat({"--device", "5"}), kDevice, kTinyKernel, "got 5");
+}
+
+TEST_F(Cli, ChatRefusesACutKernel) {
+  const std::string kernel = read_text(kTinyKernel);
+  for (const size_t size : {size_t{20}, size_t{4096}, kernel.size() / 3, kernel.size() - 1}) {
+    write_text(path() / "cut.so", kernel.substr(0, size));
+    expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-k", "cut.so"}, kBadFile, "cut.so");
+  }
+}
+
+TEST_F(Cli, ChatRefusesFoldersWithoutAFittingKernel) {
+  const Arguments arguments{"-m", "tiny-stories", "-p", "x", "-n", "1"};
+  expect_error("soliton-chat", arguments, kNotFound, "absent", "expected a folder of kernel libraries",
+               {"SOLITON_KERNELS=absent"});
+  fs::create_directory(path() / "kernels");
+  expect_error("soliton-chat", arguments, kNotFound, "kernels", "found none", {"SOLITON_KERNELS=kernels"});
+  fs::copy(kOtherKernel, path() / "kernels" / "micro.so");
+  expect_error("soliton-chat", arguments, kNotFound, "kernels", "found none", {"SOLITON_KERNELS=kernels"});
+  write_text(path() / "kernels" / "damaged.so", "text");
+  expect_error("soliton-chat", arguments, kBadFile, "kernels/damaged.so", "", {"SOLITON_KERNELS=kernels"});
+}
+
+TEST_F(Cli, ChatSkipsADamagedKernelBesideAFittingOne) {
+  fs::create_directory(path() / "kernels");
+  fs::copy(kTinyKernel, path() / "kernels" / "tiny.so");
+  write_text(path() / "kernels" / "damaged.so", "text");
+  const Outcome outcome =
+      run("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-n", "1"}, {"SOLITON_KERNELS=kernels"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out, "");
+}
+
+TEST_F(Cli, ChatNamesTheDeviceThatACudaKernelLacks) {
+  if (!fs::exists(kCudaKernel)) GTEST_SKIP() << "no CUDA kernels built";
+  if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card";
+  expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-k", kCudaKernel}, kDevice, kCudaKernel,
+               "device");
+  fs::create_directory(path() / "kernels");
+  fs::copy(kCudaKernel, path() / "kernels" / "tiny.so");
+  expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x"}, kMismatch, "kernels/tiny.so", "device",
+               {"SOLITON_KERNELS=kernels"});
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,130 @@
+// What soliton-chat prints, and how it ends when interrupted.
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+const std::regex kStatistics(R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s \]\n)");
+
+TEST_F(Cli, ChatPrintsTextAndStatistics) {
+  const Outcome outcome = run("soliton-chat", {"-m", "tiny-stories", "-p", "Once upon", "-n", "12"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_GT(outcome.out.size(), 12u);
+  EXPECT_TRUE(outcome.out.ends_with("\n"));
+  EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
+}
+
+TEST_F(Cli, ChatPrintsJson) {
+  const Outcome outcome = run("soliton-chat", chat({"--json"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(json.at("content").is_string());
+  EXPECT_EQ(json.at("predicted_n"), 2);
+  EXPECT_EQ(json.at("tokens").size(), 2u);
+  for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"}) {
+    EXPECT_GT(json.at(key).get<double>(), 0) << key;
+  }
+}
+
+TEST_F(Cli, ChatPrintsSamples) {
+  const Outcome outcome = run("soliton-chat", chat({"-np", "3", "--seed", "7"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::regex samples(
+      R"(--- sample 0 \(seed 7\)\n.+\n--- sample 1 \(seed 8\)\n.+\n--- sample 2 \(seed 9\)\n.+\n)");
+  EXPECT_TRUE(std::regex_match(outcome.out, samples)) << outcome.out;
+  const std::regex statistics(
+      R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s \| 3 samples \]\n)");
+  EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
+}
+
+TEST_F(Cli, ChatPrintsSamplesAsJson) {
+  const Arguments base{"-m", "tiny-stories", "-p", "Once upon", "-n", "6", "-k", kTinyKernel, "--json"};
+  const auto json = [&](const Arguments& more) {
+    Arguments arguments = base;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-chat", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto together = json({"-np", "3", "--seed", "7"});
+  ASSERT_EQ(together.at("samples").size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const auto& sample = together.at("samples")[i];
+    EXPECT_EQ(sample.at("seed"), 7 + i);
+    EXPECT_TRUE(sample.at("content").is_string());
+    EXPECT_EQ(sample.at("tokens").size(), 6u);
+  }
+  EXPECT_EQ(together.at("predicted_n"), 18);
+  for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"})
+    EXPECT_GT(together.at(key).get<double>(), 0) << key;
+
+  // One alone is an answer like others, the same as among others.
+  const auto alone = json({"--temp", "0.8", "--seed", "8"});
+  EXPECT_EQ(alone.at("tokens"), together.at("samples")[1].at("tokens"));
+  EXPECT_EQ(alone.at("content"), together.at("samples")[1].at("content"));
+
+  const auto greedy = json({});
+  const auto alike = json({"-np", "2", "--temp", "0"});
+  for (const auto& sample : alike.at("samples")) EXPECT_EQ(sample.at("tokens"), greedy.at("tokens"));
+}
+
+TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
+  const Arguments base{"-m", "tiny-stories", "-p", "the cat, the cat, the cat,",
+                       "-n", "16",           "-k", kTinyKernel};
+  Arguments lookup = base;
+  lookup.insert(lookup.end(), {"--lookup", "7"});
+  const Outcome expected = run("soliton-chat", base);
+  const Outcome outcome = run("soliton-chat", lookup);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected.out);
+  const std::regex statistics(
+      R"((.*\n)*\[ Prompt: .* t/s \| Generation: .* t/s \| Lookup: \d+\.\d\d tokens accepted/step, \d+ steps \]\n)");
+  EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
+}
+
+// -np is not a prompt's business.
+TEST_F(Cli, ChatTakesAnyPrompt) {
+  const Outcome outcome =
+      run("soliton-chat", {"-m", "tiny-stories", "-p", "-np", "-n", "1", "-k", kTinyKernel, "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Outcome other =
+      run("soliton-chat", {"-m", "tiny-stories", "--prompt=-np", "-n", "1", "-k", kTinyKernel, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("prompt_n"),
+            nlohmann::json::parse(other.out).at("prompt_n"));
+}
+
+TEST_F(Cli, ChatEndsSamplesAndLookupOnInterrupt) {
+  for (const Arguments& way : {Arguments{"-np", "2"}, Arguments{"--lookup", "3"}, Arguments{"--temp", "1"}}) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "Once", "-n", "2000", "--ignore-eos", "-k", kTinyKernel};
+    arguments.insert(arguments.end(), way.begin(), way.end());
+    const Process process("soliton-chat", arguments, path());
+    std::this_thread::sleep_for(std::chrono::seconds(3));  // samples are printed at the end only
+    process.signal(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(outcome.out.ends_with("\n"));
+    EXPECT_NE(outcome.err.find("[ Prompt: "), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(Cli, ChatEndsTheAnswerOnInterrupt) {
+  const Process process("soliton-chat", {"-m", "tiny-stories", "-p", "Once", "-n", "2000", "--ignore-eos"},
+                        path());
+  constexpr int kMaxPolls = 6000;
+  for (int i = 0; i < kMaxPolls && process.out_so_far().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  process.signal(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,103 @@
+// soliton-gen, and what all programs have in common.
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+TEST_F(Cli, GenRefusesFlags) {
+  expect_error("soliton-gen", {}, kUsage, "MODEL.yaml", "got nothing");
+  expect_error("soliton-gen", {kTinyModel}, kUsage, "--gpu", "got nothing");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "bogus"}, kUsage, "--gpu", "got bogus");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "--bogus"}, kUsage, "--bogus", "expected a flag");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "--ctas", "0"}, kUsage, "--ctas", "got 0");
+}
+
+TEST_F(Cli, GenRefusesFiles) {
+  expect_error("soliton-gen", {"absent.yaml", "--gpu", "cpu"}, kNotFound, "absent.yaml", "No such file");
+  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kNotFound, "tiny-stories", "a folder");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "absent.yaml"}, kNotFound, "absent.yaml", "No such file");
+  for (const std::string& text :
+       {std::string("hidden: [1"), std::string(), kLfsPointer, std::string("\x00\xff", 2)}) {
+    write_text(path() / "bad.yaml", text);
+    expect_error("soliton-gen", {"bad.yaml", "--gpu", "cpu"}, kBadFile, "bad.yaml", "expected");
+  }
+  std::string heads = read_text(kTinyModel);
+  heads.replace(heads.find("num_kv_heads: 2"), 15, "num_kv_heads: 3");
+  write_text(path() / "tiny-stories.yaml", heads);
+  expect_error("soliton-gen", {"tiny-stories.yaml", "--gpu", "cpu"}, kBadFile, "tiny-stories.yaml", "got 3");
+}
+
+TEST_F(Cli, GenFollowsOverridesUnlessToldOtherwise) {
+  fs::copy(kTinyModel, path() / "tiny-stories.yaml");
+  const Arguments plain{"tiny-stories.yaml", "--gpu", "cpu", "-o", "out"};
+  const auto line = [&](const Arguments& more) {
+    Arguments arguments = plain;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-gen", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string untuned = line({});
+  EXPECT_NE(untuned.find(" 3 pages in flight"), std::string::npos);
+  EXPECT_EQ(untuned.find("tuned"), std::string::npos);
+  const std::string plan = read_text(path() / "out" / "plan.txt");
+
+  fs::create_directory(path() / "tuned");
+  write_text(path() / "tuned" / "tiny-stories-h200.yaml", "window: 5\n");
+  EXPECT_EQ(line({}), untuned);
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "window: 4\n");
+  const std::string tuned = line({});
+  EXPECT_NE(tuned.find(" 4 pages in flight"), std::string::npos) << tuned;
+  EXPECT_TRUE(tuned.ends_with("; tuned: window 4 from tuned/tiny-stories-cpu.yaml\n")) << tuned;
+  EXPECT_NE(read_text(path() / "out" / "plan.txt").find("tuned: window 4 from"), std::string::npos);
+  EXPECT_NE(line({"--window", "2"}).find(" 2 pages in flight"), std::string::npos);
+  EXPECT_EQ(line({"--window", "2"}).find("tuned"), std::string::npos);
+  EXPECT_EQ(line({"--no-tuned"}), untuned);
+  EXPECT_EQ(read_text(path() / "out" / "plan.txt"), plan);
+
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "windows: 4\n");
+  expect_error("soliton-gen", plain, kBadFile, "tuned/tiny-stories-cpu.yaml:1: windows", "an unknown key");
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "consumer_warps: 3\n");
+  expect_error("soliton-gen", plain, kMismatch, "--consumer-warps", "from tuned/tiny-stories-cpu.yaml");
+}
+
+TEST_F(Cli, GenRefusesFoldersItCannotWrite) {
+  write_text(path() / "file", "");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "file"}, kNotFound, "file",
+               "a file where the folder");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "file/below"}, kNotFound, "file/below");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "/proc/absent/x"}, kNotFound,
+               "/proc/absent/x");
+}
+
+TEST_F(Cli, GenWritesNothingOfARefusedPlan) {
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "out", "--ctas", "1000"}, kMismatch,
+               "tiny-stories on cpu", "got 1000");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "out", "--consumer-warps", "3"}, kMismatch,
+               "--consumer-warps", "got 3");
+}
+
+TEST_F(Cli, GenWritesNothingOnADryRun) {
+  const std::set<std::string> before = folder_.files();
+  for (const Arguments& output : {Arguments{}, Arguments{"-o", "out"}}) {
+    Arguments arguments{kTinyModel, "--gpu", "cpu", "--dry-run"};
+    arguments.insert(arguments.end(), output.begin(), output.end());
+    const Outcome outcome = run("soliton-gen", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_NE(outcome.out, "");
+    EXPECT_EQ(folder_.files(), before);
+  }
+}
+
+TEST_F(Cli, HelpGoesToStdout) {
+  for (const char* program : {"soliton-chat", "soliton-bench", "soliton-gen"}) {
+    const Outcome outcome = run(program, {"--help"});
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_NE(outcome.out.find("--help"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace soliton
