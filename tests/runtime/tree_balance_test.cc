@@ -1,0 +1,213 @@
+// Plans of attention over trees: how evenly they deal the work, what time they predict, when a new one is due,
+// and how long they take to make.
+#include <chrono>
+#include <cstdio>
+
+#include "runtime/tree_plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+struct Workload {
+  const char* name;
+  std::vector<Level> levels;
+};
+
+const Workload kWorkloads[] = {
+    {"one branch of 6144", {{1, 6144}}},
+    {"one branch of 120000", {{1, 120000}}},
+    {"few-shot 20", {{1, 4000}, {20, 400}}},
+    {"few-shot 50, first step", {{1, 4000}, {50, 0}}},
+    {"few-shot 50", {{1, 4000}, {50, 400}}},
+    {"binary 6", {{1, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}}},
+    {"document QA 32", {{1, 120000}, {32, 1200}}},
+    {"fasttree A", {{1, 4000}, {10, 400}}},
+    {"fasttree B", {{1, 8}, {2, 256}, {32, 32}}},
+    {"fasttree C", {{1, 1024}, {16, 256}, {4, 32}}},
+    {"parallel 32", {{1, 32768}, {32, 100}}},
+};
+
+/// Time of all work, uncut and spread evenly, in the middle of a plan: no plan takes less.
+int64_t ideal_ps(const TreeSnapshot& tree, const TreeShape& shape, int num_steps) {
+  const double read_us = 2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens / kLargeCosts.cta_bytes_per_us;
+  const double row_us =
+      4.0 * tree_partial_words(shape.heads_per_kv_head, shape.head_dim) / kLargeCosts.exchange_bytes_per_us;
+  double total_us = 0;
+  for (const SnapshotNode& node : tree.nodes) {
+    const int cached = node.num_tokens + (node.num_new > 0 ? num_steps / 2 : 0);
+    const int rows = node.end_row - node.first_row;
+    const double mma_us = ceil_divide(rows * shape.heads_per_kv_head, 16) * kLargeCosts.mma_us;
+    total_us += kLargeCosts.item_us + rows * row_us + cached * std::max(read_us, mma_us);
+  }
+  return static_cast<int64_t>(1e6 * total_us * shape.num_kv_heads / shape.num_ctas);
+}
+
+/// Busiest CTA, mean of the CTAs and longest item at one step, from the items' definition.
+struct Loads {
+  double busiest_us = 0;
+  double mean_us = 0;
+  double longest_us = 0;
+};
+
+Loads loads_of(const TreePlan& plan, const TreeShape& shape, const TreeCosts& costs, int step) {
+  Loads loads;
+  for (int cta = 0; cta < shape.num_ctas; ++cta) {
+    double load_us = 0;
+    for (int i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i) {
+      const TreeItem& item = plan.items[i];
+      const int cached = cached_tokens(item, step);
+      const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
+      if (cached + fresh == 0) continue;
+      const int rows = item.end_row - item.first_row;
+      const double bytes =
+          2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens * round_up(cached, costs.copy_tokens);
+      const double mma_us = (cached + fresh) * ceil_divide(rows * shape.heads_per_kv_head, 16) * costs.mma_us;
+      const double partial_bytes = 4.0 * rows * tree_partial_words(shape.heads_per_kv_head, shape.head_dim);
+      const double cost_us = costs.item_us + std::max(bytes / costs.cta_bytes_per_us, mma_us) +
+                             partial_bytes / costs.exchange_bytes_per_us;
+      load_us += cost_us;
+      loads.longest_us = std::max(loads.longest_us, cost_us);
+    }
+    loads.busiest_us = std::max(loads.busiest_us, load_us);
+    loads.mean_us += load_us / shape.num_ctas;
+  }
+  return loads;
+}
+
+TEST(TreePlan, PredictsTheTimeOfItsItems) {
+  KvTree tree = grown({{1, 2000}, {30, 150}, {2, 1}});
+  tree.draft(tree.branches()[3], {});
+  tree.reserve(100);
+  TreePlanner planner(kLargeShape, kLargeCosts, kBalanced);
+  TreePlan plan;
+  planner.plan(snapshot_of(tree), 100, plan);
+  const auto expect_predicted = [&](int step) {
+    const Loads loads = loads_of(plan, kLargeShape, kLargeCosts, step);
+    const TreeTime time = planner.time_at(plan, step);
+    EXPECT_NEAR(static_cast<double>(time.makespan_ps), 1e6 * loads.busiest_us, 1e-4 * 1e6 * loads.busiest_us);
+    const double bound_us = std::max(loads.mean_us, loads.longest_us);
+    EXPECT_NEAR(static_cast<double>(time.bound_ps), 1e6 * bound_us, 1e-4 * 1e6 * bound_us);
+  };
+  for (const int step : {0, 1, 17, 50, 99}) expect_predicted(step);
+  tree.draft(tree.branches()[0], chain(256));
+  planner.plan(snapshot_of(tree), 1, plan);
+  expect_predicted(0);
+}
+
+TEST(TreePlan, WorkloadsAreBalanced) {
+  constexpr int kSteps = 64;
+  std::printf("us at 128 CTAs: busiest CTA, bound of its items, uncut work; by time, then by length\n");
+  for (const Workload& workload : kWorkloads) {
+    SCOPED_TRACE(workload.name);
+    KvTree tree = grown(workload.levels);
+    tree.reserve(kSteps);
+    const TreeSnapshot snapshot = snapshot_of(tree);
+    const int64_t ideal = ideal_ps(snapshot, kLargeShape, kSteps);
+    std::printf("%-24s", workload.name);
+    int64_t by_time = 0;
+    for (const SliceLimits& limits : {kBalanced, kFixed}) {
+      TreePlanner planner(kLargeShape, kLargeCosts, limits);
+      TreePlan plan;
+      planner.plan(snapshot, kSteps, plan);
+      ASSERT_EQ(plan.num_steps, kSteps);
+      const auto [makespan, bound] = plan.planned;
+      std::printf("  %7.2f %7.2f %7.2f", 1e-6 * static_cast<double>(makespan),
+                  1e-6 * static_cast<double>(bound), 1e-6 * static_cast<double>(ideal));
+      EXPECT_GE(makespan, bound);
+      EXPECT_GE(bound * 1.001, static_cast<double>(ideal));
+      if (limits.rule == SliceRule::kBalanced) {
+        by_time = makespan;
+        EXPECT_LE(static_cast<double>(makespan), 1.15 * static_cast<double>(bound));
+        EXPECT_LE(static_cast<double>(makespan), 1.4 * static_cast<double>(ideal));
+      } else {
+        EXPECT_LE(static_cast<double>(by_time), 1.01 * static_cast<double>(makespan));
+      }
+    }
+    std::printf("\n");
+  }
+}
+
+TEST_P(TreePlanRules, NoCtaHasMoreThanTheMeanAndAnItem) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+    KvTree tree = grown({{1 + pick(3), pick(3000)}, {1 + pick(6), pick(1000)}, {1 + pick(4), pick(200)}});
+    TreeShape shape = kLargeShape;
+    shape.num_ctas = 1 + pick(200);
+    tree.reserve(1);
+    TreePlan plan;
+    planner(shape, 64 * (1 + pick(4)), 1 + pick(40)).plan(snapshot_of(tree), 1, plan);
+    const Loads loads = loads_of(plan, shape, kLargeCosts, 0);
+    EXPECT_LE(loads.busiest_us, 1.001 * (loads.mean_us + loads.longest_us * (1 - 1.0 / shape.num_ctas)));
+  }
+}
+
+TEST(TreePlan, ReplansWhenLengthsHaveGrownApart) {
+  TreePlanner planner(kLargeShape, kLargeCosts, kBalanced);
+  TreePlan plan;
+  // Evenly dealt, all branches growing alike: not before the plan's end.
+  KvTree even = grown({{1, 4096}, {64, 256}});
+  even.reserve(256);
+  planner.plan(snapshot_of(even), 32, plan);
+  EXPECT_EQ(plan.num_steps, 32);
+  for (int step = 0; step < 32; ++step) EXPECT_FALSE(planner.replan_due(plan, step)) << step;
+  EXPECT_TRUE(planner.replan_due(plan, 32));
+  // Few branches that grow to many times their length, beside a long static prompt: before its end.
+  KvTree uneven = grown({{1, 8192}, {3, 1}});
+  uneven.reserve(4000);
+  planner.plan(snapshot_of(uneven), 4000, plan);
+  int due = 0;
+  while (!planner.replan_due(plan, due)) ++due;
+  const TreeTime time = planner.time_at(plan, due);
+  const double planned =
+      static_cast<double>(plan.planned.makespan_ps) / static_cast<double>(plan.planned.bound_ps);
+  EXPECT_LT(due, plan.num_steps);
+  EXPECT_GT(static_cast<double>(time.makespan_ps) / static_cast<double>(time.bound_ps), 1.1 * planned);
+}
+
+/// Plans are made while a request waits: 50 us for 64 branches is the aim, and 4 times that fails, since
+/// machines that run tests are slow and busy.
+TEST_P(TreePlanRules, SixtyFourBranchesTakeMicroseconds) {
+#if !defined(NDEBUG) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "times of an optimised build only";
+#endif
+  constexpr int kRounds = 401;
+  constexpr double kMostUs = 4 * 50;
+  std::pair<const char*, KvTree> trees[] = {
+      {"64 under one", grown({{1, 4000}, {64, 400}})},
+      {"fasttree C", grown({{1, 1024}, {16, 256}, {4, 32}})},
+      {"binary 6", grown({{1, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}, {2, 500}})},
+      {"256 drafted", grown({{1, 4000}})},
+  };
+  for (auto& [name, tree] : trees) {
+    tree.reserve(64);
+    if (tree.branches().size() == 1) {
+      std::mt19937 random(1);
+      tree.draft(tree.branches()[0], random_draft(random, 256));
+    }
+    TreePlanner once = planner(kLargeShape, 128);
+    TreePlan plan;
+    TreeSnapshot snapshot;
+    std::vector<double> snapshot_us, plan_us;
+    for (int round = 0; round < kRounds; ++round) {
+      const auto start = std::chrono::steady_clock::now();
+      tree.snapshot(snapshot);
+      const auto middle = std::chrono::steady_clock::now();
+      once.plan(snapshot, 64, plan);
+      const auto end = std::chrono::steady_clock::now();
+      snapshot_us.push_back(std::chrono::duration<double, std::micro>(middle - start).count());
+      plan_us.push_back(std::chrono::duration<double, std::micro>(end - middle).count());
+    }
+    const auto median = [](std::vector<double>& times) {
+      std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+      return times[kRounds / 2];
+    };
+    const double us = median(plan_us);
+    std::printf("%-12s plan %6.1f us (%zu items, %zu merges), snapshot %4.1f us\n", name, us,
+                plan.items.size(), plan.merges.size(), median(snapshot_us));
+    EXPECT_LT(us, kMostUs) << name;
+  }
+}
+
+}  // namespace
+}  // namespace soliton
