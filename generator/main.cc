@@ -1,4 +1,5 @@
-// soliton-gen: reads a model and a card, writes the kernel.
+// soliton-gen: reads a model and a card, writes the kernel. A model is a YAML file or a Hugging Face folder; for
+// the latter this program, not the generator's library, uses the runtime's reader of config.json.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -7,6 +8,8 @@
 #include "generator/options.h"
 #include "generator/overrides.h"
 #include "generator/text_writer.h"
+#include "runtime/error.h"
+#include "runtime/hf_config.h"
 
 namespace soliton {
 namespace {
@@ -24,9 +27,38 @@ Generated generate_and_dump(const Options& options, const ModelConfig& model, co
   }
 }
 
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;  // then opening it as a file says why
+  return std::filesystem::is_directory(path, ignored);
+}
+
+/// The folder's facts. Named after the file that they are to be written to, if there is one.
+ModelConfig read_folder(const Options& options) {
+  const HfConfig config = HfConfig::open(options.model);
+  const std::string name =
+      options.write_model ? options.write_model->stem().string() : model_name_of(options.model);
+  return make_model_config(name, config.facts, (options.model / "config.json").string());
+}
+
+ModelConfig read_model(const Options& options) {
+  if (is_folder(options.model)) return read_folder(options);
+  if (options.write_model) {
+    throw UserError(ExitCode::kUsage, fmt::format("--write-model: expected a Hugging Face folder, got {}",
+                                                  options.model.string()));
+  }
+  return load_model_config(options.model);
+}
+
+void write_model(const std::filesystem::path& path, const ModelConfig& model) {
+  const std::string text = format_model_config(model.name, model.facts, "Source: " + model.path + ".");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  write_folder(folder, {{path.filename().string(), text}});
+  fmt::print("{}: facts of {}\n", path.string(), model.path);
+}
+
 /// What the flags decide, and what is left open by the overrides, if there are any.
 PlanChoices choose(const Options& options, const GpuSpec& gpu) {
-  if (!options.tuned) return options.choices;
+  if (!options.tuned || is_folder(options.model)) return options.choices;
   const std::filesystem::path path = overrides_path(options.model, gpu.name);
   const std::optional<PlanChoices> overrides = load_overrides(path);
   return overrides ? with_overrides(options.choices, *overrides, path) : options.choices;
@@ -35,8 +67,10 @@ PlanChoices choose(const Options& options, const GpuSpec& gpu) {
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
-  const ModelConfig model = load_model_config(options->model);
-  const GpuSpec gpu = load_gpu_spec(options->gpu_spec);
+  const ModelConfig model = read_model(*options);
+  if (options->write_model) write_model(*options->write_model, model);
+  if (!options->gpu_spec) return 0;
+  const GpuSpec gpu = load_gpu_spec(*options->gpu_spec);
   const PlanChoices choices = choose(*options, gpu);
   const Generated generated = generate_and_dump(*options, model, gpu, choices);
   if (options->dry_run) {
@@ -59,6 +93,9 @@ int main(int argc, char** argv) {
   try {
     return soliton::run(argc, argv);
   } catch (const soliton::UserError& error) {
+    fmt::print(stderr, "soliton-gen: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const soliton::Error& error) {  // of config.json
     fmt::print(stderr, "soliton-gen: {}\n", error.what());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+
 namespace soliton {
 namespace {
 
@@ -84,6 +87,75 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), config.facts);
   read_rope(yaml.map("rope"), config.facts);
   return config;
+}
+
+ModelConfig make_model_config(const std::string& name, const ModelFacts& facts, const std::string& source) {
+  try {
+    const std::string file = name + ".yaml";
+    return parse_model_config(StrictYaml::parse(format_model_config(name, facts, ""), file), source);
+  } catch (const UserError& error) {
+    // "name.yaml:3: ffn: ...": there is no such file, and no such line.
+    const std::string message = error.what();
+    throw UserError(ExitCode::kPlanRefused,
+                    fmt::format("{}: {}", source, message.substr(message.find(": ") + 2)));
+  }
+}
+
+namespace {
+
+/// The inverse of read_quantization(); nothing for matrices in bf16.
+std::string format_quantization(const ModelFacts& facts) {
+  if (facts.weight_bits != kIntegerBits) return "";
+  return fmt::format(
+      "quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n  lm_head: {}\n",
+      facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0,
+      facts.lm_head_bits == kIntegerBits);
+}
+
+}  // namespace
+
+std::string format_model_config(const std::string& name, const ModelFacts& facts,
+                                const std::string& comment) {
+  std::string text;
+  std::istringstream lines(comment);
+  for (std::string line; std::getline(lines, line);) text += fmt::format("# {}\n", line);
+  text += fmt::format("name: {}\n", name);
+  const bool is_llama3 = facts.rope_kind == RopeKind::kLlama3;
+  std::string rope = fmt::format("rope:\n  kind: {}\n", is_llama3 ? "llama3" : "default");
+  for_each_fact(facts, [&](const char* fact, const auto& value) {
+    constexpr std::string_view kRope = "rope_";
+    const std::string_view key = fact;
+    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
+      return;  // `kind` comes first
+    } else if (key == "tied_lm_head") {
+      text += fmt::format("{}: {}\n", key, value != 0);
+    } else if (key.starts_with("weight_") || key == "lm_head_bits") {
+      return;  // format_quantization()
+    } else if (!key.starts_with(kRope)) {
+      text += fmt::format("{}: {}\n", key, value);
+    } else if (is_llama3 || key == "rope_theta") {
+      rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
+    }
+  });
+  return text + format_quantization(facts) + rope;
+}
+
+std::string model_name_of(const std::filesystem::path& folder) {
+  std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  std::string name = path.filename().string();
+  const std::string repository = path.parent_path().parent_path().filename().string();
+  if (path.parent_path().filename() == "snapshots" && repository.starts_with("models--")) {
+    name = repository.substr(repository.rfind("--") + 2);
+  }
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const bool is_name_character =
+        (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    if (!is_name_character) c = '-';
+  }
+  const size_t first = name.find_first_not_of(".-");  // neither a hidden file nor a flag
+  return first == std::string::npos ? "model" : name.substr(first);
 }
 
 }  // namespace soliton

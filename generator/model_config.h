@@ -1,5 +1,5 @@
-// A model as the generator sees it: the facts of models/<name>.yaml, read and checked. No weights, no
-// hardware.
+// A model as the generator sees it: the facts of models/<name>.yaml, read and checked, or facts from elsewhere
+// that pass the same checks. No weights, no hardware.
 #pragma once
 
 #include <filesystem>
@@ -23,5 +23,17 @@ ModelConfig load_model_config(const std::filesystem::path& path);
 
 /// The same from YAML at hand, for tests.
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path);
+
+/// A model whose facts were read elsewhere: they pass the checks of models/<name>.yaml. Throws UserError
+/// (kPlanRefused) that names `source` for facts that no such file may state.
+ModelConfig make_model_config(const std::string& name, const ModelFacts& facts, const std::string& source);
+
+/// The text of models/<name>.yaml, under a comment of one or several lines. Read back it gives the same facts,
+/// bit by bit.
+std::string format_model_config(const std::string& name, const ModelFacts& facts, const std::string& comment);
+
+/// What to call a model by its folder, which need not exist: "Llama-3.1-8B/" is llama-3.1-8b. Characters that no
+/// name may have become '-'. A snapshot in the Hugging Face cache (models--ORG--NAME/snapshots/HASH) is NAME.
+std::string model_name_of(const std::filesystem::path& folder);
 
 }  // namespace soliton

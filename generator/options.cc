@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "generator/knobs.h"
+#include "generator/model_config.h"
 
 namespace soliton {
 namespace {
@@ -109,7 +110,7 @@ void refuse_rest(const std::vector<std::string>& rest) {
     }
   }
   for (const std::string& word : rest) {
-    if (word != "--") throw usage_error(show_text(word), "one MODEL.yaml", "a second one");
+    if (word != "--") throw usage_error(show_text(word), "one MODEL", "a second one");
   }
 }
 
@@ -118,7 +119,8 @@ void refuse_rest(const std::vector<std::string>& rest) {
 std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help) {
   CLI::App app("Generates one persistent kernel for a model and a GPU.", "soliton-gen");
   app.allow_extras();  // refused below, in our words
-  ValueFlag model(app, "MODEL.yaml", "", "Facts of the model's architecture");
+  ValueFlag model(app, "MODEL", "",
+                  "Facts of the model's architecture: a YAML file, or a Hugging Face folder");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml", "GPU to generate for");
   ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
   std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
@@ -126,6 +128,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag rows(app, "--rows", "N,N",
                  "Rows of each kernel of the library: tokens of a prompt that a step takes");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
+  ValueFlag write_model(app, "--write-model", "FILE.yaml",
+                        "Write the facts of a Hugging Face folder as YAML; --gpu is not needed then");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
   Options options;
@@ -142,13 +146,25 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   refuse_rest(app.remaining());
 
   const std::filesystem::path gpu_folder = gpus_dir.path().value_or(default_gpus_dir());
-  if (!model.text()) throw usage_error("MODEL.yaml", "the file of a model", "nothing");
-  if (!gpu.text()) {
+  if (!model.text()) throw usage_error("MODEL", "the file or folder of a model", "nothing");
+  options.write_model = write_model.path();
+  if (options.write_model && options.write_model->extension() != ".yaml") {
+    throw usage_error(write_model.name(), "a FILE.yaml", show_text(*write_model.text()));
+  }
+  // The file's name is the model's.
+  if (options.write_model && model_name_of(options.write_model->stem()) != options.write_model->stem()) {
+    throw usage_error(write_model.name(), "lower-case letters, digits, '.', '-' and '_' before .yaml",
+                      show_text(*write_model.text()));
+  }
+  if (options.write_model && options.dry_run) {
+    throw usage_error(write_model.name(), "no --dry-run, which writes nothing", "both");
+  }
+  if (!gpu.text() && !options.write_model) {
     throw usage_error(
         "--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(list_gpus(gpu_folder), ", ")), "nothing");
   }
   options.model = *model.path();
-  options.gpu_spec = find_gpu_spec(*gpu.text(), gpu_folder);
+  if (gpu.text()) options.gpu_spec = find_gpu_spec(*gpu.text(), gpu_folder);
   options.output = output.path();
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));

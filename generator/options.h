@@ -11,8 +11,10 @@ namespace soliton {
 
 /// What the user asked for.
 struct Options {
-  std::filesystem::path model;     // models/<name>.yaml
-  std::filesystem::path gpu_spec;  // the file that --gpu stands for; exists if it was given by name
+  std::filesystem::path model;                       // models/<name>.yaml, or a Hugging Face folder
+  std::optional<std::filesystem::path> gpu_spec;     // the file that --gpu stands for; exists if it was given
+                                                     // by name; always there without write_model
+  std::optional<std::filesystem::path> write_model;  // YAML file for the facts of a folder
   std::optional<std::filesystem::path> output;
   PlanChoices choices;  // what the flags decide, and nothing else
   bool tuned = true;    // overrides are looked for

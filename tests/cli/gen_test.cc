@@ -5,7 +5,7 @@ namespace soliton {
 namespace {
 
 TEST_F(Cli, GenRefusesFlags) {
-  expect_error("soliton-gen", {}, kUsage, "MODEL.yaml", "got nothing");
+  expect_error("soliton-gen", {}, kUsage, "MODEL", "got nothing");
   expect_error("soliton-gen", {kTinyModel}, kUsage, "--gpu", "got nothing");
   expect_error("soliton-gen", {kTinyModel, "--gpu", "bogus"}, kUsage, "--gpu", "got bogus");
   expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "--bogus"}, kUsage, "--bogus", "expected a flag");
@@ -14,7 +14,6 @@ TEST_F(Cli, GenRefusesFlags) {
 
 TEST_F(Cli, GenRefusesFiles) {
   expect_error("soliton-gen", {"absent.yaml", "--gpu", "cpu"}, kNotFound, "absent.yaml", "No such file");
-  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kNotFound, "tiny-stories", "a folder");
   expect_error("soliton-gen", {kTinyModel, "--gpu", "absent.yaml"}, kNotFound, "absent.yaml", "No such file");
   for (const std::string& text :
        {std::string("hidden: [1"), std::string(), kLfsPointer, std::string("\x00\xff", 2)}) {
@@ -25,6 +24,59 @@ TEST_F(Cli, GenRefusesFiles) {
   heads.replace(heads.find("num_kv_heads: 2"), 15, "num_kv_heads: 3");
   write_text(path() / "tiny-stories.yaml", heads);
   expect_error("soliton-gen", {"tiny-stories.yaml", "--gpu", "cpu"}, kBadFile, "tiny-stories.yaml", "got 3");
+}
+
+TEST_F(Cli, GenReadsHuggingFaceFolders) {
+  const auto line = [&](const Arguments& arguments) {
+    const Outcome outcome = run("soliton-gen", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return outcome.out;
+  };
+  EXPECT_TRUE(line({"tiny-stories", "--gpu", "cpu", "-o", "a"}).starts_with("a: 4 CTAs"));
+  line({kTinyModel, "--gpu", "cpu", "-o", "b"});
+  for (const char* name : {"kernel.cu", "plan.h", "plan.txt"}) {
+    EXPECT_EQ(read_text(path() / "a" / name), read_text(path() / "b" / name)) << name;
+  }
+  // The folder's name is the model's, and the default place is named after it.
+  fs::rename(model(), path() / "Tiny Stories");
+  EXPECT_TRUE(line({"Tiny Stories/", "--gpu", "cpu"}).starts_with("generated/tiny-stories-cpu: "));
+  EXPECT_EQ(read_text(path() / "generated" / "tiny-stories-cpu" / "plan.h"),
+            read_text(path() / "b" / "plan.h"));
+}
+
+TEST_F(Cli, GenWritesTheFactsOfFolders) {
+  const Outcome outcome = run("soliton-gen", {"tiny-stories", "--write-model", "new/tiny-stories.yaml"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "new/tiny-stories.yaml: facts of tiny-stories/config.json\n");
+  const std::string text = read_text(path() / "new" / "tiny-stories.yaml");
+  EXPECT_TRUE(text.starts_with("# Source: tiny-stories/config.json.\nname: tiny-stories\nhidden: 256\n"))
+      << text;
+  for (const Arguments& arguments :
+       {Arguments{"new/tiny-stories.yaml", "--gpu", "cpu", "-o", "a"},
+        Arguments{"tiny-stories", "--gpu", "cpu", "-o", "b", "--write-model", "tiny-stories.yaml"}}) {
+    EXPECT_EQ(run("soliton-gen", arguments).status, 0);
+  }
+  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_EQ(read_text(path() / "tiny-stories.yaml"), text);
+}
+
+TEST_F(Cli, GenRefusesFolders) {
+  expect_error("soliton-gen", {kTinyModel, "--write-model", "x.yaml"}, kUsage, "--write-model",
+               "expected a Hugging Face folder");
+  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"");
+  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kMismatch,
+               "tiny-stories/config.json: hidden_act", "got \"gelu\"");
+  edit_config("\"hidden_act\": \"gelu\"", "\"hidden_act\": \"silu\"");
+  edit_config("\"intermediate_size\": 768", "\"intermediate_size\": 524288");
+  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kMismatch, "tiny-stories/config.json: ffn",
+               "from 64 to 262144, got 524288");
+  write_text(model() / "config.json", "{");
+  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kBadFile, "tiny-stories/config.json",
+               "not valid JSON");
+  fs::remove(model() / "config.json");
+  expect_error("soliton-gen", {"tiny-stories", "--write-model", "x.yaml"}, kNotFound,
+               "tiny-stories/config.json", "no such file");
 }
 
 TEST_F(Cli, GenFollowsOverridesUnlessToldOtherwise) {

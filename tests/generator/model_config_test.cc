@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "tests/generator/error_of.h"
@@ -287,6 +288,62 @@ TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
   EXPECT_EQ(num_parameters("llama-3.1-70b"), 70553706496);
   EXPECT_EQ(num_parameters("llama-3.2-1b"), 1235814400);
   EXPECT_EQ(num_parameters("llama-3.2-3b"), 3212749824);
+}
+
+TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {
+  for (const auto& folder : {kModels, kModels.parent_path() / "tests" / "models"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      const ModelConfig config = load_model_config(entry.path());
+      const std::string file = "models/" + config.name + ".yaml";
+      const std::string text = format_model_config(config.name, config.facts, "Source: a\nfolder.");
+      EXPECT_TRUE(text.starts_with("# Source: a\n# folder.\nname: "));
+      const ModelConfig again = parse_model_config(StrictYaml::parse(text, file), file);
+      EXPECT_EQ(again.name, config.name);
+      EXPECT_EQ(hash_facts(again.facts), hash_facts(config.facts)) << text;
+    }
+  }
+  // Doubles that no short decimal number stands for.
+  ModelFacts odd = load_model_config(kModels / "llama-3.1-8b.yaml").facts;
+  odd.norm_epsilon = 1.0 / 3e5;
+  odd.rope_theta = 1e12 / 3;
+  odd.rope_factor = 0x1.921fb54442d18p+1;
+  odd.rope_low_freq_factor = 1e-300;
+  EXPECT_EQ(hash_facts(make_model_config("odd", odd, "here").facts), hash_facts(odd));
+}
+
+TEST(ModelConfig, FactsFromElsewherePassTheSameChecks) {
+  const ModelFacts good = load_model_config(kModels / "llama-3.1-8b.yaml").facts;
+  const ModelConfig config = make_model_config("m", good, "folder/config.json");
+  EXPECT_EQ(config.name, "m");
+  EXPECT_EQ(config.path, "folder/config.json");
+  const auto refusal_of = [](const ModelFacts& facts) {
+    return error_of([&] { make_model_config("m", facts, "folder/config.json"); });
+  };
+  ModelFacts facts = good;
+  facts.ffn = 14337;
+  EXPECT_EQ(refusal_of(facts),
+            "5 folder/config.json: ffn: expected a multiple of 64 from 64 to 262144, got 14337");
+  facts = good;
+  facts.rope_theta = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 folder/config.json: rope.theta: expected a number above 1 and below "
+            "1000000000000, got 1");
+  facts = good;
+  facts.norm_epsilon = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refusal_of(facts), "no error");
+}
+
+TEST(ModelConfig, ModelsAreNamedAfterTheirFolder) {
+  EXPECT_EQ(model_name_of("/models/Llama-3.1-8B"), "llama-3.1-8b");
+  EXPECT_EQ(model_name_of("/models/Llama-3.1-8B//"), "llama-3.1-8b");
+  EXPECT_EQ(model_name_of("a/./My Model (v2)/x/.."), "my-model--v2-");
+  EXPECT_EQ(model_name_of("/hub/models--meta-llama--Llama-3.2-1B/snapshots/0123abc/"), "llama-3.2-1b");
+  EXPECT_EQ(model_name_of("/hub/else/snapshots/0123abc"), "0123abc");
+  EXPECT_EQ(model_name_of("/models/.hidden"), "hidden");
+  EXPECT_EQ(model_name_of("/models/--"), "model");
+  EXPECT_EQ(model_name_of("/"), "model");
+  EXPECT_EQ(model_name_of("."), model_name_of(std::filesystem::current_path()));
 }
 
 TEST(ModelConfig, MissingFileIsNamed) {

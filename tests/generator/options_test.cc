@@ -91,8 +91,8 @@ TEST(Options, HelpListsEveryFlag) {
   std::string help;
   EXPECT_FALSE(parse({"--help"}, &help));
   for (const char* flag :
-       {"MODEL.yaml", "--gpu", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots", "--rows",
-        "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
+       {"MODEL", "--gpu", "--write-model", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots",
+        "--rows", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
   for (const Knob& knob : kKnobs) {
@@ -127,16 +127,31 @@ TEST(Options, RowsAreAListInAscendingOrder) {
 }
 
 TEST(Options, RefusesMissingAndSurplusArguments) {
-  EXPECT_EQ(parse_error({}), "2 MODEL.yaml: expected the file of a model, got nothing");
+  EXPECT_EQ(parse_error({}), "2 MODEL: expected the file or folder of a model, got nothing");
   EXPECT_EQ(parse_error({"m.yaml"}), kNotFound + "nothing");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu"}), "2 --gpu: expected a value, got nothing");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", ""}), "2 --gpu: expected a value, got an empty one");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "--dry-run"}),
             "2 --gpu: expected a value, got the flag --dry-run");
-  EXPECT_EQ(error_after({"n.yaml"}), "2 n.yaml: expected one MODEL.yaml, got a second one");
+  EXPECT_EQ(error_after({"n.yaml"}), "2 n.yaml: expected one MODEL, got a second one");
   EXPECT_EQ(error_after({"--gpu", "cpu"}), "2 --gpu: expected to be given once, got 2 times");
   EXPECT_EQ(error_after({"-o", "a", "--output", "b"}), "2 --output: expected to be given once, got 2 times");
   EXPECT_EQ(error_after({"-o"}), "2 --output: expected a value, got nothing");
+}
+
+TEST(Options, WritesModelsWithoutACard) {
+  const Options options = parse({"folder", "--write-model", "models/m.yaml"}).value();
+  EXPECT_EQ(options.write_model, "models/m.yaml");
+  EXPECT_FALSE(options.gpu_spec);
+  const Options both = parse({"folder", "--write-model", "m.yaml", "--gpu", "h200"}).value();
+  EXPECT_EQ(both.gpu_spec, kGpus + "/h200.yaml");
+  EXPECT_EQ(parse_error({"folder", "--write-model", "m.json"}),
+            "2 --write-model: expected a FILE.yaml, got m.json");
+  EXPECT_EQ(
+      parse_error({"folder", "--write-model", "My.yaml"}),
+      "2 --write-model: expected lower-case letters, digits, '.', '-' and '_' before .yaml, got My.yaml");
+  EXPECT_EQ(parse_error({"folder", "--write-model", "m.yaml", "--dry-run"}),
+            "2 --write-model: expected no --dry-run, which writes nothing, got both");
 }
 
 TEST(Options, RefusesNumbersThatAreNone) {
