@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/mapped_file.h"
 
@@ -26,7 +27,25 @@ constexpr double kMaxRope = 1e15;
 constexpr double kMinPositive = 1e-30;
 constexpr int64_t kSizeMultiple = 64;
 constexpr std::array kHeadDims = {64, 96, 128, 256};
-constexpr const char* kArchitecture = "LlamaForCausalLM";
+
+/// Architectures that are one to the kernel. Mistral is a Llama whose config.json has other defaults, once its
+/// window leaves nothing of the context out.
+struct Family {
+  const char* architecture;
+  const char* model_type;
+  std::optional<int32_t> absent_kv_heads;  // what an absent num_key_value_heads means; else as many as heads
+  std::optional<int32_t> absent_window;    // what an absent sliding_window means, in tokens; else none
+};
+constexpr std::array kFamilies = {
+    Family{.architecture = "LlamaForCausalLM",
+           .model_type = "llama",
+           .absent_kv_heads = {},
+           .absent_window = {}},
+    Family{.architecture = "MistralForCausalLM",
+           .model_type = "mistral",
+           .absent_kv_heads = 8,
+           .absent_window = 4096},
+};
 
 int32_t read_size(const JsonView& config, const char* key, int64_t max) {
   return static_cast<int32_t>(config[key].integer(1, max));
@@ -40,21 +59,44 @@ bool boolean_or(const JsonView& view, bool fallback) {
   return view.is_null() ? fallback : view.boolean();
 }
 
-std::string read_architecture(const JsonView& config) {
+const Family& read_family(const JsonView& config) {
   const JsonView architectures = config["architectures"];
   if (architectures.array_size() != 1) {
     throw architectures.error("expected one architecture, got {}", architectures.array_size());
   }
   const std::string name = architectures[0].string();
-  if (name != kArchitecture) {
-    throw architectures.error(ExitCode::kMismatch, "expected {}, the only one supported, got {}",
-                              kArchitecture, in_quotes(name));
+  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                   [&](const Family& each) { return name == each.architecture; });
+  if (family == kFamilies.end()) {
+    std::vector<std::string> known;
+    for (const Family& each : kFamilies) known.push_back(each.architecture);
+    throw architectures.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
+                              in_quotes(name));
   }
   const JsonView model_type = config["model_type"];
-  if (!model_type.is_null() && model_type.string() != "llama") {
-    throw model_type.error(ExitCode::kMismatch, "expected \"llama\", got {}", model_type.describe());
+  if (!model_type.is_null() && model_type.string() != family->model_type) {
+    throw model_type.error(ExitCode::kMismatch, "expected \"{}\", got {}", family->model_type,
+                           model_type.describe());
   }
-  return name;
+  return *family;
+}
+
+/// Absent, rather than null.
+bool is_absent(const JsonView& config, const char* key) {
+  return !config.object().contains(key);
+}
+
+/// A window that never leaves a token out is none.
+void refuse_sliding_window(const JsonView& config, const Family& family, int32_t max_context) {
+  if (!family.absent_window) return;
+  const JsonView view = config["sliding_window"];
+  const bool absent = is_absent(config, "sliding_window");
+  if (view.is_null() && !absent) return;
+  const int64_t window = absent ? *family.absent_window : view.integer(1, kMaxContext);
+  if (window >= max_context) return;
+  throw view.error(ExitCode::kMismatch,
+                   "expected null, or at least max_position_embeddings = {}, got {}: not supported",
+                   max_context, absent ? fmt::format("nothing, which means {}", window) : view.describe());
 }
 
 void refuse_unsupported(const JsonView& config) {
@@ -91,7 +133,7 @@ int32_t read_head_dim(const JsonView& config, int32_t hidden, int32_t num_heads)
   return head_dim;
 }
 
-void read_sizes(const JsonView& config, ModelFacts& facts) {
+void read_sizes(const JsonView& config, const Family& family, ModelFacts& facts) {
   facts.hidden = read_width(config, "hidden_size", kMaxHidden);
   facts.ffn = read_width(config, "intermediate_size", kMaxFfn);
   facts.num_layers = read_size(config, "num_hidden_layers", kMaxLayers);
@@ -100,8 +142,11 @@ void read_sizes(const JsonView& config, ModelFacts& facts) {
   facts.max_context = read_size(config, "max_position_embeddings", kMaxContext);
 
   const JsonView kv_heads = config["num_key_value_heads"];
+  const int32_t absent_kv_heads = is_absent(config, "num_key_value_heads")
+                                      ? family.absent_kv_heads.value_or(facts.num_heads)
+                                      : facts.num_heads;
   facts.num_kv_heads =
-      kv_heads.is_null() ? facts.num_heads : read_size(config, "num_key_value_heads", kMaxHeads);
+      kv_heads.is_null() ? absent_kv_heads : read_size(config, "num_key_value_heads", kMaxHeads);
   if (facts.num_heads % facts.num_kv_heads != 0) {
     throw kv_heads.error("expected a divisor of num_attention_heads = {}, got {}", facts.num_heads,
                          facts.num_kv_heads);
@@ -232,9 +277,11 @@ HfConfig HfConfig::open(const fs::path& folder) {
   const json document = read_json(path);
   const JsonView root(document, name);
   HfConfig config;
-  config.architecture = read_architecture(root);
+  const Family& family = read_family(root);
+  config.architecture = family.architecture;
   refuse_unsupported(root);
-  read_sizes(root, config.facts);
+  read_sizes(root, family, config.facts);
+  refuse_sliding_window(root, family, config.facts.max_context);
   read_rope(root, config.facts);
   config.dtype = read_dtype(root);
   config.quantization = QuantizationConfig::read(root, folder);

@@ -288,6 +288,7 @@ TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
   EXPECT_EQ(num_parameters("llama-3.1-70b"), 70553706496);
   EXPECT_EQ(num_parameters("llama-3.2-1b"), 1235814400);
   EXPECT_EQ(num_parameters("llama-3.2-3b"), 3212749824);
+  EXPECT_EQ(num_parameters("mistral-7b"), 7248023552);
 }
 
 TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {

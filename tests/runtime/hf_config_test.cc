@@ -189,6 +189,54 @@ TEST_F(HfConfigTest, AbsentMembersTakeTheArchitecturesDefaults) {
   EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 64);
 }
 
+TEST_F(HfConfigTest, MistralIsALlamaWithoutAWindow) {
+  json config = base_config();
+  config["architectures"] = {"MistralForCausalLM"};
+  config["model_type"] = "mistral";
+  config["max_position_embeddings"] = 32768;
+  const ModelFacts llama = open({{"max_position_embeddings", 32768}}).facts;
+  const auto with_window = [&](const json& window) {
+    json patched = config;
+    if (!window.is_discarded()) patched["sliding_window"] = window;
+    write("config.json", patched.dump());
+  };
+  const json absent(json::value_t::discarded);
+  for (const json& window : {json(), json(32768), json(1 << 20)}) {
+    with_window(window);
+    EXPECT_EQ(HfConfig::open(folder_).architecture, "MistralForCausalLM");
+    EXPECT_EQ(hash_facts(HfConfig::open(folder_).facts), hash_facts(llama)) << window;
+  }
+  const std::string expected =
+      "sliding_window: expected null, or at least max_position_embeddings = 32768, got ";
+  with_window(32767);
+  expect_refused_as_is(ExitCode::kMismatch, expected + "32767: not supported");
+  with_window(4096);
+  expect_refused_as_is(ExitCode::kMismatch, expected + "4096: not supported");
+  with_window(absent);
+  expect_refused_as_is(ExitCode::kMismatch, expected + "nothing, which means 4096: not supported");
+  with_window(0);
+  expect_refused_as_is(ExitCode::kBadFile, "sliding_window: expected an integer in [1, ");
+  with_window("none");
+  expect_refused_as_is(ExitCode::kBadFile, "sliding_window: expected an integer, got \"none\"");
+  config["max_position_embeddings"] = 4096;
+  with_window(absent);
+  EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 4096);
+  // Not a Llama's business: its config class has no such member.
+  EXPECT_EQ(open({{"sliding_window", 16}}).facts.max_context, 131072);
+}
+
+TEST_F(HfConfigTest, MistralsAbsentKvHeadsAreEight) {
+  json config = base_config();
+  config.merge_patch({{"architectures", {"MistralForCausalLM"}}, {"model_type", "mistral"}});
+  config["sliding_window"] = nullptr;
+  config.erase("num_key_value_heads");
+  write("config.json", config.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.num_kv_heads, 8);
+  config["num_key_value_heads"] = nullptr;
+  write("config.json", config.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.num_kv_heads, 32);
+}
+
 TEST_F(HfConfigTest, GenerationConfigAddsEndTokens) {
   write("generation_config.json", R"({"eos_token_id": [5, 128001], "bos_token_id": 7})");
   EXPECT_EQ(open({{"eos_token_id", 128001}}).eos_ids, (std::vector<int>{5, 128001}));
@@ -210,8 +258,9 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
     expect_refused(patch, ExitCode::kMismatch, message);
   };
   refused({{"architectures", {"MixtralForCausalLM"}}},
-          "architectures: expected LlamaForCausalLM, the only one supported, got \"MixtralForCausalLM\"");
+          "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, got \"MixtralForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
+  refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(
       {{"quantization_config", {{"quant_method", "fp8"}}}},
       "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");

@@ -1,0 +1,103 @@
+// The facts of a family's config.json, on both sides: as the runtime reads them they are those of
+// models/<name>.yaml, and written as YAML the generator reads the same.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "generator/model_config.h"
+#include "runtime/hf_config.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const fs::path kModels = fs::path(SOLITON_SOURCE_DIR) / "models";
+
+/// config.json as published, without what does not matter here.
+json llama(int hidden, int ffn, int layers, int heads, double factor, bool tied) {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"attention_bias", false},
+          {"bos_token_id", 128000},
+          {"eos_token_id", 128001},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 131072},
+          {"mlp_bias", false},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", layers},
+          {"num_key_value_heads", 8},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling",
+           {{"factor", factor},
+            {"low_freq_factor", 1.0},
+            {"high_freq_factor", 4.0},
+            {"original_max_position_embeddings", 8192},
+            {"rope_type", "llama3"}}},
+          {"rope_theta", 500000.0},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"vocab_size", 128256}};
+}
+
+std::map<std::string, json> published_configs() {
+  return {{"llama-3.1-8b", llama(4096, 14336, 32, 32, 8.0, false)},
+          {"llama-3.1-70b", llama(8192, 28672, 80, 64, 8.0, false)},
+          {"llama-3.2-1b", llama(2048, 8192, 16, 32, 32.0, true)},
+          {"llama-3.2-3b", llama(3072, 8192, 28, 24, 32.0, true)},
+          {"mistral-7b",
+           {{"architectures", {"MistralForCausalLM"}},
+            {"attention_dropout", 0.0},
+            {"bos_token_id", 1},
+            {"eos_token_id", 2},
+            {"hidden_act", "silu"},
+            {"hidden_size", 4096},
+            {"initializer_range", 0.02},
+            {"intermediate_size", 14336},
+            {"max_position_embeddings", 32768},
+            {"model_type", "mistral"},
+            {"num_attention_heads", 32},
+            {"num_hidden_layers", 32},
+            {"num_key_value_heads", 8},
+            {"rms_norm_eps", 1e-05},
+            {"rope_theta", 1000000.0},
+            {"sliding_window", nullptr},
+            {"tie_word_embeddings", false},
+            {"torch_dtype", "bfloat16"},
+            {"use_cache", true},
+            {"vocab_size", 32768}}}};
+}
+
+void expect_alike(const ModelFacts& facts, const std::string& name) {
+  SCOPED_TRACE(name);
+  EXPECT_EQ(hash_facts(facts), hash_facts(load_model_config(kModels / (name + ".yaml")).facts));
+  const std::string text = format_model_config(name, facts, "");
+  const ModelConfig written = parse_model_config(StrictYaml::parse(text, name + ".yaml"), "");
+  EXPECT_EQ(hash_facts(written.facts), hash_facts(facts)) << text;
+}
+
+TEST(FolderFacts, AreThoseOfTheShippedModels) {
+  const TemporaryFolder folder;
+  for (const auto& [name, config] : published_configs()) {
+    std::ofstream(folder.path() / "config.json") << config;
+    expect_alike(HfConfig::open(folder.path()).facts, name);
+  }
+  expect_alike(HfConfig::open(kModels / "tiny-stories").facts, "tiny-stories");
+}
+
+TEST(FolderFacts, EveryShippedModelIsComparedWithItsFolder) {
+  for (const auto& entry : fs::directory_iterator(kModels)) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() != ".yaml" || name == "tiny-stories") continue;
+    EXPECT_TRUE(published_configs().contains(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace soliton
