@@ -15,6 +15,7 @@ enum class ExitCode : int {
   kMismatch = kPlanRefused,  // well formed, but kernel, model, card and layout do not fit one another
   kDevice = 6,               // a CUDA call or the kernel itself failed
   kOutOfMemory = 7,          // memory or another limit, such as a context longer than the cache
+  kMakeFailed = 8,           // the compiler made no kernel of sound source
   kInternal = 70,            // a defect of ours
 };
 

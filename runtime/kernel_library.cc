@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "runtime/error.h"
 #include "runtime/mapped_file.h"
 
 namespace soliton {
@@ -131,41 +128,50 @@ void KernelLibrary::check(int status, const char* what) const {
   throw file_error(ExitCode::kDevice, path_, "{}: {}", what, functions_->last_error());
 }
 
-std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
+std::vector<std::filesystem::path> list_libraries(const std::filesystem::path& folder) {
   std::error_code unreadable;
-  std::vector<std::filesystem::path> candidates;
+  std::vector<std::filesystem::path> libraries;
   for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
-    if (entry.path().extension() == ".so") candidates.push_back(entry.path());
+    if (entry.path().extension() == ".so") libraries.push_back(entry.path());
   }
   if (unreadable) {
     throw file_error(ExitCode::kNotFound, folder.string(), "expected a folder of kernel libraries, got: {}",
                      unreadable.message());
   }
-  std::sort(candidates.begin(), candidates.end());
-  std::optional<Error> unusable;  // why a library, perhaps of this model, could not be opened
-  std::optional<Error> refusal;   // why the last kernel of this model does not run here
-  std::optional<std::filesystem::path> emulation;
-  for (const std::filesystem::path& path : candidates) {
+  std::sort(libraries.begin(), libraries.end());
+  return libraries;
+}
+
+KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
+  KernelSearch search;
+  for (const std::filesystem::path& path : list_libraries(folder)) {
     try {
       KernelLibrary library = KernelLibrary::open(path);
       if (library.descriptor().facts_hash != hash_facts(facts)) continue;
       if (library.descriptor().compute_capability == 0) {
-        emulation = path;
+        search.emulation = path;
         continue;
       }
       try {
         library.select_device(device);
-        return path;
+        search.fitting = path;
+        return search;
       } catch (const Error& error) {
-        refusal.emplace(ExitCode::kMismatch, error.what());
+        search.refusal.emplace(ExitCode::kMismatch, error.what());
       }
     } catch (const Error& error) {
-      unusable = error;
+      search.unusable = error;
     }
   }
-  if (emulation) return *emulation;
-  if (refusal) throw *refusal;
-  if (unusable) throw *unusable;
+  return search;
+}
+
+std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
+  const KernelSearch search = search_kernels(folder, facts, device);
+  if (search.fitting) return *search.fitting;
+  if (search.emulation) return *search.emulation;
+  if (search.refusal) throw *search.refusal;
+  if (search.unusable) throw *search.unusable;
   throw file_error(ExitCode::kNotFound, folder.string(),
                    "expected a kernel library for this model, found none; make one with soliton-gen");
 }

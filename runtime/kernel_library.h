@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "layout/library.h"
+#include "runtime/error.h"
 
 namespace soliton {
 
@@ -96,6 +99,20 @@ class KernelLibrary {
   const Library* functions_ = nullptr;
   DeviceInfo device_{};
 };
+
+/// The shared libraries in `folder`, sorted. Throws Error (kNotFound) if there is no such folder.
+std::vector<std::filesystem::path> list_libraries(const std::filesystem::path& folder);
+
+/// What a folder holds for a model.
+struct KernelSearch {
+  std::optional<std::filesystem::path> fitting;    // runs on the device
+  std::optional<std::filesystem::path> emulation;  // sought on, as long as none fits
+  std::optional<Error> refusal;                    // why the last kernel of this model does not run here
+  std::optional<Error> unusable;                   // why a library, perhaps of this model, cannot be opened
+};
+
+/// Opens the libraries in `folder` until one fits. Throws Error (kNotFound) if there is no such folder.
+KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device);
 
 /// The library in `folder` whose kernel was generated for `facts`: one that runs on the device if there is
 /// one, else the emulation. Throws Error: kNotFound if the folder holds none for the model, kMismatch if none

@@ -4,51 +4,25 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "generator/generate.h"
 #include "generator/overrides.h"
 #include "generator/text_writer.h"
-#include "runtime/bench/compile.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/search.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
 #include "runtime/error.h"
+#include "runtime/make/compiler.h"
+#include "runtime/make/scratch_folder.h"
 
 namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A new folder that goes away with all in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = fs::temp_directory_path() / "soliton-tune-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw file_error(ExitCode::kNotFound, pattern, "expected a folder that can be made, got: {}",
-                       std::strerror(errno));
-    }
-    path_ = pattern;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// A plan and what was measured of it last.
 struct Candidate {
@@ -93,7 +67,7 @@ class Workshop : public Trials {
     if (!folders.empty()) {
       fmt::print(stderr, "Compiling {} kernel{}\n", folders.size(), folders.size() == 1 ? "" : "s");
     }
-    return compile_kernels(compiler_, folders);
+    return compile_kernels(compiler_, folders, SOLITON_SOURCE_DIR);
   }
 
   std::vector<double> measure(const KnobValues& plan) override {
@@ -126,7 +100,7 @@ class Workshop : public Trials {
   const ModelConfig& model_;
   const GpuSpec& gpu_;
   const Compiler compiler_;
-  const ScratchFolder scratch_;
+  const ScratchFolder scratch_{fs::temp_directory_path() / "soliton-tune-"};
   std::map<KnobValues, Candidate> candidates_;
   DeviceInfo device_{};
 };

@@ -1,4 +1,4 @@
-#include "runtime/bench/compile.h"
+#include "runtime/make/compiler.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <thread>
 
@@ -74,25 +77,26 @@ std::vector<std::string> words(const char* text) {
   return list;
 }
 
-std::vector<std::string> command(const Compiler& compiler, const fs::path& folder) {
+std::vector<std::string> command(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {
   std::vector<std::string> line{compiler.program};
   const auto add = [&](const std::vector<std::string>& more) {
     line.insert(line.end(), more.begin(), more.end());
   };
   if (!compiler.emulated) {
     add(words(SOLITON_NVCC_OPTIONS));
-    add({folder / "kernel.cu", "-o", folder / "kernel.so"});
+    add({"-I", sources / "templates", folder / "kernel.cu", "-o", folder / "kernel.so"});
     return line;
   }
   add(words(SOLITON_EMULATION_OPTIONS));  // of the emulated kernels of the build; they end with -xc++
-  add({"-std=c++20", "-fPIC", "-shared", "-I", SOLITON_SOURCE_DIR, "-I", SOLITON_SOURCE_DIR "/templates"});
+  // Another compiler may warn of other things.
+  add({"-Wno-error", "-std=c++20", "-fPIC", "-shared", "-I", sources, "-I", sources / "templates"});
   add({folder / "kernel.cu", "-xnone"});
   add(words(SOLITON_EMULATION_LIBRARIES));
   add({"-pthread", "-o", folder / "kernel.so"});
   return line;
 }
 
-/// The exit status, with everything that was said in `log`; -1 if the program cannot be started.
+/// The exit status, with everything that was said in `log`; -1 if the program cannot be started or is killed.
 int run(const std::vector<std::string>& line, const fs::path& log) {
   std::vector<char*> argv;
   for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
@@ -109,26 +113,6 @@ int run(const std::vector<std::string>& line, const fs::path& log) {
   return WEXITSTATUS(status);
 }
 
-std::string compile_kernel(const Compiler& compiler, const fs::path& folder) {
-  const fs::path log = folder / "compiler.log";
-  const int status = run(command(compiler, folder), log);
-  std::string complaint = "no message";
-  bool is_error = false;
-  std::ifstream report(log);
-  for (std::string line; std::getline(report, line);) {
-    const bool is_frame = line.find("bytes stack frame") != std::string::npos;
-    if (is_frame &&
-        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos) {
-      return "spills: " + line.substr(line.find_first_not_of(' '));
-    }
-    if (is_error || line.empty()) continue;
-    is_error = line.find("error") != std::string::npos;
-    complaint = line;  // the first error, or else the last line
-  }
-  if (status == 0) return {};
-  return fmt::format("{} failed with status {}: {}", compiler.program, status, complaint);
-}
-
 }  // namespace
 
 Compiler find_compiler(bool emulated) {
@@ -138,12 +122,68 @@ Compiler find_compiler(bool emulated) {
   throw Error(ExitCode::kNotFound, "CXX: expected a C++ compiler, got none, and " SOLITON_CXX " is gone");
 }
 
-std::vector<std::string> compile_kernels(const Compiler& compiler, const std::vector<fs::path>& folders) {
+std::string compiler_version(const Compiler& compiler) {
+  std::string quoted = "'";
+  for (const char c : compiler.program) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((quoted + "' --version 2>&1").c_str(), "r"),
+                                                   ::pclose);
+  std::string said;
+  char chunk[512];
+  for (size_t count = 0; pipe && (count = std::fread(chunk, 1, sizeof chunk, pipe.get())) > 0;) {
+    said.append(chunk, count);
+  }
+  if (said.empty()) {
+    throw Error(
+        ExitCode::kNotFound,
+        fmt::format("{}: expected a compiler that says its --version, got nothing", compiler.program));
+  }
+  // "Cuda compilation tools, release 13.0, V13.0.48"; "g++ (Debian 12.2.0-14) 12.2.0".
+  const std::regex version(compiler.emulated ? R"((?:^|\s)(\d+(?:\.\d+)+))" : R"(V(\d+(?:\.\d+)+))");
+  std::smatch match;
+  const std::string number = std::regex_search(said, match, version)
+                                 ? match[1].str()
+                                 : fmt::format("{:016x}", std::hash<std::string>()(said));
+  return fmt::format("{}-{}", fs::path(compiler.program).filename().string(), number);
+}
+
+std::string compiler_options(bool emulated) {
+  return emulated ? SOLITON_EMULATION_OPTIONS " " SOLITON_EMULATION_LIBRARIES : SOLITON_NVCC_OPTIONS;
+}
+
+Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {
+  const fs::path log = folder / "compiler.log";
+  Compilation result;
+  result.status = run(command(compiler, folder, sources), log);
+  if (result.status != 0) result.complaint = "no message";
+  bool is_error = false;
+  std::ifstream report(log);
+  for (std::string line; std::getline(report, line);) {
+    const bool is_frame = line.find("bytes stack frame") != std::string::npos;
+    if (is_frame && result.spills.empty() &&
+        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos) {
+      result.spills = line.substr(line.find_first_not_of(' '));
+    }
+    if (result.status == 0 || is_error || line.empty()) continue;
+    is_error = line.find("error") != std::string::npos;
+    result.complaint = line;  // the first error, or else the last line
+  }
+  return result;
+}
+
+std::vector<std::string> compile_kernels(const Compiler& compiler, const std::vector<fs::path>& folders,
+                                         const fs::path& sources) {
   std::vector<std::string> refusals(folders.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < folders.size(); i = next++)
-      refusals[i] = compile_kernel(compiler, folders[i]);
+    for (size_t i = next++; i < folders.size(); i = next++) {
+      const Compilation result = compile_kernel(compiler, folders[i], sources);
+      if (!result.spills.empty()) {
+        refusals[i] = "spills: " + result.spills;
+      } else if (result.status != 0) {
+        refusals[i] =
+            fmt::format("{} failed with status {}: {}", compiler.program, result.status, result.complaint);
+      }
+    }
   };
   const size_t count = std::min<size_t>(folders.size(), std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::jthread> threads;

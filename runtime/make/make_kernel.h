@@ -1,0 +1,52 @@
+// The kernel library of a model on this machine: one that came with the programs, one made before, or one
+// generated and compiled now.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "layout/library.h"
+#include "layout/model_facts.h"
+
+namespace soliton {
+
+struct MakeKernelRequest {
+  ModelFacts facts;
+  std::string name;               // that a new kernel is to have for its model, see model_name_of()
+  std::string source;             // of the facts, for errors: ".../config.json"
+  std::filesystem::path kernels;  // those that came with the programs, see shipped_kernels_folder()
+  std::filesystem::path cache;    // see kernel_cache_folder()
+  int device = 0;
+  std::optional<DeviceInfo>
+      card;  // a card that is not asked for: it need not be here, and no other kernels than
+             // those of the cache are looked at
+};
+
+/// Told in one line, without its end, what takes a while.
+using ProgressLine = std::function<void(const std::string&)>;
+
+/// Writes the line to stderr.
+void print_progress_line(const std::string& line);
+
+/// The path of a kernel library for the model that runs on the device: with 1, 8, 16, 32 and 64 rows on a card,
+/// with 1 and 8 in emulation, which is for machines without a card. Any number of processes may make the same at
+/// once. Throws Error: kNotFound without compiler, sources or a place to write; kMismatch if the card is none
+/// that the generator knows, or if no kernel can be planned; kMakeFailed if the compiler fails, whose output is
+/// kept in the file that is named; kDevice if a card is there and cannot be used, or for a model that emulation
+/// is too slow for.
+std::filesystem::path find_or_make_kernel(const MakeKernelRequest& request,
+                                          const ProgressLine& progress = print_progress_line);
+
+/// What a device says of itself, through any of the CUDA libraries of a folder.
+struct DeviceAnswer {
+  std::optional<DeviceInfo> device;
+  std::string reason;  // why there is none
+};
+DeviceAnswer ask_device(const std::filesystem::path& kernels, int device);
+
+/// Whether the system has an NVIDIA card, usable or not.
+bool has_card();
+
+}  // namespace soliton

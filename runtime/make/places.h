@@ -1,0 +1,23 @@
+// Where things lie: the kernels and the sources that come with the programs, and the kernels made for a user.
+#pragma once
+
+#include <filesystem>
+
+namespace soliton {
+
+/// Of the running program.
+std::filesystem::path program_folder();
+
+/// The kernel libraries that come with the programs: the folder that SOLITON_KERNELS names, else kernels/ beside
+/// the program, which need not exist. Throws Error (kNotFound) if SOLITON_KERNELS names no folder.
+std::filesystem::path shipped_kernels_folder();
+
+/// The root of the sources that kernels are made from (templates/, generator/gpus/, models/): ../share/soliton
+/// from the program, else the tree that the program was built from. Throws Error (kNotFound).
+std::filesystem::path sources_folder();
+
+/// Where kernels made for the user are kept: soliton/kernels in XDG_CACHE_HOME or ~/.cache. Need not exist.
+/// Throws Error (kNotFound) if neither XDG_CACHE_HOME nor HOME is an absolute path.
+std::filesystem::path kernel_cache_folder();
+
+}  // namespace soliton
