@@ -18,6 +18,7 @@
 #include "runtime/kernel_library.h"
 #include "runtime/make/compiler.h"
 #include "runtime/make/gpu_for_device.h"
+#include "runtime/make/model_memory.h"
 #include "runtime/make/places.h"
 #include "runtime/make/scratch_folder.h"
 
@@ -112,7 +113,7 @@ class Maker {
     const fs::path path = request_.cache / (stem + ".so");
     if (is_usable(path)) return path;
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
-                         gpu_.emulated ? "some seconds" : "about a minute", model_.name,
+                         gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
                          request_.cache.string()));
     make(*compiler, path);
     return path;
@@ -202,14 +203,6 @@ class Maker {
   const std::string key_;
 };
 
-/// Bytes of bf16 matrices and embedding.
-int64_t weight_bytes(const ModelFacts& facts) {
-  const int64_t hidden = facts.hidden;
-  const int64_t attention = hidden * facts.head_dim * 2 * (int64_t{facts.num_heads} + facts.num_kv_heads);
-  const int64_t layer = attention + 3 * hidden * facts.ffn;
-  return 2 * (facts.num_layers * layer + hidden * facts.vocabulary);
-}
-
 KernelSearch search_shipped(const MakeKernelRequest& request) {
   std::error_code ignored;
   if (!fs::is_directory(request.kernels, ignored)) return {};
@@ -233,7 +226,7 @@ fs::path find_or_make(const MakeKernelRequest& request, const ProgressLine& prog
   const DeviceInfo device = choose_device(request);
   if (device.compute_capability == 0) {
     if (shipped.emulation) return *shipped.emulation;
-    if (const int64_t bytes = weight_bytes(request.facts); bytes > kMaxEmulatedBytes) {
+    if (const int64_t bytes = device_weight_bytes(request.facts); bytes > kMaxEmulatedBytes) {
       throw file_error(
           ExitCode::kDevice, request.source,
           "expected a GPU for a model of {:.1f} GB, found none; emulation is for up to {:.1f} GB",

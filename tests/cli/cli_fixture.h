@@ -9,6 +9,7 @@
 //   5       kernel, model and card do not fit         no plan for this model, card and flags
 //   6       no device, or it or the kernel failed     -
 //   7       memory, or longer than the context        -
+//   8       the compiler made no kernel               -
 //   70      a defect of ours                          a defect of ours
 #pragma once
 

@@ -143,7 +143,7 @@ TEST_F(Cli, GenWritesNothingOnADryRun) {
 }
 
 TEST_F(Cli, HelpGoesToStdout) {
-  for (const char* program : {"soliton-chat", "soliton-bench", "soliton-gen"}) {
+  for (const char* program : {"soliton-chat", "soliton-bench", "soliton-gen", "soliton-doctor"}) {
     const Outcome outcome = run(program, {"--help"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");

@@ -1,0 +1,20 @@
+// What a model needs of a device's memory.
+#pragma once
+
+#include <cstdint>
+
+#include "layout/model_facts.h"
+
+namespace soliton {
+
+/// Bytes of a model on the device at bf16, without padding: its matrices, lm_head among them if it is tied too,
+/// the embedding and the norms.
+int64_t device_weight_bytes(const ModelFacts& facts);
+
+/// Bytes of device memory for each token of context: keys and values, and the rotary table.
+int64_t device_token_bytes(const ModelFacts& facts);
+
+/// Tokens of context, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
+int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes);
+
+}  // namespace soliton

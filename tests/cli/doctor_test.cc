@@ -1,0 +1,63 @@
+// soliton-doctor, on a machine with or without a card: always a report, whatever is missing.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+TEST_F(Cli, DoctorReports) {
+  const Outcome outcome = run("soliton-doctor", {}, {"XDG_CACHE_HOME=" + path().string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  for (const char* label :
+       {"GPU ", "\ndriver ", "\nnvcc ", "\nC++ compiler ", "\nhost memory ", "\nkernels "}) {
+    EXPECT_NE(outcome.out.find(label), std::string::npos) << outcome.out;
+  }
+  EXPECT_NE(outcome.out.find("tiny-stories-cpu.so: tiny-stories on cpu, 1,8 rows\n"), std::string::npos);
+  EXPECT_NE(outcome.out.find("made here    " + path().string() + "/soliton/kernels: none\n"),
+            std::string::npos);
+  EXPECT_NE(outcome.out.find("llama-3.1-8b    16.06 GB"), std::string::npos) << outcome.out;
+  const bool has_card = fs::exists("/dev/nvidia0");
+  EXPECT_EQ(outcome.out.starts_with("GPU          no NVIDIA card found\n"), !has_card) << outcome.out;
+}
+
+TEST_F(Cli, DoctorListsWhatWasMadeAndWhatIsDamaged) {
+  fs::create_directories(path() / "soliton" / "kernels");
+  fs::copy(kOtherKernel, path() / "soliton" / "kernels" / "made.so");
+  write_text(path() / "soliton" / "kernels" / "damaged.so", "text");
+  const Outcome outcome = run("soliton-doctor", {"--json"}, {"XDG_CACHE_HOME=" + path().string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto& made = json.at("made_kernels").at("kernels");
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].at("file"), "damaged.so");
+  EXPECT_EQ(made[0].at("problem"), "damaged.so: expected a kernel library, got no shared library");
+  EXPECT_EQ(made[1].at("model"), "micro");
+  EXPECT_EQ(made[1].at("rows"), nlohmann::json({1}));
+  EXPECT_GT(json.at("host_memory").at("available_bytes"), 0);
+  EXPECT_GE(json.at("models").size(), 6u);
+}
+
+TEST_F(Cli, DoctorReportsWhatIsMissing) {
+  const Outcome outcome =
+      run("soliton-doctor", {"--json", "--device", "7"},
+          {"SOLITON_KERNELS=absent", "CXX=absent", "CUDACXX=absent", "XDG_CACHE_HOME=", "HOME=relative"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(json.at("gpu").contains("problem"));
+  EXPECT_EQ(json.at("nvcc").at("problem"), "CUDACXX: expected a compiler, got \"absent\"");
+  EXPECT_EQ(json.at("cxx").at("problem"), "CXX: expected a compiler, got \"absent\"");
+  EXPECT_EQ(json.at("kernels").at("problem"),
+            "absent: expected a folder of kernel libraries, got: No such file or directory");
+  EXPECT_NE(json.at("made_kernels").at("problem").get<std::string>().find("HOME"), std::string::npos);
+}
+
+TEST_F(Cli, DoctorRefusesFlags) {
+  expect_error("soliton-doctor", {"--bogus"}, kUsage, "--bogus", "expected a flag");
+  expect_error("soliton-doctor", {"--device", "-1"}, kUsage, "--device", "got \"-1\"");
+  expect_error("soliton-doctor", {"word"}, kUsage, "word", "expected a flag");
+}
+
+}  // namespace
+}  // namespace soliton
