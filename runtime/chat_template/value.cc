@@ -17,6 +17,9 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // for clang before 17
+
 int checked_depth(int depth) {
   if (depth > kMaxValueDepth)
     throw too_much("expected values nested at most {} deep, got more", kMaxValueDepth);
