@@ -2,12 +2,14 @@
 #include "generator/strict_yaml.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
 namespace soliton {
@@ -29,6 +31,42 @@ UserError unreadable(const std::string& file, const std::string& reason) {
 
 int line_of(const YAML::Mark& mark) {
   return mark.line + 1;
+}
+
+/// Forgets what stands in documents, but where the last began.
+class DocumentSkipper : public YAML::EventHandler {
+ public:
+  const YAML::Mark& last() const { return last_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { last_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+
+ private:
+  YAML::Mark last_ = YAML::Mark::null_mark();
+};
+
+/// The only document of the text. Not by YAML::LoadAll(), which makes documents without end of some text that is
+/// none, such as a comma.
+YAML::Node load_one_document(const std::string& text, const std::string& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentSkipper skipper;
+  if (!parser.HandleNextDocument(skipper)) {
+    throw content_error(file, 1, kTopLevel, "a map of keys", "an empty file");
+  }
+  if (parser.HandleNextDocument(skipper)) {
+    throw content_error(file, line_of(skipper.last()), kTopLevel, "one YAML document", "a second one");
+  }
+  return YAML::Load(text);
 }
 
 bool is_digit(char c) {
@@ -71,6 +109,16 @@ std::string describe(const YAML::Node& node) {
   }
   return is_quoted(node) ? fmt::format("the quoted string {}", show_text(node.Scalar()))
                          : show_text(node.Scalar());
+}
+
+/// What yaml-cpp complains of, which may have a byte of the file in it: "unknown escape character: ".
+std::string show_complaint(const std::string& message) {
+  std::string shown;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte >= ' ' && byte < 0x7f ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+  }
+  return shown;
 }
 
 std::string read_text_file(const std::filesystem::path& path) {
@@ -163,17 +211,14 @@ StrictYaml StrictYaml::load(const std::filesystem::path& path) {
 }
 
 StrictYaml StrictYaml::parse(const std::string& text, const std::string& file) {
-  std::vector<YAML::Node> documents;
+  YAML::Node document;
   try {
-    documents = YAML::LoadAll(text);
+    document.reset(load_one_document(text, file));
   } catch (const YAML::Exception& failure) {
-    throw content_error(file, line_of(failure.mark), kTopLevel, "valid YAML", "an error: " + failure.msg);
+    throw content_error(file, line_of(failure.mark), kTopLevel, "valid YAML",
+                        "an error: " + show_complaint(failure.msg));
   }
-  if (documents.empty()) throw content_error(file, 1, kTopLevel, "a map of keys", "an empty file");
-  if (documents.size() > 1) {
-    throw content_error(file, line_of(documents[1].Mark()), kTopLevel, "one YAML document", "a second one");
-  }
-  return StrictYaml(file, "", documents.front(), line_of(documents.front().Mark()));
+  return StrictYaml(file, "", document, line_of(document.Mark()));
 }
 
 StrictYaml::StrictYaml(std::string file, std::string prefix, const YAML::Node& node, int line)

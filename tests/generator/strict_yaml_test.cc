@@ -72,15 +72,25 @@ TEST(StrictYaml, RefusesFilesThatAreNoMap) {
 
 TEST(StrictYaml, RefusesASecondDocument) {
   EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
-            "4 f.yaml:3: top level: expected one YAML document, got a second one");
+            "4 f.yaml:2: top level: expected one YAML document, got a second one");
   EXPECT_EQ(parse_error("a: 1\n---\na: 1\n---\na: 1\n"),
-            "4 f.yaml:3: top level: expected one YAML document, got a second one");
+            "4 f.yaml:2: top level: expected one YAML document, got a second one");
   EXPECT_EQ(parse_error("---\na: 1\n...\n"), "no error");
+}
+
+// yaml-cpp does not get past a mark of lists outside one, and finds document after document before it.
+TEST(StrictYaml, RefusesDocumentsWithoutEnd) {
+  for (const std::string text : {",", "---\n,{name: m}", "]", "}", "---\n]\n"}) {
+    EXPECT_TRUE(parse_error(text).starts_with("4 f.yaml:")) << text;
+  }
+  EXPECT_EQ(parse_error(","), "4 f.yaml:1: top level: expected one YAML document, got a second one");
 }
 
 TEST(StrictYaml, RefusesWhatIsNoYaml) {
   EXPECT_EQ(parse_error("a: 1\n b: 2\n"),
             "4 f.yaml:2: top level: expected valid YAML, got an error: illegal map value");
+  EXPECT_EQ(parse_error("a: \"\\\n\\\x1b\"\n"),
+            "4 f.yaml:2: top level: expected valid YAML, got an error: unknown escape character: \\x1b");
   EXPECT_EQ(parse_error("a: *q\n"),
             "4 f.yaml:1: top level: expected valid YAML, got an error: the referenced anchor is not defined");
   EXPECT_EQ(parse_error(std::string(100000, '[')).substr(0, 54),
