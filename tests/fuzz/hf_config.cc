@@ -1,0 +1,21 @@
+// config.json: what is read passes the generator's checks or is refused by them, and survives being written as
+// YAML.
+#include "runtime/hf_config.h"
+
+#include "fuzz/fuzz_target.h"
+#include "generator/model_config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace soliton;
+  fuzz_folder().write("config.json", as_text(data, size));
+  accepts([] {
+    const HfConfig config = HfConfig::open(fuzz_folder().path());
+    const ModelFacts& facts = config.facts;
+    expect(facts.hidden > 0 && facts.head_dim > 0 && facts.num_heads % facts.num_kv_heads == 0,
+           "sizes that divide");
+    for (const int id : config.eos_ids) expect(id >= 0 && id < facts.vocabulary, "tokens of the vocabulary");
+    const ModelConfig model = make_model_config("m", facts, "config.json");
+    expect(hash_facts(model.facts) == hash_facts(facts), "facts that survive being written");
+  });
+  return 0;
+}
