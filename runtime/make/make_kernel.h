@@ -19,9 +19,8 @@ struct MakeKernelRequest {
   std::filesystem::path kernels;  // those that came with the programs, see shipped_kernels_folder()
   std::filesystem::path cache;    // see kernel_cache_folder()
   int device = 0;
-  std::optional<DeviceInfo>
-      card;  // a card that is not asked for: it need not be here, and no other kernels than
-             // those of the cache are looked at
+  /// A card that is not asked for: it need not be here, and only the cache is looked at.
+  std::optional<DeviceInfo> card = {};
 };
 
 /// Told in one line, without its end, what takes a while.

@@ -38,7 +38,8 @@ struct Outcome {
 /// A running program. Its output goes to files, so that no pipe can fill up.
 class Process {
  public:
-  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added.
+  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added. Kernels that it makes
+  /// for its user go away with this object.
   Process(const std::string& program, std::vector<std::string> arguments, const std::filesystem::path& folder,
           std::vector<std::string> environment = {}) {
     arguments.insert(arguments.begin(), std::string(SOLITON_BINARY_DIR) + "/" + program);
@@ -48,6 +49,7 @@ class Process {
     pid_ = fork();
     if (pid_ != 0) return;
     unsetenv("SOLITON_KERNELS");
+    setenv("XDG_CACHE_HOME", (output_.path() / "cache").c_str(), 1);
     for (std::string& variable : environment) putenv(variable.data());
     const bool ready = chdir(folder.c_str()) == 0 && redirect("/dev/null", O_RDONLY, STDIN_FILENO) &&
                        redirect(out(), O_WRONLY | O_CREAT, STDOUT_FILENO) &&

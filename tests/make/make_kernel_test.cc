@@ -12,6 +12,7 @@
 #include "cli/run_program.h"
 #include "generator/model_config.h"
 #include "runtime/error.h"
+#include "runtime/hf_config.h"
 #include "runtime/kernel_library.h"
 #include "runtime/make/places.h"
 
@@ -103,6 +104,27 @@ TEST_F(MakeKernel, MakesWithTheRealCompilerWhatRuns) {
   EXPECT_EQ(lines_[0],
             "Making the kernel for CPU emulation, some seconds: micro, kept in " + request_.cache.string());
   EXPECT_EQ(cached(), std::vector<std::string>{path.filename()});
+}
+
+// As soliton-chat asks.
+TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
+  if (has_card()) GTEST_SKIP() << "there is a card";
+  use_copying_compiler();
+  const fs::path folder = fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories";
+  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  const auto find = [&](const ModelFacts& facts) {
+    return find_or_make_kernel({.facts = facts,
+                                .name = model_name_of(folder),
+                                .source = (folder / "config.json").string(),
+                                .kernels = shipped_kernels_folder(),
+                                .cache = kernel_cache_folder(),
+                                .device = 0});
+  };
+  const std::string shipped = program_folder() / "kernels" / "tiny-stories-cpu.so";
+  EXPECT_EQ(find(HfConfig::open(folder).facts), shipped);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find(request_.facts).parent_path(), folder_.path() / "soliton" / "kernels");
+  EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("Making the kernel for CPU emulation, "));
 }
 
 TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
