@@ -37,17 +37,20 @@ LiveSamples fork_samples(KvTree& tree, Branch prompt, const ParallelRequest& req
   live.branches = tree.fork(prompt, request.num_samples + 1);
   tree.draft(live.branches.back(), {});
   live.branches.pop_back();
-  const float inverse =
-      request.temperature == 0 ? 0 : std::min(1 / request.temperature, kMostInverseTemperature);
   for (int i = 0; i < request.num_samples; ++i) {
     live.index.push_back(i);
     live.next.push_back(request.prompt.back());
-    live.draw.push_back({.inverse_temperature = inverse, .seed = request.seed + static_cast<uint32_t>(i)});
+    live.draw.push_back(row_sampling(request.temperature, request.seed + static_cast<uint32_t>(i)));
   }
   return live;
 }
 
 }  // namespace
+
+RowSampling row_sampling(float temperature, uint32_t seed) {
+  const float inverse = temperature == 0 ? 0 : std::min(1 / temperature, kMostInverseTemperature);
+  return {.inverse_temperature = inverse, .seed = seed};
+}
 
 size_t ParallelResult::num_tokens() const {
   size_t sum = 0;

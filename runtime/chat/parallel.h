@@ -45,6 +45,9 @@ struct ParallelResult {
   size_t num_tokens() const;  // of all samples
 };
 
+/// How a row draws its tokens; greedily with temperature 0.
+RowSampling row_sampling(float temperature, uint32_t seed);
+
 /// Decodes behind what main_branch() holds, the only branch, and leaves the engine an empty tree. `on_token`
 /// is called for every token of every sample and ends the samples, all of them, by returning false. Throws
 /// Error: kMismatch, before anything is changed, if no kernel takes a row for each sample; else as

@@ -34,6 +34,7 @@ SpeculationResult decode_speculatively(Engine& engine, const SpeculationRequest&
 
   const Branch branch = engine.main_branch();
   PromptLookup lookup;
+  lookup.append(request.cached);
   lookup.append(request.prompt);
   SpeculationResult result;
   bool goes_on = true;

@@ -19,6 +19,7 @@ struct SpeculationRequest {
   int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end with one of these
   int max_drafts = 0;                         // a step
+  std::span<const int32_t> cached = {};       // what main_branch() holds, to draft from it too
 };
 
 struct SpeculationResult {

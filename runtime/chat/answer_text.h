@@ -1,0 +1,43 @@
+// The text of an answer as its tokens come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/stop_filter.h"
+#include "runtime/tokenizer.h"
+
+namespace soliton {
+
+/// How the text of an answer ends and what of it is shown.
+struct AnswerStyle {
+  std::vector<int32_t> stop_tokens;  // end the answer and are not shown
+  std::vector<std::string> stops;    // the same for text
+  bool skips_special = false;        // other special tokens are not shown either
+};
+
+/// Turns tokens into whole characters, up to a stop token or stop string. The Tokenizer must outlive it.
+class AnswerText {
+ public:
+  AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style);
+
+  /// The text that the token completes.
+  std::string push(int32_t token);
+  /// What was held back.
+  std::string finish();
+  /// Whether a stop string has come, after which nothing more does.
+  bool hit_stop() const { return filter_.stopped(); }
+  /// All text so far.
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string add(std::string piece);
+
+  std::vector<int32_t> stop_tokens_;
+  StreamDecoder decoder_;
+  StopFilter filter_;
+  std::string text_;
+};
+
+}  // namespace soliton

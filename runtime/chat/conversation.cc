@@ -1,0 +1,130 @@
+#include "runtime/chat/conversation.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/mapped_file.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPrettyIndent = 2;
+
+const char* role_of_turn(size_t index) {
+  return index % 2 == 0 ? "user" : "assistant";
+}
+
+Error not_writable(const fs::path& path, std::string_view reason) {
+  return file_error(ExitCode::kNotFound, path.string(), "expected a file that can be written, got: {}",
+                    reason);
+}
+
+/// Throws unless there is nothing at the path, or a conversation.
+void check_replaceable(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return;
+  try {
+    load_conversation(path);
+  } catch (const Error&) {
+    throw bad_file(path.string(), "expected no file or a saved conversation, got another file");
+  }
+}
+
+/// A file that is written beside its place and moved there when it is complete.
+class FileInWriting {
+ public:
+  explicit FileInWriting(const fs::path& path) : path_(path), part_(path.string() + ".part") {
+    descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw not_writable(errno == EEXIST ? part_ : path_, std::strerror(errno));
+  }
+  FileInWriting(const FileInWriting&) = delete;
+  FileInWriting& operator=(const FileInWriting&) = delete;
+  ~FileInWriting() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!is_in_place_) ::unlink(part_.c_str());
+  }
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(descriptor_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw not_writable(path_, std::strerror(errno));
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+  void move_into_place() {
+    const int descriptor = std::exchange(descriptor_, -1);
+    const bool synced = ::fsync(descriptor) == 0;
+    const bool closed = ::close(descriptor) == 0;
+    if (!synced || !closed || ::rename(part_.c_str(), path_.c_str()) != 0) {
+      throw not_writable(path_, std::strerror(errno));
+    }
+    is_in_place_ = true;
+  }
+
+ private:
+  fs::path path_;
+  fs::path part_;
+  int descriptor_ = -1;
+  bool is_in_place_ = false;
+};
+
+/// The content of a message; throws unless it has the role and nothing that would be lost.
+std::string read_message(const JsonView& message, std::string_view role) {
+  if (message["role"].string() != role) {
+    throw message["role"].error("expected {}, got {}", role, message["role"].describe());
+  }
+  for (const auto& [key, value] : message.object().items()) {
+    if (key != "role" && key != "content") {
+      throw message.error("expected role and content only, got {}", in_quotes(key));
+    }
+  }
+  return message["content"].string();
+}
+
+}  // namespace
+
+nlohmann::ordered_json Conversation::messages() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  if (system) list.push_back({{"role", "system"}, {"content", *system}});
+  for (size_t i = 0; i < turns.size(); ++i)
+    list.push_back({{"role", role_of_turn(i)}, {"content", turns[i]}});
+  return list;
+}
+
+void save_conversation(const Conversation& conversation, const fs::path& path) {
+  check_replaceable(path);
+  const nlohmann::ordered_json document = {{"messages", conversation.messages()}};
+  FileInWriting file(path);
+  file.write(document.dump(kPrettyIndent) + "\n");
+  file.move_into_place();
+}
+
+Conversation load_conversation(const fs::path& path) {
+  const nlohmann::json document = read_json(path);
+  const std::string name = path.string();
+  const JsonView root(document, name);
+  const JsonView list = root.is_array() ? root : root["messages"];
+  const size_t num_messages = list.array_size();
+  Conversation conversation;
+  size_t first_turn = 0;
+  if (num_messages > 0 && list[0]["role"].string() == "system") {
+    conversation.system = read_message(list[0], "system");
+    first_turn = 1;
+  }
+  for (size_t i = first_turn; i < num_messages; ++i) {
+    conversation.turns.push_back(read_message(list[i], role_of_turn(conversation.turns.size())));
+  }
+  if (conversation.turns.size() % 2 != 0) {
+    throw list.error("expected an answer of the assistant at the end, got a message of the user");
+  }
+  return conversation;
+}
+
+}  // namespace soliton

@@ -1,0 +1,146 @@
+#include "runtime/chat/generator.h"
+
+#include <algorithm>
+
+#include "runtime/chat/parallel.h"
+#include "runtime/chat/speculate.h"
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+// Between two of them a long prompt can be given up; as many rows as whole steps of all kernels have.
+constexpr size_t kPromptChunk = 256;
+
+/// How many first tokens both have, but never the whole prompt: its last token must be fed to go on.
+size_t common_tokens(std::span<const int32_t> cached, std::span<const int32_t> prompt) {
+  const size_t most = std::min(cached.size(), prompt.size() - 1);
+  const auto differs =
+      std::mismatch(cached.begin(), cached.begin() + static_cast<ptrdiff_t>(most), prompt.begin());
+  return static_cast<size_t>(differs.first - cached.begin());
+}
+
+}  // namespace
+
+std::string lookup_remark(const Generated& generated) {
+  if (generated.num_steps == 0) return {};
+  return fmt::format(" | Lookup: {:.2f} tokens accepted/step, {} steps",
+                     static_cast<double>(generated.tokens.size()) / static_cast<double>(generated.num_steps),
+                     generated.num_steps);
+}
+
+void check_sampling(const Sampling& sampling) {
+  if (sampling.num_drafts > 0 && sampling.temperature > 0) {
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("--lookup: expected greedy decoding of one answer, got --temp {}", sampling.temperature));
+  }
+}
+
+void check_rows(const Sampling& sampling, const KernelLibrary& library) {
+  const int rows = library.max_rows();
+  const std::string takes =
+      fmt::format("{} takes {} row{} a step", library.path(), rows, rows > 1 ? "s" : "");
+  if (sampling.num_drafts >= rows && sampling.num_drafts > 0) {
+    throw Error(ExitCode::kUsage, fmt::format("--lookup: expected {}, got {}: {}",
+                                              rows > 1 ? fmt::format("at most {}", rows - 1)
+                                                       : "a kernel library for several rows",
+                                              sampling.num_drafts, takes));
+  }
+  if (sampling.temperature > 0 && rows == 1) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--temp: expected a kernel library for several rows, got {}: {}",
+                            sampling.temperature, takes));
+  }
+}
+
+void EngineGenerator::check(const Sampling& sampling) const {
+  check_sampling(sampling);
+  check_rows(sampling, engine_->library());
+}
+
+Generated EngineGenerator::generate(const GenerateRequest& request,
+                                    const std::function<bool(int32_t)>& on_token) {
+  if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
+  const size_t num_cached = common_tokens(cached_, request.prompt);
+  cached_.resize(num_cached);
+  engine_->set_position(static_cast<int>(num_cached));
+  const auto decode = request.sampling.temperature > 0  ? &EngineGenerator::decode_drawn
+                      : request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts
+                                                        : &EngineGenerator::decode_greedily;
+  try {
+    Generated generated;
+    if (feed(request.prompt, request.goes_on)) {
+      GenerateRequest rest = request;
+      rest.prompt = request.prompt.subspan(cached_.size());
+      generated = (this->*decode)(rest, on_token);
+      cached_.assign(request.prompt.begin(), request.prompt.end());
+      cached_.insert(cached_.end(), generated.tokens.begin(), generated.tokens.end());
+      cached_.resize(static_cast<size_t>(engine_->position()));  // the last token has not been fed
+    }
+    generated.num_cached = num_cached;
+    return generated;
+  } catch (...) {
+    cached_.clear();
+    engine_->reset_tree();
+    throw;
+  }
+}
+
+/// Feeds what is not cached of the prompt but its last tokens, at least one; false if it was given up.
+bool EngineGenerator::feed(std::span<const int32_t> prompt, const std::function<bool()>& goes_on) {
+  while (prompt.size() - cached_.size() > kPromptChunk) {
+    if (goes_on && !goes_on()) return false;
+    const std::span<const int32_t> chunk = prompt.subspan(cached_.size(), kPromptChunk);
+    engine_->decode({.tokens = chunk, .max_tokens = 1});
+    cached_.insert(cached_.end(), chunk.begin(), chunk.end());
+  }
+  return true;
+}
+
+Generated EngineGenerator::decode_greedily(const GenerateRequest& request,
+                                           const std::function<bool(int32_t)>& on_token) {
+  DecodeResult result = engine_->decode(
+      {.tokens = request.prompt, .max_tokens = request.max_tokens, .stop_tokens = request.stop_tokens},
+      on_token);
+  return {.tokens = std::move(result.tokens),
+          .hit_stop_token = result.hit_stop_token,
+          .times_ns = std::move(result.times_ns)};
+}
+
+Generated EngineGenerator::decode_drafts(const GenerateRequest& request,
+                                         const std::function<bool(int32_t)>& on_token) {
+  SpeculationResult result = decode_speculatively(*engine_,
+                                                  {.prompt = request.prompt,
+                                                   .max_tokens = request.max_tokens,
+                                                   .stop_tokens = request.stop_tokens,
+                                                   .max_drafts = request.sampling.num_drafts,
+                                                   .cached = cached_},
+                                                  on_token);
+  return {.tokens = std::move(result.tokens),
+          .hit_stop_token = result.hit_stop_token,
+          .first_step = static_cast<size_t>(result.step_tokens[0]),
+          .num_steps = result.step_tokens.size(),
+          .times_ns = std::move(result.times_ns)};
+}
+
+/// Draws in the main branch itself, which then keeps the tokens.
+Generated EngineGenerator::decode_drawn(const GenerateRequest& request,
+                                        const std::function<bool(int32_t)>& on_token) {
+  const std::span<const int32_t> fed = request.prompt.first(request.prompt.size() - 1);
+  if (!fed.empty()) engine_->decode({.tokens = fed, .max_tokens = 1});
+  const RowSampling draw =
+      row_sampling(static_cast<float>(request.sampling.temperature), request.sampling.seed);
+  TreeResult result =
+      engine_->decode_tree({.tokens = request.prompt.last(1),
+                            .num_steps = request.max_tokens,
+                            .stop_tokens = request.stop_tokens,
+                            .sampling = {&draw, 1},
+                            .rule = SliceRule::kFixed},
+                           [&](std::span<const int32_t> chosen) { return !on_token || on_token(chosen[0]); });
+  const bool hit = std::find(request.stop_tokens.begin(), request.stop_tokens.end(), result.chosen.back()) !=
+                   request.stop_tokens.end();
+  return {.tokens = std::move(result.chosen), .hit_stop_token = hit, .times_ns = std::move(result.times_ns)};
+}
+
+}  // namespace soliton

@@ -1,0 +1,87 @@
+// What a conversation needs of an engine: tokens behind a prompt. Of a prompt that begins as the text of the
+// last call did, only the rest is fed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace soliton {
+
+/// How the tokens of an answer are chosen.
+struct Sampling {
+  double temperature = 0;  // 0: the best token
+  uint32_t seed = 0;
+  int num_drafts = 0;  // a step, from what followed earlier in the text; 0: no speculation
+};
+
+struct GenerateRequest {
+  std::span<const int32_t> prompt;            // at least one token
+  int max_tokens = 0;                         // to generate, at least one
+  std::span<const int32_t> stop_tokens = {};  // end with one of these
+  Sampling sampling = {};
+  std::function<bool()> goes_on = {};  // asked while the prompt is fed, which ends by false: no token then
+};
+
+struct Generated {
+  std::vector<int32_t> tokens;  // none if the prompt was not fed to its end
+  bool hit_stop_token = false;
+  size_t num_cached = 0;           // first tokens of the prompt that had been fed already
+  size_t first_step = 1;           // of the tokens, those that the step gave which ended the prompt
+  size_t num_steps = 0;            // with drafts
+  std::vector<uint32_t> times_ns;  // device times of steps, modulo 2^32
+};
+
+/// What the statistics say of drafts; empty without them.
+std::string lookup_remark(const Generated& generated);
+
+/// Tests put a script in an engine's place.
+class Generator {
+ public:
+  virtual ~Generator() = default;
+
+  /// Calls `on_token` for each token, which ends the generation by returning false. The prompt and max_tokens
+  /// must fit into context(), but for the last token, which is not fed.
+  virtual Generated generate(const GenerateRequest& request,
+                             const std::function<bool(int32_t)>& on_token) = 0;
+  /// Tokens that can be kept.
+  virtual int context() const = 0;
+  /// Throws Error (kUsage), naming the flag, if the tokens cannot be chosen so.
+  virtual void check(const Sampling& sampling) const = 0;
+};
+
+/// Generates in an engine's main branch, and knows which tokens it holds.
+class EngineGenerator : public Generator {
+ public:
+  /// `context` is that of the engine, whose tree must be empty.
+  EngineGenerator(std::unique_ptr<Engine> engine, int context)
+      : engine_(std::move(engine)), context_(context) {}
+
+  Generated generate(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token) override;
+  int context() const override { return context_; }
+  void check(const Sampling& sampling) const override;
+
+  Engine& engine() { return *engine_; }
+
+ private:
+  bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
+  Generated decode_greedily(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
+  Generated decode_drafts(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
+  Generated decode_drawn(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
+
+  std::unique_ptr<Engine> engine_;
+  int context_;
+  std::vector<int32_t> cached_;  // tokens that the main branch holds
+};
+
+/// Throws Error (kUsage), naming the flag, if drafts and temperature exclude each other.
+void check_sampling(const Sampling& sampling);
+/// Throws Error (kUsage), naming the flag, if the library has no kernel of enough rows for this.
+void check_rows(const Sampling& sampling, const KernelLibrary& library);
+
+}  // namespace soliton

@@ -1,0 +1,212 @@
+// libedit knows signals too, but ends a line only at the second of them and passes them on to the whole
+// process group; so characters are read here.
+#include "runtime/chat/line_reader.h"
+
+#include <histedit.h>
+#include <langinfo.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+#include "runtime/chat/console.h"
+#include "runtime/chat/interrupt.h"
+#include "runtime/error.h"
+#include "runtime/tokenizer/utf8.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+constexpr char kEscapeMark = '\1';  // surrounds what takes no column in a prompt
+
+volatile std::sig_atomic_t was_resized = 0;
+volatile std::sig_atomic_t was_continued = 0;
+
+/// A signal kept from coming, but for the time of wait_for_input().
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : {SIGINT, SIGWINCH, SIGCONT}) sigaddset(&signals, number);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// False if a signal came first, whenever it did.
+  bool wait_for_input() const {
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    return ::ppoll(&input, 1, nullptr, &before_) >= 0 || errno != EINTR;
+  }
+
+ private:
+  sigset_t before_;
+};
+
+enum class ByteEnd { kByte, kEndOfInput, kInterrupted, kSignal };
+
+/// The next byte of stdin; kSignal after another signal than an interrupt.
+ByteEnd read_byte(char& byte) {
+  const BlockedSignals blocked;
+  if (interrupted()) return ByteEnd::kInterrupted;
+  if (!blocked.wait_for_input()) return interrupted() ? ByteEnd::kInterrupted : ByteEnd::kSignal;
+  const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+  if (got < 0 && errno == EINTR) return ByteEnd::kSignal;
+  return got == 1 ? ByteEnd::kByte : ByteEnd::kEndOfInput;  // a terminal that is gone is an end too
+}
+
+void on_signal(int number) {
+  (number == SIGWINCH ? was_resized : was_continued) = 1;
+}
+
+/// libedit knows the width of characters by the locale alone.
+void choose_utf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::string_view(::nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+}  // namespace
+
+struct LineReader::Editor {
+  Editor();
+  Editor(const Editor&) = delete;
+  Editor& operator=(const Editor&) = delete;
+  ~Editor();
+
+  static char* show_prompt(EditLine* line) { return of(line).prompt.data(); }
+  static int read_character(EditLine* line, wchar_t* character);
+  static Editor& of(EditLine* line);
+  void follow_signals();
+
+  EditLine* line;
+  History* history;
+  std::string prompt;
+  std::string bytes;                            // read, but no whole character yet
+  std::optional<std::string> interrupted_text;  // what stood in the line
+};
+
+LineReader::Editor::Editor()
+    : line(::el_init("soliton-chat", stdin, stderr, stderr)), history(::history_init()) {
+  if (line == nullptr || history == nullptr) {
+    throw Error(ExitCode::kNotFound, "stdin: expected a terminal to edit lines at, got an error");
+  }
+  HistEvent event;
+  ::history(history, &event, H_SETSIZE, kHistoryLines);
+  ::history(history, &event, H_SETUNIQUE, 1);
+  ::el_set(line, EL_CLIENTDATA, this);
+  ::el_set(line, EL_PROMPT_ESC, &show_prompt, kEscapeMark);
+  ::el_set(line, EL_GETCFN, &read_character);
+  ::el_set(line, EL_EDITOR, "emacs");
+  ::el_set(line, EL_HIST, ::history, history);
+  ::el_set(line, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+  ::el_set(line, EL_BIND, "^I", "ed-insert", nullptr);  // code is pasted with its tabs
+  ::el_source(line, nullptr);                           // ~/.editrc
+}
+
+LineReader::Editor::~Editor() {
+  ::history_end(history);
+  ::el_end(line);
+}
+
+LineReader::Editor& LineReader::Editor::of(EditLine* line) {
+  void* editor = nullptr;
+  ::el_get(line, EL_CLIENTDATA, &editor);
+  return *static_cast<Editor*>(editor);
+}
+
+/// As libedit asks for it: 1 and a character, 0 at the end of input, -1 if the line is given up.
+int LineReader::Editor::read_character(EditLine* line, wchar_t* character) {
+  Editor& editor = of(line);
+  while (true) {
+    if (!editor.bytes.empty()) {
+      const tokenization::Utf8Step step = tokenization::utf8_step(editor.bytes);
+      if (step.kind != tokenization::Utf8Step::kIncomplete) {
+        const std::string taken = tokenization::valid_utf8(editor.bytes.substr(0, step.length));
+        *character = static_cast<wchar_t>(tokenization::first_character(taken).code);
+        editor.bytes.erase(0, step.length);
+        return 1;
+      }
+    }
+    char byte = 0;
+    const ByteEnd end = read_byte(byte);
+    if (end == ByteEnd::kByte) editor.bytes += byte;
+    if (end == ByteEnd::kSignal) editor.follow_signals();
+    if (end == ByteEnd::kEndOfInput) return 0;
+    if (end == ByteEnd::kInterrupted) {
+      const LineInfo* const info = ::el_line(line);
+      editor.interrupted_text.emplace(info->buffer, info->lastchar);
+      return -1;
+    }
+  }
+}
+
+/// The window has another size, or the program has been in the background.
+void LineReader::Editor::follow_signals() {
+  if (was_resized != 0) ::el_resize(line);
+  if (was_continued != 0) {
+    ::el_set(line, EL_PREP_TERM, 0);
+    ::el_set(line, EL_PREP_TERM, 1);
+    ::el_set(line, EL_REFRESH);
+  }
+  was_resized = 0;
+  was_continued = 0;
+}
+
+LineReader::LineReader() {
+  choose_utf8();
+  if (::isatty(STDERR_FILENO) != 1) return;
+  editor_ = std::make_unique<Editor>();
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGWINCH, SIGCONT}) ::sigaction(number, &action, nullptr);
+}
+
+LineReader::~LineReader() = default;
+
+LineReader::Line LineReader::read(const std::string& prompt) {
+  Line line = editor_ ? edit(prompt) : read_plain();
+  line.text = tokenization::valid_utf8(std::move(line.text));
+  return line;
+}
+
+LineReader::Line LineReader::edit(const std::string& prompt) {
+  const std::string mark(1, kEscapeMark);
+  const bool colours = shows_colours(STDERR_FILENO);
+  editor_->prompt = colours ? mark + "\x1b[1m" + mark + prompt + mark + "\x1b[0m" + mark : prompt;
+  editor_->interrupted_text.reset();
+  int num_bytes = 0;
+  const char* const typed = ::el_gets(editor_->line, &num_bytes);
+  if (typed == nullptr) {
+    std::fputc('\n', stderr);
+    if (editor_->interrupted_text) return {End::kInterrupted, *editor_->interrupted_text};
+    return {End::kEndOfInput, {}};
+  }
+  std::string text = typed;
+  if (text.ends_with('\n')) text.pop_back();
+  HistEvent event;
+  if (!text.empty()) ::history(editor_->history, &event, H_ENTER, text.c_str());
+  return {End::kLine, std::move(text)};
+}
+
+LineReader::Line LineReader::read_plain() {
+  std::string text;
+  while (true) {
+    char byte = 0;
+    const ByteEnd end = read_byte(byte);
+    if (end == ByteEnd::kInterrupted) return {End::kInterrupted, std::move(text)};
+    if (end == ByteEnd::kEndOfInput) return {text.empty() ? End::kEndOfInput : End::kLine, std::move(text)};
+    if (end == ByteEnd::kByte && byte == '\n') return {End::kLine, std::move(text)};
+    if (end == ByteEnd::kByte) text += byte;
+  }
+}
+
+}  // namespace soliton

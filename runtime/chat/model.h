@@ -1,0 +1,35 @@
+// A model folder as a chat needs it: its text side, which is cheap to open, and an engine with its weights.
+#pragma once
+
+#include <memory>
+
+#include "runtime/chat/answer_text.h"
+#include "runtime/chat/options.h"
+#include "runtime/chat/prompter.h"
+#include "runtime/engine.h"
+#include "runtime/hf_config.h"
+
+namespace soliton {
+
+/// Stays where it is: the prompter refers to the tokenizer.
+struct TextSide {
+  explicit TextSide(const Options& options);
+  TextSide(const TextSide&) = delete;
+  TextSide& operator=(const TextSide&) = delete;
+
+  HfConfig config;
+  Tokenizer tokenizer;
+  Prompter prompter;
+  AnswerStyle style;
+};
+
+/// Tokens that the KV cache is to hold: those of --ctx-size, or by default. Throws Error (kOutOfMemory) if the
+/// model has fewer.
+int choose_context(const Options& options, const ModelFacts& facts);
+
+/// Finds the kernel, checks that it does what the flags ask for, and loads the weights. `pool_tokens` is as
+/// in EngineOptions.
+std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
+                                    int64_t pool_tokens);
+
+}  // namespace soliton

@@ -1,0 +1,15 @@
+// One prompt, answered once or several times: as text, streamed, or as JSON.
+#pragma once
+
+#include <string>
+
+#include "runtime/chat/model.h"
+#include "runtime/chat/options.h"
+
+namespace soliton {
+
+/// Answers on stdout, with statistics on stderr. Throws Error; what does not fit the context is found out
+/// before the weights are read.
+void answer_once(const Options& options, const TextSide& text, const std::string& prompt);
+
+}  // namespace soliton

@@ -1,0 +1,119 @@
+#include "runtime/chat/options.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "runtime/command_line.h"
+
+namespace soliton {
+namespace {
+
+/// Flags of one dash and several letters, which CLI11 would read as -n with the value "p", and their names.
+struct ShortName {
+  std::string_view written;
+  const char* meant;
+};
+constexpr std::array kShortNames = {ShortName{"-np", "--parallel"}, ShortName{"-sys", "--system-prompt"},
+                                    ShortName{"-no-cnv", "--raw"}};
+
+/// The arguments with long names for kShortNames; values stay what they are.
+std::vector<char*> with_long_names(const CLI::App& app, int argc, char** argv) {
+  static std::vector<std::string> names;  // what the arguments point to
+  names.assign(argv, argv + argc);
+  for (size_t i = 1; i < names.size(); ++i) {
+    const auto found = std::find_if(kShortNames.begin(), kShortNames.end(),
+                                    [&](const ShortName& name) { return name.written == names[i]; });
+    if (found != kShortNames.end()) names[i] = found->meant;
+    const bool is_flag = names[i].starts_with('-');
+    const CLI::Option* option = is_flag ? app.get_option_no_throw(names[i]) : nullptr;
+    if (option != nullptr && option->get_expected_min() > 0) ++i;  // its value
+  }
+  std::vector<char*> arguments;
+  for (std::string& name : names) arguments.push_back(name.data());
+  return arguments;
+}
+
+void add_model_options(CLI::App& app, Options& options, std::string& folder) {
+  app.add_option("MODEL", folder, "the same as --model")->check(not_empty());
+  app.add_option("-m,--model", options.model, "Hugging Face folder: config.json, tokenizer.json, safetensors")
+      ->check(not_empty());
+  app.add_option("-k,--kernel", options.kernel, "kernel library; else the fitting one beside this program")
+      ->check(not_empty());
+  app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+}
+
+void add_prompt_options(CLI::App& app, Options& options) {
+  CLI::Option* prompt = app.add_option("-p,--prompt", options.prompt,
+                                       "to be answered once; without it and a terminal, all of stdin is");
+  app.add_option("-f,--file", options.prompt_file, "the same, from a file")
+      ->check(not_empty())
+      ->excludes(prompt);
+  app.add_option("--system-prompt", options.system, "-sys: what the model is told first");
+  app.add_option("--chat-template", options.template_file, "file of a template in place of the model's")
+      ->check(not_empty());
+  app.add_flag("--raw", options.raw, "-no-cnv: completes text and uses no chat template");
+}
+
+void add_answer_options(CLI::App& app, Options& options) {
+  app.add_option("-n,--predict", options.num_tokens,
+                 "tokens to generate at most; else 256, or with a chat template what the context takes")
+      ->check(at_least(1));
+  app.add_option("--stop", options.stops, "text that ends the answer and is not shown; any number of times")
+      ->check(not_empty())
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--parallel", options.num_samples, "-np: samples of the prompt, decoded together")
+      ->check(at_least(1));
+  app.add_option("--temp", options.temperature,
+                 "temperature; 0, the best token, by default, or 0.8 with several samples")
+      ->check(number_from(0, kMaxTemperature));
+  app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
+      ->check(at_least<uint32_t>(0));
+  app.add_option(
+         "--lookup", options.num_drafts,
+         "tokens to draft a step at most, from what followed earlier in the text; same answer, sooner")
+      ->check(at_least(1));
+  app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
+  app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
+}
+
+/// Flags that exclude each other.
+void check_flags(const Options& options) {
+  if (options.num_drafts > 0 && options.num_samples > 1) {
+    throw Error(ExitCode::kUsage, fmt::format("--lookup: expected greedy decoding of one answer, got "
+                                              "--parallel {}",
+                                              options.num_samples));
+  }
+  check_sampling(options.sampling());
+  if (options.raw && !options.template_file.empty()) {
+    throw Error(ExitCode::kUsage, "--chat-template: expected no --raw, got both");
+  }
+  if (options.raw && options.system) {
+    throw Error(ExitCode::kUsage, "--system-prompt: expected no --raw, got both");
+  }
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  CLI::App app{"Chats at a terminal, or answers one prompt, with a whole-model kernel.", "soliton-chat"};
+  Options options;
+  std::string folder;
+  add_model_options(app, options, folder);
+  add_prompt_options(app, options);
+  add_answer_options(app, options);
+  std::vector<char*> arguments = with_long_names(app, argc, argv);
+  if (!parse_command_line(app, argc, arguments.data())) return std::nullopt;
+  if (!options.model.empty() && !folder.empty()) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("{}: expected a flag that --help lists, as --model is given", folder));
+  }
+  if (options.model.empty()) options.model = folder;
+  if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
+  check_flags(options);
+  return options;
+}
+
+}  // namespace soliton

@@ -1,0 +1,48 @@
+// The flags of soliton-chat, read strictly.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/settings.h"
+
+namespace soliton {
+
+struct Options {
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string prompt_file;  // the prompt's, if not empty
+  std::optional<std::string> system;
+  std::string template_file;
+  std::vector<std::string> stops;
+  std::string kernel;
+  std::optional<int> num_tokens;
+  int context = 0;  // 0: as long as the model allows, at most kDefaultContext
+  int num_samples = 1;
+  std::optional<double> temperature;
+  uint32_t seed = 0;
+  int num_drafts = 0;  // a step; 0: no speculation
+  int device = 0;
+  bool raw = false;
+  bool json = false;
+  bool ignore_stop = false;
+
+  /// Samples without temperature would all be the same.
+  double chosen_temperature() const {
+    return temperature.value_or(num_samples > 1 ? kDefaultSampleTemperature : 0.0);
+  }
+  Sampling sampling() const {
+    return {.temperature = chosen_temperature(), .seed = seed, .num_drafts = num_drafts};
+  }
+
+  static constexpr double kDefaultSampleTemperature = 0.8;
+  static constexpr int kDefaultContext = 4096;
+  static constexpr int kDefaultTokens = 256;  // of a completion; an answer in a chat ends by itself
+};
+
+/// Nothing after --help, which has then been printed. Throws Error (kUsage).
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace soliton

@@ -1,0 +1,151 @@
+#include "runtime/chat/repl.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/chat/command.h"
+#include "runtime/chat/console.h"
+#include "runtime/chat/interrupt.h"
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+constexpr const char* kPrompt = "> ";
+constexpr const char* kMorePrompt = ". ";
+
+/// As a shell would: ~/ is the home folder.
+std::filesystem::path expand_home(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (!path.starts_with("~/") || home == nullptr) return path;
+  return std::filesystem::path(home) / path.substr(2);
+}
+
+/// After it nothing can be relied on.
+bool is_fatal(const Error& error) {
+  return error.code() == ExitCode::kDevice || error.code() == ExitCode::kInternal;
+}
+
+/// What is to be said of how an answer ended, or nothing.
+std::string_view note_of(AnswerEnd end) {
+  switch (end) {
+    case AnswerEnd::kDone:
+      return {};
+    case AnswerEnd::kInterrupted:
+      return "[ stopped ]";
+    case AnswerEnd::kNumTokens:
+      return "[ cut at the tokens that predict allows: see /set ]";
+    case AnswerEnd::kContext:
+      return "[ cut: the context is full. /clear begins anew, -c sets its size ]";
+    case AnswerEnd::kNothing:
+      return "[ stopped before the answer began: the message is not kept ]";
+  }
+  return {};
+}
+
+/// What the words after /set name: a setting and its value.
+void set(Session& session, const std::string& argument) {
+  const size_t space = argument.find_first_of(" \t");
+  if (argument.empty()) {
+    for (const std::string& line : session.settings().lines()) print_note(line);
+    return;
+  }
+  const std::string name = argument.substr(0, space);
+  if (space == std::string::npos) {
+    throw Error(ExitCode::kUsage, fmt::format("/set: expected NAME VALUE, got {}", in_quotes(name)));
+  }
+  session.set(name, argument.substr(argument.find_first_not_of(" \t", space)));
+}
+
+void set_system(Session& session, const std::string& argument) {
+  if (argument.empty()) {
+    const auto& system = session.conversation().system;
+    print_note(system ? for_terminal(*system) : "no system prompt");
+  } else {
+    session.set_system(argument == R"("")" ? "" : argument);
+  }
+}
+
+}  // namespace
+
+void Repl::run() {
+  print_note("/help lists the commands, Ctrl-D ends.");
+  while (step()) {
+  }
+}
+
+/// One input; false if the user ends the program.
+bool Repl::step() {
+  InputLines input;
+  do {
+    forget_interrupts();
+    const LineReader::Line line = reader_.read(input.is_open() ? kMorePrompt : kPrompt);
+    if (line.end == LineReader::End::kEndOfInput) return false;
+    if (line.end == LineReader::End::kInterrupted) return input.is_open() || !line.text.empty();
+    input.add(line.text);
+  } while (input.is_open());
+  const bool is_plain = input.is_plain();
+  const std::string text = input.take();
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+  try {
+    if (is_plain && is_command(text)) return obey(text);
+    answer([&](const Session::OnText& on_text) { return session_.ask(text, on_text); });
+  } catch (const Error& error) {
+    if (is_fatal(error)) throw;
+    fmt::print(stderr, "{}\n", error.what());
+  }
+  return true;
+}
+
+/// False for /exit.
+bool Repl::obey(const std::string& line) {
+  const Command command = parse_command(line);
+  switch (command.name) {
+    case CommandName::kHelp:
+      fmt::print(stderr, "{}", command_help());
+      break;
+    case CommandName::kExit:
+      return false;
+    case CommandName::kClear:
+      session_.clear();
+      break;
+    case CommandName::kRegen:
+      if (session_.settings().sampling.temperature == 0) {
+        print_note("[ the same answer again: temp is 0, see /set ]");
+      }
+      answer([&](const Session::OnText& on_text) { return session_.answer_again(on_text); });
+      break;
+    case CommandName::kSystem:
+      set_system(session_, command.argument);
+      break;
+    case CommandName::kSet:
+      set(session_, command.argument);
+      break;
+    case CommandName::kStats:
+      for (const std::string& note : session_.statistics_lines()) print_note(note);
+      break;
+    case CommandName::kSave:
+      session_.save(expand_home(command.argument));
+      break;
+    case CommandName::kLoad:
+      session_.load(expand_home(command.argument));
+      break;
+  }
+  return true;
+}
+
+void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
+  forget_interrupts();
+  const InterruptsEnd second_interrupt_ends;
+  const Answer answer = ask([](std::string_view text) {
+    print_answer(text);
+    return !interrupted();
+  });
+  print_answer("\n");
+  print_note(statistics(answer.timing, answer.remark));
+  if (const std::string_view note = note_of(answer.end); !note.empty()) print_note(note);
+}
+
+}  // namespace soliton
