@@ -179,9 +179,10 @@ LineReader::Line LineReader::read(const std::string& prompt) {
 }
 
 LineReader::Line LineReader::edit(const std::string& prompt) {
-  const std::string mark(1, kEscapeMark);
+  // libedit shows an escape together with the character behind it: one at the very end is lost.
+  const auto escape = [](const char* text) { return kEscapeMark + std::string(text) + kEscapeMark; };
   const bool colours = shows_colours(STDERR_FILENO);
-  editor_->prompt = colours ? mark + "\x1b[1m" + mark + prompt + mark + "\x1b[0m" + mark : prompt;
+  editor_->prompt = colours ? escape("\x1b[1m") + prompt + escape("\x1b[0m") + " " : prompt + " ";
   editor_->interrupted_text.reset();
   int num_bytes = 0;
   const char* const typed = ::el_gets(editor_->line, &num_bytes);

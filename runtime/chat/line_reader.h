@@ -19,7 +19,7 @@ class LineReader {
     End end = End::kLine;
     std::string text;  // valid UTF-8 without the line's end; what was typed until an interrupt
   };
-  /// Reads a line behind a prompt; catch_interrupts() must have been called.
+  /// Reads a line behind a prompt and a space; catch_interrupts() must have been called.
   Line read(const std::string& prompt);
 
  private:

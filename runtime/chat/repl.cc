@@ -13,8 +13,8 @@
 namespace soliton {
 namespace {
 
-constexpr const char* kPrompt = "> ";
-constexpr const char* kMorePrompt = ". ";
+constexpr const char* kPrompt = ">";
+constexpr const char* kMorePrompt = ".";
 
 /// As a shell would: ~/ is the home folder.
 std::filesystem::path expand_home(const std::string& path) {

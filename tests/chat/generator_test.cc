@@ -1,0 +1,148 @@
+// A generator on whole kernels in emulation: an answer is the same whether the tokens before it were kept or
+// are fed anew.
+#include "runtime/chat/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr int kContext = 400;
+constexpr int kVocabulary = 33;
+
+std::unique_ptr<Engine> make_engine(const std::string& kernel) {
+  auto engine =
+      std::make_unique<Engine>(KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so"),
+                               EngineOptions{.context = kContext});
+  engine->load_random(1);
+  return engine;
+}
+
+/// Tokens that depend on the seed.
+Tokens some_tokens(int num_tokens, int seed) {
+  Tokens tokens(num_tokens);
+  for (int i = 0; i < num_tokens; ++i) tokens[i] = (seed + 17 * i + i * i * seed) % kVocabulary;
+  return tokens;
+}
+
+class GeneratorOf : public testing::TestWithParam<const char*> {
+ protected:
+  GeneratorOf() : generator_(make_engine(GetParam()), kContext) {}
+
+  Generated generate(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
+    return generator_.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
+                               [](int32_t) { return true; });
+  }
+  /// By a generator that has kept nothing.
+  Generated generate_anew(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
+    EngineGenerator fresh(make_engine(GetParam()), kContext);
+    return fresh.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
+                          [](int32_t) { return true; });
+  }
+  std::vector<Sampling> samplings() {
+    if (generator_.engine().max_rows() == 1) return {{}};
+    return {{}, {.temperature = 0.8, .seed = 3}, {.num_drafts = 3}};
+  }
+
+  EngineGenerator generator_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, GeneratorOf,
+                         testing::Values("plain-4-all", "plain-4-rows8", "plain-4-split"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(GeneratorOf, TurnsAreTheSameAsFromTheStart) {
+  for (const Sampling& sampling : samplings()) {
+    EngineGenerator kept(make_engine(GetParam()), kContext);
+    Tokens prompt = some_tokens(20, 1);
+    for (int turn = 0; turn < 3; ++turn) {
+      SCOPED_TRACE(turn);
+      const size_t num_known = turn == 0 ? 0 : prompt.size() - 30;
+      const Generated answer = kept.generate({.prompt = prompt, .max_tokens = 9, .sampling = sampling},
+                                             [](int32_t) { return true; });
+      EXPECT_EQ(answer.tokens, generate_anew(prompt, 9, sampling).tokens);
+      EXPECT_EQ(answer.tokens.size(), 9u);
+      EXPECT_EQ(answer.num_cached, turn == 0 ? 0 : num_known - 1);  // the last token had not been fed
+      prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
+      const Tokens more = some_tokens(30, 2 + turn);
+      prompt.insert(prompt.end(), more.begin(), more.end());
+    }
+  }
+}
+
+TEST_P(GeneratorOf, KeepsTheCommonPrefixOnly) {
+  const Tokens prompt = some_tokens(90, 1);
+  const Generated first = generate(prompt, 5);
+  EXPECT_EQ(first.num_cached, 0u);
+  Tokens other = prompt;
+  other[70] = (other[70] + 1) % kVocabulary;
+  const Generated second = generate(other, 5);
+  EXPECT_EQ(second.num_cached, 70u);
+  const Generated again = generate(prompt, 5);
+  EXPECT_EQ(again.num_cached, 70u);
+  EXPECT_EQ(again.tokens, first.tokens);
+  // At least the last token is fed, however much is known.
+  EXPECT_EQ(generate(prompt, 5).num_cached, 89u);
+  const Tokens shorter(prompt.begin(), prompt.begin() + 64);
+  EXPECT_EQ(generate(shorter, 5).num_cached, 63u);
+  EXPECT_EQ(generate(prompt, 5).tokens, first.tokens);
+}
+
+TEST_P(GeneratorOf, KeepsWhatAnEndedAnswerHadFed) {
+  const Tokens prompt = some_tokens(12, 4);
+  for (const Sampling& sampling : samplings()) {
+    const Tokens whole = generate(prompt, 12, sampling).tokens;
+    int left = 5;
+    const Generated ended = generator_.generate({.prompt = prompt, .max_tokens = 12, .sampling = sampling},
+                                                [&](int32_t) { return --left > 0; });
+    EXPECT_EQ(ended.tokens, Tokens(whole.begin(), whole.begin() + 5));
+    Tokens longer = prompt;
+    longer.insert(longer.end(), whole.begin(), whole.begin() + 8);
+    const Generated rest = generate(longer, 4, sampling);
+    EXPECT_EQ(rest.num_cached, prompt.size() + 4);
+    EXPECT_EQ(rest.tokens, Tokens(whole.begin() + 8, whole.end()));
+  }
+}
+
+TEST_P(GeneratorOf, ALongPromptCanBeGivenUp) {
+  const Tokens prompt = some_tokens(300, 5);
+  int left = 2;
+  const Generated given_up =
+      generator_.generate({.prompt = prompt, .max_tokens = 4, .goes_on = [&] { return --left > 1; }},
+                          [](int32_t) { return true; });
+  EXPECT_TRUE(given_up.tokens.empty());
+  EXPECT_EQ(generate(prompt, 4).num_cached, 0u);
+  const Generated answer = generate(prompt, 4);
+  EXPECT_EQ(answer.tokens.size(), 4u);
+  EXPECT_EQ(answer.num_cached, 299u);
+}
+
+TEST_P(GeneratorOf, FillsTheContextExactly) {
+  const Tokens prompt = some_tokens(kContext - 3, 6);
+  EXPECT_EQ(generate(prompt, 4).tokens.size(), 4u);
+  EXPECT_THROW(generate(prompt, 5), Error);
+  EXPECT_EQ(generate(prompt, 4).num_cached, 0u);  // begins anew after a failure
+}
+
+TEST_P(GeneratorOf, ChecksWhatItIsAskedFor) {
+  const int rows = generator_.engine().max_rows();
+  EXPECT_NO_THROW(generator_.check({}));
+  EXPECT_NO_THROW(generator_.check({.num_drafts = rows - 1}));
+  EXPECT_THROW(generator_.check({.num_drafts = rows}), Error);
+  EXPECT_THROW(generator_.check({.temperature = 1, .num_drafts = 1}), Error);
+  if (rows > 1) return;
+  EXPECT_THROW(generator_.check({.temperature = 1}), Error);
+}
+
+}  // namespace
+}  // namespace soliton
