@@ -184,6 +184,8 @@ LineReader::Line LineReader::edit(const std::string& prompt) {
   const bool colours = shows_colours(STDERR_FILENO);
   editor_->prompt = colours ? escape("\x1b[1m") + prompt + escape("\x1b[0m") + " " : prompt + " ";
   editor_->interrupted_text.reset();
+  // Otherwise the prompt is shown first, and what is typed just then twice.
+  ::el_set(editor_->line, EL_PREP_TERM, 1);
   int num_bytes = 0;
   const char* const typed = ::el_gets(editor_->line, &num_bytes);
   if (typed == nullptr) {

@@ -112,10 +112,10 @@ bool Repl::obey(const std::string& line) {
       session_.clear();
       break;
     case CommandName::kRegen:
+      answer([&](const Session::OnText& on_text) { return session_.answer_again(on_text); });
       if (session_.settings().sampling.temperature == 0) {
         print_note("[ the same answer again: temp is 0, see /set ]");
       }
-      answer([&](const Session::OnText& on_text) { return session_.answer_again(on_text); });
       break;
     case CommandName::kSystem:
       set_system(session_, command.argument);

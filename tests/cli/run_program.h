@@ -38,10 +38,10 @@ struct Outcome {
 /// A running program. Its output goes to files, so that no pipe can fill up.
 class Process {
  public:
-  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added. Kernels that it makes
-  /// for its user go away with this object.
+  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added and a file as stdin.
+  /// Kernels that it makes for its user go away with this object.
   Process(const std::string& program, std::vector<std::string> arguments, const std::filesystem::path& folder,
-          std::vector<std::string> environment = {}) {
+          std::vector<std::string> environment = {}, const std::filesystem::path& input = "/dev/null") {
     arguments.insert(arguments.begin(), std::string(SOLITON_BINARY_DIR) + "/" + program);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -51,7 +51,7 @@ class Process {
     unsetenv("SOLITON_KERNELS");
     setenv("XDG_CACHE_HOME", (output_.path() / "cache").c_str(), 1);
     for (std::string& variable : environment) putenv(variable.data());
-    const bool ready = chdir(folder.c_str()) == 0 && redirect("/dev/null", O_RDONLY, STDIN_FILENO) &&
+    const bool ready = chdir(folder.c_str()) == 0 && redirect(input, O_RDONLY, STDIN_FILENO) &&
                        redirect(out(), O_WRONLY | O_CREAT, STDOUT_FILENO) &&
                        redirect(err(), O_WRONLY | O_CREAT, STDERR_FILENO);
     if (ready) execv(argv[0], argv.data());
