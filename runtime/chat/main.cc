@@ -31,7 +31,7 @@ std::string read_stdin() {
     const ssize_t got = ::read(STDIN_FILENO, text.data() + before, kBlock);
     text.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got == 0) return text;
-    if (got < 0 && (errno != EINTR || interrupted())) {
+    if (got < 0 && errno != EINTR) {
       throw file_error(ExitCode::kNotFound, "stdin", "expected to be read, got: {}", std::strerror(errno));
     }
   }
@@ -70,6 +70,7 @@ void chat(const Options& options, const TextSide& text) {
                                 .num_tokens = options.num_tokens ? options.num_tokens : completion_tokens},
                    .system = options.system});
   if (!is_chat) print_note("There is no chat template: each text is completed by itself.");
+  catch_interrupts();  // until here the first one ends the program
   LineReader reader;
   Repl(session, reader).run();
 }
@@ -77,7 +78,6 @@ void chat(const Options& options, const TextSide& text) {
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
-  catch_interrupts();
   const std::optional<std::string> prompt = read_prompt(*options);
   const TextSide text(*options);
   if (prompt) {

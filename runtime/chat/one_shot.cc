@@ -218,6 +218,7 @@ void answer_once(const Options& options, const TextSide& text, const std::string
       draws ? parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens) : 0;
   std::unique_ptr<Engine> engine = open_engine(options, text.config, task.context, pool_tokens);
 
+  catch_interrupts();  // until here the first one ends the program
   const InterruptsEnd second_interrupt_ends;
   const Completion completion = (draws ? complete_samples : complete_one)(std::move(engine), task);
   if (options.json) print_json(completion.json, completion.timing);
