@@ -11,6 +11,7 @@
 //   7       memory, or longer than the context        -
 //   8       the compiler made no kernel               -
 //   70      a defect of ours                          a defect of ours
+//   130     a second Ctrl-C (soliton-chat)            -
 #pragma once
 
 #include <gtest/gtest.h>
