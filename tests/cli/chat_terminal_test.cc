@@ -259,7 +259,6 @@ TEST_F(ChatTerminal, ColoursAreAskedForByTheTerminal) {
   enter("Hi");
   EXPECT_THAT(terminal_->shown(), Not(HasSubstr("\x1b[")));
   terminal_.reset();
-  folder_.write("unused", "");
   terminal_.emplace(
       "soliton-chat",
       Arguments{std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories", "-k",
