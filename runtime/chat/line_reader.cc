@@ -143,6 +143,7 @@ int LineReader::Editor::read_character(EditLine* line, wchar_t* character) {
     if (end == ByteEnd::kInterrupted) {
       const LineInfo* const info = ::el_line(line);
       editor.interrupted_text.emplace(info->buffer, info->lastchar);
+      editor.bytes.clear();
       return -1;
     }
   }
