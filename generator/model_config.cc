@@ -28,7 +28,8 @@ void read_quantization(const StrictYaml& quantization, ModelFacts& facts) {
   facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits});
   facts.weight_group = quantization.integer_choice("group", {-1, 32, 64, 128});
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
-  facts.weight_order = quantization.boolean("act_order") ? 1 : 0;
+  // A single group takes the columns as they come.
+  facts.weight_order = quantization.boolean("act_order") && facts.weight_group > 0 ? 1 : 0;
   if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
 }
 

@@ -236,7 +236,8 @@ void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts
   facts.weight_bits = quantization.bits;
   facts.weight_group = quantization.group_size;
   facts.weight_zeros = quantization.symmetric ? 0 : 1;
-  facts.weight_order = quantization.act_order ? 1 : 0;
+  // A single group takes the columns as they come.
+  facts.weight_order = quantization.act_order && quantization.group_size > 0 ? 1 : 0;
   if (quantization.lm_head) facts.lm_head_bits = quantization.bits;
 }
 

@@ -24,7 +24,6 @@ constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
-constexpr int kMostIntegerRows = 32;   // with more, spreading integers wants more registers than there are
 constexpr int kSquaresUnit = 16;       // the lanes that share a row read so many at once
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 constexpr int kPartPlaces = 4;         // of parts of query tiles
@@ -226,6 +225,12 @@ std::vector<PhaseInstance> step_sequence(const Plan& plan) {
   return sequence;
 }
 
+int most_rows(const ModelFacts& facts) {
+  constexpr int kMostIntegerRows = 32;  // with more, spreading integers wants more registers than there are
+  if (facts.weight_bits == kBf16Bits) return *std::rbegin(kRowCounts);
+  return facts.weight_order != 0 ? 1 : kMostIntegerRows;  // what writes activations in an order takes one row
+}
+
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
   Plan plan;
   plan.model = model.name;
@@ -261,10 +266,10 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("--rows: expected 1 for a model with act_order, got {}", plan.rows));
   }
-  if (is_quantized && plan.rows > kMostIntegerRows) {
+  if (plan.rows > most_rows(model.facts)) {
     throw UserError(ExitCode::kPlanRefused,
                     fmt::format("--rows: expected at most {} for a model of integers, got {}",
-                                kMostIntegerRows, plan.rows));
+                                most_rows(model.facts), plan.rows));
   }
   if (plan.rows > 1 && padding_warps < kMinPaddingWarps) {
     throw UserError(ExitCode::kPlanRefused,

@@ -153,6 +153,9 @@ struct PhaseInstance {
 /// The phases of one step, in order.
 std::vector<PhaseInstance> step_sequence(const Plan& plan);
 
+/// The most rows a step that kernels of a model can have.
+int most_rows(const ModelFacts& facts);
+
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 

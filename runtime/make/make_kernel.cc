@@ -37,10 +37,11 @@ DeviceInfo emulated_device() {
   return device;
 }
 
-PlanChoices choices_for(const GpuSpec& gpu) {
+PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
   PlanChoices choices;
   choices.rows = 1;
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
+  std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
   return choices;
 }
 
@@ -79,7 +80,7 @@ void add_templates(Hash& hash, const fs::path& templates) {
 std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::path& sources) {
   Hash hash;
   const ModelConfig nameless{.name = "model", .path = "", .facts = facts};
-  for (const auto& [name, text] : generate(nameless, gpu, choices_for(gpu)).files) {
+  for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu)).files) {
     hash.add(name);
     hash.add(text);
   }
@@ -97,7 +98,7 @@ class Maker {
         sources_(sources_folder()),
         gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
         model_(make_model_config(request.name, request.facts, request.source)),
-        files_(generate(model_, gpu_, choices_for(gpu_)).files),
+        files_(generate(model_, gpu_, choices_for(request.facts, gpu_)).files),
         key_(cache_key(request.facts, gpu_, sources_)) {}
 
   fs::path find_or_make(const ProgressLine& progress) const {

@@ -61,6 +61,28 @@ TEST_F(Cli, GenWritesTheFactsOfFolders) {
   EXPECT_EQ(read_text(path() / "tiny-stories.yaml"), text);
 }
 
+TEST_F(Cli, GenTakesFoldersOfIntegers) {
+  const std::string integers =
+      R"("quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "desc_act": false},)";
+  edit_config("\"hidden_act\"", integers + "\"hidden_act\"");
+  const Outcome outcome =
+      run("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "a", "--write-model", "int4.yaml"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(read_text(path() / "int4.yaml").find("quantization:\n  bits: 4\n  group: 64\n"),
+            std::string::npos);
+  EXPECT_EQ(run("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "b"}).status, 0);
+  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_NE(read_text(path() / "a" / "plan.h").find("WeightType::kInt4"), std::string::npos);
+  EXPECT_EQ(run("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "c", "--rows", "1,8,16,32"}).status, 0);
+  expect_error("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "d", "--rows", "64"}, kMismatch, "--rows",
+               "expected at most 32 for a model of integers");
+  edit_config("\"desc_act\": false", "\"desc_act\": true");
+  EXPECT_EQ(run("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "e"}).status, 0);
+  EXPECT_NE(read_text(path() / "e" / "plan.h").find("kOrdered = true"), std::string::npos);
+  expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "f", "--rows", "1,8"}, kMismatch,
+               "--rows", "expected 1 for a model with act_order");
+}
+
 TEST_F(Cli, GenRefusesFolders) {
   expect_error("soliton-gen", {kTinyModel, "--write-model", "x.yaml"}, kUsage, "--write-model",
                "expected a Hugging Face folder");

@@ -225,6 +225,24 @@ TEST_F(MakeKernel, BrokenCompilersLeaveNothingButTheirLog) {
   EXPECT_TRUE(cached()[0].ends_with(".so"));
 }
 
+TEST_F(MakeKernel, MakesForIntegersTheRowsThatCanBeHad) {
+  request_.card = device("NVIDIA H200", 90, 132);
+  request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "int4.yaml").facts;
+  use_compiler(
+      fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
+                  folder_.path().string()) +
+          fmt::format(fmt::runtime(kCopies), std::string(SOLITON_TEST_KERNELS) + "/int4-3.so"),
+      "13.0", "CUDACXX");
+  make();
+  EXPECT_TRUE(fs::exists(folder_.path() / "made" / "plan-rows32.h"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "made" / "plan-rows64.h"));
+  fs::remove_all(folder_.path() / "made");
+  request_.facts.weight_order = 1;
+  expect_refused(ExitCode::kMakeFailed, "a library that cannot be used");  // the script has another model's
+  EXPECT_TRUE(fs::exists(folder_.path() / "made" / "plan.h"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "made" / "plan-rows8.h"));
+}
+
 TEST_F(MakeKernel, DamagedKernelsAreMadeAgain) {
   use_copying_compiler();
   const fs::path path = make();

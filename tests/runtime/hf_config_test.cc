@@ -127,6 +127,8 @@ TEST_F(HfConfigTest, QuantisationReachesTheFacts) {
   EXPECT_EQ(gptq({{"group_size", -1}}), (Facts{4, -1, 0, 0, 16}));
   EXPECT_EQ(gptq({{"sym", false}}), (Facts{4, 128, 1, 0, 16}));
   EXPECT_EQ(gptq({{"desc_act", true}}), (Facts{4, 128, 0, 1, 16}));
+  EXPECT_EQ(gptq({{"desc_act", true}, {"group_size", -1}}),
+            (Facts{4, -1, 0, 0, 16}));  // one group has no order
   EXPECT_EQ(gptq({{"lm_head", true}}), (Facts{4, 128, 0, 0, 4}));
   const json awq = {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 64}, {"zero_point", true}};
   EXPECT_EQ(integer_facts(open({{"quantization_config", awq}}).facts), (Facts{4, 64, 1, 0, 16}));
