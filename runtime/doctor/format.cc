@@ -63,8 +63,8 @@ std::string describe_kernels(const char* label, const KernelFolder& folder) {
 
 std::string describe_model(const FoundModel& model) {
   std::string text =
-      fmt::format("{:<14} {:>9}, and {:.1f} KB a token", model.name, gigabytes(model.weight_bytes),
-                  static_cast<double>(model.token_bytes) * 1e-3);
+      fmt::format("{:<18} {:>9} at {} bits, and {:.1f} KB a token", model.name, gigabytes(model.weight_bytes),
+                  model.weight_bits, static_cast<double>(model.token_bytes) * 1e-3);
   if (!model.context) return text + fmt::format("; context up to {}", model.max_context);
   if (*model.context == 0) return text + ": does not fit";
   return text + fmt::format(": fits with a context of {}{}", *model.context,
@@ -114,7 +114,7 @@ std::string as_text(const DoctorReport& report) {
                                           gigabytes(report.host_bytes)));
   text += line("sources", report.sources_problem.empty() ? report.sources : report.sources_problem);
   text += describe_kernels("kernels", report.shipped) + describe_kernels("made here", report.cache);
-  text += line("models", report.device ? "at bf16, in the GPU's free memory" : "at bf16");
+  text += line("models", report.device ? "in the GPU's free memory" : "and the memory that they need");
   for (const FoundModel& model : report.models) text += line("", describe_model(model));
   return text;
 }
@@ -123,6 +123,7 @@ std::string as_json(const DoctorReport& report) {
   ordered_json models = ordered_json::array();
   for (const FoundModel& model : report.models) {
     models.push_back({{"name", model.name},
+                      {"weight_bits", model.weight_bits},
                       {"weight_bytes", model.weight_bytes},
                       {"token_bytes", model.token_bytes},
                       {"max_context", model.max_context}});

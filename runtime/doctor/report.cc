@@ -84,6 +84,7 @@ std::vector<FoundModel> look_for_models(const fs::path& folder, const std::optio
     const ModelFacts& facts = config->facts;
     models.push_back(
         {.name = config->name,
+         .weight_bits = facts.weight_bits,
          .weight_bytes = device_weight_bytes(facts),
          .token_bytes = device_token_bytes(facts),
          .max_context = facts.max_context,

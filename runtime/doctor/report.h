@@ -39,9 +39,10 @@ struct KernelFolder {
   std::vector<FoundKernel> kernels;
 };
 
-/// A model of models/, at bf16.
+/// A model of models/.
 struct FoundModel {
   std::string name;
+  int32_t weight_bits = 16;  // of the layers' matrices
   int64_t weight_bytes = 0;
   int64_t token_bytes = 0;         // of context
   int32_t max_context = 0;         // tokens

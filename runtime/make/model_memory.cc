@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "generator/graph.h"
 #include "layout/page.h"
+#include "layout/weight_format.h"
 #include "runtime/kv_pool.h"
 
 namespace soliton {
@@ -14,10 +16,21 @@ constexpr int64_t kOtherBytes = 64 << 20;  // workspaces, records, and what the 
 }  // namespace
 
 int64_t device_weight_bytes(const ModelFacts& facts) {
-  const int64_t hidden = facts.hidden;
-  const int64_t attention = hidden * facts.head_dim * 2 * (int64_t{facts.num_heads} + facts.num_kv_heads);
-  const int64_t layer = attention + 3 * hidden * facts.ffn + 2 * hidden;
-  return kBf16Bytes * (facts.num_layers * layer + hidden + 2 * hidden * facts.vocabulary);
+  const Graph graph = build_graph(facts);
+  const auto bytes_of = [&](const std::vector<GraphOp>& ops) {
+    int64_t bytes = 0;
+    for (const GraphOp& op : ops) {
+      if (op.kind != OpKind::kMatrix) continue;
+      const GraphMatrix& matrix = graph.matrices[op.matrix];
+      bytes +=
+          int64_t{matrix.rows} * matrix.columns * block_bytes(matrix.format) / (kColumnBlock * kTileRows);
+    }
+    return bytes;
+  };
+  const int64_t norms = (2 * int64_t{facts.num_layers} + 1) * facts.hidden;
+  const int64_t embedding = int64_t{facts.hidden} * facts.vocabulary;
+  return facts.num_layers * bytes_of(graph.layer_ops) + bytes_of(graph.final_ops) +
+         kBf16Bytes * (norms + embedding);
 }
 
 int64_t device_token_bytes(const ModelFacts& facts) {

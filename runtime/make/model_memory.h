@@ -7,8 +7,8 @@
 
 namespace soliton {
 
-/// Bytes of a model on the device at bf16, without padding: its matrices, lm_head among them if it is tied too,
-/// the embedding and the norms.
+/// Bytes of a model on the device, without padding: its matrices in bf16 or as integers with their scales and
+/// zeros, lm_head among them if it is tied too; the embedding and the norms in bf16.
 int64_t device_weight_bytes(const ModelFacts& facts);
 
 /// Bytes of device memory for each token of context: keys and values, and the rotary table.

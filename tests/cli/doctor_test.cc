@@ -17,7 +17,7 @@ TEST_F(Cli, DoctorReports) {
   EXPECT_NE(outcome.out.find("tiny-stories-cpu.so: tiny-stories on cpu, 1,8 rows\n"), std::string::npos);
   EXPECT_NE(outcome.out.find("made here    " + path().string() + "/soliton/kernels: none\n"),
             std::string::npos);
-  EXPECT_NE(outcome.out.find("llama-3.1-8b    16.06 GB"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("llama-3.1-8b        16.06 GB at 16 bits"), std::string::npos) << outcome.out;
   const bool has_card = fs::exists("/dev/nvidia0");
   EXPECT_EQ(outcome.out.starts_with("GPU          no NVIDIA card found\n"), !has_card) << outcome.out;
 }

@@ -34,39 +34,44 @@ DoctorReport with_card() {
       .kernels = {{.file = "8b.so", .model = "llama-3.1-8b", .gpu = "h200", .rows = {1, 8}, .problem = ""},
                   {.file = "x.so", .model = "", .gpu = "", .rows = {}, .problem = "x.so: cut short"}}};
   report.cache = {.folder = "/cache", .problem = "", .kernels = {}};
-  report.models = {
-      {.name = "small", .weight_bytes = 1'000'000, .token_bytes = 500, .max_context = 64, .context = 64},
-      {.name = "tight",
-       .weight_bytes = 148'000'000'000,
-       .token_bytes = 131'584,
-       .max_context = 8192,
-       .context = 640},
-      {.name = "large",
-       .weight_bytes = 800'000'000'000,
-       .token_bytes = 500'000,
-       .max_context = 8192,
-       .context = 0}};
+  report.models = {{.name = "small",
+                    .weight_bits = 4,
+                    .weight_bytes = 1'000'000,
+                    .token_bytes = 500,
+                    .max_context = 64,
+                    .context = 64},
+                   {.name = "tight",
+                    .weight_bytes = 148'000'000'000,
+                    .token_bytes = 131'584,
+                    .max_context = 8192,
+                    .context = 640},
+                   {.name = "large",
+                    .weight_bytes = 800'000'000'000,
+                    .token_bytes = 500'000,
+                    .max_context = 8192,
+                    .context = 0}};
   return report;
 }
 
 TEST(Doctor, SaysWhatACardCanDo) {
-  EXPECT_EQ(
-      as_text(with_card()),
-      "GPU          NVIDIA H200 (sm_90, 132 SMs), planned for as h200\n"
-      "GPU memory   149.00 GB free of 150.00 GB\n"
-      "driver       580.82.07, for CUDA up to 13.1\n"
-      "nvcc         nvcc-13.1.80 (/cuda/bin/nvcc)\n"
-      "C++ compiler CXX: expected a C++ compiler\n"
-      "host memory  60.50 GB available of 64.00 GB\n"
-      "sources      /soliton\n"
-      "kernels      /kernels\n"
-      "             8b.so: llama-3.1-8b on h200, 1,8 rows\n"
-      "             x.so: cut short\n"
-      "made here    /cache: none\n"
-      "models       at bf16, in the GPU's free memory\n"
-      "             small            0.00 GB, and 0.5 KB a token: fits with a context of 64, all of it\n"
-      "             tight          148.00 GB, and 131.6 KB a token: fits with a context of 640 of 8192\n"
-      "             large          800.00 GB, and 500.0 KB a token: does not fit\n");
+  EXPECT_EQ(as_text(with_card()),
+            "GPU          NVIDIA H200 (sm_90, 132 SMs), planned for as h200\n"
+            "GPU memory   149.00 GB free of 150.00 GB\n"
+            "driver       580.82.07, for CUDA up to 13.1\n"
+            "nvcc         nvcc-13.1.80 (/cuda/bin/nvcc)\n"
+            "C++ compiler CXX: expected a C++ compiler\n"
+            "host memory  60.50 GB available of 64.00 GB\n"
+            "sources      /soliton\n"
+            "kernels      /kernels\n"
+            "             8b.so: llama-3.1-8b on h200, 1,8 rows\n"
+            "             x.so: cut short\n"
+            "made here    /cache: none\n"
+            "models       in the GPU's free memory\n"
+            "             small                0.00 GB at 4 bits, and 0.5 KB a token: fits with a context of "
+            "64, all of it\n"
+            "             tight              148.00 GB at 16 bits, and 131.6 KB a token: fits with a context "
+            "of 640 of 8192\n"
+            "             large              800.00 GB at 16 bits, and 500.0 KB a token: does not fit\n");
 }
 
 TEST(Doctor, SaysTheSameAsJson) {
@@ -81,6 +86,7 @@ TEST(Doctor, SaysTheSameAsJson) {
   EXPECT_TRUE(json.at("kernels").at("kernels").at(1).contains("problem"));
   EXPECT_TRUE(json.at("made_kernels").at("kernels").empty());
   EXPECT_EQ(json.at("models").at(1).at("fitting_context"), 640);
+  EXPECT_EQ(json.at("models").at(0).at("weight_bits"), 4);
 }
 
 TEST(Doctor, NamesCardsThatCannotBePlannedFor) {
@@ -122,6 +128,25 @@ TEST(ModelMemory, FitsToThePage) {
   EXPECT_EQ(fitting_context(facts, least + 5000 * page), 131072);
   EXPECT_EQ(fitting_context(facts, 0), 0);
   EXPECT_EQ(fitting_context(facts, -1), 0);
+}
+
+TEST(ModelMemory, CountsIntegersWithTheirScalesAndZeros) {
+  ModelFacts facts =
+      load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b-gptq.yaml")
+          .facts;
+  // Of 8 030 261 248 parameters 6 979 321 856 stand in the layers' matrices.
+  constexpr int64_t kIntegers = 6979321856;
+  constexpr int64_t kOthers = 2 * (8030261248 - kIntegers);
+  EXPECT_EQ(device_weight_bytes(facts), kIntegers / 2 + kIntegers / 128 * 2 + kOthers);
+  facts.weight_group = -1;  // the scale of a row stands in every 128 columns
+  EXPECT_EQ(device_weight_bytes(facts), kIntegers / 2 + kIntegers / 128 * 2 + kOthers);
+  facts.weight_group = 32;
+  facts.weight_zeros = 1;
+  EXPECT_EQ(device_weight_bytes(facts), kIntegers / 2 + kIntegers / 32 * 4 + kOthers);
+  facts.lm_head_bits = 4;
+  constexpr int64_t kLmHead = int64_t{4096} * 128256;
+  EXPECT_EQ(device_weight_bytes(facts),
+            (kIntegers + kLmHead) / 2 + (kIntegers + kLmHead) / 32 * 4 + kOthers - 2 * kLmHead);
 }
 
 }  // namespace
