@@ -166,16 +166,6 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
   return search;
 }
 
-std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
-  const KernelSearch search = search_kernels(folder, facts, device);
-  if (search.fitting) return *search.fitting;
-  if (search.emulation) return *search.emulation;
-  if (search.refusal) throw *search.refusal;
-  if (search.unusable) throw *search.unusable;
-  throw file_error(ExitCode::kNotFound, folder.string(),
-                   "expected a kernel library for this model, found none; make one with soliton-gen");
-}
-
 void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path) {
   if (descriptor.facts_hash == hash_facts(facts)) return;
   std::vector<std::string> found;

@@ -114,11 +114,6 @@ struct KernelSearch {
 /// Opens the libraries in `folder` until one fits. Throws Error (kNotFound) if there is no such folder.
 KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device);
 
-/// The library in `folder` whose kernel was generated for `facts`: one that runs on the device if there is
-/// one, else the emulation. Throws Error: kNotFound if the folder holds none for the model, kMismatch if none
-/// runs here, and what KernelLibrary::open() throws if only such libraries are left.
-std::filesystem::path find_kernel(const std::filesystem::path& folder, const ModelFacts& facts, int device);
-
 /// Throws Error (kMismatch), naming the first fact in which they differ, unless the kernel was generated for
 /// `facts`.
 void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path);

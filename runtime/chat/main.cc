@@ -10,6 +10,7 @@
 #include "runtime/chat/one_shot.h"
 #include "runtime/chat/repl.h"
 #include "runtime/command_line.h"
+#include "runtime/doctor/report.h"
 #include "runtime/mapped_file.h"
 
 namespace soliton {
@@ -78,6 +79,11 @@ void chat(const Options& options, const TextSide& text) {
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
+  if (options->doctor) {
+    print_doctor({.device = options->device, .json = options->json});
+    flush_stdout();
+    return 0;
+  }
   const std::optional<std::string> prompt = read_prompt(*options);
   const TextSide text(*options);
   if (prompt) {

@@ -1,10 +1,12 @@
 #include "runtime/chat/model.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
+#include "generator/model_config.h"
 #include "runtime/error.h"
+#include "runtime/make/make_kernel.h"
+#include "runtime/make/places.h"
 #include "runtime/progress.h"
 
 namespace soliton {
@@ -12,10 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path kernels_folder() {
-  const char* chosen = std::getenv("SOLITON_KERNELS");
-  if (chosen != nullptr) return chosen;
-  return fs::read_symlink("/proc/self/exe").parent_path() / "kernels";
+/// The one that --kernel names, else one for the model on this machine, which may have to be made.
+fs::path kernel_of(const Options& options, const ModelFacts& facts, const std::string& config_path) {
+  if (!options.kernel.empty()) return options.kernel;
+  return find_or_make_kernel({.facts = facts,
+                              .name = model_name_of(options.model),
+                              .source = config_path,
+                              .kernels = shipped_kernels_folder(),
+                              .device = options.device});
 }
 
 /// Has the library a kernel for as many rows a step as the flags ask for?
@@ -59,10 +65,9 @@ int choose_context(const Options& options, const ModelFacts& facts) {
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens) {
   const TensorSource source = TensorSource::open(options.model);
-  const fs::path kernel = options.kernel.empty() ? find_kernel(kernels_folder(), config.facts, options.device)
-                                                 : fs::path(options.kernel);
-  KernelLibrary library = KernelLibrary::open(kernel);
-  check_facts(library.descriptor(), config.facts, (fs::path(options.model) / "config.json").string());
+  const std::string config_path = (fs::path(options.model) / "config.json").string();
+  KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
+  check_facts(library.descriptor(), config.facts, config_path);
   check_samples(options, library);
   auto engine = std::make_unique<Engine>(
       std::move(library),

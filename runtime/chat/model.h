@@ -27,7 +27,7 @@ struct TextSide {
 /// model has fewer.
 int choose_context(const Options& options, const ModelFacts& facts);
 
-/// Finds the kernel, checks that it does what the flags ask for, and loads the weights. `pool_tokens` is as
+/// Finds or makes the kernel, checks that it does what the flags ask for, and loads the weights. `pool_tokens` is as
 /// in EngineOptions.
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens);

@@ -38,10 +38,12 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("MODEL", folder, "the same as --model")->check(not_empty());
   app.add_option("-m,--model", options.model, "Hugging Face folder: config.json, tokenizer.json, safetensors")
       ->check(not_empty());
-  app.add_option("-k,--kernel", options.kernel, "kernel library; else the fitting one beside this program")
+  app.add_option("-k,--kernel", options.kernel,
+                 "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
   app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_flag("--doctor", options.doctor, "only says what this machine has to make and run kernels with");
 }
 
 void add_prompt_options(CLI::App& app, Options& options) {
@@ -111,6 +113,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                 fmt::format("{}: expected a flag that --help lists, as --model is given", folder));
   }
   if (options.model.empty()) options.model = folder;
+  if (options.doctor) return options;
   if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
   check_flags(options);
   return options;

@@ -95,6 +95,7 @@ class Maker {
   Maker(const MakeKernelRequest& request, const DeviceInfo& device)
       : request_(request),
         device_(device),
+        cache_(request.cache.empty() ? kernel_cache_folder() : request.cache),
         sources_(sources_folder()),
         gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
         model_(make_model_config(request.name, request.facts, request.source)),
@@ -111,11 +112,11 @@ class Maker {
                                              model_.name, device_.name));
     }
     const std::string stem = key_ + "-" + compiler_version(*compiler);
-    const fs::path path = request_.cache / (stem + ".so");
+    const fs::path path = cache_ / (stem + ".so");
     if (is_usable(path)) return path;
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
                          gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
-                         request_.cache.string()));
+                         cache_.string()));
     make(*compiler, path);
     return path;
   }
@@ -141,7 +142,7 @@ class Maker {
   std::optional<fs::path> find_of_any_compiler() const {
     std::error_code ignored;
     std::vector<fs::path> made;
-    for (const auto& entry : fs::directory_iterator(request_.cache, ignored)) {
+    for (const auto& entry : fs::directory_iterator(cache_, ignored)) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with(key_ + "-") && name.ends_with(".so")) made.push_back(entry.path());
     }
@@ -155,7 +156,7 @@ class Maker {
   void make(const Compiler& compiler, const fs::path& path) const {
     create_cache();
     remove_stale();
-    const ScratchFolder scratch(request_.cache / kMakingPrefix);
+    const ScratchFolder scratch(cache_ / kMakingPrefix);
     write_folder(scratch.path(), files_);
     const Compilation result = compile_kernel(compiler, scratch.path(), sources_);
     const fs::path made = scratch.path() / "kernel.so";
@@ -178,16 +179,16 @@ class Maker {
 
   void create_cache() const {
     std::error_code failure;
-    fs::create_directories(request_.cache, failure);
+    fs::create_directories(cache_, failure);
     if (failure) {
-      throw file_error(ExitCode::kNotFound, request_.cache.string(),
-                       "expected a folder that can be made, got: {}", failure.message());
+      throw file_error(ExitCode::kNotFound, cache_.string(), "expected a folder that can be made, got: {}",
+                       failure.message());
     }
   }
 
   void remove_stale() const {
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(request_.cache, ignored)) {
+    for (const auto& entry : fs::directory_iterator(cache_, ignored)) {
       const bool is_scratch = entry.path().filename().string().starts_with(kMakingPrefix);
       if (is_scratch && fs::file_time_type::clock::now() - entry.last_write_time(ignored) > kStaleAge) {
         fs::remove_all(entry.path(), ignored);
@@ -197,6 +198,7 @@ class Maker {
 
   const MakeKernelRequest& request_;
   const DeviceInfo device_;
+  const fs::path cache_;
   const fs::path sources_;
   const GpuSpec gpu_;
   const ModelConfig model_;

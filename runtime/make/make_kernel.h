@@ -17,7 +17,8 @@ struct MakeKernelRequest {
   std::string name;               // that a new kernel is to have for its model, see model_name_of()
   std::string source;             // of the facts, for errors: ".../config.json"
   std::filesystem::path kernels;  // those that came with the programs, see shipped_kernels_folder()
-  std::filesystem::path cache;    // see kernel_cache_folder()
+  /// Where made ones are kept; empty: kernel_cache_folder(), which is asked only once it is needed.
+  std::filesystem::path cache = {};
   int device = 0;
   /// A card that is not asked for: it need not be here, and only the cache is looked at.
   std::optional<DeviceInfo> card = {};

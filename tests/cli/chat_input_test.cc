@@ -189,16 +189,41 @@ TEST_F(Cli, ChatRefusesACutKernel) {
   }
 }
 
-TEST_F(Cli, ChatRefusesFoldersWithoutAFittingKernel) {
+TEST_F(Cli, ChatMakesAKernelWhereNoneFits) {
+  if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card, whose kernel takes long to make";
+  const Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "2"};
+  const std::string kernels = "SOLITON_KERNELS=kernels";
+  const std::string cache = "XDG_CACHE_HOME=" + (path() / "cache").string();
+  const std::string answer = run("soliton-chat", arguments).out;
+  fs::create_directory(path() / "kernels");
+  fs::copy(kOtherKernel, path() / "kernels" / "micro.so");
+  write_text(path() / "kernels" / "damaged.so", "text");
+  const Outcome first = run("soliton-chat", arguments, {kernels, cache});
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_TRUE(
+      first.err.starts_with("Making the kernel for CPU emulation, some seconds: tiny-stories, kept in " +
+                            (path() / "cache" / "soliton" / "kernels").string() + "\n"))
+      << first.err;
+  EXPECT_EQ(first.out, answer);
+  const Outcome second = run("soliton-chat", arguments, {kernels, cache, "CXX=absent"});
+  EXPECT_EQ(second.err.find("Making"), std::string::npos) << second.err;
+  EXPECT_EQ(second.out, answer);
+}
+
+TEST_F(Cli, ChatSaysWhyItCannotMakeAKernel) {
+  if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card, and nvcc is asked for";
   const Arguments arguments{"-m", "tiny-stories", "-p", "x", "-n", "1"};
   expect_error("soliton-chat", arguments, kNotFound, "absent", "expected a folder of kernel libraries",
                {"SOLITON_KERNELS=absent"});
+  EXPECT_EQ(run("soliton-chat", arguments, {"XDG_CACHE_HOME=", "HOME="}).status, 0);
   fs::create_directory(path() / "kernels");
-  expect_error("soliton-chat", arguments, kNotFound, "kernels", "found none", {"SOLITON_KERNELS=kernels"});
-  fs::copy(kOtherKernel, path() / "kernels" / "micro.so");
-  expect_error("soliton-chat", arguments, kNotFound, "kernels", "found none", {"SOLITON_KERNELS=kernels"});
-  write_text(path() / "kernels" / "damaged.so", "text");
-  expect_error("soliton-chat", arguments, kBadFile, "kernels/damaged.so", "", {"SOLITON_KERNELS=kernels"});
+  expect_error("soliton-chat", arguments, kNotFound, "CXX", "needed to make the kernel of tiny-stories",
+               {"SOLITON_KERNELS=kernels", "CXX=absent"});
+  expect_error("soliton-chat", arguments, kNotFound, "HOME", "expected an absolute path",
+               {"SOLITON_KERNELS=kernels", "XDG_CACHE_HOME=", "HOME="});
+  edit_config("\"max_position_embeddings\": 2048", "\"max_position_embeddings\": 8388608");
+  expect_error("soliton-chat", arguments, kMismatch, "tiny-stories/config.json: max_context", "got 8388608",
+               {"SOLITON_KERNELS=kernels"});
 }
 
 TEST_F(Cli, ChatSkipsADamagedKernelBesideAFittingOne) {
@@ -218,8 +243,11 @@ TEST_F(Cli, ChatNamesTheDeviceThatACudaKernelLacks) {
                "device");
   fs::create_directory(path() / "kernels");
   fs::copy(kCudaKernel, path() / "kernels" / "tiny.so");
-  expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x"}, kMismatch, "kernels/tiny.so", "device",
-               {"SOLITON_KERNELS=kernels"});
+  // Without a card the emulation is another way.
+  const Outcome outcome =
+      run("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-n", "1"}, {"SOLITON_KERNELS=kernels"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.err.starts_with("Making the kernel for CPU emulation")) << outcome.err;
 }
 
 }  // namespace

@@ -53,6 +53,17 @@ TEST_F(Cli, DoctorReportsWhatIsMissing) {
   EXPECT_NE(json.at("made_kernels").at("problem").get<std::string>().find("HOME"), std::string::npos);
 }
 
+TEST_F(Cli, ChatReportsAsTheDoctorDoes) {
+  const std::vector<std::string> environment = {"XDG_CACHE_HOME=" + path().string()};
+  const Outcome outcome = run("soliton-chat", {"--doctor"}, environment);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_NE(outcome.out.find("tiny-stories-cpu.so: tiny-stories on cpu, 1,8 rows\n"), std::string::npos);
+  const Outcome json = run("soliton-chat", {"--doctor", "--json", "--device", "7"}, environment);
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_TRUE(nlohmann::json::parse(json.out).contains("models"));
+}
+
 TEST_F(Cli, DoctorRefusesFlags) {
   expect_error("soliton-doctor", {"--bogus"}, kUsage, "--bogus", "expected a flag");
   expect_error("soliton-doctor", {"--device", "-1"}, kUsage, "--device", "got \"-1\"");
