@@ -16,6 +16,7 @@ enum class ExitCode : int {
   kDevice = 6,               // a CUDA call or the kernel itself failed
   kOutOfMemory = 7,          // memory or another limit, such as a context longer than the cache
   kMakeFailed = 8,           // the compiler made no kernel of sound source
+  kNotVerified = 9,          // the kernel's answers are not those of the reference
   kInternal = 70,            // a defect of ours
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/command_line.h"
 #include "runtime/doctor/report.h"
 #include "runtime/mapped_file.h"
+#include "runtime/verify/verify.h"
 
 namespace soliton {
 namespace {
@@ -76,6 +77,19 @@ void chat(const Options& options, const TextSide& text) {
   Repl(session, reader).run();
 }
 
+/// Says in one line whether the kernel computes what the folder says.
+int verify_kernel(const Options& options) {
+  const HfConfig config = HfConfig::open(options.model);
+  const TensorSource source = TensorSource::open(options.model);
+  const std::vector<int32_t> prompt = verification_prompt(config);
+  const int context = static_cast<int>(prompt.size()) + kVerifiedTokens;
+  const std::unique_ptr<Engine> engine = open_engine(options, config, context, 0);
+  const Verdict verdict = verify(*engine, HostModel(source, config), prompt);
+  fmt::print("{}\n", verdict.line);
+  flush_stdout();
+  return verdict.agrees ? 0 : static_cast<int>(ExitCode::kNotVerified);
+}
+
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
@@ -84,6 +98,7 @@ int run(int argc, char** argv) {
     flush_stdout();
     return 0;
   }
+  if (options->verify) return verify_kernel(*options);
   const std::optional<std::string> prompt = read_prompt(*options);
   const TextSide text(*options);
   if (prompt) {

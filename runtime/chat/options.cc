@@ -43,6 +43,8 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
       ->check(not_empty());
   app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_flag("--verify", options.verify,
+               "only compares the kernel with a plain forward pass on this machine's CPU");
   app.add_flag("--doctor", options.doctor, "only says what this machine has to make and run kernels with");
 }
 
@@ -89,6 +91,9 @@ void check_flags(const Options& options) {
                                               options.num_samples));
   }
   check_sampling(options.sampling());
+  if (options.verify && (options.prompt || !options.prompt_file.empty())) {
+    throw Error(ExitCode::kUsage, "--verify: expected no prompt, as it has its own, got one");
+  }
   if (options.raw && !options.template_file.empty()) {
     throw Error(ExitCode::kUsage, "--chat-template: expected no --raw, got both");
   }

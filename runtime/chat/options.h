@@ -28,6 +28,7 @@ struct Options {
   bool raw = false;
   bool json = false;
   bool ignore_stop = false;
+  bool verify = false;  // the kernel against a reference, and no chat
   bool doctor = false;  // a report on this machine, and no model
 
   /// Samples without temperature would all be the same.

@@ -126,5 +126,21 @@ TEST_F(Cli, ChatEndsTheAnswerOnInterrupt) {
   EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
 }
 
+TEST_F(Cli, ChatVerifiesKernels) {
+  const Outcome good = run("soliton-chat", {"--verify", "tiny-stories"});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_TRUE(good.out.starts_with("verified: ")) << good.out;
+  EXPECT_NE(good.out.find("largest difference "), std::string::npos) << good.out;
+  EXPECT_EQ(std::count(good.out.begin(), good.out.end(), '\n'), 1);
+  const std::string mutant = std::string(SOLITON_TEST_KERNELS) + "/mutant-norm.so";
+  const Outcome bad = run("soliton-chat", {"--verify", "tiny-stories", "-k", mutant});
+  EXPECT_EQ(bad.status, kNotVerified) << bad.err;
+  EXPECT_TRUE(bad.out.starts_with("NOT verified: " + mutant + ": token 1 of 8: largest difference "))
+      << bad.out;
+  expect_error("soliton-chat", {"--verify", "tiny-stories", "-p", "x"}, kUsage, "--verify",
+               "expected no prompt");
+  expect_error("soliton-chat", {"--verify", "absent"}, kNotFound, "absent", "no such file");
+}
+
 }  // namespace
 }  // namespace soliton

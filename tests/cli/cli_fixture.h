@@ -10,6 +10,7 @@
 //   6       no device, or it or the kernel failed     -
 //   7       memory, or longer than the context        -
 //   8       the compiler made no kernel               -
+//   9       the kernel is not verified (soliton-chat) -
 //   70      a defect of ours                          a defect of ours
 //   130     a second Ctrl-C (soliton-chat)            -
 #pragma once
@@ -35,6 +36,7 @@ inline constexpr int kBadFile = 4;
 inline constexpr int kMismatch = 5;
 inline constexpr int kDevice = 6;
 inline constexpr int kLimit = 7;
+inline constexpr int kNotVerified = 9;
 
 inline const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so";
 inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-h200.so";

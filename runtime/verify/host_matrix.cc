@@ -1,0 +1,89 @@
+#include "runtime/verify/host_matrix.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "runtime/matrix_source.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kBlockRows = 16;  // read at a time: whole cache lines of GPTQ's words
+
+/// In several sums, so that the compiler may use vectors.
+float dot(const float* a, const float* b, int64_t size) {
+  constexpr int kSums = 16;
+  float sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+    for (int j = 0; j < kSums; ++j) sums[j] += a[i + j] * b[i + j];
+  }
+  for (; i < size; ++i) sums[0] += a[i] * b[i];
+  float sum = 0;
+  for (const float part : sums) sum += part;
+  return sum;
+}
+
+}  // namespace
+
+HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* quantization,
+                       const std::string& prefix, int64_t rows, int64_t columns)
+    : rows_(rows), columns_(columns) {
+  if (quantization != nullptr) integers_ = find_quantized(source, *quantization, prefix, rows, columns);
+  const int64_t shape[] = {rows, columns};
+  if (!integers_) floats_ = &require_floats(source, prefix + ".weight", shape);
+}
+
+void HostMatrix::read(int64_t first, int count, float* values) const {
+  if (integers_) return read_integers(first, count, values);
+  const int64_t size = count * columns_;
+  std::vector<uint16_t> bits(static_cast<size_t>(size));
+  read_bf16(*floats_, first * columns_, size, bits.data());
+  for (int64_t i = 0; i < size; ++i) values[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
+}
+
+void HostMatrix::read_integers(int64_t first, int count, float* values) const {
+  const int num_groups = integers_->num_groups();
+  const int group_size = integers_->group_size();
+  std::vector<uint8_t> integers(static_cast<size_t>(count * columns_));
+  std::vector<float> scales(static_cast<size_t>(count) * num_groups);
+  std::vector<uint8_t> zeros(scales.size());
+  integers_->unpack_values(first, count, integers.data());
+  integers_->unpack_scales(first, count, scales.data());
+  integers_->unpack_zeros(first, count, zeros.data());
+  const std::vector<int32_t>& order = integers_->order();
+  for (int row = 0; row < count; ++row) {
+    for (int64_t column = 0; column < columns_; ++column) {
+      const int64_t group = row * num_groups + column / group_size;
+      const int difference = integers[row * columns_ + column] - zeros[group];
+      const int64_t input = order.empty() ? column : order[column];
+      values[row * columns_ + input] = scales[group] * static_cast<float>(difference);
+    }
+  }
+}
+
+TokenRows HostMatrix::multiply(const TokenRows& x) const {
+  TokenRows y(x.num_tokens(), rows_);
+  std::atomic<int64_t> next{0};
+  const auto work = [&] {
+    std::vector<float> block(static_cast<size_t>(kBlockRows * columns_));
+    for (int64_t first = next.fetch_add(kBlockRows); first < rows_; first = next.fetch_add(kBlockRows)) {
+      const int count = static_cast<int>(std::min<int64_t>(kBlockRows, rows_ - first));
+      read(first, count, block.data());
+      for (int row = 0; row < count; ++row) {
+        for (size_t token = 0; token < x.num_tokens(); ++token) {
+          y.of(token)[first + row] = dot(block.data() + row * columns_, x.of(token), columns_);
+        }
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(work);
+  work();
+  threads.clear();  // that is, all have ended
+  return y;
+}
+
+}  // namespace soliton

@@ -1,0 +1,50 @@
+// A linear layer of a checkpoint as floats, a few rows at a time, straight from the mapped files: nothing is kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/quantization/quantized_linear.h"
+#include "runtime/safetensors.h"
+
+namespace soliton {
+
+/// One vector of `width` floats for each token.
+struct TokenRows {
+  TokenRows(size_t num_tokens, int64_t row_width)
+      : width(row_width), values(num_tokens * static_cast<size_t>(row_width)) {}
+
+  size_t num_tokens() const { return values.size() / static_cast<size_t>(width); }
+  float* of(size_t token) { return values.data() + token * static_cast<size_t>(width); }
+  const float* of(size_t token) const { return values.data() + token * static_cast<size_t>(width); }
+
+  int64_t width;
+  std::vector<float> values;  // [token][width]
+};
+
+/// Refers to the TensorSource's tensors.
+class HostMatrix {
+ public:
+  /// The layer whose tensors' names begin with `prefix` and a dot. Throws Error (kMismatch).
+  HostMatrix(const TensorSource& source, const QuantizationConfig* quantization, const std::string& prefix,
+             int64_t rows, int64_t columns);
+
+  /// values[count][columns] of the rows from `first` on, as the kernel has them: rounded to bf16, or the exact
+  /// products of integers and scales. Thread-safe.
+  void read(int64_t first, int count, float* values) const;
+
+  /// The product with each token's vector, by all cores: every row is read once.
+  TokenRows multiply(const TokenRows& x) const;
+
+ private:
+  void read_integers(int64_t first, int count, float* values) const;
+
+  int64_t rows_;
+  int64_t columns_;
+  const Tensor* floats_ = nullptr;  // or
+  std::optional<QuantizedLinear> integers_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,146 @@
+// Written to be read beside transformers' modeling_llama.py.
+#include "runtime/verify/host_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "runtime/matrix_source.h"
+#include "runtime/weights.h"
+
+namespace soliton {
+namespace {
+
+/// As the cache holds keys and values.
+float round_f16(float value) {
+  constexpr float kLargest = 65504.0f;
+  return static_cast<float>(static_cast<_Float16>(std::clamp(value, -kLargest, kLargest)));
+}
+
+void add(TokenRows& residual, const TokenRows& update) {
+  for (size_t i = 0; i < residual.values.size(); ++i) residual.values[i] += update.values[i];
+}
+
+/// Turns the pairs (i, i + head_dim / 2) of every head by the angles of its token's position.
+void rotate(TokenRows& heads, std::span<const float> table, int head_dim) {
+  const int half = head_dim / 2;
+  for (size_t token = 0; token < heads.num_tokens(); ++token) {
+    const float* turns = table.data() + token * static_cast<size_t>(head_dim);  // [half]{cos, sin}
+    for (float* head = heads.of(token); head < heads.of(token) + heads.width; head += head_dim) {
+      for (int i = 0; i < half; ++i) {
+        const float a = head[i];
+        const float b = head[i + half];
+        head[i] = a * turns[2 * i] - b * turns[2 * i + 1];
+        head[i + half] = b * turns[2 * i] + a * turns[2 * i + 1];
+      }
+    }
+  }
+}
+
+/// One head of one token over the keys and values of tokens 0 to `token`; `offset` is its KV head's.
+void attend(const float* query, const TokenRows& keys, const TokenRows& values, size_t token, int64_t offset,
+            int head_dim, float* result) {
+  std::vector<double> weights(token + 1);
+  for (size_t past = 0; past <= token; ++past) {
+    double score = 0;
+    for (int i = 0; i < head_dim; ++i) score += double{query[i]} * keys.of(past)[offset + i];
+    weights[past] = score / std::sqrt(head_dim);
+  }
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  double sum = 0;
+  for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (int i = 0; i < head_dim; ++i) {
+    double value = 0;
+    for (size_t past = 0; past <= token; ++past) value += weights[past] * values.of(past)[offset + i];
+    result[i] = static_cast<float>(value / sum);
+  }
+}
+
+}  // namespace
+
+HostMatrix HostModel::matrix(int layer, const char* name, int64_t rows, int64_t columns) const {
+  return HostMatrix(source_, config_.quantization_or_null(), fmt::format("model.layers.{}.{}", layer, name),
+                    rows, columns);
+}
+
+TokenRows HostModel::embed(std::span<const int32_t> text) const {
+  // Never quantised.
+  const HostMatrix embedding(source_, nullptr, "model.embed_tokens", config_.facts.vocabulary,
+                             config_.facts.hidden);
+  TokenRows x(text.size(), config_.facts.hidden);
+  for (size_t token = 0; token < text.size(); ++token) embedding.read(text[token], 1, x.of(token));
+  return x;
+}
+
+TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
+  const int64_t shape[] = {x.width};
+  std::vector<uint16_t> weight(static_cast<size_t>(x.width));
+  read_bf16(require_floats(source_, name, shape), 0, x.width, weight.data());
+  TokenRows y(x.num_tokens(), x.width);
+  for (size_t token = 0; token < x.num_tokens(); ++token) {
+    double squares = 0;
+    for (int64_t i = 0; i < x.width; ++i) squares += double{x.of(token)[i]} * x.of(token)[i];
+    const double mean = squares / static_cast<double>(x.width);
+    const auto scale = static_cast<float>(1 / std::sqrt(mean + config_.facts.norm_epsilon));
+    for (int64_t i = 0; i < x.width; ++i) {
+      y.of(token)[i] = x.of(token)[i] * scale * std::bit_cast<float>(static_cast<uint32_t>(weight[i]) << 16);
+    }
+  }
+  return y;
+}
+
+TokenRows HostModel::attention(const TokenRows& x, int layer) const {
+  const ModelFacts& facts = config_.facts;
+  const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
+  const int64_t kv_rows = int64_t{facts.num_kv_heads} * facts.head_dim;
+  TokenRows queries = matrix(layer, "self_attn.q_proj", q_rows, facts.hidden).multiply(x);
+  TokenRows keys = matrix(layer, "self_attn.k_proj", kv_rows, facts.hidden).multiply(x);
+  TokenRows values = matrix(layer, "self_attn.v_proj", kv_rows, facts.hidden).multiply(x);
+  const std::vector<float> table = make_rotary_table(facts, static_cast<int>(x.num_tokens()));
+  rotate(queries, table, facts.head_dim);
+  rotate(keys, table, facts.head_dim);
+  for (TokenRows* cached : {&keys, &values}) {
+    for (float& value : cached->values) value = round_f16(value);
+  }
+  TokenRows heads(x.num_tokens(), q_rows);
+  for (size_t token = 0; token < x.num_tokens(); ++token) {
+    for (int head = 0; head < facts.num_heads; ++head) {
+      const int kv_head = head / (facts.num_heads / facts.num_kv_heads);
+      const int64_t offset = int64_t{head} * facts.head_dim;
+      attend(queries.of(token) + offset, keys, values, token, int64_t{kv_head} * facts.head_dim,
+             facts.head_dim, heads.of(token) + offset);
+    }
+  }
+  return matrix(layer, "self_attn.o_proj", facts.hidden, q_rows).multiply(heads);
+}
+
+TokenRows HostModel::feed_forward(const TokenRows& x, int layer) const {
+  const ModelFacts& facts = config_.facts;
+  TokenRows middle = matrix(layer, "mlp.gate_proj", facts.ffn, facts.hidden).multiply(x);
+  const TokenRows up = matrix(layer, "mlp.up_proj", facts.ffn, facts.hidden).multiply(x);
+  for (size_t i = 0; i < middle.values.size(); ++i) {
+    const float gate = middle.values[i];
+    middle.values[i] = gate / (1 + std::exp(-gate)) * up.values[i];
+  }
+  return matrix(layer, "mlp.down_proj", facts.hidden, facts.ffn).multiply(middle);
+}
+
+std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
+  const ModelFacts& facts = config_.facts;
+  TokenRows x = embed(text);
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    add(x, attention(norm(x, prefix + "input_layernorm.weight"), layer));
+    add(x, feed_forward(norm(x, prefix + "post_attention_layernorm.weight"), layer));
+  }
+  TokenRows last(text.size() - static_cast<size_t>(first), facts.hidden);
+  std::copy(x.of(static_cast<size_t>(first)), x.of(text.size()), last.values.begin());
+  const char* const lm_head = facts.tied_lm_head ? "model.embed_tokens" : "lm_head";
+  return HostMatrix(source_, config_.quantization_or_null(), lm_head, facts.vocabulary, facts.hidden)
+      .multiply(norm(last, "model.norm.weight"))
+      .values;
+}
+
+}  // namespace soliton

@@ -1,0 +1,36 @@
+// The forward pass in plain loops on the CPU, in float: what a kernel's answers are compared with. All tokens of
+// a text go through a layer together, so that a checkpoint of any size is read once. Has no weights of its own,
+// and has nothing in common with the kernels but the readers of files and the rotary table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/hf_config.h"
+#include "runtime/verify/host_matrix.h"
+
+namespace soliton {
+
+/// Refers to both of its sources.
+class HostModel {
+ public:
+  HostModel(const TensorSource& source, const HfConfig& config) : source_(source), config_(config) {}
+
+  /// Logits [tokens - first][vocabulary] after the tokens of a text from number `first` on. Throws Error
+  /// (kMismatch) for tensors that are missing, or of another type or shape.
+  std::vector<float> logits(std::span<const int32_t> text, int first) const;
+
+ private:
+  HostMatrix matrix(int layer, const char* name, int64_t rows, int64_t columns) const;
+  TokenRows embed(std::span<const int32_t> text) const;
+  TokenRows norm(const TokenRows& x, const std::string& name) const;
+  TokenRows attention(const TokenRows& x, int layer) const;
+  TokenRows feed_forward(const TokenRows& x, int layer) const;
+
+  const TensorSource& source_;
+  const HfConfig& config_;
+};
+
+}  // namespace soliton
