@@ -60,6 +60,7 @@ std::vector<Violation> verify(const Plan& plan) {
   if (report.empty()) check_pieces(plan, report);
   if (report.empty()) {
     check_work(plan, report);
+    check_formats(plan, report);
     if (plan.rows == 1) {
       check_shapes(plan, report);
       check_order(plan, report);

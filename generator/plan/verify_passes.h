@@ -77,6 +77,7 @@ inline std::string vector_name(const Plan& plan, int vector) {
 void check_structure(const Plan& plan, Report& report);
 void check_pieces(const Plan& plan, Report& report);
 void check_work(const Plan& plan, Report& report);
+void check_formats(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
 void check_order(const Plan& plan, Report& report);
 void check_rows(const Plan& plan, Report& report);  // instead of these two

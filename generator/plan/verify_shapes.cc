@@ -1,5 +1,7 @@
 // Matrices and vectors fit the phases that use them, and those the model; inputs are brought in as the kernel
 // can.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "generator/plan/verify_passes.h"
@@ -56,6 +58,29 @@ const char* order_name(RowOrder order) {
 /// Columns that padding is to: whole blocks for each consumer, of integers whole steps.
 int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
   return matrix.format.is_quantized() ? kMinIntegerColumns : kColumnBlock * consumer_warps;
+}
+
+/// Weights stand as the facts say: in bf16, or as integers, where one scale for all columns is repeated.
+void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
+  constexpr int kIntegerBits = 4;
+  constexpr int kRepeatedGroup = 128;
+  const ModelFacts& facts = plan.facts;
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const int bits = phase.per_layer ? facts.weight_bits : facts.lm_head_bits;
+  WeightFormat expected;
+  if (bits == kIntegerBits) {
+    expected = {.type = WeightType::kInt4,
+                .group = facts.weight_group > 0 ? facts.weight_group : kRepeatedGroup,
+                .has_zeros = facts.weight_zeros != 0};
+  }
+  if (matrix.format == expected) return;
+  const auto text = [](const WeightFormat& format) {
+    return format.is_quantized() ? fmt::format("integers in groups of {}{}", format.group,
+                                               format.has_zeros ? " with zeros" : "")
+                                 : std::string("bf16");
+  };
+  report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, got {}", matrix.name, text(expected),
+                text(matrix.format));
 }
 
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
@@ -162,6 +187,12 @@ void check_norms(const Plan& plan, Report& report) {
 }
 
 }  // namespace
+
+void check_formats(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == OpKind::kMatrix) check_format(plan, phase, report);
+  }
+}
 
 void check_shapes(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {

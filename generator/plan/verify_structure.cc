@@ -35,6 +35,12 @@ void check_numbers(const Plan& plan, Report& report) {
   if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
     report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);
   }
+  for (const PlanMatrix& matrix : plan.matrices) {
+    const int group = matrix.format.group;
+    if (!matrix.format.is_quantized() || group == 32 || group == 64 || group == 128) continue;
+    report.refuse(Rule::kNumberOutOfRange, "matrix {}: expected groups of 32, 64 or 128, got {}", matrix.name,
+                  group);
+  }
   if (plan.num_ctas < 1 || plan.num_ctas > plan.limits.num_sms) {
     report.refuse(Rule::kTooManyCtas, "CTAs: expected 1 to {}, one per SM, got {}", plan.limits.num_sms,
                   plan.num_ctas);

@@ -16,7 +16,9 @@ enum class OrderTable : int { kHidden, kHeads, kMiddle };
 /// First word of a table of layer `layer`, 0 .. num_layers; of the last one there is kHidden only.
 SOLITON_HOST_DEVICE constexpr int64_t order_offset(int hidden, int heads, int layer, OrderTable table) {
   const int64_t of_layer = static_cast<int64_t>(layer) * (2 * hidden + heads);
-  return of_layer + (table == OrderTable::kHidden ? 0 : table == OrderTable::kHeads ? hidden : hidden + heads);
+  return of_layer + (table == OrderTable::kHidden  ? 0
+                     : table == OrderTable::kHeads ? hidden
+                                                   : hidden + heads);
 }
 
 }  // namespace soliton
