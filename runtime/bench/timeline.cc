@@ -44,7 +44,8 @@ double Timeline::us(uint32_t time) const {
 
 int64_t Timeline::bytes(int phase) const {
   for (const PackedMatrix& matrix : descriptor_.matrices) {
-    if (std::string(matrix.name) == name(phase)) return int64_t{2} * matrix.rows * matrix.columns;
+    if (std::string(matrix.name) == name(phase))
+      return int64_t{matrix.num_tiles} * tile_bytes(matrix.format, matrix.padded_columns);
   }
   return 4ll * position_ * descriptor_.facts.num_kv_heads * descriptor_.facts.head_dim;
 }
