@@ -12,7 +12,7 @@
 namespace soliton {
 namespace {
 
-// Measured on an H200 while all CTAs were at it.
+// Rough figures for an H200. Only the cut into slices depends on them.
 constexpr double kItemUs = 1.5;         // to begin and end an attention item
 constexpr double kMmaUs = 0.003;        // a token by a tile of 16 queries, four warps at once
 constexpr double kExchangeShare = 1.0;  // of the read bandwidth: partial results through L2

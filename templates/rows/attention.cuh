@@ -7,7 +7,7 @@
 // Softmax is online, in base 2.
 //
 // The pages of an item are read once. With up to 8 query tiles each worker has one of its own, or several
-// workers share one and each takes every second, third or fourth tile of tokens or two: their parts are
+// workers share one and each takes every second, third or fourth tile of tokens: their parts are
 // merged at the end. With more, an item's pages stay in the ring until all query tiles have been through them:
 // the planner keeps such items short enough.
 #pragma once

@@ -6,7 +6,7 @@
 // neighbouring columns; and its values of the residual stream are its own for the launch.
 //
 // A normed vector is published with the norm's weights applied, in bf16; of the rows' sums of squares every
-// CTA publishes those of its columns. So consumers only multiply, and the factor comes in after the product.
+// CTA publishes those of its columns. So the factor comes in after the product.
 #pragma once
 
 #include "layout/sampling.h"
