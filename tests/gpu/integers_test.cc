@@ -54,6 +54,7 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
     }
     if (one_by_one) engine.feed_one_by_one();
     const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
+    ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kTokens));
     ReferenceModel reference(facts, weights);
     for (size_t i = 0; i + 1 < prompt.size(); ++i) reference.step(prompt[i], static_cast<int>(i));
     int next = prompt.back();
@@ -62,6 +63,8 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
       float scale = 0;
       float worst = 0;
       for (size_t j = 0; j < expected.size(); ++j) {
+        ASSERT_TRUE(std::isfinite(result.logits[i * expected.size() + j]))
+            << "token " << i << ", logit " << j;
         scale = std::max(scale, std::abs(expected[j]));
         worst = std::max(worst, std::abs(expected[j] - result.logits[i * expected.size() + j]));
       }
