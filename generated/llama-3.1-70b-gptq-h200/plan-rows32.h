@@ -31,7 +31,7 @@ struct Plan {
   static constexpr int kInputBytes = 65536;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 4;
-  static constexpr int kSharedBytes = 228104;
+  static constexpr int kSharedBytes = 228232;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 163840, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 1703936, .elements = 458752, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 3538944, .elements = 131072, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 4063232, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 4096256, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 4112640;
+  static constexpr Vector kSquaresVector{.offset = 4096256, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 4129024;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -163,7 +163,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 228104,
+  .shared_bytes = 228232,
   .read_bandwidth = 4600000000000.0,
   .rows = 32,
   .weight_bytes = 37396414464,
@@ -171,8 +171,8 @@ constexpr Descriptor kDescriptor{
   .max_query_tiles = 12,
   .resident_tokens = 192,
   .workspace_byte = 0,
-  .workspace_bytes = 4112896,
-  .counter_offset = 4112640,
+  .workspace_bytes = 4129280,
+  .counter_offset = 4129024,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 8;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 3;
   static constexpr int kMaxQueryTiles = 4;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 49152;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 4;
-  static constexpr int kSharedBytes = 218184;
+  static constexpr int kSharedBytes = 218216;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 81920, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 851968, .elements = 229376, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 1769472, .elements = 65536, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 2031616, .elements = 2050, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 2040064, .elements = 1024, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 2044160;
+  static constexpr Vector kSquaresVector{.offset = 2040064, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 2056448;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 218184,
+  .shared_bytes = 218216,
   .read_bandwidth = 3200000000000.0,
   .rows = 8,
   .weight_bytes = 139003428864,
   .needed_weight_bytes = 139003428864,
   .max_query_tiles = 4,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 2044416,
-  .counter_offset = 2044160,
+  .workspace_bytes = 2056704,
+  .counter_offset = 2056448,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 32;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 8;
   static constexpr int kSlotBytes = 16896;
   static constexpr WeightFormat kIntegers{WeightType::kInt4, 128, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 3;
   static constexpr int kMaxQueryTiles = 8;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 49152;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 224008;
+  static constexpr int kSharedBytes = 224648;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 98304, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 917504, .elements = 229376, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 1835008, .elements = 65536, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 2097152, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 2130176, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 2146560;
+  static constexpr Vector kSquaresVector{.offset = 2130176, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 2162944;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -163,16 +163,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 224008,
+  .shared_bytes = 224648,
   .read_bandwidth = 4600000000000.0,
   .rows = 32,
   .weight_bytes = 4649385984,
   .needed_weight_bytes = 4649385984,
   .max_query_tiles = 8,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 2146816,
-  .counter_offset = 2146560,
+  .workspace_bytes = 2163200,
+  .counter_offset = 2162944,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 16;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 4;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 218248;
+  static constexpr int kSharedBytes = 218312;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 49152, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 458752, .elements = 114688, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 917504, .elements = 32768, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 1048576, .elements = 4098, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 1065216, .elements = 2048, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 1073408;
+  static constexpr Vector kSquaresVector{.offset = 1065216, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 1081600;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 218248,
+  .shared_bytes = 218312,
   .read_bandwidth = 3200000000000.0,
   .rows = 16,
   .weight_bytes = 15009316864,
   .needed_weight_bytes = 15009316864,
   .max_query_tiles = 4,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 1073664,
-  .counter_offset = 1073408,
+  .workspace_bytes = 1081856,
+  .counter_offset = 1081600,
   .counter_bytes = 256,
   .matrices =
     {

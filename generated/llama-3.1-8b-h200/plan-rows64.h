@@ -31,7 +31,7 @@ struct Plan {
   static constexpr int kInputBytes = 98304;
   static constexpr int kTileBytes = 40960;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 230872;
+  static constexpr int kSharedBytes = 231128;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 196608, .signatures = 0};
@@ -159,7 +159,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 230872,
+  .shared_bytes = 231128,
   .read_bandwidth = 4600000000000.0,
   .rows = 64,
   .weight_bytes = 15009316864,

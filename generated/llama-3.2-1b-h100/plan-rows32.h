@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 32;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 8;
+  static constexpr int kRingSlots = 10;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 1008;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 8;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 220440;
+  static constexpr int kSharedBytes = 220568;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 49152, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 458752, .elements = 131072, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 983040, .elements = 32768, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 1114112, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 1147136, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 1163520;
+  static constexpr Vector kSquaresVector{.offset = 1147136, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 1179904;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 220440,
+  .shared_bytes = 220568,
   .read_bandwidth = 3200000000000.0,
   .rows = 32,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,
   .max_query_tiles = 8,
-  .resident_tokens = 256,
+  .resident_tokens = 320,
   .workspace_byte = 0,
-  .workspace_bytes = 1163776,
-  .counter_offset = 1163520,
+  .workspace_bytes = 1180160,
+  .counter_offset = 1179904,
   .counter_bytes = 256,
   .matrices =
     {

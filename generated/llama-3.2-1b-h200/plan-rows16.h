@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 16;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 8;
+  static constexpr int kRingSlots = 10;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 4;
 
-  static constexpr int kInputBytes = 65536;
-  static constexpr int kTileBytes = 18432;
+  static constexpr int kInputBytes = 32768;
+  static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 217240;
+  static constexpr int kSharedBytes = 219352;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 24576, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 229376, .elements = 65536, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 491520, .elements = 16384, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 557056, .elements = 4098, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 573696, .elements = 2048, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 581888;
+  static constexpr Vector kSquaresVector{.offset = 573696, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 590080;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 217240,
+  .shared_bytes = 219352,
   .read_bandwidth = 4600000000000.0,
   .rows = 16,
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,
   .max_query_tiles = 4,
-  .resident_tokens = 256,
+  .resident_tokens = 320,
   .workspace_byte = 0,
-  .workspace_bytes = 582144,
-  .counter_offset = 581888,
+  .workspace_bytes = 590336,
+  .counter_offset = 590080,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 16;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 1008;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 3;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 218248;
+  static constexpr int kSharedBytes = 218312;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 40960, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 360448, .elements = 65536, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 622592, .elements = 24576, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 720896, .elements = 4098, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 737536, .elements = 2048, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 745728;
+  static constexpr Vector kSquaresVector{.offset = 737536, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 753920;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 218248,
+  .shared_bytes = 218312,
   .read_bandwidth = 3200000000000.0,
   .rows = 16,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,
   .max_query_tiles = 3,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 745984,
-  .counter_offset = 745728,
+  .workspace_bytes = 754176,
+  .counter_offset = 753920,
   .counter_bytes = 256,
   .matrices =
     {

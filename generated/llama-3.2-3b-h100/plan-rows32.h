@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 32;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 8;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 1008;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 3;
   static constexpr int kMaxQueryTiles = 6;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 49152;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 220424;
+  static constexpr int kSharedBytes = 220552;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 81920, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 720896, .elements = 131072, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 1245184, .elements = 49152, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 1441792, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 1474816, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 1491200;
+  static constexpr Vector kSquaresVector{.offset = 1474816, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 1507584;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 220424,
+  .shared_bytes = 220552,
   .read_bandwidth = 3200000000000.0,
   .rows = 32,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,
   .max_query_tiles = 6,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 1491456,
-  .counter_offset = 1491200,
+  .workspace_bytes = 1507840,
+  .counter_offset = 1507584,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 2;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 2;
-  static constexpr int kSharedBytes = 217160;
+  static constexpr int kSharedBytes = 217192;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 49152, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 393216, .elements = 65536, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 655360, .elements = 24576, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 753664, .elements = 2050, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 762112, .elements = 1024, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 766208;
+  static constexpr Vector kSquaresVector{.offset = 762112, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 778496;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 217160,
+  .shared_bytes = 217192,
   .read_bandwidth = 4600000000000.0,
   .rows = 8,
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,
   .max_query_tiles = 2,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 766464,
-  .counter_offset = 766208,
+  .workspace_bytes = 778752,
+  .counter_offset = 778496,
   .counter_bytes = 256,
   .matrices =
     {

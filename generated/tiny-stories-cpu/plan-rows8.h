@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 4;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 8;
+  static constexpr int kRingSlots = 10;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 100825;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 1;
 
-  static constexpr int kInputBytes = 65536;
-  static constexpr int kTileBytes = 18432;
+  static constexpr int kInputBytes = 32768;
+  static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 4;
-  static constexpr int kSharedBytes = 218200;
+  static constexpr int kSharedBytes = 220280;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 32768, .elements = 6144, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 57344, .elements = 2048, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 65536, .elements = 66, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 66048, .elements = 128, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 66560;
+  static constexpr Vector kSquaresVector{.offset = 66048, .elements = 1024, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 70144;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 352,
-  .shared_bytes = 218200,
+  .shared_bytes = 220280,
   .read_bandwidth = 1000000000.0,
   .rows = 8,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
   .max_query_tiles = 1,
-  .resident_tokens = 256,
+  .resident_tokens = 320,
   .workspace_byte = 0,
-  .workspace_bytes = 66816,
-  .counter_offset = 66560,
+  .workspace_bytes = 70400,
+  .counter_offset = 70144,
   .counter_bytes = 256,
   .matrices =
     {

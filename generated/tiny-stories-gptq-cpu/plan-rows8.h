@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 4;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 18432;
   static constexpr WeightFormat kIntegers{WeightType::kInt4, 32, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 100825;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 1;
 
-  static constexpr int kInputBytes = 65536;
-  static constexpr int kTileBytes = 18432;
+  static constexpr int kInputBytes = 32768;
+  static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 4;
-  static constexpr int kSharedBytes = 216136;
+  static constexpr int kSharedBytes = 222312;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 49152, .elements = 8192, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 81920, .elements = 4096, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 98304, .elements = 66, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 98816, .elements = 128, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 99328;
+  static constexpr Vector kSquaresVector{.offset = 98816, .elements = 1024, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 102912;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -163,16 +163,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 352,
-  .shared_bytes = 216136,
+  .shared_bytes = 222312,
   .read_bandwidth = 1000000000.0,
   .rows = 8,
   .weight_bytes = 5914624,
   .needed_weight_bytes = 3702784,
   .max_query_tiles = 1,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 99584,
-  .counter_offset = 99328,
+  .workspace_bytes = 103168,
+  .counter_offset = 102912,
   .counter_bytes = 256,
   .matrices =
     {

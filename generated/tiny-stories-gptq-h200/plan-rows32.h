@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 32;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 18432;
   static constexpr WeightFormat kIntegers{WeightType::kInt4, 32, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 4;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 218376;
+  static constexpr int kSharedBytes = 222600;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 8192, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 98304, .elements = 16384, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 163840, .elements = 8192, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 196608, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 229632, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 246016;
+  static constexpr Vector kSquaresVector{.offset = 229632, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 262400;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -163,16 +163,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 218376,
+  .shared_bytes = 222600,
   .read_bandwidth = 4600000000000.0,
   .rows = 32,
   .weight_bytes = 5914624,
   .needed_weight_bytes = 3702784,
   .max_query_tiles = 4,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 246272,
-  .counter_offset = 246016,
+  .workspace_bytes = 262656,
+  .counter_offset = 262400,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 18432;
   static constexpr WeightFormat kIntegers{WeightType::kInt4, 32, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 1;
 
-  static constexpr int kInputBytes = 65536;
-  static constexpr int kTileBytes = 18432;
+  static constexpr int kInputBytes = 32768;
+  static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 214600;
+  static constexpr int kSharedBytes = 220776;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 49152, .elements = 8192, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 81920, .elements = 4096, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 98304, .elements = 2050, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 106752, .elements = 1024, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 110848;
+  static constexpr Vector kSquaresVector{.offset = 106752, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 123136;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -163,16 +163,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 214600,
+  .shared_bytes = 220776,
   .read_bandwidth = 4600000000000.0,
   .rows = 8,
   .weight_bytes = 5914624,
   .needed_weight_bytes = 3702784,
   .max_query_tiles = 1,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 111104,
-  .counter_offset = 110848,
+  .workspace_bytes = 123392,
+  .counter_offset = 123136,
   .counter_bytes = 256,
   .matrices =
     {

@@ -19,19 +19,19 @@ struct Plan {
   static constexpr int kRows = 32;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 8;
+  static constexpr int kRingSlots = 10;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 4;  // pages in flight
   static constexpr int kPrefetchPages = 0;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 4;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 20480;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 220440;
+  static constexpr int kSharedBytes = 220568;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 8192, .signatures = 0};
@@ -40,8 +40,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 65536, .elements = 12288, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 114688, .elements = 4096, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 131072, .elements = 8194, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 164096, .elements = 4096, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 180480;
+  static constexpr Vector kSquaresVector{.offset = 164096, .elements = 8192, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 196864;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -159,16 +159,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 220440,
+  .shared_bytes = 220568,
   .read_bandwidth = 4600000000000.0,
   .rows = 32,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
   .max_query_tiles = 4,
-  .resident_tokens = 256,
+  .resident_tokens = 320,
   .workspace_byte = 0,
-  .workspace_bytes = 180736,
-  .counter_offset = 180480,
+  .workspace_bytes = 197120,
+  .counter_offset = 196864,
   .counter_bytes = 256,
   .matrices =
     {

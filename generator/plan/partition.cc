@@ -12,7 +12,6 @@ namespace soliton {
 namespace {
 
 constexpr int kRowCounts[] = {1, 8, 16, 32, 64};
-constexpr int kWorkers = 8;               // warps, of kernels of several rows
 constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
@@ -24,10 +23,8 @@ constexpr int kPrefetchPages = 16;
 constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
-constexpr int kSquaresUnit = 16;       // the lanes that share a row read so many at once
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 constexpr int kPartPlaces = 4;         // of parts of query tiles
-constexpr int kTileGap = 4;            // floats behind a tile's 16 sums of a row
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
 int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_ctas) {
@@ -148,8 +145,8 @@ void shape_rows(Plan& plan) {
     written.element_bytes = 1;
     written.elements = static_cast<int>(qkv.bytes());
   }
-  plan.vectors.back().elements = plan.rows * round_up(plan.num_ctas, kSquaresUnit);
-  plan.input_buffers = plan.rows <= 32 ? 4 : 3;
+  plan.vectors.back().elements = plan.rows * squares_stride(shape, plan.num_ctas);
+  plan.input_buffers = plan.rows <= 32 ? 2 : 3;
   const int all_tiles = qkv.query_tiles();
   const auto fitting_tiles = [&] {
     const int bytes = plan.input_buffers * shape.chunk_bytes() - 2 * qkv.tail_bytes();
@@ -162,10 +159,8 @@ void shape_rows(Plan& plan) {
 }  // namespace
 
 int Plan::tile_bytes_shared() const {
-  const int column_warps = rows < 32 ? consumer_warps : consumer_warps / 2;
-  const int sums = shape().tiles_per_slot * column_warps * rows * (kTileRows + kTileGap) * 4;
   const int part = (facts.head_dim / 8 + 1) * kWarpLanes * 16;
-  return std::max(sums, kPartPlaces * part);
+  return std::max(shape().handed_bytes(), kPartPlaces * part);
 }
 
 int Plan::resident_tokens() const {

@@ -94,6 +94,7 @@ void place_shared(Plan& plan) {
     add("input", static_cast<int64_t>(plan.input_buffers) * plan.shape().chunk_bytes());
     add("tiles", plan.tile_bytes_shared());
     add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
+    add("factors", 4ll * plan.rows);
     add("held", (kHeldItems * static_cast<int64_t>(sizeof(TreeItem)) + 8 + 8ll * plan.rows + 15) / 16 * 16);
     add("mail", 4ll * plan.consumer_warps);
   }
@@ -104,7 +105,7 @@ void place_shared(Plan& plan) {
 
 void make_rows_barriers(Plan& plan) {
   const int workers = plan.consumer_warps;
-  const int active = plan.rows / 8;  // workers that have rows when tiles are summed up
+  const int finishing = plan.shape().finishing_workers();
   const auto ring = [](const char* name, int slots, int arrivals) {
     return PlanBarrier{
         .name = name, .slots = slots, .arrivals = arrivals, .arrivers = arrivals, .lead = slots};
@@ -114,13 +115,13 @@ void make_rows_barriers(Plan& plan) {
                    ring("input_full", plan.input_buffers, 1),
                    ring("input_empty", plan.input_buffers, workers),
                    ring("tiles_full", 1, workers),
-                   ring("tiles_empty", 1, active),
+                   ring("tiles_empty", 1, finishing),
                    ring("begun", 1, 1),
                    ring("phase_done", 1, workers),
                    ring("query_full", 2, 1),
                    ring("item_done", 2, workers),
                    ring("parts_full", 1, workers),
-                   ring("step_known", 1, active),
+                   ring("step_known", 1, finishing),
                    ring("step_read", 1, 1),
                    ring("stopped", 1, 1),
                    ring("ended", 1, workers + 2)};

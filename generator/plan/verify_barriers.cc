@@ -47,20 +47,22 @@ std::vector<NeededBarrier> needed_barriers(const Plan& plan) {
   const int warps = plan.consumer_warps;  // one lane of each arrives
   if (plan.rows > 1) {
     // Barriers and init_barriers() in templates/rows/context.cuh.
-    const int active = plan.rows / 8;  // workers that have rows when tiles are summed up
+    // Workers that finish tiles: of one handed over at once all that have 8 rows each, while there are workers.
+    const int handed = plan.rows <= 8 ? 4 : 2;
+    const int finishing = std::min(handed * plan.rows / 8, warps);
     const int buffers = plan.input_buffers;
     return {{"page_full", ring, 1, ring},
             {"page_empty", ring, warps, ring},
             {"input_full", buffers, 1, buffers},
             {"input_empty", buffers, warps, buffers},
             {"tiles_full", 1, warps, 1},
-            {"tiles_empty", 1, active, 1},
+            {"tiles_empty", 1, finishing, 1},
             {"begun", 1, 1, 1},
             {"phase_done", 1, warps, 1},
             {"query_full", 2, 1, 2},
             {"item_done", 2, warps, 2},
             {"parts_full", 1, warps, 1},
-            {"step_known", 1, active, 1},
+            {"step_known", 1, finishing, 1},
             {"step_read", 1, 1, 1},
             {"stopped", 1, 1, 1},
             {"ended", 1, warps + 2, 1}};

@@ -195,13 +195,14 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
     const int64_t chunks = 2ll * plan.input_buffers * columns * rows * parts;
     const int64_t queries = 2ll * plan.max_query_tiles * kQueryRows * head_dim * parts;
     const int64_t tail = 2ll * round_up(plan.rows, kTailTokens) * head_dim;
-    const int64_t column_warps = rows < 32 ? warps : warps / 2;  // the others multiply other rows
-    const int64_t sums = 4ll * (rows <= 16 ? 1 : 2) * column_warps * rows * (kTileRows + kTileGap);
+    const int64_t column_warps = rows <= 16 ? warps : warps / 2;  // the others multiply other rows
+    const int64_t sums = 4ll * (rows <= 8 ? 4 : 2) * column_warps * rows * (kTileRows + kTileGap);
     const int64_t part = (head_dim / 8 + 1) * 16ll * kWarpLanes;
     return {{"pages", ring, kAccessBytes},
             {"input", std::max(chunks, queries + 2 * tail), kAccessBytes},
             {"tiles", std::max(sums, kPartPlaces * part), kAccessBytes},
             {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, kAccessBytes},
+            {"factors", 4ll * rows, 4},                                          // of the norm
             {"held", kHeldItems * kItemBytes + 8 + 2 * 4 * rows, kAccessBytes},  // of the tree's plan
             {"mail", 4 * warps, 4},
             {"standings", kStandingBytes * (warps + 2), kAccessBytes},

@@ -12,22 +12,52 @@ constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m o
 /// until it is done.
 constexpr int kStreamedQueryTiles = 8;
 
+/// Worker warps of a kernel of several rows.
+constexpr int kWorkers = 8;
+
+/// Floats of a tile's row of activations in shared memory: 16 sums, and a gap so that lanes meet no bank
+/// twice.
+constexpr int kTileStride = kTileRows + 4;
+
 /// Shape of a kernel that takes `rows` activation vectors a step.
 struct RowsShape {
   int rows = 0;
   int parts = 1;           // bf16 values that a float is split into: high part, low part
   int tiles_per_slot = 1;  // weight tiles side by side in a ring slot; of each fewer columns
+  int column_warps = 0;  // workers that multiply different columns of a slot; the others multiply other rows
+  int handed_tiles = 0;  // whose sums go to those that finish them, all at once
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
+
+  /// A team has a worker for every 8 rows. Handed tiles go to the teams in turn.
+  SOLITON_HOST_DEVICE constexpr int team_workers() const { return rows / 8; }
+  SOLITON_HOST_DEVICE constexpr int teams() const {
+    const int most = kWorkers / team_workers();
+    return handed_tiles < most ? handed_tiles : most;
+  }
+  SOLITON_HOST_DEVICE constexpr int finishing_workers() const { return teams() * team_workers(); }
+  SOLITON_HOST_DEVICE constexpr int handed_bytes() const {
+    return handed_tiles * column_warps * rows * kTileStride * 4;
+  }
 };
 
 /// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
 /// tiles share what is read of x out of shared memory.
 SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows) {
-  return {rows, rows <= 8 ? 2 : 1, rows <= 16 ? 1 : 2};
+  return {.rows = rows,
+          .parts = rows <= 8 ? 2 : 1,
+          .tiles_per_slot = rows <= 16 ? 1 : 2,
+          .column_warps = rows <= 16 ? kWorkers : kWorkers / 2,
+          .handed_tiles = rows <= 8 ? 4 : 2};
+}
+
+/// Floats that hold one row's sums of squares: one of each team of each CTA, and zeros. Lanes that share a row
+/// load 16 bytes each.
+SOLITON_HOST_DEVICE constexpr int squares_stride(const RowsShape& shape, int num_ctas) {
+  return round_up(num_ctas * shape.teams(), 4 * kWarpLanes);
 }
 
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every

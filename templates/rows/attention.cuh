@@ -37,14 +37,16 @@ class QueryState {
   template <class Sees>
   SOLITON_DEVICE void add(const uint4* keys, const uint4* values, int lane, const Sees& sees) {
     float scores[2][4] = {};  // of tokens 0 .. 7 and 8 .. 15
+    float rests[2][4] = {};   // of the queries' low part: a chain of mma of its own
     SOLITON_UNROLL
     for (int i = 0; i < kSteps; ++i) {
       const uint4 k = load_shared(keys + i * kWarpLanes + lane);
       SOLITON_UNROLL
       for (int part = 0; part < kParts; ++part) {
         const uint4 query = load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
-        mma_f16(scores[0], query, make_uint2(k.x, k.z));
-        mma_f16(scores[1], query, make_uint2(k.y, k.w));
+        float(&chain)[2][4] = part == 0 ? scores : rests;
+        mma_f16(chain[0], query, make_uint2(k.x, k.z));
+        mma_f16(chain[1], query, make_uint2(k.y, k.w));
       }
     }
     float maxima[2];
@@ -54,7 +56,7 @@ class QueryState {
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         float& score = scores[i / 2][2 * h + i % 2];
-        score = sees(h, i) ? score * Plan::kScoreScale : -INFINITY;
+        score = sees(h, i) ? (score + rests[i / 2][2 * h + i % 2]) * Plan::kScoreScale : -INFINITY;
         maxima[h] = score > maxima[h] ? score : maxima[h];
       }
       for (int mask = 1; mask < 4; mask *= 2) {
@@ -75,6 +77,7 @@ class QueryState {
         sum_[h] += score;
       }
     }
+    uint4 weights[kParts];
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
       const auto pack = [&](float* s) {
@@ -84,12 +87,15 @@ class QueryState {
         return packed;
       };
       const uint32_t w[] = {pack(scores[0]), pack(scores[0] + 2), pack(scores[1]), pack(scores[1] + 2)};
-      const uint4 weights = make_uint4(w[0], w[1], w[2], w[3]);
+      weights[part] = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < kSteps; ++i) {
+      const uint4 v = load_shared(values + i * kWarpLanes + lane);
       SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) {
-        const uint4 v = load_shared(values + i * kWarpLanes + lane);
-        mma_f16(output_[2 * i], weights, make_uint2(v.x, v.z));
-        mma_f16(output_[2 * i + 1], weights, make_uint2(v.y, v.w));
+      for (int part = 0; part < kParts; ++part) {
+        mma_f16(output_[2 * i], weights[part], make_uint2(v.x, v.z));
+        mma_f16(output_[2 * i + 1], weights[part], make_uint2(v.y, v.w));
       }
     }
   }

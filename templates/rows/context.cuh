@@ -22,13 +22,8 @@ namespace soliton::rows {
 constexpr int kStallClaimWord = 0;
 constexpr int kGridCounterWord = 32;
 
-constexpr int kWorkers = 8;
 constexpr int kTilesAtOnce = 4;  // whose sums workers hold at once
 constexpr int kPartPlaces = 4;   // of query tiles' parts that one worker hands to another
-
-/// Floats of a tile's row of activations in shared memory: 16 sums, and a gap so that lanes meet no bank
-/// twice.
-constexpr int kTileStride = kTileRows + 4;
 
 /// All barriers of a CTA, in shared memory.
 template <class Plan>
@@ -37,14 +32,14 @@ struct Barriers {
   Barrier page_empty[Plan::kRingSlots];      // workers -> producer
   Barrier input_full[Plan::kInputBuffers];   // feeder and copy -> workers
   Barrier input_empty[Plan::kInputBuffers];  // workers -> feeder
-  Barrier tiles_full;     // workers -> workers that have rows: all parts of a slot's tiles are there
+  Barrier tiles_full;     // workers -> workers that finish tiles: all parts of the handed tiles are there
   Barrier tiles_empty;    // these -> workers
   Barrier begun;          // feeder -> workers: all CTAs have ended the phase before
   Barrier phase_done;     // workers -> feeder: this CTA has ended the phase
   Barrier query_full[2];  // feeder and copy -> workers: queries and new tokens of an item
   Barrier item_done[2];   // workers -> workers, feeder
   Barrier parts_full;     // workers -> workers: parts of query tiles
-  Barrier step_known;     // workers that have rows -> workers, feeder: Mail says whether the step happens
+  Barrier step_known;     // workers that finish tiles -> workers, feeder: Mail says whether the step happens
   Barrier step_read;      // feeder -> producer: all KV of the step before may be read
   Barrier stopped;        // feeder -> producer: no further step
   Barrier ended;          // all others -> watch
@@ -75,13 +70,8 @@ constexpr int kGroup = Plan::kNumHeads / Plan::kNumKvHeads;
 template <class Plan>
 constexpr QkvLayout kQkv{kShape<Plan>, Plan::kNumKvHeads, kGroup<Plan>, Plan::kHeadDim};
 
-/// Workers that have rows when tiles are summed up: 8 rows each.
 template <class Plan>
-constexpr int kActiveWorkers = Plan::kRows / 8;
-
-/// Workers that multiply different columns of a slot; the others multiply other rows.
-template <class Plan>
-constexpr int kColumnWarps = Plan::kRows < 32 ? kWorkers : kWorkers / 2;
+constexpr int kColumnWarps = kShape<Plan>.column_warps;
 
 /// Workers, producer, feeder.
 constexpr int kWorkingWarps = kWorkers + 2;
@@ -97,13 +87,15 @@ struct SharedMap {
   static constexpr int kInput = kPages + Plan::kRingSlots * Plan::kSlotBytes;
   static constexpr int kTiles = kInput + Plan::kInputBytes;
   static constexpr int kResidual = kTiles + Plan::kTileBytes;
-  static constexpr int kHeld = kResidual + Plan::kResidualTiles * kTileRows * Plan::kRows * 4;
+  static constexpr int kFactors = kResidual + Plan::kResidualTiles * kTileRows * Plan::kRows * 4;
+  static constexpr int kHeld = kFactors + Plan::kRows * 4;
   static constexpr int kMail = kHeld + static_cast<int>(sizeof(HeldPlan<Plan>));
   static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
   static constexpr int kBarriers = kStandings + kWorkingWarps * static_cast<int>(sizeof(Standing));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
 
   static_assert(kPartPlaces * kPartBytes<Plan> <= Plan::kTileBytes, "parts fit where tiles were");
+  static_assert(kShape<Plan>.handed_bytes() <= Plan::kTileBytes);
 };
 
 /// What every thread knows. `step` and `phase` say where it stands.
@@ -122,10 +114,15 @@ struct Context {
   }
   SOLITON_DEVICE Mail& mail() const { return *reinterpret_cast<Mail*>(shared + SharedMap<Plan>::kMail); }
 
-  /// Sums of a tile of a slot over some of its columns: [row of activations][kTileStride].
+  /// Sums of a handed tile over some of its columns: [row of activations][kTileStride].
   SOLITON_DEVICE float* tile_parts(int tile, int column_warp) const {
     return reinterpret_cast<float*>(shared + SharedMap<Plan>::kTiles) +
            (tile * kColumnWarps<Plan> + column_warp) * Plan::kRows * kTileStride;
+  }
+
+  /// RMS norm's factors of the rows, while a phase's input is normed.
+  SOLITON_DEVICE float* factors() const {
+    return reinterpret_cast<float*>(shared + SharedMap<Plan>::kFactors);
   }
 
   template <class T>
@@ -152,12 +149,12 @@ struct Context {
   SOLITON_DEVICE void wait_begun() const {
     wait(barriers().begun, phases_done & 1, WaitKind::kPhaseBegun, phases_done);
   }
-  /// Waits until it is known whether the step happens. Pairs with the arrivals of workers that have rows.
+  /// Waits until it is known whether the step happens. Pairs with the arrivals of workers that finish tiles.
   SOLITON_DEVICE bool step_happens() const {
     wait(barriers().step_known, step & 1, WaitKind::kTokenReady, 0);
     int32_t stop = 0;
     SOLITON_UNROLL
-    for (int warp = 0; warp < kActiveWorkers<Plan>; ++warp) stop |= load_shared(&mail().stop[warp]);
+    for (int warp = 0; warp < kShape<Plan>.team_workers(); ++warp) stop |= load_shared(&mail().stop[warp]);
     return stop == 0;
   }
 
@@ -312,7 +309,7 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
     barrier_init_warps(&barriers.input_empty[i], kWorkers);
   }
   barrier_init_warps(&barriers.tiles_full, kWorkers);
-  barrier_init_warps(&barriers.tiles_empty, kActiveWorkers<Plan>);
+  barrier_init_warps(&barriers.tiles_empty, kShape<Plan>.finishing_workers());
   barrier_init(&barriers.begun, 1);
   barrier_init_warps(&barriers.phase_done, kWorkers);
   for (int i = 0; i < 2; ++i) {
@@ -320,7 +317,7 @@ SOLITON_DEVICE void init_barriers(Barriers<Plan>& barriers) {
     barrier_init_warps(&barriers.item_done[i], kWorkers);
   }
   barrier_init_warps(&barriers.parts_full, kWorkers);
-  barrier_init_warps(&barriers.step_known, kActiveWorkers<Plan>);
+  barrier_init_warps(&barriers.step_known, kShape<Plan>.finishing_workers());
   barrier_init(&barriers.step_read, 1);
   barrier_init(&barriers.stopped, 1);
   barrier_init(&barriers.ended, kWorkingWarps);

@@ -1,5 +1,5 @@
-// What becomes of the sums of tiles; and the tokens of a step and their embedding. Done by the workers that have
-// rows, 8 each.
+// What becomes of the sums of tiles; and the tokens of a step and their embedding. Workers hand over a few tiles at
+// once; teams, which have a worker for every 8 rows, finish them, each its own. Logits are the first team's.
 //
 // A thread looks after four sums of a tile for one row of activations: rows 2 q, 2 q + 1, 2 q + 8 and 2 q + 9 of
 // the tile. So it has both halves of two rotation pairs, gate and up of two elements, or two pairs of
@@ -37,7 +37,7 @@ class Epilogue {
       token = choose(offers + row() * Plan::kNumCtas);
       if (is_live()) {
         stop = stop || is_stop_token(context_.params, token);
-        if (context_.cta == 0 && quarter() == 0) {
+        if (context_.cta == 0 && team() == 0 && quarter() == 0) {
           store_system(context_.params.records + (context_.step - 1) * Plan::kRows + row(),
                        static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
         }
@@ -52,39 +52,47 @@ class Epilogue {
 
   /// Before the tiles of a phase.
   SOLITON_DEVICE void begin(const MatrixPhase& phase, bool has_tiles) {
-    if (!is_active()) return;
-    scale_ = phase.input == InputKind::kNormed && has_tiles ? norm_factor() : 1.0f;
+    if (phase.input == InputKind::kNormed && has_tiles) find_factors();
     squares_ = 0.0f;
     best_ = kNoOffer;
   }
 
-  /// Takes the tiles of a slot, tiles first to first + count - 1 of the run, once all workers have put down
-  /// their parts.
+  /// Finishes this team's of the handed tiles, tiles first to first + count - 1 of the run, once all workers have
+  /// put down their parts.
   SOLITON_DEVICE void take_tiles(const MatrixInstance& at, const TileRun& run, int first, int count) {
     if (!is_active()) return;
-    Ahead ahead[kRowsShape.tiles_per_slot];
+    const bool shared = kTeams > 1 && at.phase.output == OutputKind::kGreedy;  // all are the first team's
+    constexpr int kOwn = kRowsShape.handed_tiles / kTeams;
+    Ahead ahead[kOwn];
     SOLITON_UNROLL
-    for (int t = 0; t < kRowsShape.tiles_per_slot; ++t) {
-      if (t < count) ahead[t] = load_ahead(at, run.first + (first + t) * run.stride);
+    for (int i = 0; i < kOwn; ++i) {
+      const int t = team() + i * kTeams;
+      if (t < count) ahead[i] = load_ahead(at, run.first + (first + t) * run.stride);
     }
     // Pairs with the workers' arrivals in hand_over().
     context_.wait(context_.barriers().tiles_full, parity_, WaitKind::kTileFull, 0);
     warp_sync();
     parity_ ^= 1;
+    scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
+    if (shared && team() == 0) {
+      SOLITON_NO_UNROLL
+      for (int t = 0; t < count; ++t) offer(at.phase, run.first + (first + t) * run.stride, take(t));
+    }
     SOLITON_UNROLL
-    for (int t = 0; t < kRowsShape.tiles_per_slot; ++t) {
-      if (t >= count) break;
+    for (int i = 0; i < kOwn; ++i) {
+      const int t = team() + i * kTeams;
+      if (t >= count || shared) break;
       const int tile = run.first + (first + t) * run.stride;
       const Sums sums = take(t);
       switch (at.phase.output) {
         case OutputKind::kRotary:
-          rotary(tile, sums, ahead[t].words);
+          rotary(tile, sums, ahead[i].words);
           break;
         case OutputKind::kSwiglu:
           swiglu(at.phase.output_vector, tile, sums);
           break;
         case OutputKind::kResidual:
-          residual(at.phase.output_vector, tile, first + t, sums, ahead[t].words);
+          residual(at.phase.output_vector, tile, first + t, sums, ahead[i].words);
           break;
         case OutputKind::kGreedy:
           offer(at.phase, tile, sums);
@@ -98,12 +106,14 @@ class Epilogue {
   SOLITON_DEVICE void end(const MatrixPhase& phase) {
     if (!is_active()) return;
     if (phase.output == OutputKind::kResidual) publish_squares();
-    if (phase.output == OutputKind::kGreedy) end_choice();
+    if (phase.output == OutputKind::kGreedy && team() == 0) end_choice();
   }
 
  private:
   static constexpr RowsShape kRowsShape = kShape<Plan>;
-  static constexpr int kThreads = kActiveWorkers<Plan> * kWarpLanes;
+  static constexpr int kTeams = kRowsShape.teams();
+  static constexpr int kTeamWorkers = kRowsShape.team_workers();
+  static constexpr int kThreads = kTeamWorkers * kWarpLanes;  // of a team
   static constexpr int kQuarters = 4;
   static_assert(kThreads == Plan::kRows * kQuarters, "every thread has one row");
 
@@ -116,7 +126,7 @@ class Epilogue {
   /// What finishing a tile needs beside its sums, loaded while they are not there yet: weights of a norm, or
   /// cos and sin of two pairs of dims.
   struct Ahead {
-    uint4 words;
+    uint4 words = {};
   };
   SOLITON_DEVICE Ahead load_ahead(const MatrixInstance& at, int tile) const {
     if (at.phase.output == OutputKind::kResidual) {
@@ -126,9 +136,13 @@ class Epilogue {
     return {};
   }
 
-  SOLITON_DEVICE bool is_active() const { return worker_ < kActiveWorkers<Plan>; }
+  SOLITON_DEVICE bool is_active() const { return worker_ < kRowsShape.finishing_workers(); }
+  SOLITON_DEVICE int team() const { return kTeams == 1 ? 0 : worker_ / kTeamWorkers; }
+  SOLITON_DEVICE int thread() const {  // of the team
+    return (worker_ - team() * kTeamWorkers) * kWarpLanes + context_.lane;
+  }
   SOLITON_DEVICE int quarter() const { return context_.lane % kQuarters; }
-  SOLITON_DEVICE int row() const { return (worker_ * kWarpLanes + context_.lane) / kQuarters; }
+  SOLITON_DEVICE int row() const { return thread() / kQuarters; }
   SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
 
   /// Sum over the lanes that share a row.
@@ -168,27 +182,36 @@ class Epilogue {
   SOLITON_DEVICE float* squares_of(int row) const {
     return context_.template workspace<float>(Plan::kSquaresVector.offset) + row * kSquaresStride;
   }
-  static constexpr int kSquaresStride = round_up(Plan::kNumCtas, 4 * kQuarters);
+  static constexpr int kSquaresStride = squares_stride(kRowsShape, Plan::kNumCtas);
 
-  /// RMS norm's factor of this thread's row. What no CTA writes is zero.
-  SOLITON_DEVICE float norm_factor() const {
-    const float4* squares = reinterpret_cast<const float4*>(squares_of(row()));
-    float4 sums = make_float4(0, 0, 0, 0);
-    SOLITON_UNROLL_BY_8
-    for (int i = quarter(); i < kSquaresStride / 4; i += kQuarters) {
-      const float4 v = load_global(squares + i);
-      sums.x += v.x;
-      sums.y += v.y;
-      sums.z += v.z;
-      sums.w += v.w;
+  /// RMS norm's factors of this worker's share of the rows, for whoever finishes tiles: tiles_full says that they
+  /// are there. What no CTA writes is zero.
+  SOLITON_DEVICE void find_factors() const {
+    constexpr int kOwnRows = Plan::kRows / kWorkers;
+    constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
+    float sums[kOwnRows] = {};
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      const float4* squares = reinterpret_cast<const float4*>(squares_of(worker_ * kOwnRows + i));
+      SOLITON_UNROLL
+      for (int k = 0; k < kLoads; ++k) {
+        const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
+        sums[i] += (v.x + v.y) + (v.z + v.w);
+      }
     }
-    const float all = sum_quarters((sums.x + sums.y) + (sums.z + sums.w));
-    return rsqrt_fast(all / Plan::kHidden + Plan::kNormEpsilon);
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      for (int mask = 1; mask < kWarpLanes; mask *= 2) sums[i] += shuffle_xor(sums[i], mask);
+      if (context_.lane == 0) {
+        store_shared(context_.factors() + worker_ * kOwnRows + i,
+                     rsqrt_fast(sums[i] / Plan::kHidden + Plan::kNormEpsilon));
+      }
+    }
   }
 
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares_);
-    if (quarter() == 0) store_global(squares_of(row()) + context_.cta, sum);
+    if (quarter() == 0) store_global(squares_of(row()) + team() * Plan::kNumCtas + context_.cta, sum);
   }
 
   // ---- Residual stream
@@ -196,7 +219,7 @@ class Epilogue {
   /// This thread's values of the residual stream in one of this CTA's tiles.
   SOLITON_DEVICE float4* kept(int own_tile) const {
     return reinterpret_cast<float4*>(context_.shared + SharedMap<Plan>::kResidual) + own_tile * kThreads +
-           worker_ * kWarpLanes + context_.lane;
+           thread();
   }
 
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
@@ -226,7 +249,7 @@ class Epilogue {
     const TileRun run = deal_tiles(Plan::kHidden / kTileRows, 0, Plan::kNumCtas, context_.cta);
     squares_ = 0.0f;
     SOLITON_NO_UNROLL
-    for (int i = 0; i < run.count; ++i) {
+    for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
       const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * Plan::kHidden +
                                   tile * kTileRows + quarter() * 2;

@@ -38,7 +38,6 @@ class Multiplier {
 
  public:
   static constexpr int kTiles = kRowsShape.tiles_per_slot;
-  static constexpr int kSlots = kTilesAtOnce / kTiles;
 
  private:
   static constexpr int kRowGroups = Plan::kRows / 8 / (kWorkers / kColumnWarps<Plan>);  // the n of the mma
@@ -47,17 +46,16 @@ class Multiplier {
   static constexpr int kChains = kTiles * kRowGroups < 2 ? 2 : 1;
 
  public:
-  /// Of the tiles of a slot: value[t][n][c][0] and [1] belong to row lane / 4 of tile t and rows
-  /// 8 n + lane % 4 * 2 and the next of this worker's rows of activations, [2] and [3] to row lane / 4 + 8.
+  /// value[t][n][c][0] and [1] belong to row lane / 4 of tile t and rows 8 n + lane % 4 * 2 and the next of this
+  /// worker's rows of activations, [2] and [3] to row lane / 4 + 8.
   struct Sums {
-    float value[kTiles][kRowGroups][kChains][4];
+    float value[kTilesAtOnce][kRowGroups][kChains][4];
   };
 
   SOLITON_DEVICE Multiplier(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
-  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, const MatrixPhase& phase, int tiles,
-                               Sums (&sums)[kSlots]) {
+  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
     if constexpr (Plan::kIntegers.is_quantized()) {
       if (phase.format.is_quantized()) return multiply_integers(stream, phase.padded, tiles, sums);
     }
@@ -65,29 +63,31 @@ class Multiplier {
     for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
       const unsigned char* input = wait_input();
       SOLITON_UNROLL
-      for (int i = 0; i < kSlots; ++i) {
-        if (i * kTiles >= tiles) break;
-        multiply_slot(stream, input, phase.padded - column, sums[i]);
+      for (int tile = 0; tile < kTilesAtOnce; tile += kTiles) {
+        if (tile >= tiles) break;
+        multiply_slot(stream, input, phase.padded - column, sums, tile);
       }
       release_input();
     }
   }
 
-  /// Puts down this worker's part of a slot's tiles for those that sum them up. Pairs with their waits.
-  SOLITON_DEVICE void hand_over(const Sums& sums) {
+  /// Puts down this worker's part of `count` tiles, from `tile` on, for those that finish them. Pairs with their
+  /// waits.
+  SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {
     // True at once for the first use: the parity is that of the phase before the barrier's first.
     context_.wait(context_.barriers().tiles_empty, parity_ ^ 1, WaitKind::kTileEmpty, 0);
     parity_ ^= 1;
     SOLITON_UNROLL
-    for (int t = 0; t < kTiles; ++t) {
+    for (int t = 0; t < kRowsShape.handed_tiles; ++t) {
+      if (t >= count) break;
       float* parts = context_.tile_parts(t, column_warp());
       SOLITON_UNROLL
       for (int n = 0; n < kRowGroups; ++n) {
         SOLITON_UNROLL
         for (int r = 0; r < 4; ++r) {
-          float sum = sums.value[t][n][0][r];
+          float sum = sums.value[tile + t][n][0][r];
           SOLITON_UNROLL
-          for (int chain = 1; chain < kChains; ++chain) sum += sums.value[t][n][chain][r];
+          for (int chain = 1; chain < kChains; ++chain) sum += sums.value[tile + t][n][chain][r];
           const int row = first_row() + n * 8 + context_.lane % 4 * 2 + r % 2;
           store_shared(parts + row * kTileStride + context_.lane / 4 + r / 2 * 8, sum);
         }
@@ -99,8 +99,7 @@ class Multiplier {
  private:
   /// The same with pages of integers: a page of every tile stays in the ring while the chunks of the input that it
   /// meets go by.
-  SOLITON_DEVICE void multiply_integers(PageStream<Plan>& stream, int padded, int tiles,
-                                        Sums (&sums)[kSlots]) {
+  SOLITON_DEVICE void multiply_integers(PageStream<Plan>& stream, int padded, int tiles, Sums& sums) {
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
     static_assert(kChunkSteps == kColumnWarps<Plan>, "every worker has one step of a unit of each chunk");
     int columns = 0;  // of the page
@@ -134,7 +133,7 @@ class Multiplier {
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
   SOLITON_DEVICE void multiply_step(const IntegerStep<Plan>& step,
                                     const unsigned char* const (&pages)[kTilesTogether],
-                                    const unsigned char* input, int tile, Sums (&sums)[kSlots]) const {
+                                    const unsigned char* input, int tile, Sums& sums) const {
     constexpr int kParts = kRowsShape.parts;
     uint4 words[kTilesTogether];
     RowScales scales[kTilesTogether][kStrips];
@@ -170,7 +169,7 @@ class Multiplier {
       for (int t = 0; t < kTilesTogether; ++t) {
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
-          float(&sum)[4] = sums[(tile + t) / kTiles].value[(tile + t) % kTiles][n][0];
+          float(&sum)[4] = sums.value[tile + t][n][0];
           SOLITON_UNROLL
           for (int r = 0; r < 4; ++r) {
             float product = products[t][n][0][r];
@@ -186,15 +185,15 @@ class Multiplier {
   SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<Plan>; }
   SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<Plan> * kRowGroups * 8; }
 
-  /// Adds the products of this worker's columns of a slot. `rest`: columns from the slot's first on. A tile
-  /// that is not there is multiplied along, and nobody looks at it.
+  /// Adds the products of this worker's columns of a slot, whose first tile is `tile`. `rest`: columns from the
+  /// slot's first on. A tile that is not there is multiplied along, and nobody looks at it.
   SOLITON_DEVICE void multiply_slot(PageStream<Plan>& stream, const unsigned char* input, int rest,
-                                    Sums& sums) {
+                                    Sums& sums, int tile) {
     const int slot = stream.wait();
     const unsigned char* weights = stream.bytes(slot);
     const auto multiply = [&](int block) {
       multiply_block(weights + block * 2 * kFragmentBytes,
-                     input + block * kColumnBlock * kRowsShape.column_bytes(), sums);
+                     input + block * kColumnBlock * kRowsShape.column_bytes(), sums, tile);
     };
     const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
@@ -204,8 +203,8 @@ class Multiplier {
   }
 
   /// 32 columns.
-  SOLITON_DEVICE void multiply_block(const unsigned char* weights, const unsigned char* input,
-                                     Sums& sums) const {
+  SOLITON_DEVICE void multiply_block(const unsigned char* weights, const unsigned char* input, Sums& sums,
+                                     int tile) const {
     uint4 first[kTiles];
     uint4 second[kTiles];
     SOLITON_UNROLL
@@ -223,8 +222,8 @@ class Multiplier {
         const uint4 x = load_input(own, part, n);
         SOLITON_UNROLL
         for (int t = 0; t < kTiles; ++t) {
-          mma_bf16(sums.value[t][n][2 * part % kChains], first[t], make_uint2(x.x, x.y));
-          mma_bf16(sums.value[t][n][(2 * part + 1) % kChains], second[t], make_uint2(x.z, x.w));
+          mma_bf16(sums.value[tile + t][n][2 * part % kChains], first[t], make_uint2(x.x, x.y));
+          mma_bf16(sums.value[tile + t][n][(2 * part + 1) % kChains], second[t], make_uint2(x.z, x.w));
         }
       }
     }

@@ -1,5 +1,4 @@
-// A worker warp. Workers multiply together, sum up and finish the tiles (those that have rows, epilogue.cuh), and
-// compute attention.
+// A worker warp. Workers multiply together, finish the tiles (epilogue.cuh), and compute attention.
 #pragma once
 
 #include "rows/attention.cuh"
@@ -29,21 +28,21 @@ class Worker {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
-    constexpr int kTiles = Multiplier<Plan>::kTiles;
+    constexpr int kHanded = kShape<Plan>.handed_tiles;
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
     epilogue_.begin(at.phase, run.count > 0);
     SOLITON_NO_UNROLL
     for (int first = 0; first < run.count; first += kTilesAtOnce) {
       const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
-      typename Multiplier<Plan>::Sums sums[Multiplier<Plan>::kSlots] = {};
+      typename Multiplier<Plan>::Sums sums = {};
       multiplier_.multiply(stream_, at.phase, tiles, sums);
       SOLITON_UNROLL
-      for (int i = 0; i < Multiplier<Plan>::kSlots; ++i) {
-        const int rest = tiles - i * kTiles;
-        if (rest <= 0) break;
-        multiplier_.hand_over(sums[i]);
-        epilogue_.take_tiles(at, run, first + i * kTiles, rest < kTiles ? rest : kTiles);
+      for (int tile = 0; tile < kTilesAtOnce; tile += kHanded) {
+        if (tile >= tiles) break;
+        const int count = tiles - tile < kHanded ? tiles - tile : kHanded;
+        multiplier_.hand_over(sums, tile, count);
+        epilogue_.take_tiles(at, run, first + tile, count);
       }
     }
     epilogue_.end(at.phase);
