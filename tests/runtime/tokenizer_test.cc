@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kData = fs::path(__FILE__).parent_path() / "data";
+const fs::path kData = fs::path(SOLITON_SOURCE_DIR) / "tests/runtime/data";
 
 json read(const fs::path& path) {
   return json::parse(std::ifstream(path));

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tokenizers and what the reference library makes of hard texts: make_cases.py FOLDER [COUNT [SEED]]
+"""Writes tokenizers and what the reference library makes of hard texts: make_cases.py FOLDER WHICH [COUNT [SEED]]
+
+WHICH is a name of families.FAMILIES, or "variants" for all of families.variants().
 
 FOLDER/texts.bin            count, then texts
-FOLDER/NAME/tokenizer.json  for each of families.FAMILIES and families.variants()
+FOLDER/NAME/tokenizer.json  for the family, or each variant
 FOLDER/NAME/cases.bin       a family's covers all texts, a variant's every VARIANT_SHARE-th. Number of texts; for
                             each its ids with special tokens parsed and without, and the latter decoded. Number
                             of random ids; for each the ids, decoded, and decoded without special tokens
@@ -102,13 +104,15 @@ def write_cases(folder, document, some):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    which = sys.argv[2]
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 100_000
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     all_texts = texts.hard_texts(count, seed)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "texts.bin").write_bytes(number(len(all_texts)) + b"".join(map(text_bytes, all_texts)))
-    for name, make in families.FAMILIES.items():
-        write_cases(folder / name, make(), all_texts)
+    if which != "variants":
+        write_cases(folder / which, families.FAMILIES[which](), all_texts)
+        return
     for name, document in families.variants():
         write_cases(folder / name, document, all_texts[::VARIANT_SHARE])
 

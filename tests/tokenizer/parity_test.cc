@@ -1,5 +1,5 @@
-// Equality with the reference library on what make_cases.py writes: 100,000 hard texts and the families'
-// tokenizers, and fewer for many variants. Skipped where no Python with that library is found.
+// Equality with the reference library on what make_cases.py writes: 100,000 hard texts for each family's
+// tokenizer, and fewer for many variants. Skipped where no Python with that library is found.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -127,19 +127,23 @@ int run(const std::string& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
+class TokenizerParity : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
   const char* const chosen = std::getenv("SOLITON_PYTHON");
   const std::string python = chosen == nullptr ? "python3" : chosen;
   if (run("'" + python + "' -c 'import tokenizers' 2> /dev/null") != 0) {
     GTEST_SKIP() << python << " has no package tokenizers; set SOLITON_PYTHON to one that has";
   }
   const char* const count = std::getenv("SOLITON_PARITY_TEXTS");
-  const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity";
+  const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / GetParam();
   const std::string log = folder.string() + ".log";  // the library reports each of its panics
   fs::remove_all(folder);
-  ASSERT_EQ(run("'" + python + "' '" SOLITON_SOURCE_DIR "/tests/tokenizer/make_cases.py' '" +
-                folder.string() + "' " + (count == nullptr ? "100000" : count) + " > '" + log + "' 2>&1"),
-            0)
+  fs::create_directories(folder);
+  ASSERT_EQ(
+      run("'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/tokenizer/make_cases.py' '" + folder.string() +
+          "' " + GetParam() + " " + (count == nullptr ? "100000" : count) + " > '" + log + "' 2>&1"),
+      0)
       << std::ifstream(log).rdbuf();
   const std::vector<std::string> texts = read_texts(folder / "texts.bin");
   size_t num_tokenizers = 0;
@@ -151,10 +155,15 @@ TEST(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
     num_compared += differences.num_compared();
     ++num_tokenizers;
   }
+  EXPECT_GE(num_tokenizers, 1u);
+  EXPECT_GT(num_compared, texts.size());
   std::cout << texts.size() << " texts, " << num_tokenizers << " tokenizers, " << num_compared
             << " comparisons\n";
-  if (!HasFailure()) fs::remove_all(folder);  // over 100 MB
+  if (!HasFailure()) fs::remove_all(folder);  // tens of MB
 }
+INSTANTIATE_TEST_SUITE_P(Families, TokenizerParity,
+                         testing::Values("llama", "qwen", "nemo", "gpt2", "smollm", "mistral", "mistral3",
+                                         "variants"));
 
 }  // namespace
 }  // namespace soliton
