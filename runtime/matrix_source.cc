@@ -2,10 +2,12 @@
 
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "layout/rows.h"
 #include "runtime/error.h"
 #include "runtime/packing.h"
+#include "runtime/quantization/nibbles.h"
 
 namespace soliton {
 namespace {
@@ -18,12 +20,13 @@ uint16_t round_to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-template <class T>
-void round_all(const std::byte* data, int64_t count, uint16_t* values) {
+/// `to_float` makes a float of a T, in arithmetic that the compiler can do for several values at once.
+template <class T, class ToFloat>
+void round_all(const std::byte* data, int64_t count, uint16_t* values, ToFloat to_float) {
   for (int64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
-    values[i] = round_to_bf16(static_cast<float>(value));
+    values[i] = round_to_bf16(to_float(value));
   }
 }
 
@@ -51,9 +54,9 @@ void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* val
   if (tensor.dtype == DType::kBF16) {
     std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
   } else if (tensor.dtype == DType::kF16) {
-    round_all<_Float16>(data, count, values);
+    round_all<uint16_t>(data, count, values, [](uint16_t bits) { return f16_bits_to_float(bits); });
   } else {
-    round_all<float>(data, count, values);
+    round_all<float>(data, count, values, std::identity());
   }
 }
 

@@ -55,16 +55,20 @@ void transpose_nibbles(uint32_t (&words)[kNibblesPerWord][kCount]) {
   swap_blocks(1, 0x0f0f0f0f);
 }
 
-/// Exact, subnormal numbers, infinities and NaN included.
+/// Exact, subnormal numbers, infinities and NaN included. Masks for branches, and no subnormal floats, which are slow:
+/// loops over many values become wide.
 inline float f16_bits_to_float(uint16_t bits) {
-  constexpr uint32_t kInfinity = 0x7c00;
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t magnitude = bits & 0x7fff;
-  // The exponent's bias differs by 112; a product turns subnormal into normal numbers.
-  const float finite = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
-  const uint32_t value =
-      magnitude >= kInfinity ? magnitude << 13 | 0x7f800000 : std::bit_cast<uint32_t>(finite);
-  return std::bit_cast<float>(value | sign);
+  constexpr int32_t kInfinity = 0x7c00;
+  constexpr int32_t kLeastNormal = 0x0400;
+  constexpr int32_t kBiasDifference = 112 << 23;
+  const auto mask = [](bool condition) { return -static_cast<int32_t>(condition); };
+  const int32_t sign = static_cast<int32_t>(static_cast<uint32_t>(bits & 0x8000) << 16);
+  const int32_t magnitude = bits & 0x7fff;
+  const auto subnormal = std::bit_cast<int32_t>(static_cast<float>(magnitude) * 0x1p-24f);
+  const int32_t normal =
+      (magnitude << 13) + kBiasDifference + (mask(magnitude >= kInfinity) & kBiasDifference);
+  const int32_t is_subnormal = mask(magnitude < kLeastNormal);
+  return std::bit_cast<float>(sign | (subnormal & is_subnormal) | (normal & ~is_subnormal));
 }
 
 inline float bf16_bits_to_float(uint16_t bits) {

@@ -140,6 +140,37 @@ TEST(Packing, ZerosReachSixteen) {
   expect_packed(tile, 32, format);
 }
 
+/// The weight of a row and column, never 0.
+uint16_t weight_bits(int row, int column) {
+  return static_cast<uint16_t>(random_bits(row * 10000 + column, 3) | 1);
+}
+
+// Multiples of a block, a column more and less, padding of several blocks; with and without rows that are missing.
+TEST(Packing, Bf16WeightsReadBackAreTheirSource) {
+  for (const int columns : {32, 64, 96, 511, 512, 513, 2048, 2112}) {
+    for (const int num_rows : {0, 1, 8, 9, 15, 16}) {
+      const int padded = padded_columns(columns, 4);
+      std::vector<std::vector<uint16_t>> source(static_cast<size_t>(num_rows));
+      const std::byte* rows[kTileRows] = {};
+      for (int row = 0; row < num_rows; ++row) {
+        for (int column = 0; column < columns; ++column) source[row].push_back(weight_bits(row, column));
+        rows[row] = reinterpret_cast<const std::byte*>(source[row].data());
+      }
+      std::vector<std::byte> tile(static_cast<size_t>(tile_bytes(padded)), std::byte{0xee});
+      pack_tile(rows, columns, padded, tile.data());
+      for (int row = 0; row < kTileRows; ++row) {
+        for (int column = 0; column < padded; ++column) {
+          uint16_t packed = 0;
+          std::memcpy(&packed, tile.data() + weight_offset(row, column), sizeof packed);
+          const bool is_there = row < num_rows && column < columns;
+          ASSERT_EQ(packed, is_there ? weight_bits(row, column) : 0)
+              << "row " << row << " of " << num_rows << ", column " << column << " of " << columns;
+        }
+      }
+    }
+  }
+}
+
 TEST(Packing, F16BitsAreTheNearest) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = f16_bits_to_float(static_cast<uint16_t>(bits));
@@ -196,7 +227,7 @@ TEST(ReadBf16, RoundsEveryF16AsItsF32) {
   std::vector<uint16_t> bits;
   std::vector<float> values;
   for (uint32_t i = 0; i < 0x10000; ++i) {
-    const float value = f16_bits_to_float(static_cast<uint16_t>(i));
+    const auto value = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(i)));
     if (value != value) continue;
     bits.push_back(static_cast<uint16_t>(i));
     values.push_back(value);
