@@ -1,6 +1,6 @@
 // Runs a fuzz target where libFuzzer, which is clang's, is not at hand: mutates seeds at random, knowing nothing of
-// what the target does with them. Its flags are some of libFuzzer's: -max_total_time=SECONDS -seed=N FOLDER|FILE...
-// What ends the program is left in crash-input.
+// what the target does with them. Its flags are some of libFuzzer's: -max_total_time=SECONDS -seed=N
+// -artifact_prefix=PREFIX FOLDER|FILE... What ends the program is left in PREFIXcrash-input.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -27,14 +27,15 @@ namespace fs = std::filesystem;
 constexpr unsigned kMaxUnitSeconds = 60;
 constexpr size_t kMaxUnitBytes = 1 << 16;
 
-std::string unit;  // being run
+std::string unit;                           // being run
+std::string artifact_path = "crash-input";  // where it is left
 
 /// Only what a signal handler may call.
 void save_unit() {
-  const int file = ::open("crash-input", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int file = ::open(artifact_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (file < 0 || ::write(file, unit.data(), unit.size()) < 0) return;
   ::close(file);
-  constexpr std::string_view kSaid = "fuzz driver: the input is in crash-input\n";
+  constexpr std::string_view kSaid = "fuzz driver: the input is kept, see -artifact_prefix\n";
   static_cast<void>(::write(STDERR_FILENO, kSaid.data(), kSaid.size()));
 }
 
@@ -149,6 +150,8 @@ int main(int argc, char** argv) {
     const std::string value = argument.substr(argument.find('=') + 1);
     if (argument.starts_with("-max_total_time=")) {
       seconds = std::stod(value);
+    } else if (argument.starts_with("-artifact_prefix=")) {
+      artifact_path = value + "crash-input";
     } else if (argument.starts_with("-seed=")) {
       seed = std::stoull(value);
     } else if (argument.starts_with("-")) {
