@@ -290,8 +290,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_token_ids(root, config);
 
   const fs::path generation_path = folder / "generation_config.json";
-  std::error_code ignored;
-  if (fs::exists(fs::symlink_status(generation_path, ignored))) {
+  if (is_present(generation_path)) {
     const std::string generation_name = generation_path.string();
     const json generation = read_json(generation_path);
     read_token_ids(JsonView(generation, generation_name), config);

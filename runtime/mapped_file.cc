@@ -33,7 +33,10 @@ struct Descriptor {
 };
 
 Error unreadable(const std::string& path, int error) {
-  if (error == ENOENT) return file_error(ExitCode::kNotFound, path, "no such file");
+  if (error == ENOENT) {
+    return file_error(ExitCode::kNotFound, path, "{}",
+                      is_present(path) ? "no such file, only a link to it" : "no such file");
+  }
   return file_error(ExitCode::kNotFound, path, "cannot be read: {}", std::strerror(error));
 }
 
@@ -131,6 +134,11 @@ class StrictBuilder final : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+bool is_present(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
 
 MappedFile MappedFile::open(const std::filesystem::path& path) {
   const std::string name = path.string();

@@ -18,6 +18,9 @@ namespace soliton {
 /// Limit on the text of one JSON document, in bytes; that of a safetensors header.
 inline constexpr uint64_t kMaxJsonBytes = 100'000'000;
 
+/// Whether the folder lists a file of that name, be it a link that leads nowhere: then to open it says what is wrong.
+bool is_present(const std::filesystem::path& path);
+
 /// A regular file mapped read-only for the object's lifetime. Move-only; the bytes stay where they are on a
 /// move. Whoever shortens the file meanwhile ends the process with SIGBUS.
 class MappedFile {

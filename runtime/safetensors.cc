@@ -80,7 +80,10 @@ std::optional<uint64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype
 }
 
 std::string describe(DType dtype, std::span<const int64_t> shape) {
-  return fmt::format("{} [{}]", dtype_name(dtype), fmt::join(shape, ", "));
+  constexpr size_t kMaxExtents = 8;  // more than any model's tensor has
+  return fmt::format("{} [{}{}]", dtype_name(dtype),
+                     fmt::join(shape.first(std::min(shape.size(), kMaxExtents)), ", "),
+                     shape.size() > kMaxExtents ? ", ..." : "");
 }
 
 void check_metadata(const JsonView& metadata) {
@@ -165,10 +168,10 @@ void check_shard_name(const JsonView& entry) {
 }
 
 fs::path find_checkpoint(const fs::path& folder) {
-  std::error_code ignored;
   for (const char* name : {kSingleFile, kIndexFile}) {
-    if (fs::exists(fs::symlink_status(folder / name, ignored))) return folder / name;
+    if (is_present(folder / name)) return folder / name;
   }
+  std::error_code ignored;
   const bool has_pickle = fs::exists(folder / "pytorch_model.bin", ignored) ||
                           fs::exists(folder / "pytorch_model.bin.index.json", ignored);
   throw file_error(ExitCode::kNotFound, folder.string(), "expected {} or {} in it, got {}", kSingleFile,

@@ -35,6 +35,23 @@ void check_samples(const Options& options, const KernelLibrary& library) {
   check_rows(options.sampling(), library);
 }
 
+/// Says what works but surprises.
+void warn(const Options& options, const HfConfig& config, const Tokenizer& tokenizer) {
+  const fs::path folder = options.model;
+  if (config.eos_ids.empty() && !options.ignore_stop) {
+    fmt::print(stderr,
+               "{}: eos_token_id: expected one, here or in generation_config.json, got none: answers end at "
+               "--predict\n",
+               (folder / "config.json").string());
+  }
+  if (tokenizer.vocabulary_size() > config.facts.vocabulary) {
+    fmt::print(
+        stderr,
+        "{}: expected at most {} tokens, as config.json has, got {}: prompts with the others are refused\n",
+        (folder / "tokenizer.json").string(), config.facts.vocabulary, tokenizer.vocabulary_size());
+  }
+}
+
 }  // namespace
 
 TextSide::TextSide(const Options& options)
@@ -50,6 +67,7 @@ TextSide::TextSide(const Options& options)
                             "takes one)",
                             options.model));
   }
+  warn(options, config, tokenizer);
 }
 
 int choose_context(const Options& options, const ModelFacts& facts) {

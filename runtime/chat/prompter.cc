@@ -26,6 +26,26 @@ std::optional<std::string> read_token(const nlohmann::json& config, const JsonVi
   return config[name].is_object() ? view[name]["content"].string() : view[name].string();
 }
 
+/// Nothing where the template refuses the conversation.
+std::optional<std::string> render_one(const ChatTemplate& chat_template, const ChatOptions& options,
+                                      const char* content) {
+  const nlohmann::ordered_json message = {{"role", "user"}, {"content", content}};
+  try {
+    return chat_template.render(nlohmann::ordered_json::array({message}), options).text();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Refuses what is no chat template, such as an error page in place of one: as a template it says the same to all.
+void check_template(const ChatTemplate& chat_template, const ChatOptions& options) {
+  const std::optional<std::string> hello = render_one(chat_template, options, "Hello!");
+  if (!hello || hello != render_one(chat_template, options, "Why?")) return;
+  throw bad_file(chat_template.name(),
+                 "expected a chat template, which writes the messages, got one that says the same to all: {}",
+                 in_quotes(*hello));
+}
+
 }  // namespace
 
 // ---- special tokens apart from the messages ----
@@ -130,7 +150,9 @@ Prompter Prompter::open(const Tokenizer& tokenizer, const fs::path& folder, cons
   if (raw) return Prompter(tokenizer, std::nullopt, {});
   if (template_file.empty()) {
     try {
-      return Prompter(tokenizer, ChatTemplate::open(folder), {});
+      ChatTemplate own = ChatTemplate::open(folder);
+      check_template(own, {});
+      return Prompter(tokenizer, std::move(own), {});
     } catch (const Error& error) {
       // Not a file of the folder that cannot be read.
       const bool has_none = std::string_view(error.what()).starts_with(folder.string() + ": ");
@@ -143,13 +165,14 @@ Prompter Prompter::open(const Tokenizer& tokenizer, const fs::path& folder, cons
   ChatTemplate parsed = ChatTemplate::parse(source.text(), source.path());
   ChatOptions options;
   const fs::path config_file = folder / "tokenizer_config.json";
-  if (fs::exists(config_file)) {
+  if (is_present(config_file)) {
     const nlohmann::json config = read_json(config_file);
     const std::string name = config_file.string();
     const JsonView view(config, name);
     options.bos_token = read_token(config, view, "bos_token");
     options.eos_token = read_token(config, view, "eos_token");
   }
+  check_template(parsed, options);
   return Prompter(tokenizer, std::move(parsed), std::move(options));
 }
 

@@ -94,9 +94,9 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
   const fs::path config_file = folder / "tokenizer_config.json";
   const fs::path processor_file = folder / "chat_template.json";
   auto state = std::make_unique<State>();
-  bool found = fs::exists(own_file);
+  bool found = is_present(own_file);
   if (found) state->add(kDefault, MappedFile::open(own_file).text(), own_file.string());
-  if (fs::exists(config_file)) {
+  if (is_present(config_file)) {
     const nlohmann::json config = read_json(config_file);
     const std::string path = config_file.string();
     const JsonView view(config, path);
@@ -105,7 +105,7 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
     }
     found = found || state->add_all(view["chat_template"], path);
   }
-  if (!found && fs::exists(processor_file)) {
+  if (!found && is_present(processor_file)) {
     const nlohmann::json config = read_json(processor_file);
     const std::string path = processor_file.string();
     found = state->add_all(JsonView(config, path)["chat_template"], path);
@@ -115,6 +115,10 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
                      "expected chat_template.jinja or a chat_template in tokenizer_config.json, got neither");
   }
   return ChatTemplate(std::move(state));
+}
+
+const std::string& ChatTemplate::name() const {
+  return state_->templates.at(kDefault).name;
 }
 
 RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const ChatOptions& options) const {

@@ -74,6 +74,9 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
+  /// What errors call it: its file, or its place there.
+  const std::string& name() const;
+
   /// Renders a list of messages, each {"role": ..., "content": ...} and what else the template knows. Throws
   /// kMismatch if the template refuses the conversation (raise_exception, whose message the error has) or
   /// needs what is not supported, kBadFile if it does what jinja2 would fail at, and kOutOfMemory at the

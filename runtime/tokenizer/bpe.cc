@@ -71,6 +71,7 @@ Bpe Bpe::read(const JsonView& model) {
 
 void Bpe::read_vocabulary(const JsonView& vocab) {
   const nlohmann::json& entries = vocab.object();
+  if (entries.empty()) throw vocab.error("expected at least one token, got none");
   vocabulary_.reserve(entries.size());
   for (const auto& [text, value] : entries.items()) {
     if (text.empty()) throw vocab.error("expected tokens of at least one character, got an empty one");
