@@ -132,6 +132,12 @@ void Tokenizer::State::read_prefix(const JsonView& processor) {
 Tokenizer Tokenizer::open(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "tokenizer.json";
   const std::string name = path.string();
+  if (!is_present(path) && is_present(folder / "tokenizer.model")) {
+    throw file_error(
+        ExitCode::kNotFound, name,
+        "no such file, only a tokenizer.model, which has to be converted (AutoTokenizer of transformers "
+        "does, with save_pretrained)");
+  }
   const nlohmann::json document = read_json(path);
   const JsonView root(document, name);
   auto state = std::make_unique<State>();

@@ -294,6 +294,11 @@ TEST_F(ModelFolder, NamesShardsThatCannotBe) {
                "1 of the 1 shards that tiny-stories/" + kIndex + " names are missing");
 }
 
+TEST_F(ModelFolder, SaysWhatATokenizerHasToBeConvertedFrom) {
+  fs::rename(model() / "tokenizer.json", model() / "tokenizer.model");
+  expect_error("soliton-chat", chat(), kNotFound, "tiny-stories/tokenizer.json", "only a tokenizer.model");
+}
+
 TEST_F(ModelFolder, RefusesAPageOfAWebServerForATemplate) {
   write_text(model() / "chat_template.jinja", "<!doctype html><title>404</title>");
   expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/chat_template.jinja", "says the same to all");
