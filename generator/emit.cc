@@ -189,7 +189,10 @@ void write_model(const Plan& plan, TextWriter& out) {
   write_number(out, "kNumHeads", facts.num_heads);
   write_number(out, "kNumKvHeads", facts.num_kv_heads);
   write_number(out, "kHeadDim", facts.head_dim);
+  write_number(out, "kQkvRows", (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim);
   write_number(out, "kHidden", facts.hidden);
+  out.line("static constexpr bool kQkvBias = {};", facts.qkv_bias != 0);
+  out.line("static constexpr bool kHeadNorm = {};", facts.head_norm != 0);
   out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
   out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
   out.line("static constexpr float kScoreScale = {}f;",
@@ -276,7 +279,7 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
         for_each_fact(plan.facts, [&](const char* name, const auto& value) {
           using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, RopeKind>) {
-            out.line(".{} = RopeKind::{},", name, value == RopeKind::kLlama3 ? "kLlama3" : "kDefault");
+            out.line(".{} = RopeKind::{},", name, constant(rope_name(value)));
           } else if constexpr (std::is_floating_point_v<T>) {
             out.line(".{} = {},", name, literal(value));
           } else {
@@ -404,6 +407,7 @@ void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
           } else {
             out.line("{} {{", condition);
             out.indented([&] {
+              if (plan.facts.head_norm != 0) out.line("role.norm_heads(i / kPerLayer);");
               out.line("role.attend(i / kPerLayer);");
               out.line("role.merge(i / kPerLayer);");
             });

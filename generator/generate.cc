@@ -12,7 +12,7 @@ std::string describe_facts(const ModelConfig& model) {
   std::string text = model.name + "\n";
   for_each_fact(model.facts, [&](const char* name, const auto& value) {
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, RopeKind>) {
-      text += fmt::format("{}: {}\n", name, value == RopeKind::kLlama3 ? "llama3" : "default");
+      text += fmt::format("{}: {}\n", name, rope_name(value));
     } else {
       text += fmt::format("{}: {}\n", name, value);
     }

@@ -2,6 +2,7 @@
 #include "generator/model_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -19,6 +20,8 @@ constexpr NumberRange kNormEpsilon = {.min = 0, .max = 0.1, .open = true};
 constexpr NumberRange kRopeTheta = {.min = 1, .max = 1e12, .open = true};  // 1 would rotate all pairs alike
 constexpr NumberRange kRopeFactor = {.min = 1, .max = 1024};
 constexpr NumberRange kRopeFreqFactor = {.min = 0, .max = 1024, .open = true};
+constexpr NumberRange kRopeBeta = {.min = 0, .max = 65536, .open = true};
+constexpr NumberRange kRopeAttentionFactor = {.min = 0, .max = 64, .open = true};
 
 constexpr int kIntegerBits = 4;
 
@@ -33,8 +36,26 @@ void read_quantization(const StrictYaml& quantization, ModelFacts& facts) {
   if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
 }
 
+/// What a kind of RoPE says beside its theta, in the order of the facts.
+struct RopeKeys {
+  RopeKind kind;
+  std::vector<std::string_view> keys;
+};
+const std::vector<RopeKeys>& rope_keys() {
+  static const std::vector<RopeKeys> kKeys = {
+      {RopeKind::kDefault, {}},
+      {RopeKind::kLlama3, {"original_context", "factor", "low_freq_factor", "high_freq_factor"}},
+      {RopeKind::kLinear, {"factor"}},
+      {RopeKind::kYarn,
+       {"original_context", "truncate", "factor", "beta_fast", "beta_slow", "attention_factor"}}};
+  return kKeys;
+}
+bool rope_has(RopeKind kind, std::string_view key) {
+  const std::vector<std::string_view>& keys = rope_keys()[static_cast<size_t>(kind)].keys;
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 void read_llama3(const StrictYaml& rope, ModelFacts& facts) {
-  facts.rope_kind = RopeKind::kLlama3;
   facts.rope_factor = rope.number("factor", kRopeFactor);
   facts.rope_low_freq_factor = rope.number("low_freq_factor", kRopeFreqFactor);
   facts.rope_high_freq_factor = rope.number("high_freq_factor", kRopeFreqFactor);
@@ -47,13 +68,51 @@ void read_llama3(const StrictYaml& rope, ModelFacts& facts) {
   }
 }
 
+void read_yarn(const StrictYaml& rope, ModelFacts& facts) {
+  facts.rope_factor = rope.number("factor", kRopeFactor);
+  facts.rope_original_context = rope.integer("original_context", kContext);
+  if (rope.has("beta_fast")) facts.rope_beta_fast = rope.number("beta_fast", kRopeBeta);
+  if (rope.has("beta_slow")) facts.rope_beta_slow = rope.number("beta_slow", kRopeBeta);
+  if (facts.rope_beta_fast <= facts.rope_beta_slow) {
+    throw rope.error("beta_fast", fmt::format("a number above beta_slow = {}", facts.rope_beta_slow),
+                     fmt::format("{}", facts.rope_beta_fast));
+  }
+  facts.rope_attention_factor = rope.has("attention_factor")
+                                    ? rope.number("attention_factor", kRopeAttentionFactor)
+                                    : yarn_attention_factor(facts.rope_factor);
+  if (rope.has("truncate")) facts.rope_truncate = rope.boolean("truncate") ? 1 : 0;
+}
+
 void read_rope(const StrictYaml& rope, ModelFacts& facts) {
-  rope.allow_keys({"kind", "theta", "factor", "low_freq_factor", "high_freq_factor", "original_context"});
-  const std::string kind = rope.text_choice("kind", {"default", "llama3"});
+  rope.allow_keys({"kind", "theta", "factor", "low_freq_factor", "high_freq_factor", "original_context",
+                   "beta_fast", "beta_slow", "attention_factor", "truncate"});
+  const std::string name = rope.text_choice("kind", {"default", "llama3", "linear", "yarn"});
+  for (const RopeKeys& each : rope_keys()) {
+    if (name == rope_name(each.kind)) facts.rope_kind = each.kind;
+  }
   facts.rope_theta = rope.number("theta", kRopeTheta);
-  if (kind == "llama3") return read_llama3(rope, facts);
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_context"}) {
-    if (rope.has(key)) throw rope.error(key, "this key only with kind = llama3", "it with kind = default");
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_context", "beta_fast",
+                          "beta_slow", "attention_factor", "truncate"}) {
+    if (!rope.has(key) || rope_has(facts.rope_kind, key)) continue;
+    std::vector<std::string> kinds;
+    for (const RopeKeys& each : rope_keys()) {
+      if (rope_has(each.kind, key)) kinds.emplace_back(rope_name(each.kind));
+    }
+    throw rope.error(key, fmt::format("this key only with kind = {}", fmt::join(kinds, " or ")),
+                     fmt::format("it with kind = {}", name));
+  }
+  if (facts.rope_kind == RopeKind::kLlama3) read_llama3(rope, facts);
+  if (facts.rope_kind == RopeKind::kLinear) facts.rope_factor = rope.number("factor", kRopeFactor);
+  if (facts.rope_kind == RopeKind::kYarn) read_yarn(rope, facts);
+}
+
+/// Keys that only some families have: without them the model has neither.
+void read_attention(const StrictYaml& yaml, ModelFacts& facts) {
+  if (yaml.has("qkv_bias")) facts.qkv_bias = yaml.boolean("qkv_bias") ? 1 : 0;
+  if (yaml.has("head_norm")) facts.head_norm = yaml.boolean("head_norm") ? 1 : 0;
+  if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
+    throw yaml.error("head_norm", "false where head_dim is neither 64 nor 128",
+                     fmt::format("true with head_dim = {}", facts.head_dim));
   }
 }
 
@@ -65,7 +124,8 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "max_context", "norm_epsilon", "quantization", "rope"});
+                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "max_context", "norm_epsilon",
+                   "quantization", "rope"});
   ModelConfig config = {
       .name = yaml.name_of_file(),
       .path = path,
@@ -85,6 +145,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
     throw yaml.error("num_kv_heads", fmt::format("a divisor of num_heads = {}", facts.num_heads),
                      fmt::format("{}", facts.num_kv_heads));
   }
+  read_attention(yaml, config.facts);
   if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), config.facts);
   read_rope(yaml.map("rope"), config.facts);
   return config;
@@ -121,8 +182,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
   std::istringstream lines(comment);
   for (std::string line; std::getline(lines, line);) text += fmt::format("# {}\n", line);
   text += fmt::format("name: {}\n", name);
-  const bool is_llama3 = facts.rope_kind == RopeKind::kLlama3;
-  std::string rope = fmt::format("rope:\n  kind: {}\n", is_llama3 ? "llama3" : "default");
+  std::string rope = fmt::format("rope:\n  kind: {}\n", rope_name(facts.rope_kind));
   for_each_fact(facts, [&](const char* fact, const auto& value) {
     constexpr std::string_view kRope = "rope_";
     const std::string_view key = fact;
@@ -130,11 +190,15 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       return;  // `kind` comes first
     } else if (key == "tied_lm_head") {
       text += fmt::format("{}: {}\n", key, value != 0);
+    } else if (key == "qkv_bias" || key == "head_norm") {
+      if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {
       return;  // format_quantization()
     } else if (!key.starts_with(kRope)) {
       text += fmt::format("{}: {}\n", key, value);
-    } else if (is_llama3 || key == "rope_theta") {
+    } else if (key == "rope_truncate") {
+      if (facts.rope_kind == RopeKind::kYarn) rope += fmt::format("  truncate: {}\n", value != 0);
+    } else if (key == "rope_theta" || rope_has(facts.rope_kind, key.substr(kRope.size()))) {
       rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
     }
   });

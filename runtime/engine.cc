@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/launch_signals.h"
 #include "runtime/progress.h"
+#include "runtime/rotary.h"
 
 namespace soliton {
 namespace {
@@ -219,6 +220,8 @@ LaunchParams Engine::common_params() const {
   params.weights = weights_->pages.as<void>();
   params.embedding = weights_->embedding.as<uint16_t>();
   params.norms = weights_->norms.as<uint16_t>();
+  params.qkv_biases = weights_->qkv_biases.as<float>();
+  params.head_norms = weights_->head_norms.as<uint16_t>();
   params.positions = weights_->positions.as<int32_t>();
   params.rotary = rotary_.as<float>();
   params.kv_pool = pool_.address();

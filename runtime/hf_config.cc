@@ -28,23 +28,39 @@ constexpr double kMinPositive = 1e-30;
 constexpr int64_t kSizeMultiple = 64;
 constexpr std::array kHeadDims = {64, 96, 128, 256};
 
-/// Architectures that are one to the kernel. Mistral is a Llama whose config.json has other defaults, once its
-/// window leaves nothing of the context out.
+/// Whose config.json is read, and what is its own. Once no window leaves anything of the context out, they differ
+/// in what an absent member means, and in two facts.
 struct Family {
   const char* architecture;
   const char* model_type;
-  std::optional<int32_t> absent_kv_heads;  // what an absent num_key_value_heads means; else as many as heads
-  std::optional<int32_t> absent_window;    // what an absent sliding_window means, in tokens; else none
+  std::optional<int32_t> absent_kv_heads =
+      {};  // what an absent num_key_value_heads means; else as many as heads
+  std::optional<int32_t> absent_head_dim =
+      {};  // what an absent head_dim means; else the heads share hidden_size
+  std::optional<int32_t> absent_window = {};  // what an absent sliding_window means, in tokens; else none
+  bool switches_window = false;               // is there a window only where use_sliding_window is true?
+  bool qkv_bias = false;                      // always: attention_bias says nothing
+  bool head_norm = false;
 };
 constexpr std::array kFamilies = {
-    Family{.architecture = "LlamaForCausalLM",
-           .model_type = "llama",
-           .absent_kv_heads = {},
-           .absent_window = {}},
+    Family{.architecture = "LlamaForCausalLM", .model_type = "llama"},
     Family{.architecture = "MistralForCausalLM",
            .model_type = "mistral",
            .absent_kv_heads = 8,
            .absent_window = 4096},
+    Family{.architecture = "Qwen2ForCausalLM",
+           .model_type = "qwen2",
+           .absent_kv_heads = 32,
+           .absent_window = 4096,
+           .switches_window = true,
+           .qkv_bias = true},
+    Family{.architecture = "Qwen3ForCausalLM",
+           .model_type = "qwen3",
+           .absent_kv_heads = 32,
+           .absent_head_dim = 128,
+           .absent_window = 4096,
+           .switches_window = true,
+           .head_norm = true},
 };
 
 int32_t read_size(const JsonView& config, const char* key, int64_t max) {
@@ -89,6 +105,7 @@ bool is_absent(const JsonView& config, const char* key) {
 /// A window that never leaves a token out is none.
 void refuse_sliding_window(const JsonView& config, const Family& family, int32_t max_context) {
   if (!family.absent_window) return;
+  if (family.switches_window && !boolean_or(config["use_sliding_window"], false)) return;
   const JsonView view = config["sliding_window"];
   const bool absent = is_absent(config, "sliding_window");
   if (view.is_null() && !absent) return;
@@ -99,8 +116,9 @@ void refuse_sliding_window(const JsonView& config, const Family& family, int32_t
                    max_context, absent ? fmt::format("nothing, which means {}", window) : view.describe());
 }
 
-void refuse_unsupported(const JsonView& config) {
-  for (const char* bias : {"attention_bias", "mlp_bias"}) {
+void refuse_unsupported(const JsonView& config, const Family& family) {
+  for (const std::string_view bias : {"attention_bias", "mlp_bias"}) {
+    if (family.qkv_bias && bias == "attention_bias") continue;
     const JsonView view = config[bias];
     if (boolean_or(view, false))
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
@@ -119,8 +137,9 @@ int32_t read_width(const JsonView& config, const char* key, int64_t max) {
   return width;
 }
 
-int32_t read_head_dim(const JsonView& config, int32_t hidden, int32_t num_heads) {
+int32_t read_head_dim(const JsonView& config, const Family& family, int32_t hidden, int32_t num_heads) {
   const JsonView view = config["head_dim"];
+  if (is_absent(config, "head_dim") && family.absent_head_dim) return *family.absent_head_dim;
   if (view.is_null() && hidden % num_heads != 0) {
     throw config["num_attention_heads"].error(
         "expected a divisor of hidden_size = {} where head_dim is absent, got {}", hidden, num_heads);
@@ -129,6 +148,10 @@ int32_t read_head_dim(const JsonView& config, int32_t hidden, int32_t num_heads)
       view.is_null() ? hidden / num_heads : static_cast<int32_t>(view.integer(1, kMaxHidden));
   if (std::find(kHeadDims.begin(), kHeadDims.end(), head_dim) == kHeadDims.end()) {
     throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(kHeadDims, ", "), head_dim);
+  }
+  if (family.head_norm && !can_norm_heads(head_dim)) {
+    throw view.error(ExitCode::kMismatch, "expected 64 or 128 where heads are normed, got {}: not supported",
+                     head_dim);
   }
   return head_dim;
 }
@@ -151,7 +174,9 @@ void read_sizes(const JsonView& config, const Family& family, ModelFacts& facts)
     throw kv_heads.error("expected a divisor of num_attention_heads = {}, got {}", facts.num_heads,
                          facts.num_kv_heads);
   }
-  facts.head_dim = read_head_dim(config, facts.hidden, facts.num_heads);
+  facts.head_dim = read_head_dim(config, family, facts.hidden, facts.num_heads);
+  facts.qkv_bias = family.qkv_bias ? 1 : 0;
+  facts.head_norm = family.head_norm ? 1 : 0;
   facts.tied_lm_head = boolean_or(config["tie_word_embeddings"], false) ? 1 : 0;
   constexpr double kDefaultEpsilon = 1e-6;
   facts.norm_epsilon = number_or(config["rms_norm_eps"], kDefaultEpsilon, kMinPositive, kMaxNormEpsilon);
@@ -177,7 +202,7 @@ JsonView find_rope(const JsonView& config) {
   return parameters[members.begin().key()];
 }
 
-/// "default" or "llama3", from rope_type or its older name `type`.
+/// From rope_type or its older name `type`.
 RopeKind read_rope_kind(const JsonView& rope) {
   const JsonView current = rope["rope_type"];
   const JsonView legacy = rope["type"];
@@ -189,9 +214,13 @@ RopeKind read_rope_kind(const JsonView& rope) {
     if (!rope["factor"].is_null()) throw current.error("expected a string beside factor, got nothing");
     return RopeKind::kDefault;
   }
-  if (view.string() == "default") return RopeKind::kDefault;
-  if (view.string() == "llama3") return RopeKind::kLlama3;
-  throw view.error(ExitCode::kMismatch, "expected \"default\" or \"llama3\", got {}", view.describe());
+  std::vector<std::string> known;
+  for (const RopeKind kind : {RopeKind::kDefault, RopeKind::kLlama3, RopeKind::kLinear, RopeKind::kYarn}) {
+    if (view.string() == rope_name(kind)) return kind;
+    known.push_back(in_quotes(rope_name(kind)));
+  }
+  throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
+                   view.describe());
 }
 
 void read_llama3_rope(const JsonView& rope, ModelFacts& facts) {
@@ -205,6 +234,32 @@ void read_llama3_rope(const JsonView& rope, ModelFacts& facts) {
                      facts.rope_high_freq_factor);
   }
   facts.rope_original_context = read_size(rope, "original_max_position_embeddings", kMaxContext);
+}
+
+/// As transformers reads it. The context may be stated as it was before it was stretched: what is stretched to
+/// counts if it is longer.
+void read_yarn_rope(const JsonView& rope, ModelFacts& facts) {
+  facts.rope_original_context = rope["original_max_position_embeddings"].is_null()
+                                    ? facts.max_context
+                                    : read_size(rope, "original_max_position_embeddings", kMaxContext);
+  const double implied_factor = std::max(1.0, double(facts.max_context) / facts.rope_original_context);
+  facts.rope_factor = number_or(rope["factor"], implied_factor, 1.0, kMaxRope);
+  facts.rope_beta_fast = number_or(rope["beta_fast"], facts.rope_beta_fast, kMinPositive, kMaxRope);
+  facts.rope_beta_slow = number_or(rope["beta_slow"], facts.rope_beta_slow, kMinPositive, kMaxRope);
+  if (facts.rope_beta_fast <= facts.rope_beta_slow) {
+    throw rope["beta_fast"].error("expected more than beta_slow = {}, got {}", facts.rope_beta_slow,
+                                  facts.rope_beta_fast);
+  }
+  facts.rope_truncate = boolean_or(rope["truncate"], true) ? 1 : 0;
+  const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxRope);
+  const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxRope);
+  const bool is_scaled = mscale != 0.0 && mscale_all_dim != 0.0;
+  const double implied = is_scaled ? yarn_attention_factor(facts.rope_factor, mscale) /
+                                         yarn_attention_factor(facts.rope_factor, mscale_all_dim)
+                                   : yarn_attention_factor(facts.rope_factor);
+  facts.rope_attention_factor = number_or(rope["attention_factor"], implied, kMinPositive, kMaxRope);
+  const double stretched = std::min(facts.rope_factor * facts.rope_original_context, double{kMaxContext});
+  facts.max_context = std::max(facts.max_context, static_cast<int32_t>(stretched));
 }
 
 void refuse_partial_rotary(const JsonView& parent) {
@@ -230,6 +285,8 @@ void read_rope(const JsonView& config, ModelFacts& facts) {
   refuse_partial_rotary(rope);
   facts.rope_kind = read_rope_kind(rope);
   if (facts.rope_kind == RopeKind::kLlama3) read_llama3_rope(rope, facts);
+  if (facts.rope_kind == RopeKind::kLinear) facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
+  if (facts.rope_kind == RopeKind::kYarn) read_yarn_rope(rope, facts);
 }
 
 void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts) {
@@ -280,10 +337,10 @@ HfConfig HfConfig::open(const fs::path& folder) {
   HfConfig config;
   const Family& family = read_family(root);
   config.architecture = family.architecture;
-  refuse_unsupported(root);
+  refuse_unsupported(root, family);
   read_sizes(root, family, config.facts);
-  refuse_sliding_window(root, family, config.facts.max_context);
   read_rope(root, config.facts);
+  refuse_sliding_window(root, family, config.facts.max_context);
   config.dtype = read_dtype(root);
   config.quantization = QuantizationConfig::read(root, folder);
   if (config.quantization.has_value()) note_quantization(*config.quantization, config.facts);

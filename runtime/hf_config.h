@@ -27,9 +27,10 @@ struct HfConfig {
   }
 
   /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
-  /// generation_config.json. Absent members take the defaults of Hugging Face's LlamaConfig or MistralConfig
-  /// where it is the architecture's meaning (rope_theta 10000, rms_norm_eps 1e-6, no biases, untied lm_head,
-  /// Mistral's 8 KV heads and window of 4096); sizes have none. Throws kNotFound if config.json is absent,
+  /// generation_config.json. Absent members take the defaults of Hugging Face's LlamaConfig, MistralConfig,
+  /// Qwen2Config or Qwen3Config where it is the architecture's meaning (rope_theta 10000, rms_norm_eps 1e-6, no biases
+  /// but Qwen2's of q, k and v, untied lm_head, Mistral's 8 KV heads and window of 4096, Qwen3's head_dim of 128);
+  /// sizes have none. Throws kNotFound if config.json is absent,
   /// kBadFile if a member is missing, of a wrong type or out of range, and kMismatch for a sound model that no
   /// kernel can be generated for.
   static HfConfig open(const std::filesystem::path& folder);

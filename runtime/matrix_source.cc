@@ -14,20 +14,19 @@ namespace {
 
 constexpr int64_t kNoRow = -1;
 
-uint16_t round_to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/// `to_float` makes a float of a T, in arithmetic that the compiler can do for several values at once.
-template <class T, class ToFloat>
-void round_all(const std::byte* data, int64_t count, uint16_t* values, ToFloat to_float) {
+/// Calls take(i, float) for each of `count` elements. `to_float` makes a float of a T, in arithmetic that the compiler
+/// can do for several values at once.
+template <class T, class ToFloat, class Take>
+void for_each_value(const std::byte* data, int64_t count, ToFloat to_float, const Take& take) {
   for (int64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
-    values[i] = round_to_bf16(to_float(value));
+    take(i, to_float(value));
   }
+}
+
+const std::byte* address_of(const Tensor& tensor, int64_t element) {
+  return tensor.data.data() + element * (dtype_bits(tensor.dtype) / 8);
 }
 
 /// The linear layers whose rows a packed matrix stacks.
@@ -49,14 +48,34 @@ std::vector<LinearName> linears_of(const std::string& matrix, const ModelFacts& 
 
 }  // namespace
 
+uint16_t round_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values) {
-  const std::byte* data = tensor.data.data() + first * (dtype_bits(tensor.dtype) / 8);
+  const std::byte* data = address_of(tensor, first);
+  const auto round = [&](int64_t i, float value) { values[i] = round_to_bf16(value); };
   if (tensor.dtype == DType::kBF16) {
     std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
   } else if (tensor.dtype == DType::kF16) {
-    round_all<uint16_t>(data, count, values, [](uint16_t bits) { return f16_bits_to_float(bits); });
+    for_each_value<uint16_t>(data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, round);
   } else {
-    round_all<float>(data, count, values, std::identity());
+    for_each_value<float>(data, count, std::identity(), round);
+  }
+}
+
+void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values) {
+  const std::byte* data = address_of(tensor, first);
+  const auto keep = [values](int64_t i, float value) { values[i] = value; };
+  if (tensor.dtype == DType::kF32) {
+    std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
+  } else if (tensor.dtype == DType::kF16) {
+    for_each_value<uint16_t>(data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, keep);
+  } else {
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return bf16_bits_to_float(bits); }, keep);
   }
 }
 
@@ -104,6 +123,7 @@ void MatrixSource::add(const TensorSource& source, const QuantizationConfig* qua
     const int64_t shape[] = {rows, matrix_.columns};
     part.floats = &require_floats(source, prefix + ".weight", shape);
   }
+  part.bias = find_bias(source, part, prefix);
   parts_.push_back(std::move(part));
 }
 
@@ -119,7 +139,31 @@ void MatrixSource::check_integers(const QuantizedLinear& linear, const std::stri
   }
   if (!matrix_.format.has_zeros && !linear.symmetric()) refuse("zeros of 8", "others");
   if (facts_.weight_order == 0 && !linear.order().empty()) refuse("inputs in natural order", "another order");
-  if (linear.bias() != nullptr) refuse("no bias", "one");
+}
+
+/// The layer's bias; refuses one that there should not be. Of integers one that is zero throughout is none.
+const Tensor* MatrixSource::find_bias(const TensorSource& source, const Part& part,
+                                      const std::string& prefix) const {
+  const std::string name = prefix + ".bias";
+  if (facts_.qkv_bias != 0 && std::string_view(matrix_.name) == "qkv") {
+    const int64_t shape[] = {part.rows};
+    return &require_floats(source, name, shape);
+  }
+  const bool has_bias =
+      part.integers.has_value() ? part.integers->bias() != nullptr : source.find(name) != nullptr;
+  if (has_bias) {
+    throw file_error(ExitCode::kMismatch, path_,
+                     "{}: expected no bias, as the kernel was generated for, got one", prefix);
+  }
+  return nullptr;
+}
+
+void MatrixSource::read_biases(std::span<float> biases) const {
+  for (int packed = 0; packed < matrix_.rows; ++packed) {
+    int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
+    const Part& part = part_of(row);
+    read_floats(*part.bias, row, 1, &biases[packed]);
+  }
 }
 
 void MatrixSource::pack(int tile, std::byte* bytes) const {

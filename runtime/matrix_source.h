@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,16 @@
 
 namespace soliton {
 
+/// Bits of the nearest bf16, ties to even.
+uint16_t round_to_bf16(float value);
+
 /// Copies `count` elements of a BF16, F16 or F32 tensor from `first` on, rounded to bf16.
 void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values);
 
-/// The tensor; throws kMismatch if it is absent, of another shape, or of a type that read_bf16() does not take.
+/// The same as floats, not rounded.
+void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values);
+
+/// The tensor; throws kMismatch if it is absent, of another shape, or of a type that these do not take.
 const Tensor& require_floats(const TensorSource& source, const std::string& name,
                              std::span<const int64_t> shape);
 
@@ -26,6 +33,10 @@ class MatrixSource {
   /// Looks everything up and checks that it is what the kernel was generated for; kMismatch if not.
   MatrixSource(const TensorSource& source, const QuantizationConfig* quantization, const ModelFacts& facts,
                const PackedMatrix& matrix, int layer);
+
+  /// Has the matrix rows with a bias? Then of each packed row: fills biases[rows].
+  bool has_bias() const { return !parts_.empty() && parts_[0].bias != nullptr; }
+  void read_biases(std::span<float> biases) const;
 
   /// Packs tile `tile` to `bytes`. Thread-safe.
   void pack(int tile, std::byte* bytes) const;
@@ -44,11 +55,13 @@ class MatrixSource {
     int64_t rows = 0;
     const Tensor* floats = nullptr;  // or
     std::optional<QuantizedLinear> integers;
+    const Tensor* bias = nullptr;  // null without
   };
 
   void add(const TensorSource& source, const QuantizationConfig* quantization, const std::string& prefix,
            int64_t rows);
   void check_integers(const QuantizedLinear& linear, const std::string& name) const;
+  const Tensor* find_bias(const TensorSource& source, const Part& part, const std::string& prefix) const;
   void pack_floats(int tile, std::byte* bytes) const;
   void pack_integers(int tile, std::byte* bytes) const;
   int64_t source_row_of(int tile, int row) const;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <future>
-#include <numbers>
 #include <set>
 #include <string>
 #include <thread>
@@ -56,6 +55,19 @@ class Packer {
   /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
   const std::vector<int32_t>& order(std::string_view matrix, int layer) const {
     return sources_[index_of(matrix)][layer].order();
+  }
+
+  /// Of q, k and v of all layers, as the packed rows stand; empty without.
+  std::vector<float> qkv_biases() const {
+    std::vector<float> biases;
+    const int qkv = index_of("qkv");
+    const size_t rows = static_cast<size_t>(descriptor_.matrices[qkv].rows);
+    for (const MatrixSource& source : sources_[qkv]) {
+      if (!source.has_bias()) continue;
+      biases.resize(biases.size() + rows);
+      source.read_biases(std::span(biases).last(rows));
+    }
+    return biases;
   }
 
   /// What the user should be told of how tensors were read, each thing once.
@@ -152,6 +164,12 @@ DeviceMemory upload(const KernelLibrary& library, const void* host, size_t bytes
   return memory;
 }
 
+/// Nothing for nothing.
+template <class T>
+DeviceMemory upload(const KernelLibrary& library, const std::vector<T>& values) {
+  return values.empty() ? DeviceMemory() : upload(library, values.data(), values.size() * sizeof(T));
+}
+
 /// `values` as columns in `order` have them.
 void reorder(std::span<uint16_t> values, const std::vector<int32_t>& order) {
   if (order.empty()) return;
@@ -176,6 +194,21 @@ std::vector<uint16_t> gather_norms(const TensorSource& source, const Packer& pac
            packer.order("gate_up", layer));
   }
   append("model.norm.weight", packer.order("lm_head", 0));
+  return norms;
+}
+
+/// Of q and of k, layer after layer; empty where heads are not normed.
+std::vector<uint16_t> gather_head_norms(const TensorSource& source, const ModelFacts& facts) {
+  std::vector<uint16_t> norms;
+  const int64_t shape[] = {facts.head_dim};
+  for (int layer = 0; facts.head_norm != 0 && layer < facts.num_layers; ++layer) {
+    for (const char* head : {"q_norm", "k_norm"}) {
+      const std::string name = fmt::format("model.layers.{}.self_attn.{}.weight", layer, head);
+      norms.resize(norms.size() + facts.head_dim);
+      read_bf16(require_floats(source, name, shape), 0, facts.head_dim,
+                std::span(norms).last(facts.head_dim).data());
+    }
+  }
   return norms;
 }
 
@@ -244,6 +277,24 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
   return library.fill_random_tiles(pages, &tiles, seed);
 }
 
+/// Within 1/4 of 1, so that every head and layer has its own.
+std::vector<uint16_t> random_head_norms(const ModelFacts& facts, uint64_t seed) {
+  constexpr float kBound = 0.25f;
+  const int count = facts.head_norm != 0 ? 2 * facts.num_layers * facts.head_dim : 0;
+  std::vector<uint16_t> norms;
+  for (int i = 0; i < count; ++i)
+    norms.push_back(round_to_bf16(1.0f + kBound * random_unit(static_cast<uint64_t>(i), seed)));
+  return norms;
+}
+
+std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t seed) {
+  const int rows = (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim;
+  const int count = facts.qkv_bias != 0 ? facts.num_layers * rows : 0;
+  std::vector<float> biases;
+  for (int i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
+  return biases;
+}
+
 }  // namespace
 
 uint64_t weight_load_bytes(const Descriptor& descriptor) {
@@ -259,6 +310,8 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
   const int64_t shape[] = {facts.vocabulary, facts.hidden};
   const Tensor& embedding = require_floats(source, "model.embed_tokens.weight", shape);
   const std::vector<uint16_t> norms = gather_norms(source, packer, facts);
+  const std::vector<uint16_t> head_norms = gather_head_norms(source, facts);
+  const std::vector<float> qkv_biases = packer.qkv_biases();
 
   DeviceWeights weights;
   weights.remarks = packer.remarks();
@@ -266,11 +319,13 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
   upload_pages(library, packer, weights.pages, progress);
   weights.embedding = upload_embedding(library, embedding, packer.order("qkv", 0), facts);
   if (progress != nullptr) progress->add(embedding_bytes(facts));
-  weights.norms = upload(library, norms.data(), norms.size() * 2);
+  weights.norms = upload(library, norms);
+  weights.head_norms = upload(library, head_norms);
+  weights.qkv_biases = upload(library, qkv_biases);
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions = make_positions(
         facts, [&](std::string_view matrix, int layer) { return packer.order(matrix, layer); });
-    weights.positions = upload(library, positions.data(), positions.size() * sizeof(int32_t));
+    weights.positions = upload(library, positions);
   }
   return weights;
 }
@@ -293,48 +348,17 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
   library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
                                                 bound, ~seed),
                 "make weights");
-  const std::vector<uint16_t> norms(
-      static_cast<size_t>(2 * descriptor.facts.num_layers + 1) * descriptor.facts.hidden, kBf16One);
-  weights.norms = upload(library, norms.data(), norms.size() * 2);
-  if (descriptor.facts.weight_order != 0) {
+  const ModelFacts& facts = descriptor.facts;
+  const std::vector<uint16_t> norms(static_cast<size_t>(2 * facts.num_layers + 1) * facts.hidden, kBf16One);
+  weights.norms = upload(library, norms);
+  weights.head_norms = upload(library, random_head_norms(facts, seed));
+  weights.qkv_biases = upload(library, random_biases(facts, bound, seed));
+  if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
-        make_positions(descriptor.facts, [](std::string_view, int) { return std::vector<int32_t>{}; });
-    weights.positions = upload(library, positions.data(), positions.size() * sizeof(int32_t));
+        make_positions(facts, [](std::string_view, int) { return std::vector<int32_t>{}; });
+    weights.positions = upload(library, positions);
   }
   return weights;
-}
-
-std::vector<float> make_rotary_table(const ModelFacts& facts, int context) {
-  const int half = facts.head_dim / 2;
-  std::vector<float> frequencies(half);
-  for (int i = 0; i < half; ++i) {
-    // Float arithmetic as in transformers, so that large positions turn by the same angles.
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(facts.head_dim);
-    float frequency = 1.0f / std::pow(static_cast<float>(facts.rope_theta), exponent);
-    if (facts.rope_kind == RopeKind::kLlama3) {
-      const double wavelength = 2.0 * std::numbers::pi / frequency;
-      const double low = facts.rope_original_context / facts.rope_low_freq_factor;
-      const double high = facts.rope_original_context / facts.rope_high_freq_factor;
-      if (wavelength > low) {
-        frequency = static_cast<float>(frequency / facts.rope_factor);
-      } else if (wavelength >= high) {
-        const double smooth = (facts.rope_original_context / wavelength - facts.rope_low_freq_factor) /
-                              (facts.rope_high_freq_factor - facts.rope_low_freq_factor);
-        frequency = static_cast<float>((1.0 - smooth) * frequency / facts.rope_factor + smooth * frequency);
-      }
-    }
-    frequencies[i] = frequency;
-  }
-  std::vector<float> table(static_cast<size_t>(context) * half * 2);
-  for (int position = 0; position < context; ++position) {
-    for (int i = 0; i < half; ++i) {
-      const double angle = static_cast<float>(position) * frequencies[i];
-      float* entry = table.data() + (static_cast<size_t>(position) * half + i) * 2;
-      entry[0] = static_cast<float>(std::cos(angle));
-      entry[1] = static_cast<float>(std::sin(angle));
-    }
-  }
-  return table;
 }
 
 }  // namespace soliton

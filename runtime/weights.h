@@ -18,6 +18,8 @@ class Progress;
 struct DeviceWeights {
   DeviceMemory pages;                // Descriptor::weight_bytes
   DeviceMemory embedding;            // bf16 [vocabulary][hidden]
+  DeviceMemory qkv_biases;           // see LaunchParams; empty where there are none
+  DeviceMemory head_norms;           // the same
   DeviceMemory norms;                // bf16 [2 * num_layers + 1][hidden]
   DeviceMemory positions;            // see layout/order.h; empty where columns are in natural order
   std::vector<std::string> remarks;  // that the user should read on how tensors were read
@@ -34,9 +36,5 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
 
 /// Weights that are a function of the seed alone, of the scale of a freshly initialised model.
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed);
-
-/// [context][head_dim / 2]{cos, sin} of position x frequency, as transformers computes them: frequencies and
-/// their product with the position in float.
-std::vector<float> make_rotary_table(const ModelFacts& facts, int context);
 
 }  // namespace soliton

@@ -56,6 +56,7 @@ uint64_t fnv1a(const std::string& text) {
 
 // Half the width of a uniform distribution; a power of two, so that 1 + kNormBound * random_unit() is exact.
 constexpr float kNormBound = 0.25f;
+constexpr float kBiasBound = 0.5f;
 
 float matrix_bound(const std::string& name, int64_t columns) {
   const bool makes_scores = name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight");
@@ -64,9 +65,16 @@ float matrix_bound(const std::string& name, int64_t columns) {
 }
 
 ordered_json classic_config(const ModelFacts& facts) {
+  const bool is_qwen3 = facts.head_norm != 0;
+  const bool is_qwen2 = !is_qwen3 && facts.qkv_bias != 0;
   ordered_json config = {
-      {"architectures", {"LlamaForCausalLM"}},
-      {"model_type", "llama"},
+      {"architectures",
+       {is_qwen3   ? "Qwen3ForCausalLM"
+        : is_qwen2 ? "Qwen2ForCausalLM"
+                   : "LlamaForCausalLM"}},
+      {"model_type", is_qwen3   ? "qwen3"
+                     : is_qwen2 ? "qwen2"
+                                : "llama"},
       {"hidden_size", facts.hidden},
       {"intermediate_size", facts.ffn},
       {"num_hidden_layers", facts.num_layers},
@@ -101,6 +109,20 @@ ordered_json classic_config(const ModelFacts& facts) {
         {"factor", facts.rope_factor},
         {"low_freq_factor", facts.rope_low_freq_factor},
         {"high_freq_factor", facts.rope_high_freq_factor},
+        {"original_max_position_embeddings", facts.rope_original_context},
+    };
+  }
+  if (facts.rope_kind == RopeKind::kLinear) {
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", facts.rope_factor}};
+  }
+  if (facts.rope_kind == RopeKind::kYarn) {
+    config["rope_scaling"] = {
+        {"rope_type", "yarn"},
+        {"factor", facts.rope_factor},
+        {"beta_fast", facts.rope_beta_fast},
+        {"beta_slow", facts.rope_beta_slow},
+        {"truncate", facts.rope_truncate != 0},
+        {"attention_factor", facts.rope_attention_factor},
         {"original_max_position_embeddings", facts.rope_original_context},
     };
   }
@@ -202,6 +224,34 @@ std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t
   return result;
 }
 
+namespace {
+
+/// Extrapolation for the first pairs, interpolation for the last, a ramp between the two. `power`: theta to the
+/// pair's exponent.
+float yarn_frequency(const ModelFacts& facts, size_t pair, float power) {
+  const double pi = std::numbers::pi;
+  const double dim = facts.head_dim;
+  const auto correction_dim = [&](double rotations) {
+    return dim * std::log(facts.rope_original_context / (rotations * 2 * pi)) /
+           (2 * std::log(facts.rope_theta));
+  };
+  double low = correction_dim(facts.rope_beta_fast);
+  double high = correction_dim(facts.rope_beta_slow);
+  if (facts.rope_truncate != 0) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, dim - 1);
+  if (low == high) high += 0.001;
+  const float ramp = (static_cast<float>(pair) - static_cast<float>(low)) / static_cast<float>(high - low);
+  const float extrapolated = 1.0f - std::clamp(ramp, 0.0f, 1.0f);
+  return 1.0f / (static_cast<float>(facts.rope_factor) * power) * (1.0f - extrapolated) +
+         1.0f / power * extrapolated;
+}
+
+}  // namespace
+
 std::vector<float> rotary_frequencies(const ModelFacts& facts) {
   const auto theta = static_cast<float>(facts.rope_theta);
   const auto factor = static_cast<float>(facts.rope_factor);
@@ -227,17 +277,19 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts) {
         frequency = (1.0f - smooth) * frequency / factor + smooth * frequency;
       }
     }
+    if (facts.rope_kind == RopeKind::kLinear) frequency = frequency / factor;
+    if (facts.rope_kind == RopeKind::kYarn) frequency = yarn_frequency(facts, i, power);
     frequencies[i] = frequency;
   }
   return frequencies;
 }
 
-void rotate(std::span<double> head, int position, std::span<const float> frequencies) {
+void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale) {
   const size_t half = frequencies.size();
   for (size_t i = 0; i < half; ++i) {
     const float angle = static_cast<float>(position) * frequencies[i];
-    const auto cosine = static_cast<float>(std::cos(double{angle}));
-    const auto sine = static_cast<float>(std::sin(double{angle}));
+    const float cosine = static_cast<float>(std::cos(double{angle})) * scale;
+    const float sine = static_cast<float>(std::sin(double{angle})) * scale;
     const double first = head[i];
     const double second = head[i + half];
     head[i] = first * cosine - second * sine;
@@ -268,10 +320,11 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
       }
       return;
     }
-    const bool is_norm = shape.size() == 1;
+    const bool is_bias = name.ends_with(".bias");
+    const bool is_norm = shape.size() == 1 && !is_bias;
     // In double neither product nor sum is rounded, so that every compiler gets the same bits.
     const double centre = is_norm ? 1.0 : 0.0;
-    const double bound = is_norm ? kNormBound : matrix_bound(name, shape[1]);
+    const double bound = is_norm ? kNormBound : is_bias ? kBiasBound : matrix_bound(name, shape[1]);
     const uint64_t tensor_seed = seed ^ fnv1a(name);
     bits.resize(static_cast<size_t>(num_elements(shape)));
     for (size_t i = 0; i < bits.size(); ++i) {
@@ -401,10 +454,35 @@ ReferenceModel::Vector ReferenceModel::embed(int token) const {
   return result;
 }
 
+ReferenceModel::Vector ReferenceModel::project(const Bf16Bits& matrix, const Bf16Bits& bias,
+                                               const Bf16Bits& norm, const Vector& x, int position) const {
+  Vector heads = multiply(matrix, x);
+  add_bias(heads, bias);
+  norm_heads(heads, norm);
+  rotate_heads(heads, position);
+  return heads;
+}
+
+void ReferenceModel::add_bias(Vector& values, const Bf16Bits& bias) const {
+  for (size_t i = 0; i < bias.size(); ++i) values[i] += from_bf16_bits(bias[i]);
+  values = round(std::move(values));
+}
+
+void ReferenceModel::norm_heads(Vector& heads, const Bf16Bits& weight) const {
+  if (weight.empty()) return;
+  for (size_t begin = 0; begin < heads.size(); begin += weight.size()) {
+    const Vector normed = norm({heads.begin() + static_cast<ptrdiff_t>(begin),
+                                heads.begin() + static_cast<ptrdiff_t>(begin + weight.size())},
+                               weight);
+    std::copy(normed.begin(), normed.end(), heads.begin() + static_cast<ptrdiff_t>(begin));
+  }
+}
+
 void ReferenceModel::rotate_heads(Vector& heads, int position) const {
   const auto head_dim = static_cast<size_t>(facts_.head_dim);
   for (size_t begin = 0; begin < heads.size(); begin += head_dim) {
-    rotate(std::span(heads).subspan(begin, head_dim), position, frequencies_);
+    rotate(std::span(heads).subspan(begin, head_dim), position, frequencies_,
+           static_cast<float>(facts_.rope_attention_factor));
   }
   heads = round(std::move(heads));
 }
@@ -419,12 +497,12 @@ void ReferenceModel::append(Vector& cache, const Vector& rows, int position) con
 
 ReferenceModel::Vector ReferenceModel::attention(const ReferenceLayer& layer, LayerCache& cache,
                                                  const Vector& x, int position) const {
-  Vector queries = multiply(layer.q, x);
-  Vector keys = multiply(layer.k, x);
-  rotate_heads(queries, position);
-  rotate_heads(keys, position);
+  const Vector queries = project(layer.q, layer.q_bias, layer.q_norm, x, position);
+  const Vector keys = project(layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);
-  append(cache.values, multiply(layer.v, x), position);
+  Vector values = multiply(layer.v, x);
+  add_bias(values, layer.v_bias);
+  append(cache.values, values, position);
 
   const auto head_dim = static_cast<size_t>(facts_.head_dim);
   const size_t heads_per_kv_head = static_cast<size_t>(facts_.num_heads / facts_.num_kv_heads);

@@ -1,4 +1,4 @@
-// The scalar forward pass of a Llama model: the specification that every kernel is held to. Plain loops, one
+// The scalar forward pass of a model: the specification that every kernel is held to. Plain loops, one
 // token at a time; products are exact and sums run in double, so that only the roundings named in
 // ReferenceOptions happen. Shares nothing with templates/ but the facts and the random numbers.
 #pragma once
@@ -22,6 +22,11 @@ using Bf16Bits = std::vector<uint16_t>;
 
 struct ReferenceLayer {
   Bf16Bits attention_norm;  // [hidden]
+  Bf16Bits q_bias;          // [num_heads * head_dim]; empty without biases
+  Bf16Bits k_bias;          // [num_kv_heads * head_dim]
+  Bf16Bits v_bias;          // [num_kv_heads * head_dim]
+  Bf16Bits q_norm;          // [head_dim]; empty where heads are not normed
+  Bf16Bits k_norm;          // [head_dim]
   Bf16Bits q;               // [num_heads * head_dim][hidden]
   Bf16Bits k;               // [num_kv_heads * head_dim][hidden]
   Bf16Bits v;               // [num_kv_heads * head_dim][hidden]
@@ -59,6 +64,15 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     visit(prefix + "self_attn.q_proj.weight", Shape{q_rows, hidden}, layer.q);
     visit(prefix + "self_attn.k_proj.weight", Shape{kv_rows, hidden}, layer.k);
     visit(prefix + "self_attn.v_proj.weight", Shape{kv_rows, hidden}, layer.v);
+    if (facts.qkv_bias != 0) {
+      visit(prefix + "self_attn.q_proj.bias", Shape{q_rows}, layer.q_bias);
+      visit(prefix + "self_attn.k_proj.bias", Shape{kv_rows}, layer.k_bias);
+      visit(prefix + "self_attn.v_proj.bias", Shape{kv_rows}, layer.v_bias);
+    }
+    if (facts.head_norm != 0) {
+      visit(prefix + "self_attn.q_norm.weight", Shape{facts.head_dim}, layer.q_norm);
+      visit(prefix + "self_attn.k_norm.weight", Shape{facts.head_dim}, layer.k_norm);
+    }
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
     visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
     visit(prefix + "mlp.gate_proj.weight", Shape{ffn, hidden}, layer.gate);
@@ -73,7 +87,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
 
 /// Weights by layout/random.h, each tensor with its own seed, `seed` xor FNV-1a of its name. Matrices are
 /// uniform with variance 1 / columns (2 / columns for q and k, so that attention prefers some tokens), norms
-/// within 1/4 of 1; where the facts ask for integers, random_quantized(). Every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
+/// within 1/4 of 1, biases within 1/2 of 0; where the facts ask for integers, random_quantized(). Every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
 /// the same bits.
 ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed);
 
@@ -86,8 +100,8 @@ inline constexpr int kReferenceBosId = 0;
 inline constexpr int kReferenceEosId = 1;
 
 /// Writes a Hugging Face folder (created if absent): config.json in the classic schema,
-/// generation_config.json and model.safetensors, or num_shards shards with their index. No tokenizer. Throws
-/// std::runtime_error if it can't.
+/// generation_config.json and model.safetensors, or num_shards shards with their index. No tokenizer. The architecture
+/// is Qwen3's for normed heads, else Qwen2's for biases, else Llama's. Throws std::runtime_error if it can't.
 void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
                      const std::filesystem::path& folder, int num_shards = 1);
 
@@ -123,6 +137,11 @@ class ReferenceModel {
   /// By the floats that the matrix is rounded from, if there are any.
   Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
   Vector embed(int token) const;
+  /// Queries or keys: multiplied, with their bias and norm, if there are any, and rotated.
+  Vector project(const Bf16Bits& matrix, const Bf16Bits& bias, const Bf16Bits& norm, const Vector& x,
+                 int position) const;
+  void add_bias(Vector& values, const Bf16Bits& bias) const;
+  void norm_heads(Vector& heads, const Bf16Bits& weight) const;
   void rotate_heads(Vector& heads, int position) const;
   void append(Vector& cache, const Vector& rows, int position) const;
   Vector attention(const ReferenceLayer& layer, LayerCache& cache, const Vector& x, int position) const;
@@ -152,8 +171,8 @@ std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t
 /// Inverse frequencies [head_dim / 2], float operation by float operation as transformers computes them.
 std::vector<float> rotary_frequencies(const ModelFacts& facts);
 /// Turns the pairs (i, i + head_dim / 2) of one head. The angle is a float product; its cosine and sine are
-/// the exact ones rounded to float.
-void rotate(std::span<double> head, int position, std::span<const float> frequencies);
+/// the exact ones rounded to float, times `scale`.
+void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale = 1.0f);
 std::vector<double> softmax(std::span<const double> scores);
 
 }  // namespace soliton

@@ -11,7 +11,10 @@ struct Plan {
   static constexpr int kNumHeads = 24;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr int kQkvRows = 5120;
   static constexpr int kHidden = 3072;
+  static constexpr bool kQkvBias = false;
+  static constexpr bool kHeadNorm = false;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.127517431974411f;
@@ -140,9 +143,12 @@ constexpr Descriptor kDescriptor{
       .head_dim = 128,
       .vocabulary = 128256,
       .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 0,
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
+      .rope_truncate = 1,
       .weight_bits = 16,
       .weight_group = 0,
       .weight_zeros = 0,
@@ -153,8 +159,11 @@ constexpr Descriptor kDescriptor{
       .rope_factor = 32.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xbfc173743196ac6cull,
+  .facts_hash = 0x583348813c2dd59dull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

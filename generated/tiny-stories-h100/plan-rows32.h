@@ -11,7 +11,10 @@ struct Plan {
   static constexpr int kNumHeads = 4;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 64;
+  static constexpr int kQkvRows = 512;
   static constexpr int kHidden = 256;
+  static constexpr bool kQkvBias = false;
+  static constexpr bool kHeadNorm = false;
   static constexpr float kNormEpsilon = 9.999999747378752e-06f;
   // 1 / sqrt(head_dim), for exponentials in base 2
   static constexpr float kScoreScale = 0.1803368777036667f;
@@ -140,9 +143,12 @@ constexpr Descriptor kDescriptor{
       .head_dim = 64,
       .vocabulary = 2048,
       .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 0,
       .max_context = 2048,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 256,
+      .rope_truncate = 1,
       .weight_bits = 16,
       .weight_group = 0,
       .weight_zeros = 0,
@@ -153,8 +159,11 @@ constexpr Descriptor kDescriptor{
       .rope_factor = 8.0,
       .rope_low_freq_factor = 1.0,
       .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xd1fabb4fc3320953ull,
+  .facts_hash = 0xd5d089382c5bcaf6ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

@@ -1,4 +1,4 @@
-// Written to be read beside transformers' modeling_llama.py.
+// Written to be read beside transformers' modeling_llama.py and its like.
 #include "runtime/verify/host_model.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "runtime/matrix_source.h"
-#include "runtime/weights.h"
+#include "runtime/rotary.h"
 
 namespace soliton {
 namespace {
@@ -91,13 +91,40 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
   return y;
 }
 
+/// q, k or v, with its bias if there is one.
+TokenRows HostModel::project(const TokenRows& x, int layer, const char* name, int64_t rows) const {
+  TokenRows y =
+      matrix(layer, fmt::format("self_attn.{}_proj", name).c_str(), rows, config_.facts.hidden).multiply(x);
+  if (config_.facts.qkv_bias == 0) return y;
+  const int64_t shape[] = {rows};
+  std::vector<float> bias(static_cast<size_t>(rows));
+  const std::string tensor = fmt::format("model.layers.{}.self_attn.{}_proj.bias", layer, name);
+  read_floats(require_floats(source_, tensor, shape), 0, rows, bias.data());
+  for (size_t token = 0; token < y.num_tokens(); ++token) {
+    for (int64_t i = 0; i < rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
+  }
+  return y;
+}
+
+/// Every head by itself, with the same weights.
+void HostModel::norm_heads(TokenRows& heads, const std::string& name) const {
+  const int64_t head_dim = config_.facts.head_dim;
+  TokenRows each(heads.values.size() / static_cast<size_t>(head_dim), head_dim);
+  each.values = std::move(heads.values);
+  heads.values = norm(each, name).values;
+}
+
 TokenRows HostModel::attention(const TokenRows& x, int layer) const {
   const ModelFacts& facts = config_.facts;
   const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv_rows = int64_t{facts.num_kv_heads} * facts.head_dim;
-  TokenRows queries = matrix(layer, "self_attn.q_proj", q_rows, facts.hidden).multiply(x);
-  TokenRows keys = matrix(layer, "self_attn.k_proj", kv_rows, facts.hidden).multiply(x);
-  TokenRows values = matrix(layer, "self_attn.v_proj", kv_rows, facts.hidden).multiply(x);
+  TokenRows queries = project(x, layer, "q", q_rows);
+  TokenRows keys = project(x, layer, "k", kv_rows);
+  TokenRows values = project(x, layer, "v", kv_rows);
+  if (facts.head_norm != 0) {
+    norm_heads(queries, fmt::format("model.layers.{}.self_attn.q_norm.weight", layer));
+    norm_heads(keys, fmt::format("model.layers.{}.self_attn.k_norm.weight", layer));
+  }
   const std::vector<float> table = make_rotary_table(facts, static_cast<int>(x.num_tokens()));
   rotate(queries, table, facts.head_dim);
   rotate(keys, table, facts.head_dim);

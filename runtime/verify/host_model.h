@@ -26,6 +26,8 @@ class HostModel {
   HostMatrix matrix(int layer, const char* name, int64_t rows, int64_t columns) const;
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
+  TokenRows project(const TokenRows& x, int layer, const char* name, int64_t rows) const;
+  void norm_heads(TokenRows& heads, const std::string& name) const;
   TokenRows attention(const TokenRows& x, int layer) const;
   TokenRows feed_forward(const TokenRows& x, int layer) const;
 

@@ -129,8 +129,10 @@ struct LaunchParams {
   const void* weights;        // packed pages, see Descriptor::matrices
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]
   const uint16_t*
-      norms;            // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
-  const float* rotary;  // [context][head_dim / 2]{cos, sin}
+      norms;  // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
+  const float* qkv_biases;       // [num_layers][rows of qkv], as the packed rows stand; null without
+  const uint16_t* head_norms;    // bf16 [num_layers][q, k][head_dim]; null without
+  const float* rotary;           // [context][head_dim / 2]{cos, sin}
   const int32_t* positions;      // see layout/order.h; null where columns are in natural order
   void* kv_pool;                 // see kv_page_offset()
   const int32_t* page_table;     // [ceil(context / 64)]: logical to physical KV page

@@ -2,11 +2,18 @@
 // and runtime, which refuses to run a kernel on weights with other facts.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace soliton {
 
-enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1 };
+enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1, kLinear = 2, kYarn = 3 };
+
+/// As models/*.yaml and config.json call it.
+constexpr const char* rope_name(RopeKind kind) {
+  constexpr const char* kNames[] = {"default", "llama3", "linear", "yarn"};
+  return kNames[static_cast<int>(kind)];
+}
 
 struct ModelFacts {
   int32_t hidden = 0;
@@ -17,9 +24,12 @@ struct ModelFacts {
   int32_t head_dim = 0;
   int32_t vocabulary = 0;
   int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
+  int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
+  int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
   int32_t max_context = 0;   // tokens
   RopeKind rope_kind = RopeKind::kDefault;
-  int32_t rope_original_context = 0;  // tokens; llama3 only
+  int32_t rope_original_context = 0;  // tokens; llama3 and yarn
+  int32_t rope_truncate = 1;          // are the bounds of the ramp whole dims? yarn only
   int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16) or 4 (integers)
   int32_t weight_group = 0;           // columns that share a scale, -1: all; 4 bits only
   int32_t weight_zeros = 0;           // have groups zeros of their own? 4 bits only
@@ -27,9 +37,12 @@ struct ModelFacts {
   int32_t lm_head_bits = 16;          // like weight_bits; group and zeros as the layers have them
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
-  double rope_factor = 1.0;            // llama3 only
+  double rope_factor = 1.0;            // all but default
   double rope_low_freq_factor = 1.0;   // llama3 only
   double rope_high_freq_factor = 1.0;  // llama3 only
+  double rope_beta_fast = 32.0;        // turns within the original context; yarn only
+  double rope_beta_slow = 1.0;         // the same
+  double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
 };
 
 /// Calls visit(name, value) for every fact, in a fixed order; names are those of models/*.yaml.
@@ -43,9 +56,12 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("head_dim", facts.head_dim);
   visit("vocabulary", facts.vocabulary);
   visit("tied_lm_head", facts.tied_lm_head);
+  visit("qkv_bias", facts.qkv_bias);
+  visit("head_norm", facts.head_norm);
   visit("max_context", facts.max_context);
   visit("rope_kind", facts.rope_kind);
   visit("rope_original_context", facts.rope_original_context);
+  visit("rope_truncate", facts.rope_truncate);
   visit("weight_bits", facts.weight_bits);
   visit("weight_group", facts.weight_group);
   visit("weight_zeros", facts.weight_zeros);
@@ -56,6 +72,20 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_factor", facts.rope_factor);
   visit("rope_low_freq_factor", facts.rope_low_freq_factor);
   visit("rope_high_freq_factor", facts.rope_high_freq_factor);
+  visit("rope_beta_fast", facts.rope_beta_fast);
+  visit("rope_beta_slow", facts.rope_beta_slow);
+  visit("rope_attention_factor", facts.rope_attention_factor);
+}
+
+/// Head dims whose heads a kernel can norm: a power of two of lanes holds a head, four dims each.
+constexpr bool can_norm_heads(int head_dim) {
+  return head_dim == 64 || head_dim == 128;
+}
+
+/// Yarn's factor of cosine and sine where nothing else is stated: attention over a context stretched `factor` times
+/// would otherwise be too even.
+inline double yarn_attention_factor(double factor, double scale = 1.0) {
+  return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
 /// 64-bit FNV-1a over the bytes of every fact.

@@ -58,9 +58,12 @@ TEST(Generate, ConfigDumpHasEveryFact) {
             "head_dim: 64\n"
             "vocabulary: 2048\n"
             "tied_lm_head: 1\n"
+            "qkv_bias: 0\n"
+            "head_norm: 0\n"
             "max_context: 2048\n"
             "rope_kind: llama3\n"
             "rope_original_context: 256\n"
+            "rope_truncate: 1\n"
             "weight_bits: 16\n"
             "weight_group: 0\n"
             "weight_zeros: 0\n"
@@ -70,7 +73,10 @@ TEST(Generate, ConfigDumpHasEveryFact) {
             "rope_theta: 10000\n"
             "rope_factor: 8\n"
             "rope_low_freq_factor: 1\n"
-            "rope_high_freq_factor: 4\n");
+            "rope_high_freq_factor: 4\n"
+            "rope_beta_fast: 32\n"
+            "rope_beta_slow: 1\n"
+            "rope_attention_factor: 1\n");
 }
 
 TEST(Generate, SameInputSameBytes) {

@@ -36,6 +36,10 @@ const std::string kGood =
 const std::string kDefaultRope =
     kGood.substr(0, kGood.find("rope:")) + "rope:\n  kind: default\n  theta: 10000\n";
 
+const std::string kYarnRope = kGood.substr(0, kGood.find("rope:")) +
+                              "rope:\n  kind: yarn\n  theta: 10000\n  factor: 4\n"
+                              "  original_context: 32768\n";
+
 const std::string kQuantization =
     "quantization:\n"
     "  bits: 4\n"
@@ -83,6 +87,42 @@ TEST(ModelConfig, DefaultRopeLeavesTheFactorsAlone) {
   EXPECT_EQ(facts.rope_theta, 10000.0);
   EXPECT_EQ(facts.rope_factor, 1.0);
   EXPECT_EQ(facts.rope_original_context, 0);
+}
+
+TEST(ModelConfig, YarnHasDefaults) {
+  const auto facts_of = [](const std::string& text) {
+    return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+  };
+  const ModelFacts facts = facts_of(kYarnRope);
+  EXPECT_EQ(facts.rope_kind, RopeKind::kYarn);
+  EXPECT_EQ(facts.rope_factor, 4.0);
+  EXPECT_EQ(facts.rope_original_context, 32768);
+  EXPECT_EQ(facts.rope_beta_fast, 32.0);
+  EXPECT_EQ(facts.rope_beta_slow, 1.0);
+  EXPECT_EQ(facts.rope_truncate, 1);
+  EXPECT_DOUBLE_EQ(facts.rope_attention_factor, 1.138629436111989);  // 0.1 ln 4 + 1
+  const ModelFacts stated =
+      facts_of(kYarnRope + "  beta_fast: 16\n  beta_slow: 2\n  attention_factor: 1.5\n  truncate: false\n");
+  EXPECT_EQ(stated.rope_beta_fast, 16.0);
+  EXPECT_EQ(stated.rope_beta_slow, 2.0);
+  EXPECT_EQ(stated.rope_attention_factor, 1.5);
+  EXPECT_EQ(stated.rope_truncate, 0);
+}
+
+TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {
+  const auto facts_of = [](const std::string& text) {
+    return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+  };
+  EXPECT_EQ(facts_of(kGood).qkv_bias, 0);
+  EXPECT_EQ(facts_of(kGood).head_norm, 0);
+  EXPECT_EQ(facts_of(kGood + "qkv_bias: true\n").qkv_bias, 1);
+  EXPECT_EQ(facts_of(kGood + "head_norm: true\n").head_norm, 1);
+  EXPECT_NE(hash_facts(facts_of(kGood + "qkv_bias: true\n")), hash_facts(facts_of(kGood)));
+  EXPECT_NE(hash_facts(facts_of(kGood + "head_norm: true\n")), hash_facts(facts_of(kGood)));
+  EXPECT_EQ(
+      parse_error(with(kGood, "head_dim: 128", "head_dim: 96") + "head_norm: true\n"),
+      refusal(19,
+              "head_norm: expected false where head_dim is neither 64 nor 128, got true with head_dim = 96"));
 }
 
 ModelFacts quantized_facts(const std::string& text) {
@@ -192,8 +232,8 @@ TEST(ModelConfig, RefusesImpossibleRope) {
   const auto changed = [](const std::string& from, const std::string& to) {
     return parse_error(with(kGood, from, to));
   };
-  EXPECT_EQ(changed("kind: llama3", "kind: yarn"),
-            refusal(13, "rope.kind: expected one of default, llama3, got yarn"));
+  EXPECT_EQ(changed("kind: llama3", "kind: longrope"),
+            refusal(13, "rope.kind: expected one of default, llama3, linear, yarn, got longrope"));
   EXPECT_EQ(changed("theta: 500000", "theta: 1"),
             refusal(14, "rope.theta: expected a number above 1 and below 1000000000000, got 1"));
   EXPECT_EQ(changed("  factor: 8", "  factor: 0.5"),
@@ -208,16 +248,29 @@ TEST(ModelConfig, RefusesImpossibleRope) {
             refusal(18, "rope.original_context: expected an integer from 1 to 4194304, got 0"));
   EXPECT_EQ(
       changed("kind: llama3", "kind: default"),
-      refusal(15, "rope.factor: expected this key only with kind = llama3, got it with kind = default"));
+      refusal(15,
+              "rope.factor: expected this key only with kind = llama3 or linear or yarn, got it with kind = "
+              "default"));
+  EXPECT_EQ(changed("kind: llama3", "kind: linear"),
+            refusal(16,
+                    "rope.low_freq_factor: expected this key only with kind = llama3, got it with kind = "
+                    "linear"));
   EXPECT_EQ(
       parse_error(kDefaultRope + "  original_context: 8192\n"),
-      refusal(
-          15,
-          "rope.original_context: expected this key only with kind = llama3, got it with kind = default"));
-  EXPECT_EQ(changed("  factor: 8", "  fator: 8"),
-            refusal(15,
-                    "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
-                    "original_context, got an unknown key"));
+      refusal(15,
+              "rope.original_context: expected this key only with kind = llama3 or yarn, got it with kind = "
+              "default"));
+  EXPECT_EQ(parse_error(kYarnRope + "  beta_fast: 1\n"),
+            refusal(17, "rope.beta_fast: expected a number above beta_slow = 1, got 1"));
+  EXPECT_EQ(parse_error(kYarnRope + "  attention_factor: 0\n"),
+            refusal(17, "rope.attention_factor: expected a number above 0 and below 64, got 0"));
+  EXPECT_EQ(parse_error(kYarnRope + "  truncate: 1\n"),
+            refusal(17, "rope.truncate: expected true or false, got 1"));
+  EXPECT_EQ(
+      changed("  factor: 8", "  fator: 8"),
+      refusal(15,
+              "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
+              "original_context, beta_fast, beta_slow, attention_factor, truncate, got an unknown key"));
 }
 
 TEST(ModelConfig, RefusesImpossibleQuantization) {
@@ -258,7 +311,8 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
       parse_error(kGood + "dtype: bf16\n"),
       refusal(19,
               "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-              "vocabulary, tied_lm_head, max_context, norm_epsilon, quantization, rope, got an unknown key"));
+              "vocabulary, tied_lm_head, qkv_bias, head_norm, max_context, norm_epsilon, quantization, rope, "
+              "got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
   EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -239,6 +240,130 @@ TEST_F(HfConfigTest, MistralsAbsentKvHeadsAreEight) {
   EXPECT_EQ(HfConfig::open(folder_).facts.num_kv_heads, 32);
 }
 
+TEST_F(HfConfigTest, Qwen2HasBiases) {
+  json config = base_config();
+  config.merge_patch({{"architectures", {"Qwen2ForCausalLM"}},
+                      {"model_type", "qwen2"},
+                      {"head_dim", nullptr},
+                      {"num_attention_heads", 16},
+                      {"attention_bias", nullptr}});
+  write("config.json", config.dump());
+  ModelFacts expected = open({{"head_dim", 128}, {"num_attention_heads", 16}}).facts;
+  expected.qkv_bias = 1;
+  write("config.json", config.dump());
+  EXPECT_EQ(hash_facts(HfConfig::open(folder_).facts), hash_facts(expected));
+  config.erase("num_key_value_heads");
+  config["num_attention_heads"] = 32;
+  write("config.json", config.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.num_kv_heads, 32);
+}
+
+TEST_F(HfConfigTest, Qwen3NormsHeads) {
+  json config = base_config();
+  config.merge_patch({{"architectures", {"Qwen3ForCausalLM"}}, {"model_type", "qwen3"}});
+  ModelFacts expected = open().facts;
+  expected.head_norm = 1;
+  write("config.json", config.dump());
+  EXPECT_EQ(hash_facts(HfConfig::open(folder_).facts), hash_facts(expected));
+  config.erase("head_dim");
+  write("config.json", config.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 128);
+  config["head_dim"] = 96;
+  write("config.json", config.dump());
+  expect_refused_as_is(ExitCode::kMismatch,
+                       "head_dim: expected 64 or 128 where heads are normed, got 96: not supported");
+  config["head_dim"] = 128;
+  config["attention_bias"] = true;
+  write("config.json", config.dump());
+  expect_refused_as_is(ExitCode::kMismatch, "attention_bias: expected false, got true: not supported");
+}
+
+TEST_F(HfConfigTest, QwensWindowIsThereWhereItIsUsed) {
+  for (const char* family : {"Qwen2", "Qwen3"}) {
+    json config = base_config();
+    config["architectures"] = {std::string(family) + "ForCausalLM"};
+    config["model_type"] = family[4] == '2' ? "qwen2" : "qwen3";
+    config["max_position_embeddings"] = 32768;
+    const auto with = [&](const json& used, const json& window) {
+      json patched = config;
+      if (!used.is_discarded()) patched["use_sliding_window"] = used;
+      if (!window.is_discarded()) patched["sliding_window"] = window;
+      write("config.json", patched.dump());
+    };
+    const json absent(json::value_t::discarded);
+    with(false, 4096);
+    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    with(absent, 4096);
+    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    with(true, 32768);
+    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    with(true, nullptr);
+    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    const std::string expected =
+        "sliding_window: expected null, or at least max_position_embeddings = 32768, got ";
+    with(true, 4096);
+    expect_refused_as_is(ExitCode::kMismatch, expected + "4096: not supported");
+    with(true, absent);
+    expect_refused_as_is(ExitCode::kMismatch, expected + "nothing, which means 4096: not supported");
+    with("yes", 4096);
+    expect_refused_as_is(ExitCode::kBadFile, "use_sliding_window: expected true or false, got \"yes\"");
+  }
+}
+
+TEST_F(HfConfigTest, ReadsLinearAndYarn) {
+  const auto facts_of = [&](const json& scaling) {
+    json config = base_config();
+    config["rope_scaling"] = scaling;
+    config["max_position_embeddings"] = 32768;
+    write("config.json", config.dump());
+    return HfConfig::open(folder_).facts;
+  };
+  const ModelFacts linear = facts_of({{"type", "linear"}, {"factor", 2.5}});
+  EXPECT_EQ(linear.rope_kind, RopeKind::kLinear);
+  EXPECT_EQ(linear.rope_factor, 2.5);
+  EXPECT_EQ(linear.rope_attention_factor, 1.0);
+  EXPECT_EQ(linear.max_context, 32768);
+  json scaling = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+  const ModelFacts yarn = facts_of(scaling);
+  EXPECT_EQ(yarn.rope_kind, RopeKind::kYarn);
+  EXPECT_EQ(yarn.rope_factor, 4.0);
+  EXPECT_EQ(yarn.rope_original_context, 32768);
+  EXPECT_EQ(yarn.rope_beta_fast, 32.0);
+  EXPECT_EQ(yarn.rope_beta_slow, 1.0);
+  EXPECT_EQ(yarn.rope_truncate, 1);
+  EXPECT_DOUBLE_EQ(yarn.rope_attention_factor, 0.1 * std::log(4.0) + 1.0);
+  EXPECT_EQ(yarn.max_context, 131072) << "what the context is stretched to";
+  scaling.update({{"beta_fast", 16}, {"beta_slow", 2}, {"truncate", false}, {"attention_factor", 1.5}});
+  const ModelFacts stated = facts_of(scaling);
+  EXPECT_EQ(stated.rope_beta_fast, 16.0);
+  EXPECT_EQ(stated.rope_beta_slow, 2.0);
+  EXPECT_EQ(stated.rope_truncate, 0);
+  EXPECT_EQ(stated.rope_attention_factor, 1.5);
+  EXPECT_NE(hash_facts(stated), hash_facts(yarn));
+}
+
+TEST_F(HfConfigTest, RefusesBadYarn) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    json config = base_config();
+    config["rope_scaling"] = {
+        {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+    config["rope_scaling"].merge_patch(patch);
+    write("config.json", config.dump());
+    expect_refused_as_is(ExitCode::kBadFile, "rope_scaling." + message);
+  };
+  refused({{"factor", 0.5}}, "factor: expected a number in [1, ");
+  refused({{"factor", "4"}}, "factor: expected a number, got \"4\"");
+  refused({{"original_max_position_embeddings", 0}},
+          "original_max_position_embeddings: expected an integer in");
+  refused({{"beta_fast", 1}}, "beta_fast: expected more than beta_slow = 1, got 1");
+  refused({{"attention_factor", 0}}, "attention_factor: expected a number in");
+  refused({{"truncate", 1}}, "truncate: expected true or false, got 1");
+  json config = base_config();
+  config["rope_scaling"] = {{"rope_type", "linear"}};
+  write("config.json", config.dump());
+  expect_refused_as_is(ExitCode::kBadFile, "rope_scaling.factor: expected a number, got nothing");
+}
+
 TEST_F(HfConfigTest, GenerationConfigAddsEndTokens) {
   write("generation_config.json", R"({"eos_token_id": [5, 128001], "bos_token_id": 7})");
   EXPECT_EQ(open({{"eos_token_id", 128001}}).eos_ids, (std::vector<int>{5, 128001}));
@@ -260,7 +385,8 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
     expect_refused(patch, ExitCode::kMismatch, message);
   };
   refused({{"architectures", {"MixtralForCausalLM"}}},
-          "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, got \"MixtralForCausalLM\"");
+          "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
+          "Qwen3ForCausalLM, got \"MixtralForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(
@@ -274,11 +400,12 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
   refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
           "head_dim: expected one of 64, 96, 128, 256, got 32");
-  for (const char* type : {"linear", "dynamic", "yarn", "longrope", "LLAMA3", ""}) {
+  for (const char* type : {"dynamic", "longrope", "LLAMA3", ""}) {
     refused({{"rope_scaling", {{"rope_type", type}}}},
-            "rope_scaling.rope_type: expected \"default\" or \"llama3\", got \"" + std::string(type) + "\"");
+            "rope_scaling.rope_type: expected one of \"default\", \"llama3\", \"linear\", \"yarn\", got \"" +
+                std::string(type) + "\"");
   }
-  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "yarn"}}}}, "rope_scaling.type: expected");
+  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "dynamic"}}}}, "rope_scaling.type: expected");
   refused({{"partial_rotary_factor", 0.5}}, "partial_rotary_factor: expected 1, got 0.5");
   refused({{"rope_scaling", nullptr},
            {"rope_parameters",
