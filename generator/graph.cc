@@ -88,8 +88,16 @@ Graph build_rows_graph(const ModelFacts& facts) {
   const auto attention = std::find_if(graph.layer_ops.begin(), graph.layer_ops.end(),
                                       [](const GraphOp& op) { return op.kind == OpKind::kAttention; });
   attention->writes = -1;  // partial results, as many as the tree's plan asks for
-  graph.layer_ops.insert(attention + 1,
-                         {.name = "merge", .kind = OpKind::kMerge, .reads = kQkv, .writes = kHeads});
+  const auto merge = graph.layer_ops.insert(
+      attention + 1, {.name = "merge", .kind = OpKind::kMerge, .reads = kQkv, .writes = kHeads});
+  if (facts.head_norm == 0) return graph;
+  // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
+  const int unnormed = static_cast<int>(graph.vectors.size());
+  graph.vectors.push_back(
+      {.name = "unnormed", .elements = (facts.num_heads + facts.num_kv_heads) * facts.head_dim});
+  graph.layer_ops.front().writes = unnormed;
+  graph.layer_ops.insert(
+      merge - 1, {.name = "norm_heads", .kind = OpKind::kNormHeads, .reads = unnormed, .writes = kQkv});
   return graph;
 }
 

@@ -25,7 +25,7 @@ struct GraphMatrix {
   WeightFormat format = {};
 };
 
-enum class OpKind { kMatrix, kAttention, kMerge };
+enum class OpKind { kMatrix, kAttention, kMerge, kNormHeads };
 
 /// One op. Indices into Graph::vectors and Graph::matrices; -1: none.
 struct GraphOp {
@@ -48,11 +48,11 @@ struct Graph {
   std::vector<GraphOp> final_ops;  // then these
 };
 
-/// The step of a Llama model, one row.
+/// The step of a model, one row. Where heads are normed, attention does it as it brings them in.
 Graph build_graph(const ModelFacts& facts);
 
 /// The same with several rows: norms are applied by who writes a vector, attention has a phase in which its
-/// partial results are merged, and the step begins with the embedding, which is no op of this list.
+/// partial results are merged, and before it one in which heads are normed, if they are; and the step begins with the embedding, which is no op of this list.
 Graph build_rows_graph(const ModelFacts& facts);
 
 /// For --dump.

@@ -97,7 +97,8 @@ struct SharedMap {
   static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
   static constexpr int kQuery = round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * 4, 16);
   static constexpr int kTurns = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
-  static constexpr int kMail = kTurns + Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2));
+  static constexpr int kMail =
+      kTurns + (Plan::kHeadNorm ? 0 : Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2)));
   static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
   static constexpr int kBarriers = kStandings + kWorkingWarps<Plan> * static_cast<int>(sizeof(Standing));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
@@ -140,7 +141,7 @@ struct Context {
   }
   /// See QueryLayout.
   SOLITON_DEVICE float* query() const { return reinterpret_cast<float*>(shared + SharedMap<Plan>::kQuery); }
-  /// cos and sin of the step's position for each pair of dims.
+  /// cos and sin of the step's position for each pair of dims. Where heads are normed first there are none.
   SOLITON_DEVICE float2* turns() const { return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kTurns); }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {

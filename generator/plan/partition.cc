@@ -134,18 +134,21 @@ void shape_rows(Plan& plan) {
   const RowsShape shape = plan.shape();
   const QkvLayout qkv = plan.qkv_layout();
   for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == OpKind::kAttention) {
+      plan.vectors[phase.reads].element_bytes = 1;
+      plan.vectors[phase.reads].elements = static_cast<int>(qkv.bytes());
+    }
+    if (phase.kind == OpKind::kNormHeads) plan.vectors[phase.reads].elements *= plan.rows;
     if (phase.kind != OpKind::kMatrix) continue;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes();
     // Matrices of integers and of bf16 may read the same: the wider padding counts.
     const bool is_shaped = vector.element_bytes == shape.column_bytes();
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
-    if (phase.output != OutputKind::kRotary) continue;
-    PlanVector& written = plan.vectors[phase.writes];
-    written.element_bytes = 1;
-    written.elements = static_cast<int>(qkv.bytes());
   }
-  plan.vectors.back().elements = plan.rows * squares_stride(shape, plan.num_ctas);
+  const auto squares = std::find_if(plan.vectors.begin(), plan.vectors.end(),
+                                    [](const PlanVector& vector) { return vector.name == "squares"; });
+  squares->elements = plan.rows * squares_stride(shape, plan.num_ctas);
   plan.input_buffers = plan.rows <= 32 ? 2 : 3;
   const int all_tiles = qkv.query_tiles();
   const auto fitting_tiles = [&] {

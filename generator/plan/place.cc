@@ -88,7 +88,7 @@ void place_shared(Plan& plan) {
     add("squares", 4ll * 2 * plan.consumer_warps);
     offset = align(offset, 16);
     add("query", 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim));
-    add("turns", 4ll * head_dim);
+    add("turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim);
     add("mail", 8);
   } else {
     add("input", static_cast<int64_t>(plan.input_buffers) * plan.shape().chunk_bytes());

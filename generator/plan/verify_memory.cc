@@ -219,7 +219,8 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
           {"squares", 4ll * kInputGenerations * warps, 4},
           // q of a block's heads with their gaps, k, v.
           {"query", 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim), kAccessBytes},
-          {"turns", 4ll * head_dim, kBarrierBytes},  // cos and sin for each pair of dims
+          // cos and sin for each pair of dims, unless attention turns heads.
+          {"turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim, kBarrierBytes},
           {"mail", kMailBytes, 4},
           {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
           {"barriers", kBarrierBytes * barriers, kBarrierBytes}};

@@ -16,13 +16,23 @@ struct Reading {
 };
 
 /// Every phase reads what the one before wrote. The merge reads partial results, which are no vector, beside
-/// the new keys and values of qkv. The first layer reads what the embedding wrote, which stands for down.
+/// the new keys and values of qkv. Where heads are normed, that happens between qkv and attention, which then reads q
+/// and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for down.
 void check_reads(const Plan& plan, const Reading& at, Report& report) {
   const auto [phase, before] = at;
   const bool merges = phase.kind == OpKind::kMerge;
   if (merges != (before.kind == OpKind::kAttention)) {
     report.refuse(Rule::kStepShape,
                   "{}: expected a merge behind attention and nowhere else, got it behind {}", phase.name,
+                  before.name);
+    return;
+  }
+  const bool norms = phase.kind == OpKind::kNormHeads;
+  const bool rotated = before.kind == OpKind::kMatrix && before.output == OutputKind::kRotary;
+  if (norms != (rotated && plan.facts.head_norm != 0)) {
+    report.refuse(Rule::kStepShape, "{}: expected {} behind {}", phase.name,
+                  norms ? "to norm heads behind q, k and v, where the model does, and not"
+                        : "a phase that norms the heads and not this one",
                   before.name);
     return;
   }
@@ -51,20 +61,31 @@ int64_t activation_bytes(const Plan& plan, int columns) {
   return 2ll * parts * plan.rows * padded;
 }
 
+/// q, k and v of all rows in f16, as attention reads them.
+int64_t qkv_bytes(const Plan& plan) {
+  const ModelFacts& facts = plan.facts;
+  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int group = facts.num_heads / facts.num_kv_heads;
+  const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
+  const int64_t tail = 2ll * 2 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+  return facts.num_kv_heads * (queries + tail);
+}
+
+/// q and k of all rows as floats.
+int64_t unnormed_bytes(const Plan& plan) {
+  return 4ll * plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
+}
+
 void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int heads = facts.num_heads * facts.head_dim;
   if (phase.kind == OpKind::kMerge) check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
+  if (phase.kind == OpKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
   if (phase.kind != OpKind::kMatrix) return;
   switch (phase.output) {
-    case OutputKind::kRotary: {
-      const int parts = plan.rows <= 8 ? 2 : 1;
-      const int group = facts.num_heads / facts.num_kv_heads;
-      const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
-      const int64_t tail = 2ll * 2 * round_up(plan.rows, kTailTokens) * facts.head_dim;
-      check_bytes(plan, phase.writes, facts.num_kv_heads * (queries + tail), report);
+    case OutputKind::kRotary:
+      check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
       break;
-    }
     case OutputKind::kResidual:
       check_bytes(plan, phase.writes, activation_bytes(plan, facts.hidden), report);
       break;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "ops/consumer.cuh"
+#include "ops/head_norm.cuh"
 
 namespace soliton {
 
@@ -142,6 +143,11 @@ class StagedGroups {
                                              : Plan::kNumHeads + Plan::kNumKvHeads + heads_.kv_head;
     return head * kHeadGroups + group(i) % kHeadGroups;
   }
+  /// The head that it belongs to, whose groups neighbouring lanes bring.
+  SOLITON_DEVICE HeadOfToken head(int i, int layer, int position) const {
+    const int row = group(i) / kHeadGroups;
+    return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock};
+  }
   /// Word of QueryLayout.
   SOLITON_DEVICE int target(int i) const {
     using Layout = QueryLayout<Plan::kHeadDim>;
@@ -191,6 +197,10 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
       return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
     };
     loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
+    HeadNorm<Plan> norms[StagedGroups<Plan>::kLoads];
+    SOLITON_UNROLL
+    for (int i = 0; i < StagedGroups<Plan>::kLoads; ++i)
+      norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
     if (unit == 0 && warp_ == 0) signatures.issue();
     wait_for_words(
         context_, WaitKind::kVector, [&] { return loads.retry(address); },
@@ -198,8 +208,9 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
     if (works) {
       SOLITON_UNROLL
       for (int i = 0; i < StagedGroups<Plan>::kLoads; ++i) {
+        const float4 words = norms[i].finish(loads.value[i], lane);
         if (staged.present(i))
-          store_shared(reinterpret_cast<float4*>(context_.query() + staged.target(i)), loads.value[i]);
+          store_shared(reinterpret_cast<float4*>(context_.query() + staged.target(i)), words);
       }
       warp_arrive(&context_.barriers().query_full);
     }

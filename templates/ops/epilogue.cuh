@@ -39,7 +39,7 @@ class Epilogue {
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
     }
-    if (!stop) load_turns();
+    if (!stop && !Plan::kHeadNorm) load_turns();
     return !stop;
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
@@ -50,6 +50,7 @@ class Epilogue {
     const TileRun run = context_.tiles(phase);
     float* to = output(phase.output_vector);
     begin_choice();
+    load_bias(phase.output, layer, run.first);
     const float scale = wait_input(phase.input);
     sign(phase.output_vector);
     with_output(phase.output, [&]<OutputKind kKind>() {
@@ -57,7 +58,7 @@ class Epilogue {
       for (int i = 0; i < run.count; ++i) {
         const int tile = run.first + i * run.stride;
         if constexpr (kKind == OutputKind::kRotary) {
-          rotary(to, tile, scale);
+          rotary(to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(to, tile, scale);
         } else if constexpr (kKind == OutputKind::kResidual) {
@@ -184,20 +185,36 @@ class Epilogue {
     return sum;
   }
 
-  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
-  SOLITON_DEVICE void rotary(float* output, int tile, float scale) {
+  /// Of row `lane` of a tile of q, k and v, if there is such a tile: a tile ahead, since device memory is slow to
+  /// answer while it streams.
+  SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile) {
+    if constexpr (Plan::kQkvBias) {
+      const int row = tile * kTileRows + context_.lane % kTileRows;
+      if (output != OutputKind::kRotary || row >= Plan::kQkvRows) return;
+      bias_ = load_constant(context_.params.qkv_biases + static_cast<int64_t>(layer) * Plan::kQkvRows + row);
+    }
+  }
+
+  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
+  /// normed first, by attention. v: as it is. `next_tile` is the run's, if there is one more.
+  SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile) {
     constexpr int kRotaryRows = (Plan::kNumHeads + Plan::kNumKvHeads) * Plan::kHeadDim;
     const int row = context_.lane % kTileRows;
     const int packed = tile * kTileRows;
     const bool rotates = packed < kRotaryRows;
     const int tile_in_head = packed % Plan::kHeadDim / kTileRows;
     float2 turn = make_float2(1.0f, 0.0f);
-    if (rotates) {
+    if (rotates && !Plan::kHeadNorm) {
       turn = load_shared(context_.turns() + tile_in_head * 8 + row % 8);
     }
+    const float bias = bias_;
+    load_bias(OutputKind::kRotary, layer, next_tile);
     float value = take_tile() * scale;
-    const float partner = shuffle_xor(value, 8);
-    value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
+    if constexpr (Plan::kQkvBias) value += bias;
+    if constexpr (!Plan::kHeadNorm) {
+      const float partner = shuffle_xor(value, 8);
+      value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
+    }
     const int index = rotates
                           ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
                           : packed + row;
@@ -345,6 +362,7 @@ class Epilogue {
   Context<Plan>& context_;
   int token_ = 0;
   uint64_t best_ = kNoOffer;
+  float bias_ = 0.0f;  // of the next tile of q, k and v
   uint32_t tiles_ = 0;
   int tile_slot_ = 0;
   uint32_t tile_parity_ = 0;

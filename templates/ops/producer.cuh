@@ -77,6 +77,7 @@ class Producer {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& next) {
     begin_phase();
     prefetch_norm(at);
+    if (at.phase.output == OutputKind::kSwiglu) prefetch_qkv((at.layer + 1) % Plan::kNumLayers);
     bool in_next = false;  // ahead_ has come to the next phase
     SOLITON_NO_UNROLL
     for (PageCursor<Plan> page = pages(at); !page.at_end(); page.advance()) {
@@ -154,6 +155,19 @@ class Producer {
     const int next = (at.phase.first_norm + at.layer * at.phase.norm_stride + 1) % kNorms;
     if (next % Plan::kNumCtas != context_.cta) return;
     prefetch_vector(context_.params.norms + static_cast<int64_t>(next) * Plan::kHidden, Plan::kHidden * 2);
+  }
+
+  /// The same of what q, k and v of a layer are finished with.
+  SOLITON_DEVICE void prefetch_qkv(int layer) const {
+    if (layer % Plan::kNumCtas != context_.cta) return;
+    if constexpr (Plan::kQkvBias) {
+      prefetch_vector(context_.params.qkv_biases + static_cast<int64_t>(layer) * Plan::kQkvRows,
+                      Plan::kQkvRows * 4);
+    }
+    if constexpr (Plan::kHeadNorm) {
+      constexpr int kWeights = 2 * Plan::kHeadDim;
+      prefetch_vector(context_.params.head_norms + layer * kWeights, kWeights * 2);
+    }
   }
 
   /// Is it time for another prefetch?

@@ -11,7 +11,7 @@
 
 #include "layout/sampling.h"
 #include "ops/choice.cuh"
-#include "rows/context.cuh"
+#include "rows/heads.cuh"
 
 namespace soliton::rows {
 
@@ -51,8 +51,9 @@ class Epilogue {
   }
 
   /// Before the tiles of a phase.
-  SOLITON_DEVICE void begin(const MatrixPhase& phase, bool has_tiles) {
-    if (phase.input == InputKind::kNormed && has_tiles) find_factors();
+  SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run) {
+    if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
+    if (at.phase.input == InputKind::kNormed && run.count > 0) find_factors();
     squares_ = 0.0f;
     best_ = kNoOffer;
   }
@@ -86,7 +87,7 @@ class Epilogue {
       const Sums sums = take(t);
       switch (at.phase.output) {
         case OutputKind::kRotary:
-          rotary(tile, sums, ahead[i].words);
+          rotary(tile, with_bias(at.layer, tile, sums), ahead[i].words);
           break;
         case OutputKind::kSwiglu:
           swiglu(at.phase.output_vector, tile, sums);
@@ -284,66 +285,74 @@ class Epilogue {
             make_float2(gated(v.low.x, v.high.x), gated(v.low.y, v.high.y)));
   }
 
-  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d). v: as it is.
+  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
+  /// normed first. v: as it is.
   SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 turn_words) const {
     constexpr int kHeadDim = Plan::kHeadDim;
-    constexpr QkvLayout kLayout = kQkv<Plan>;
-    unsigned char* to = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
     const int head = tile * kTileRows / kHeadDim;
     const int within = tile * kTileRows % kHeadDim;
-    const bool is_query = head < Plan::kNumHeads;
-    const bool is_key = !is_query && head < Plan::kNumHeads + Plan::kNumKvHeads;
     const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
-    const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
-                                    float_from_bits(turn_words.z), float_from_bits(turn_words.w));
-    const float s = scale_;
-    const float2 low = make_float2(v.low.x * s * turn.x - v.high.x * s * turn.y,
-                                   v.low.y * s * turn.z - v.high.y * s * turn.w);
-    const float2 high = make_float2(v.high.x * s * turn.x + v.low.x * s * turn.y,
-                                    v.high.y * s * turn.z + v.low.y * s * turn.w);
-    if (is_query) {
-      const int kv_head = head / kGroup<Plan>;
-      const int query = row() * kGroup<Plan> + head % kGroup<Plan>;
-      put_query(to, kv_head, query, pair, low);
-      put_query(to, kv_head, query, pair + kHeadDim / 2, high);
-    } else if (is_key) {
-      unsigned char* keys = to + kLayout.keys_offset(head - Plan::kNumHeads);
-      put_pair(keys + key_offset(row(), pair, kHeadDim), low);
-      put_pair(keys + key_offset(row(), pair + kHeadDim / 2, kHeadDim), high);
-    } else {
-      unsigned char* values = to + kLayout.values_offset(head - Plan::kNumHeads - Plan::kNumKvHeads);
-      const float dims[] = {low.x, low.y, high.x, high.y};
+    if (head >= kTurnedHeads<Plan>) {
+      constexpr QkvLayout kLayout = kQkv<Plan>;
+      unsigned char* values = context_.template workspace<unsigned char>(Plan::kQkvVector.offset) +
+                              kLayout.values_offset(head - kTurnedHeads<Plan>);
+      const float dims[] = {v.low.x, v.low.y, v.high.x, v.high.y};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
         store_global(reinterpret_cast<uint16_t*>(values + value_offset(row(), dim, kHeadDim)),
                      float_to_f16(dims[i]));
       }
+      return;
+    }
+    if constexpr (Plan::kHeadNorm) {
+      // Pairs with the loads in norm_heads(), a phase later.
+      store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair)), v.low);
+      store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair + kHeadDim / 2)), v.high);
+    } else {
+      const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
+                                      float_from_bits(turn_words.z), float_from_bits(turn_words.w));
+      put_head(context_, row(), head, pair,
+               make_float2(v.low.x * turn.x - v.high.x * turn.y, v.low.y * turn.z - v.high.y * turn.w));
+      put_head(context_, row(), head, pair + kHeadDim / 2,
+               make_float2(v.high.x * turn.x + v.low.x * turn.y, v.high.y * turn.z + v.low.y * turn.w));
     }
   }
 
-  /// cos and sin of this thread's two pairs of dims, as bits; of a value no turn.
+  /// Biases of a tile of q, k and v.
+  SOLITON_DEVICE const float* biases(int layer, int tile) const {
+    return context_.params.qkv_biases + static_cast<int64_t>(layer) * Plan::kQkvRows + tile * kTileRows;
+  }
+  /// Brings those of this CTA's tiles into L2. Registers are too few to hold them until they are added.
+  SOLITON_DEVICE void prefetch_biases(int layer, const TileRun& run) const {
+    if constexpr (Plan::kQkvBias) {
+      if (worker_ != 0) return;
+      for (int i = context_.lane; i < run.count; i += kWarpLanes)
+        prefetch_vector(biases(layer, run.first + i * run.stride), kTileRows * 4);
+    }
+  }
+  /// A tile's sums of q, k and v as the layer gives them.
+  SOLITON_DEVICE Sums with_bias(int layer, int tile, const Sums& v) const {
+    const float s = scale_;
+    Sums result = {make_float2(v.low.x * s, v.low.y * s), make_float2(v.high.x * s, v.high.y * s)};
+    if constexpr (Plan::kQkvBias) {
+      const float* own = biases(layer, tile) + quarter() * 2;
+      const float2 low = load_constant(reinterpret_cast<const float2*>(own));
+      const float2 high = load_constant(reinterpret_cast<const float2*>(own + 8));
+      result.low = make_float2(result.low.x + low.x, result.low.y + low.y);
+      result.high = make_float2(result.high.x + high.x, result.high.y + high.y);
+    }
+    return result;
+  }
+
+  /// cos and sin of this thread's two pairs of dims, as bits, where it rotates.
   SOLITON_DEVICE uint4 turns(int tile) const {
     constexpr int kHeadDim = Plan::kHeadDim;
-    const uint32_t one = float_bits(1.0f);
-    if (tile * kTileRows >= (Plan::kNumHeads + Plan::kNumKvHeads) * kHeadDim)
-      return make_uint4(one, 0, one, 0);
+    if (Plan::kHeadNorm || tile * kTileRows >= kTurnedHeads<Plan> * kHeadDim) return {};
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
     return load_constant(reinterpret_cast<const uint4*>(
         context_.params.rotary +
         (static_cast<int64_t>(context_.position(row())) * (kHeadDim / 2) + pair) * 2));
-  }
-
-  static SOLITON_DEVICE void put_pair(unsigned char* to, float2 v) {
-    store_global(reinterpret_cast<uint32_t*>(to), pack_f16(v.x, v.y));
-  }
-  static SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim, float2 v) {
-    constexpr QkvLayout kLayout = kQkv<Plan>;
-    SOLITON_UNROLL
-    for (int part = 0; part < kRowsShape.parts; ++part) {
-      put_pair(to + kLayout.query_offset(kv_head, query, dim, part), v);
-      v = make_float2(v.x - f16_to_float(float_to_f16(v.x)), v.y - f16_to_float(float_to_f16(v.y)));
-    }
   }
 
   // ---- Choice

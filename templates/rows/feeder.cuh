@@ -43,6 +43,11 @@ class Feeder {
     context_.end_phase();
   }
 
+  SOLITON_DEVICE void norm_heads(int /*layer*/) {
+    begin_phase();
+    context_.end_phase();
+  }
+
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase();
     constexpr QkvLayout kLayout = kQkv<Plan>;

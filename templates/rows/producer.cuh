@@ -144,6 +144,7 @@ class Producer {
     }
     context_.end_phase();
   }
+  SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
   SOLITON_DEVICE void merge(int /*layer*/) { context_.end_phase(); }
 
   /// Waits for the copies in flight: shared memory must outlive them.

@@ -31,7 +31,7 @@ class Worker {
     constexpr int kHanded = kShape<Plan>.handed_tiles;
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
-    epilogue_.begin(at.phase, run.count > 0);
+    epilogue_.begin(at, run);
     SOLITON_NO_UNROLL
     for (int first = 0; first < run.count; first += kTilesAtOnce) {
       const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
@@ -46,6 +46,12 @@ class Worker {
       }
     }
     epilogue_.end(at.phase);
+    context_.finish_phase();
+  }
+
+  SOLITON_DEVICE void norm_heads(int layer) {
+    begin_phase();
+    rows::norm_heads(context_, worker_ * Plan::kNumCtas + context_.cta, Plan::kNumCtas * kWorkers, layer);
     context_.finish_phase();
   }
 

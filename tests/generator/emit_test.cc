@@ -286,6 +286,31 @@ TEST(Emit, SynchronisationIsAConstantOfThePlan) {
   EXPECT_EQ(sync(SyncMode::kCounter), "SyncMode::kCounter;");
 }
 
+// Models without it keep their walk.
+TEST(Emit, TheWalkNormsHeadsWhereTheModelDoes) {
+  ModelConfig model = shipped_model("tiny-stories");
+  const auto kernel_of = [&](int rows) {
+    return emit(std::vector{make_plan(model, shipped_gpu("cpu"), {.rows = rows})}).at("kernel.cu");
+  };
+  EXPECT_EQ(kernel_of(1).find("norm_heads"), std::string::npos);
+  EXPECT_EQ(kernel_of(8).find("norm_heads"), std::string::npos);
+  model.facts.head_norm = 1;
+  EXPECT_EQ(kernel_of(1).find("norm_heads"), std::string::npos) << "attention does it";
+  const std::string text = kernel_of(8);
+  const size_t norms = text.find("role.norm_heads(i / kPerLayer);");
+  ASSERT_NE(norms, std::string::npos);
+  EXPECT_LT(norms, text.find("role.attend(i / kPerLayer);"));
+}
+
+TEST(Emit, BiasesAndNormedHeadsAreConstantsOfThePlan) {
+  ModelConfig model = shipped_model("tiny-stories");
+  model.facts.qkv_bias = 1;
+  const std::string text = emit(make_plan(model, shipped_gpu("cpu"))).at("plan.h");
+  EXPECT_EQ(after(text, "bool kQkvBias = "), "true;");
+  EXPECT_EQ(after(text, "bool kHeadNorm = "), "false;");
+  EXPECT_EQ(after(text, "int kQkvRows = "), "512;");
+}
+
 TEST(Emit, RopeKindAndTiedWeightsAreFacts) {
   ModelConfig model = shipped_model("tiny-stories");
   model.facts.rope_kind = RopeKind::kDefault;

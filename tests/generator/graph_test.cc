@@ -1,4 +1,4 @@
-// The step of a Llama model as ops: what they multiply, and that each reads what the one before it writes.
+// The step of a model as ops: what they multiply, and that each reads what the one before it writes.
 #include "generator/graph.h"
 
 #include <gtest/gtest.h>
@@ -111,6 +111,25 @@ TEST(Graph, GroupedHeadsShareKeysAndValues) {
   EXPECT_EQ(graph.matrices[0].rows, 32 * 128 + 2 * 8 * 128);
   EXPECT_EQ(graph.matrices[1].columns, 32 * 128);
   EXPECT_EQ(named(graph.vectors, "qkv").elements, 6144);
+}
+
+// With several rows a head's tiles lie with several CTAs: heads are normed in a phase of their own.
+TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
+  ModelFacts facts = shipped_model("tiny-stories").facts;
+  const auto names_of = [](const Graph& graph) {
+    std::vector<std::string> names;
+    for (const GraphOp& op : graph.layer_ops) names.push_back(op.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_of(build_rows_graph(facts)), (Names{"qkv", "attention", "merge", "o", "gate_up", "down"}));
+  facts.head_norm = 1;
+  EXPECT_EQ(names_of(build_graph(facts)), (Names{"qkv", "attention", "o", "gate_up", "down"}));
+  const Graph graph = build_rows_graph(facts);
+  EXPECT_EQ(names_of(graph), (Names{"qkv", "norm_heads", "attention", "merge", "o", "gate_up", "down"}));
+  EXPECT_EQ(graph.layer_ops[1].reads, graph.layer_ops[0].writes);
+  EXPECT_EQ(graph.layer_ops[2].reads, graph.layer_ops[1].writes);
+  EXPECT_EQ(named(graph.vectors, "unnormed").elements, (4 + 2) * 64);
 }
 
 // head_dim need not be hidden / num_heads.

@@ -111,6 +111,8 @@ inline RandomCase random_case(int seed) {
   result.choices.num_ctas = one_of({0, 1, 2, 3, 7, 31, 32, 33, 128, 131, 132});
   result.choices.consumer_warps = one_of({0, 2, 4, 8});
   result.choices.sync = one_of({0, 1}) == 0 ? SyncMode::kSelfValidating : SyncMode::kCounter;
+  facts.qkv_bias = one_of({0, 1});
+  facts.head_norm = can_norm_heads(facts.head_dim) ? one_of({0, 1}) : 0;
   return result;
 }
 

@@ -23,7 +23,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "micro-12-rows16", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64", "wide128-5-rows8",
                     "wide128-5-rows32", "deep256-5-rows16", "group7-4-rows8", "group7-4-rows32",
                     "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "broad-2-rows8", "plain-4-all",
-                    "int4-3-all", "int4-zeros-2-rows8", "int4-wide-2-rows32"),
+                    "int4-3-all", "int4-zeros-2-rows8", "int4-wide-2-rows32", "int4-bias-3-all",
+                    "norm128-4-all", "norm64-bias-5-counter", "norm64-bias-3-rows32"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -72,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                                          "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
                                          "broad-2", "broad-3", "int4-3", "int4-5-four", "int4-zeros-4",
                                          "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "group7-4-rows32", "deep256-5-rows16"),
+                                         "group7-4-rows32", "deep256-5-rows16", "norm128-4-all",
+                                         "norm64-bias-5-counter", "norm64-bias-3-rows32"),
                          test_name);
 
 TEST_P(Race, HasNone) {
@@ -154,8 +156,13 @@ TEST(DecodeStop, EndsWhenTheHostAsks) {
   EXPECT_EQ(kernel.engine().position(), 8);
 }
 
-TEST(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
-  KernelUnderTest kernel("plain-4-split");
+class DecodeLoad : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, DecodeLoad, testing::Values("plain-4-split", "norm64-bias-5-counter"),
+                         test_name);
+
+TEST_P(DecodeLoad, ZeroingAnyWeightTensorChangesTheLogits) {
+  KernelUnderTest kernel(GetParam());
   const std::vector<int32_t> prompt = kernel.prompt(3);
   const DecodeResult expected = kernel.decode_from(0, prompt, 1);
   const ReferenceWeights weights = random_weights(kernel.facts(), kWeightSeed);

@@ -17,7 +17,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
                          testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
                                          "wide128-5-rows8", "wide128-5-rows32", "deep256-5-rows16",
                                          "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
-                                         "group8-3-rows64", "narrow96-5-rows8", "plain-4-all"),
+                                         "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
+                                         "norm128-4-all", "norm64-bias-3-rows32"),
                          test_name);
 
 /// A random operation on a tree of at most `most` branches.
@@ -170,7 +171,7 @@ class TreeBits : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
-                                         "group8-3-rows64", "deep256-5-rows16"),
+                                         "group8-3-rows64", "deep256-5-rows16", "norm64-bias-3-rows32"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.

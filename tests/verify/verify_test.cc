@@ -94,8 +94,12 @@ class Verify : public testing::TestWithParam<const char*> {};
 class VerifyFaults : public testing::TestWithParam<const char*> {};  // of each tensor: some take a while
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
-                         testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3"), test_name);
-INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults, testing::Values("micro-3", "int4-3", "int4-zeros-4"),
+                         testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3",
+                                         "int4-bias-3-all", "norm128-4-all"),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
+                         testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-bias-3-all",
+                                         "norm128-4-all"),
                          test_name);
 
 TEST_P(Verify, AgreesWithWhatIsInTheFolder) {

@@ -1,0 +1,73 @@
+// RMS norm of a head of q or k, and its rotation behind it, where a model norms heads: a head's dims lie in
+// head_dim / 4 neighbouring lanes, four in each, so that sums and the other halves of rotation pairs come by
+// shuffles.
+#pragma once
+
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+/// One head of a warp's load: which, for which token.
+struct HeadOfToken {
+  int layer;
+  int position;
+  bool is_key;
+  bool is_normed;  // false: a head of v, which stays as it is
+};
+
+/// What four dims of a head are finished with. It depends on nothing that the step computes, so that it can be
+/// loaded before the head has arrived: load(), then finish(). Of models that do not norm heads it is nothing.
+template <class Plan, bool kNorms = Plan::kHeadNorm>
+class HeadNorm {
+ public:
+  SOLITON_DEVICE void load(const LaunchParams& /*params*/, const HeadOfToken& /*head*/, int /*lane*/) {}
+  SOLITON_DEVICE float4 finish(float4 v, int /*lane*/) const { return v; }
+};
+
+template <class Plan>
+class HeadNorm<Plan, true> {
+ public:
+  static constexpr int kLanes = Plan::kHeadDim / 4;  // that hold a head
+  static_assert(kLanes <= kWarpLanes && kWarpLanes % kLanes == 0, "a warp holds whole heads");
+
+  SOLITON_DEVICE void load(const LaunchParams& params, const HeadOfToken& head, int lane) {
+    const int dim = lane % kLanes * 4;
+    is_normed_ = head.is_normed;
+    if (!is_normed_) return;
+    const uint16_t* weights = params.head_norms + (head.layer * 2 + (head.is_key ? 1 : 0)) * Plan::kHeadDim;
+    weights_ = load_constant(reinterpret_cast<const uint2*>(weights + dim));
+    const float* turns = params.rotary + static_cast<int64_t>(head.position) * Plan::kHeadDim;
+    const float4* own = reinterpret_cast<const float4*>(turns + dim % (Plan::kHeadDim / 2) * 2);
+    turns_[0] = load_constant(own);
+    turns_[1] = load_constant(own + 1);
+  }
+
+  /// Collective. Returns the lane's four dims normed and rotated.
+  SOLITON_DEVICE float4 finish(float4 v, int lane) const {
+    float squares = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+    SOLITON_UNROLL
+    for (int mask = 1; mask < kLanes; mask *= 2) squares += shuffle_xor(squares, mask);
+    const float scale = rsqrt_fast(squares / Plan::kHeadDim + Plan::kNormEpsilon);
+    const float4 normed = make_float4(v.x * scale * bf16_to_float(static_cast<uint16_t>(weights_.x)),
+                                      v.y * scale * bf16_to_float(static_cast<uint16_t>(weights_.x >> 16)),
+                                      v.z * scale * bf16_to_float(static_cast<uint16_t>(weights_.y)),
+                                      v.w * scale * bf16_to_float(static_cast<uint16_t>(weights_.y >> 16)));
+    // Dims d and d + head_dim / 2 turn together: the other one counts negative in the first half.
+    const bool first_half = lane % kLanes < kLanes / 2;
+    const auto turn = [&](float own, float cosine, float sine) {
+      const float other = shuffle_xor(own, kLanes / 2);
+      return own * cosine + (first_half ? -other : other) * sine;
+    };
+    const float4 turned =
+        make_float4(turn(normed.x, turns_[0].x, turns_[0].y), turn(normed.y, turns_[0].z, turns_[0].w),
+                    turn(normed.z, turns_[1].x, turns_[1].y), turn(normed.w, turns_[1].z, turns_[1].w));
+    return is_normed_ ? turned : v;
+  }
+
+ private:
+  uint2 weights_ = {};    // bf16
+  float4 turns_[2] = {};  // {cos, sin} of each dim's pair
+  bool is_normed_ = false;
+};
+
+}  // namespace soliton

@@ -1,0 +1,74 @@
+// Where the qkv phase puts heads: f16 as attention reads them, see QkvLayout; or, where heads are normed first, q and
+// k as floats for the phase that norms them.
+#pragma once
+
+#include "ops/head_norm.cuh"
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+/// Two neighbouring dims.
+SOLITON_DEVICE void put_pair(unsigned char* to, float2 v) {
+  store_global(reinterpret_cast<uint32_t*>(to), pack_f16(v.x, v.y));
+}
+
+/// Two neighbouring dims of a query, in all parts.
+template <class Plan>
+SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim, float2 v) {
+  constexpr QkvLayout kLayout = kQkv<Plan>;
+  SOLITON_UNROLL
+  for (int part = 0; part < kShape<Plan>.parts; ++part) {
+    put_pair(to + kLayout.query_offset(kv_head, query, dim, part), v);
+    v = make_float2(v.x - f16_to_float(float_to_f16(v.x)), v.y - f16_to_float(float_to_f16(v.y)));
+  }
+}
+
+/// Two neighbouring dims of head `head` of q | k.
+template <class Plan>
+SOLITON_DEVICE void put_head(const Context<Plan>& context, int row, int head, int dim, float2 v) {
+  constexpr QkvLayout kLayout = kQkv<Plan>;
+  unsigned char* to = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
+  if (head < Plan::kNumHeads) {
+    put_query<Plan>(to, head / kGroup<Plan>, row * kGroup<Plan> + head % kGroup<Plan>, dim, v);
+  } else {
+    put_pair(to + kLayout.keys_offset(head - Plan::kNumHeads) + key_offset(row, dim, Plan::kHeadDim), v);
+  }
+}
+
+/// Heads of q | k of a row.
+template <class Plan>
+constexpr int kTurnedHeads = Plan::kNumHeads + Plan::kNumKvHeads;
+
+/// Dim `dim` of head `head` of q | k of a row, neither normed nor rotated: [row][head][head_dim].
+template <class Plan>
+SOLITON_DEVICE float* unnormed(const Context<Plan>& context, int row, int head, int dim) {
+  return context.template workspace<float>(Plan::kUnnormedVector.offset) +
+         (row * kTurnedHeads<Plan> + head) * Plan::kHeadDim + dim;
+}
+
+/// Norms and rotates the heads of q and k of all rows: by all warps of all CTAs, which have numbers `first`,
+/// first + stride, ...; as many heads at a time as a warp holds.
+template <class Plan>
+SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stride, int layer) {
+  constexpr int kLanes = HeadNorm<Plan>::kLanes;
+  constexpr int kAtOnce = kWarpLanes / kLanes;
+  const int num_heads = context.params.tree.num_rows * kTurnedHeads<Plan>;
+  SOLITON_NO_UNROLL
+  for (int i = first * kAtOnce; i < num_heads; i += stride * kAtOnce) {
+    const int index = i + context.lane / kLanes;
+    const bool present = index < num_heads;
+    const int row = present ? index / kTurnedHeads<Plan> : 0;
+    const int head = index % kTurnedHeads<Plan>;
+    const int dim = context.lane % kLanes * 4;
+    float4 v = make_float4(0, 0, 0, 0);
+    if (present) v = load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)));
+    HeadNorm<Plan> norm;
+    norm.load(context.params, {layer, context.position(row), head >= Plan::kNumHeads, present}, context.lane);
+    v = norm.finish(v, context.lane);
+    if (!present) continue;
+    put_head(context, row, head, dim, make_float2(v.x, v.y));
+    put_head(context, row, head, dim + 2, make_float2(v.z, v.w));
+  }
+}
+
+}  // namespace soliton::rows

@@ -1,0 +1,106 @@
+// Checkpoints with biases and normed heads: a tensor that a kernel needs and does not find, or that it has no use
+// for, is refused by name.
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "kernel/kernel_fixture.h"
+#include "runtime/error.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Says of the tensors of a file what `change` makes of its header.
+void change_header(const fs::path& path, const std::function<void(nlohmann::json&)>& change) {
+  std::ifstream file(path, std::ios::binary);
+  uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  std::string text(length, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(length));
+  const std::string data((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  file.close();
+  nlohmann::json header = nlohmann::json::parse(text);
+  change(header);
+  text = header.dump();
+  length = text.size();
+  std::ofstream changed(path, std::ios::binary);
+  changed.write(reinterpret_cast<const char*>(&length), sizeof length);
+  changed << text << data;
+}
+
+class Load : public testing::Test {
+ protected:
+  /// A kernel loads a folder of weights for `facts` whose header was changed.
+  void expect_refused(KernelUnderTest& kernel, const ModelFacts& facts, const std::string& message,
+                      const std::function<void(nlohmann::json&)>& change = {}) {
+    const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+    if (change) change_header(folder.path() / "model.safetensors", change);
+    const HfConfig config = HfConfig::open(folder.path());
+    try {
+      kernel.engine().load(TensorSource::open(folder.path()), nullptr, config.quantization_or_null());
+      ADD_FAILURE() << "accepted; expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kMismatch) << error.what();
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  }
+};
+
+TEST_F(Load, RefusesMissingBiases) {
+  KernelUnderTest kernel("int4-bias-3-all");
+  ModelFacts facts = kernel.facts();
+  facts.qkv_bias = 0;
+  expect_refused(kernel, facts,
+                 "model.layers.0.self_attn.q_proj.bias: expected BF16 [256], but there is no such tensor");
+}
+
+TEST_F(Load, RefusesBiasesThatTheKernelDoesNotAdd) {
+  {
+    KernelUnderTest kernel("norm128-4-all");
+    ModelFacts facts = kernel.facts();
+    facts.qkv_bias = 1;
+    expect_refused(kernel, facts, "model.layers.0.self_attn.q_proj: expected no bias, ");
+  }
+  // Where q, k and v have one, o still has none.
+  KernelUnderTest kernel("int4-bias-3-all");
+  expect_refused(kernel, kernel.facts(), "model.layers.1.self_attn.o_proj: expected no bias, ",
+                 [](nlohmann::json& header) {
+                   // One of as many elements, that is no longer needed before.
+                   header["model.layers.1.self_attn.o_proj.bias"] = header["model.norm.weight"];
+                   header.erase("model.norm.weight");
+                 });
+}
+
+TEST_F(Load, RefusesWrongShapes) {
+  KernelUnderTest kernel("norm128-4-all");
+  ModelFacts facts = kernel.facts();
+  expect_refused(kernel, facts,
+                 "model.layers.1.self_attn.k_norm.weight: expected BF16 [128], got BF16 [2, 64]",
+                 [](nlohmann::json& header) {
+                   header["model.layers.1.self_attn.k_norm.weight"]["shape"] = {2, 64};
+                 });
+  facts.head_norm = 0;
+  expect_refused(kernel, facts, "model.layers.0.self_attn.q_norm.weight: expected BF16 [128]");
+}
+
+// As GPTQ checkpoints of Qwen2 have them.
+TEST_F(Load, ReadsBiasesInF16) {
+  KernelUnderTest kernel("int4-bias-3-all");
+  const ModelFacts facts = kernel.facts();
+  const std::vector<int32_t> prompt = kernel.prompt(3);
+  const DecodeResult expected = kernel.decode_from(0, prompt, 1);
+  const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+  change_header(folder.path() / "model.safetensors", [](nlohmann::json& header) {
+    for (const char* name : {"q", "k", "v"})
+      header[std::string("model.layers.0.self_attn.") + name + "_proj.bias"]["dtype"] = "F16";
+  });
+  // The same bits mean other numbers, so another answer, but are taken.
+  const HfConfig config = HfConfig::open(folder.path());
+  kernel.engine().load(TensorSource::open(folder.path()), nullptr, config.quantization_or_null());
+  EXPECT_NE(kernel.decode_from(0, prompt, 1).logits, expected.logits);
+}
+
+}  // namespace
+}  // namespace soliton
