@@ -65,5 +65,70 @@ TEST_P(VerifyRows, IsRefused) {
   }
 }
 
+// Where heads are normed, the phase that does it stands between qkv and attention.
+class VerifyNormedRows : public testing::TestWithParam<Mutant> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, VerifyNormedRows,
+    testing::Values(
+        Mutant{
+            "attention_before_heads_are_normed", Rule::kStepShape,
+            [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "norm_heads")); }},
+        Mutant{"heads_are_not_normed", Rule::kStepShape,
+               [](Plan& plan) {
+                 named(plan.phases, "qkv").writes = named(plan.phases, "attention").reads;
+                 std::erase_if(plan.phases,
+                               [](const PlanPhase& phase) { return phase.name == "norm_heads"; });
+               }},
+        Mutant{"heads_are_normed_twice", Rule::kStepShape,
+               [](Plan& plan) {
+                 PlanPhase again = named(plan.phases, "norm_heads");
+                 again.name = "norm_heads_again";
+                 plan.phases.insert(plan.phases.begin() + 2, again);
+               }},
+        Mutant{"a_model_that_norms_no_heads", Rule::kStepShape, [](Plan& plan) { plan.facts.head_norm = 0; }},
+        Mutant{"attention_reads_unnormed_heads", Rule::kWaitTooEarly,
+               [](Plan& plan) { named(plan.phases, "attention").reads = named(plan.phases, "qkv").writes; }},
+        Mutant{"norms_what_nobody_wrote", Rule::kWaitTooEarly,
+               [](Plan& plan) { named(plan.phases, "norm_heads").reads = named(plan.phases, "o").writes; }},
+        Mutant{"norms_in_place", Rule::kReadWritten,
+               [](Plan& plan) {
+                 named(plan.phases, "norm_heads").writes = named(plan.phases, "norm_heads").reads;
+               }},
+        Mutant{"floats_of_half_the_rows", Rule::kVectorShape,
+               [](Plan& plan) { named(plan.vectors, "unnormed").elements /= 2; }},
+        Mutant{"queries_too_small", Rule::kVectorShape,
+               [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }}),
+    [](const testing::TestParamInfo<Mutant>& info) { return std::string(info.param.name); });
+
+TEST_P(VerifyNormedRows, IsRefused) {
+  for (const int rows : {8, 64}) {
+    Plan plan = shipped_plan("qwen3-0.6b", "h200", {.rows = rows});
+    ASSERT_EQ(refusals(plan), "");
+    GetParam().change(plan);
+    const std::vector<Violation> violations = verify(plan);
+    EXPECT_TRUE(std::any_of(violations.begin(), violations.end(),
+                            [](const Violation& violation) { return violation.rule == GetParam().rule; }))
+        << rows << " rows: " << (violations.empty() ? "nothing refused" : violations[0].message);
+  }
+}
+
+TEST(VerifyRows, RandomModelsHaveSoundPlans) {
+  int num_plans = 0;
+  for (int seed = 0; seed < kNumRandomModels; ++seed) {
+    const RandomCase random = random_case(seed);
+    for (const int rows : {8, 32}) {
+      try {
+        const Plan plan = make_plan(random.model, shipped_gpu("h200"), {.rows = rows});
+        EXPECT_EQ(refusals(plan), "") << random.describe() << ", " << rows << " rows";
+        ++num_plans;
+      } catch (const UserError& error) {
+        EXPECT_EQ(error.code(), ExitCode::kPlanRefused);  // too wide for a CTA's shared memory
+      }
+    }
+  }
+  EXPECT_GT(num_plans, kNumRandomModels);
+}
+
 }  // namespace
 }  // namespace soliton

@@ -69,12 +69,13 @@ def to_bf16_bits(values):
 def random_tensor(name, shape, seed):
     """bf16 bits of one tensor.
 
-    Norms are 1 + uniform(-1/4, 1/4), matrices uniform with variance 1 / columns, of q and k 2 / columns.
+    Norms are 1 + uniform(-1/4, 1/4), biases uniform(-1/2, 1/2), matrices uniform with variance 1 / columns, of q and k 2 / columns.
     """
-    is_norm = len(shape) == 1
+    is_bias = name.endswith(".bias")
+    is_norm = len(shape) == 1 and not is_bias
     centre = 1.0 if is_norm else 0.0
-    if is_norm:
-        bound = 0.25
+    if is_norm or is_bias:
+        bound = 0.25 if is_norm else 0.5
     else:
         variance = (2.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else 1.0) / shape[1]
         bound = float(np.float32(math.sqrt(3.0 * variance)))
@@ -100,6 +101,14 @@ def checksum(bits):
 
 # ---- Models.
 
+ROPE_KINDS = ("default", "llama3")  # of models/*.yaml, in the order of layout/model_facts.h
+ARCHITECTURES = {  # by qkv_bias, head_norm
+    (0, 0): ("LlamaForCausalLM", "llama"),
+    (1, 0): ("Qwen2ForCausalLM", "qwen2"),
+    (0, 1): ("Qwen3ForCausalLM", "qwen3"),
+}
+
+
 def read_facts(name):
     """Facts of models/<name>.yaml, by the names of layout/model_facts.h."""
     document = yaml.safe_load((ROOT / "models" / f"{name}.yaml").read_text())
@@ -107,8 +116,10 @@ def read_facts(name):
     facts = {key: document[key] for key in ("hidden", "ffn", "num_layers", "num_heads", "num_kv_heads",
                                             "head_dim", "vocabulary", "tied_lm_head", "max_context")}
     facts["tied_lm_head"] = int(facts["tied_lm_head"])
+    for key in ("qkv_bias", "head_norm"):
+        facts[key] = int(document.get(key, False))
     facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
-    facts["rope_kind"] = {"default": 0, "llama3": 1}[rope["kind"]]
+    facts["rope_kind"] = ROPE_KINDS.index(rope["kind"])
     facts["rope_theta"] = float(rope["theta"])
     facts["rope_original_context"] = int(rope.get("original_context", 0))
     for key in ("factor", "low_freq_factor", "high_freq_factor"):
@@ -127,9 +138,10 @@ def classic_config(facts):
             "high_freq_factor": facts["rope_high_freq_factor"],
             "original_max_position_embeddings": facts["rope_original_context"],
         }
+    architecture, model_type = ARCHITECTURES[facts["qkv_bias"], facts["head_norm"]]
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "architectures": [architecture],
+        "model_type": model_type,
         "hidden_size": facts["hidden"],
         "intermediate_size": facts["ffn"],
         "num_hidden_layers": facts["num_layers"],
@@ -163,9 +175,11 @@ def facts_of_config(config):
         "head_dim": config.head_dim,
         "vocabulary": config.vocab_size,
         "tied_lm_head": int(config.tie_word_embeddings),
+        "qkv_bias": int(config.model_type == "qwen2"),
+        "head_norm": int(config.model_type == "qwen3"),
         "max_context": config.max_position_embeddings,
         "norm_epsilon": config.rms_norm_eps,
-        "rope_kind": {"default": 0, "llama3": 1}[rope.get("rope_type", "default")],
+        "rope_kind": ROPE_KINDS.index(rope.get("rope_type", "default")),
         "rope_theta": float(rope["rope_theta"]),
         "rope_original_context": int(rope.get("original_max_position_embeddings", 0)),
         "rope_factor": float(rope.get("factor", 1.0)),
@@ -187,6 +201,19 @@ def tensor_shapes(facts):
             prefix + "self_attn.q_proj.weight": (q_rows, hidden),
             prefix + "self_attn.k_proj.weight": (kv_rows, hidden),
             prefix + "self_attn.v_proj.weight": (kv_rows, hidden),
+        }
+        if facts["qkv_bias"]:
+            shapes |= {
+                prefix + "self_attn.q_proj.bias": (q_rows,),
+                prefix + "self_attn.k_proj.bias": (kv_rows,),
+                prefix + "self_attn.v_proj.bias": (kv_rows,),
+            }
+        if facts["head_norm"]:
+            shapes |= {
+                prefix + "self_attn.q_norm.weight": (facts["head_dim"],),
+                prefix + "self_attn.k_norm.weight": (facts["head_dim"],),
+            }
+        shapes |= {
             prefix + "self_attn.o_proj.weight": (hidden, q_rows),
             prefix + "post_attention_layernorm.weight": (hidden,),
             prefix + "mlp.gate_proj.weight": (ffn, hidden),
@@ -201,10 +228,10 @@ def tensor_shapes(facts):
 
 def pair_model(facts):
     """The float32 model of a layer pair and the checksums of its weights."""
-    config = transformers.LlamaConfig(**classic_config(facts))
+    members = classic_config(facts)
+    config = transformers.AutoConfig.for_model(members.pop("model_type"), **members)
     config.dtype = None  # build in torch's default, float32
-    config._attn_implementation = "eager"
-    model = transformers.LlamaForCausalLM(config).float().eval()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     parameters = dict(model.named_parameters())
     shapes = tensor_shapes(facts)
     assert set(parameters) == set(shapes), set(parameters) ^ set(shapes)

@@ -4,7 +4,8 @@
     make_random_folder.py llama-3.1-8b /tmp/llama-8b [--layers 4]
 
 Shapes are those of models/*.yaml; config.json is in the classic schema; there is no tokenizer. Matrices are
-normal with deviation 0.02 as transformers initialises them, norms close to 1. The same seed and kind of device
+normal with deviation 0.02 as transformers initialises them, norms close to 1, biases of deviation 0.5, which is what
+those of q and k are like. The same seed and kind of device
 give the same weights. One shard at a time is in memory; the index comes last, so that a folder cut short is not
 taken for a whole one.
 """
@@ -25,6 +26,7 @@ from make_goldens import classic_config, read_facts, tensor_shapes
 SHARD_BYTES = 4 << 30  # at most, if no tensor is larger
 MATRIX_DEVIATION = 0.02
 NORM_DEVIATION = 0.05
+BIAS_DEVIATION = 0.5
 BF16_BYTES = 2
 
 
@@ -41,9 +43,12 @@ def plan_shards(shapes):
     return shards
 
 
-def random_tensor(shape, generator, device):
+def random_tensor(name, shape, generator, device):
     tensor = torch.randn(shape, generator=generator, device=device, dtype=torch.float32)
-    tensor = 1.0 + NORM_DEVIATION * tensor if len(shape) == 1 else MATRIX_DEVIATION * tensor
+    if name.endswith(".bias"):
+        tensor = BIAS_DEVIATION * tensor
+    else:
+        tensor = 1.0 + NORM_DEVIATION * tensor if len(shape) == 1 else MATRIX_DEVIATION * tensor
     return tensor.to(torch.bfloat16).cpu()
 
 
@@ -54,7 +59,7 @@ def write_weights(folder, shapes, seed, device):
     for i, names in enumerate(shards):
         file = f"model-{i + 1:05}-of-{len(shards):05}.safetensors"
         begin = time.monotonic()
-        tensors = {name: random_tensor(shapes[name], generator, device) for name in names}
+        tensors = {name: random_tensor(name, shapes[name], generator, device) for name in names}
         safetensors.torch.save_file(tensors, folder / file, metadata={"format": "pt"})
         del tensors
         weight_map |= {name: file for name in names}

@@ -1,0 +1,221 @@
+// Generated from models/qwen3-0.6b.yaml for h200. Do not edit; run: soliton-gen models/qwen3-0.6b.yaml --gpu h200 --rows 1,8,64
+#pragma once
+
+#include "layout/library.h"
+#include "layout/phase.h"
+
+namespace soliton::generated {
+
+// Activation vectors in the workspace.
+constexpr Vector kQkvVector{.offset = 0, .elements = 4096, .signatures = 128};
+constexpr Vector kHeadsVector{.offset = 16896, .elements = 2048, .signatures = 128};
+constexpr Vector kMiddleVector{.offset = 25600, .elements = 1024, .signatures = 128};
+constexpr Vector kFfnVector{.offset = 30208, .elements = 3072, .signatures = 0};
+constexpr Vector kHiddenVector{.offset = 42496, .elements = 1024, .signatures = 128};
+constexpr Vector kOffersVector{.offset = 47104, .elements = 258, .signatures = 0};
+
+// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
+constexpr MatrixPhase kQkv{
+  .index = 0,
+  .weights = 0,
+  .layer_stride = 31457280,
+  .columns = 1024,
+  .padded = 1024,
+  .rows = 4096,
+  .num_tiles = 256,
+  .first_cta = 0,
+  .input = InputKind::kHidden,
+  .input_vector = kHiddenVector,
+  .first_norm = 0,
+  .norm_stride = 2,
+  .output = OutputKind::kRotary,
+  .output_vector = kQkvVector,
+  .clears = kFfnVector,
+};
+
+// Phase 2 of 5: attention. Waits for qkv; completes heads; clears hidden.
+constexpr AttentionPhase kAttention{
+  .index = 1,
+  .input_vector = kQkvVector,
+  .output_vector = kHeadsVector,
+  .clears = kHiddenVector,
+};
+
+// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
+constexpr MatrixPhase kO{
+  .index = 2,
+  .weights = 8388608,
+  .layer_stride = 31457280,
+  .columns = 2048,
+  .padded = 2048,
+  .rows = 1024,
+  .num_tiles = 64,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kHeadsVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kMiddleVector,
+  .clears = kQkvVector,
+};
+
+// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
+constexpr MatrixPhase kGateUp{
+  .index = 3,
+  .weights = 12582912,
+  .layer_stride = 31457280,
+  .columns = 1024,
+  .padded = 1024,
+  .rows = 6144,
+  .num_tiles = 384,
+  .first_cta = 64,
+  .input = InputKind::kNormed,
+  .input_vector = kMiddleVector,
+  .first_norm = 1,
+  .norm_stride = 2,
+  .output = OutputKind::kSwiglu,
+  .output_vector = kFfnVector,
+  .clears = kHeadsVector,
+};
+
+// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
+constexpr MatrixPhase kDown{
+  .index = 4,
+  .weights = 25165824,
+  .layer_stride = 31457280,
+  .columns = 3072,
+  .padded = 3072,
+  .rows = 1024,
+  .num_tiles = 64,
+  .first_cta = 0,
+  .input = InputKind::kVector,
+  .input_vector = kFfnVector,
+  .output = OutputKind::kResidual,
+  .output_vector = kHiddenVector,
+  .clears = kMiddleVector,
+};
+
+// Last phase: lm_head. Waits for hidden; completes offers.
+constexpr MatrixPhase kLmHead{
+  .index = 5,
+  .weights = 880803840,
+  .layer_stride = 0,
+  .columns = 1024,
+  .padded = 1024,
+  .rows = 151936,
+  .num_tiles = 9496,
+  .first_cta = 64,
+  .input = InputKind::kNormed,
+  .input_vector = kHiddenVector,
+  .first_norm = 56,
+  .norm_stride = 0,
+  .output = OutputKind::kGreedy,
+};
+
+struct Plan {
+  static constexpr int kNumLayers = 28;
+  static constexpr int kNumHeads = 16;
+  static constexpr int kNumKvHeads = 8;
+  static constexpr int kHeadDim = 128;
+  static constexpr int kQkvRows = 4096;
+  static constexpr int kHidden = 1024;
+  static constexpr bool kQkvBias = false;
+  static constexpr bool kHeadNorm = true;
+  static constexpr float kNormEpsilon = 9.999999974752427e-07f;
+  // 1 / sqrt(head_dim), for exponentials in base 2
+  static constexpr float kScoreScale = 0.127517431974411f;
+
+  static constexpr int kNumCtas = 128;
+  static constexpr int kThreads = 224;
+  static constexpr int kRingSlots = 13;
+  static constexpr int kSlotBytes = 16384;
+  static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
+  static constexpr uint32_t kWindow = 3;  // pages in flight
+  static constexpr int kPrefetchPages = 16;
+  static constexpr int kPrefetchNs = 701;
+  static constexpr int kConsumerWarps = 4;
+  static constexpr bool kOrdered = false;
+  static constexpr int kTileSlots = 4;
+  static constexpr SyncMode kSync = SyncMode::kSelfValidating;
+  static constexpr int kNumBlocks = 8;
+  static constexpr int kMinPagesPerSplit = 2;
+  static constexpr int kFirstResidualPhase = 2;
+
+  static constexpr int kNumWidths = 3;
+  static constexpr Width kWidths[] = {
+    {.columns = 1024, .padded = 1024, .normed = true},
+    {.columns = 2048, .padded = 2048, .normed = false},
+    {.columns = 3072, .padded = 3072, .normed = false},
+  };
+
+  static constexpr int kChunkColumns = 2048;
+  static constexpr int kXBytes = 8320;
+  static constexpr int kResidualTiles = 1;
+  static constexpr int kAttentionUnits = 1;
+  static constexpr int kPartialWords = 520;
+  static constexpr int kSharedBytes = 228920;
+
+  static constexpr Vector kOffers = kOffersVector;
+  static constexpr Vector kPartials{.offset = 48384, .elements = 66560};
+  static constexpr int64_t kCounterOffset = 314624;
+};
+
+constexpr Descriptor kDescriptor{
+  .model = "qwen3-0.6b",
+  .gpu = "h200",
+  .facts =
+    {
+      .hidden = 1024,
+      .ffn = 3072,
+      .num_layers = 28,
+      .num_heads = 16,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 151936,
+      .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 1,
+      .max_context = 40960,
+      .rope_kind = RopeKind::kDefault,
+      .rope_original_context = 0,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-06,
+      .rope_theta = 1000000.0,
+      .rope_factor = 1.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 1.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0xd0a2e026c4a582f1ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_ctas = 128,
+  .threads_per_cta = 224,
+  .shared_bytes = 228920,
+  .read_bandwidth = 4600000000000.0,
+  .rows = 1,
+  .weight_bytes = 1191968768,
+  .needed_weight_bytes = 1191968768,
+  .max_query_tiles = 0,
+  .resident_tokens = 0,
+  .workspace_byte = 255,
+  .workspace_bytes = 315904,
+  .counter_offset = 314624,
+  .counter_bytes = 1280,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 31457280, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 8388608, .layer_stride = 31457280, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 12582912, .layer_stride = 31457280, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 25165824, .layer_stride = 31457280, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 880803840, .layer_stride = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+    },
+};
+
+}  // namespace soliton::generated
