@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A peer for soliton-bench: compiled PyTorch decoding of a Llama shape at batch 1, with random weights.
+"""A peer for soliton-bench: compiled PyTorch decoding of a Llama or Qwen shape at batch 1, with random weights.
 
     baseline.py models/llama-3.1-8b.yaml -d 128,1024,6144 -n 128 -r 5 --json-file peer.json
     baseline.py models/llama-3.1-8b.yaml --int4 -d 6144    with 4-bit weights in groups of 128
@@ -46,6 +46,7 @@ COMPILE_STEPS = 3  # compile and run, record the CUDA graph, replay it
 INT4_GROUPS = (32, 64, 128, 256)  # of columns, that PyTorch's kernels take
 INT4_GROUP = 128
 INT4_ROWS = {"cuda": 8, "cpu": 16}  # of a tile of the kernels, for each kind of device
+ROPE_KINDS = ("default", "llama3", "linear", "yarn")
 SEED = 1
 INT4_LIMIT = 0.02  # of a product, relative to its largest element: bf16 holds 8 bits
 SELF_CHECK_LIMIT = 1e-4  # of the logits
@@ -67,6 +68,17 @@ class Rope:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 1.0
     original_context: int = 0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float = 0.0  # 0: what the factor implies
+    truncate: bool = True
+
+    @property
+    def scale(self) -> float:
+        """Of cosine and sine."""
+        if self.kind != "yarn":
+            return 1.0
+        return self.attention_factor or 0.1 * math.log(self.factor) + 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +105,8 @@ class Facts:
     max_context: int
     norm_epsilon: float
     rope: Rope
+    qkv_bias: bool = False
+    head_norm: bool = False
     quantization: Quantization | None = None
 
     @property
@@ -171,8 +185,8 @@ def read_facts(path: pathlib.Path) -> Facts:
         raise Unusable(f"{path}: expected a file that can be read, got: {error.strerror}") from error
     except ValueError as error:
         raise Unusable(f"{path}: {error}") from error
-    if facts.rope.kind not in ("default", "llama3"):
-        raise Unusable(f"{path}: rope.kind: expected default or llama3, got {facts.rope.kind!r}")
+    if facts.rope.kind not in ROPE_KINDS:
+        raise Unusable(f"{path}: rope.kind: expected one of {', '.join(ROPE_KINDS)}, got {facts.rope.kind!r}")
     if facts.quantization and facts.quantization.bits != 4:
         raise Unusable(f"{path}: quantization.bits: expected 4, got {facts.quantization.bits}")
     sizes = (facts.hidden, facts.ffn, facts.num_layers, facts.num_heads, facts.num_kv_heads, facts.head_dim,
@@ -192,10 +206,31 @@ def inverse_frequencies(facts: Facts) -> Tensor:
     plain = 1.0 / rope.theta ** exponents
     if rope.kind == "default":
         return plain
+    if rope.kind == "linear":
+        return plain / rope.factor
+    if rope.kind == "yarn":
+        return yarn_frequencies(facts, plain)
     # Slow pairs are slowed down further, fast ones kept, those between the two interpolated.
     turns = rope.original_context * plain / (2 * math.pi)
     kept = (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)
     return torch.lerp(plain / rope.factor, plain, kept.clamp(0, 1))
+
+
+def yarn_frequencies(facts: Facts, plain: Tensor) -> Tensor:
+    """Pairs that turn often within the original context are kept, those that turn seldom slowed down."""
+    rope = facts.rope
+
+    def pair_of(turns: float) -> float:
+        return (facts.head_dim * math.log(rope.original_context / (turns * 2 * math.pi))
+                / (2 * math.log(rope.theta)))
+
+    first, last = pair_of(rope.beta_fast), pair_of(rope.beta_slow)
+    if rope.truncate:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, facts.head_dim - 1)
+    pairs = torch.arange(facts.head_dim // 2, dtype=torch.float32)
+    slowed = ((pairs - first) / max(last - first, 0.001)).clamp(0, 1)
+    return torch.lerp(plain, plain / rope.factor, slowed)
 
 
 def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
@@ -334,7 +369,8 @@ def make_matrix(rows: int, columns: int, int4: Int4 | None) -> Matrix | Int4Matr
     return Int4Matrix(rows, columns, int4.group) if int4 else Matrix(rows, columns)
 
 
-def norm_weight(size: int) -> nn.Parameter:
+def vector(size: int) -> nn.Parameter:
+    """Of a norm's weights, or of biases."""
     return nn.Parameter(torch.ones(size), requires_grad=False)
 
 
@@ -346,10 +382,13 @@ class Layer(nn.Module):
         super().__init__()
         self.facts = facts
         self.attend = ATTENTION[attention]
-        self.attention_norm = norm_weight(facts.hidden)
+        self.attention_norm = vector(facts.hidden)
         self.qkv = make_matrix(facts.q_rows + 2 * facts.kv_rows, facts.hidden, int4)
+        self.qkv_bias = vector(facts.q_rows + 2 * facts.kv_rows) if facts.qkv_bias else None
+        self.q_norm = vector(facts.head_dim) if facts.head_norm else None
+        self.k_norm = vector(facts.head_dim) if facts.head_norm else None
         self.o = make_matrix(facts.hidden, facts.q_rows, int4)
-        self.ffn_norm = norm_weight(facts.hidden)
+        self.ffn_norm = vector(facts.hidden)
         self.gate_up = make_matrix(2 * facts.ffn, facts.hidden, int4)
         self.down = make_matrix(facts.hidden, facts.ffn, int4)
 
@@ -363,8 +402,12 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, position: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         facts = self.facts
         qkv = self.qkv(rms_norm(x, self.attention_norm, facts.norm_epsilon))
+        if self.qkv_bias is not None:
+            qkv = qkv + self.qkv_bias
         q, k, v = qkv.view(-1, facts.head_dim).split(
             [facts.num_heads, facts.num_kv_heads, facts.num_kv_heads])
+        if self.q_norm is not None:
+            q, k = rms_norm(q, self.q_norm, facts.norm_epsilon), rms_norm(k, self.k_norm, facts.norm_epsilon)
         self.keys.index_copy_(1, position, rotate(k, cosine, sine)[:, None])
         self.values.index_copy_(1, position, v[:, None])
         heads = self.attend(rotate(q, cosine, sine), self.keys, self.values, position)
@@ -385,7 +428,7 @@ class Decoder(nn.Module):
         self.facts = facts
         self.embedding = Matrix(facts.vocabulary, facts.hidden)
         self.layers = nn.ModuleList(Layer(facts, attention, int4) for _ in range(facts.num_layers))
-        self.norm = norm_weight(facts.hidden)
+        self.norm = vector(facts.hidden)
         int4_lm_head = int4 if int4 and int4.lm_head else None
         tied = facts.tied_lm_head and not int4_lm_head
         self.lm_head = self.embedding if tied else make_matrix(facts.vocabulary, facts.hidden, int4_lm_head)
@@ -403,8 +446,9 @@ class Decoder(nn.Module):
         for layer in self.layers:
             layer.make_cache(context)
         angles = torch.outer(torch.arange(context, dtype=torch.float32), inverse_frequencies(self.facts))
-        self.register_buffer("cosines", angles.cos().to(self.norm.device))
-        self.register_buffer("sines", angles.sin().to(self.norm.device))
+        scale = self.facts.rope.scale
+        self.register_buffer("cosines", (angles.cos() * scale).to(self.norm.device))
+        self.register_buffer("sines", (angles.sin() * scale).to(self.norm.device))
 
     def drop_cache(self) -> None:
         for module in (self, *self.layers):
@@ -589,17 +633,23 @@ def transformers_model(model: Decoder) -> nn.Module:
     except ImportError as error:
         raise Unusable("--self-check: expected transformers to be installed, got none") from error
     facts, rope = model.facts, model.facts.rope
-    parameters: dict[str, Any] = {"rope_type": rope.kind}
+    parameters: dict[str, Any] = {"rope_type": rope.kind, "rope_theta": rope.theta}
+    if rope.kind != "default":
+        parameters["factor"] = rope.factor
+    if rope.kind in ("llama3", "yarn"):
+        parameters["original_max_position_embeddings"] = rope.original_context
     if rope.kind == "llama3":
-        parameters |= {"factor": rope.factor, "low_freq_factor": rope.low_freq_factor,
-                       "high_freq_factor": rope.high_freq_factor,
-                       "original_max_position_embeddings": rope.original_context}
-    theirs = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        hidden_size=facts.hidden, intermediate_size=facts.ffn, num_hidden_layers=facts.num_layers,
+        parameters |= {"low_freq_factor": rope.low_freq_factor, "high_freq_factor": rope.high_freq_factor}
+    if rope.kind == "yarn":
+        parameters |= {"beta_fast": rope.beta_fast, "beta_slow": rope.beta_slow, "truncate": rope.truncate,
+                       "attention_factor": rope.scale}
+    family = "qwen3" if facts.head_norm else "qwen2" if facts.qkv_bias else "llama"
+    theirs = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(
+        family, hidden_size=facts.hidden, intermediate_size=facts.ffn, num_hidden_layers=facts.num_layers,
         num_attention_heads=facts.num_heads, num_key_value_heads=facts.num_kv_heads, head_dim=facts.head_dim,
         vocab_size=facts.vocabulary, max_position_embeddings=facts.max_context,
-        rms_norm_eps=facts.norm_epsilon, rope_theta=rope.theta, rope_scaling=parameters,
-        tie_word_embeddings=model.lm_head is model.embedding, attn_implementation="eager")).float().eval()
+        rms_norm_eps=facts.norm_epsilon, rope_parameters=parameters,
+        tie_word_embeddings=model.lm_head is model.embedding), attn_implementation="eager").float().eval()
     state = {"model.embed_tokens.weight": model.embedding.dense(), "model.norm.weight": model.norm,
              "lm_head.weight": model.lm_head.dense()}
     for i, layer in enumerate(model.layers):
@@ -610,6 +660,12 @@ def transformers_model(model: Decoder) -> nn.Module:
                              "post_attention_layernorm": layer.ffn_norm, "mlp.gate_proj": gate,
                              "mlp.up_proj": up, "mlp.down_proj": layer.down.dense()}.items():
             state[f"model.layers.{i}.{name}.weight"] = tensor
+        if layer.qkv_bias is not None:
+            for name, bias in zip("qkv", layer.qkv_bias.split([facts.q_rows, facts.kv_rows, facts.kv_rows])):
+                state[f"model.layers.{i}.self_attn.{name}_proj.bias"] = bias
+        if layer.q_norm is not None:
+            state[f"model.layers.{i}.self_attn.q_norm.weight"] = layer.q_norm
+            state[f"model.layers.{i}.self_attn.k_norm.weight"] = layer.k_norm
     theirs.load_state_dict(state)  # strict: every tensor, and no other
     return theirs
 
@@ -632,7 +688,7 @@ def agrees(facts: Facts, attention: str, mode: str, int4: Int4 | None = None) ->
     model.randomise()
     for parameter in model.parameters():
         if parameter.dim() == 1:
-            parameter.uniform_(0.75, 1.25)  # a norm's weight of 1 could as well be left out
+            parameter.uniform_(0.75, 1.25)  # 1 could as well be left out of a norm, or be any bias
     model.make_cache(-(-(SELF_CHECK_PROMPT + SELF_CHECK_TOKENS) // CACHE_MULTIPLE) * CACHE_MULTIPLE)
     prompt = torch.randint(facts.vocabulary, (SELF_CHECK_PROMPT,)).tolist()
     tokens, logits = decode(model, compiled_step(model, mode), prompt)
@@ -656,12 +712,16 @@ def self_check(mode: str) -> bool:
                    rope=Rope("llama3", 10000.0, 8.0, 1.0, 4.0, 128))
     default = dataclasses.replace(llama3, name="default untied", num_heads=8, tied_lm_head=False,
                                   rope=Rope("default", 10000.0))
+    qwen2 = dataclasses.replace(default, name="qwen2 yarn", qkv_bias=True,
+                                rope=Rope("yarn", 10000.0, 8.0, original_context=128))
+    qwen3 = dataclasses.replace(llama3, name="qwen3 linear", head_norm=True, rope=Rope("linear", 10000.0, 2.0))
     warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
     kinds = list(ATTENTION)
     if mode != "eager":
         print("flex: left out, PyTorch's compiler for CPUs fails on it")
         kinds.remove("flex")
     results = [agrees(facts, attention, mode) for facts in (llama3, default) for attention in kinds]
+    results += [agrees(facts, kinds[0], mode) for facts in (qwen2, qwen3)]
     # Of integers whole tiles of rows only, so another vocabulary for their lm_head.
     check_int4("cpu", 128)
     whole = dataclasses.replace(default, name="default untied", vocabulary=528)
