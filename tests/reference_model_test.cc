@@ -338,6 +338,30 @@ TEST(ReferenceWeights, FolderIsReadBackByTheLoader) {
   }
 }
 
+TEST(ReferenceWeights, QwensFoldersAreReadBack) {
+  ModelFacts qwen2 = small_facts();
+  qwen2.qkv_bias = 1;
+  qwen2.rope_kind = RopeKind::kYarn;
+  qwen2.rope_original_context = qwen2.max_context / 4;
+  qwen2.rope_factor = 4.0;
+  qwen2.rope_attention_factor = yarn_attention_factor(4.0);
+  ModelFacts qwen3 = small_facts();
+  qwen3.head_norm = 1;
+  qwen3.rope_kind = RopeKind::kLinear;
+  qwen3.rope_factor = 2.0;
+  for (const ModelFacts& facts : {qwen2, qwen3}) {
+    const ReferenceWeights weights = random_weights(facts, 6);
+    const TemporaryFolder folder;
+    write_hf_folder(weights, facts, folder.path());
+    const HfConfig config = HfConfig::open(folder.path());
+    EXPECT_EQ(config.architecture, facts.head_norm != 0 ? "Qwen3ForCausalLM" : "Qwen2ForCausalLM");
+    EXPECT_EQ(hash_facts(config.facts), hash_facts(facts));
+    const ReferenceWeights read = load_weights(TensorSource::open(folder.path()), config.facts);
+    EXPECT_EQ(run(ReferenceModel(facts, read), std::array{1, 2}),
+              run(ReferenceModel(facts, weights), std::array{1, 2}));
+  }
+}
+
 TEST(ReferenceWeights, TiedFolderHasNoLmHead) {
   ModelFacts facts = small_facts();
   facts.tied_lm_head = 1;

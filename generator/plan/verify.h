@@ -16,8 +16,9 @@ enum class Rule {
   kIndexOutOfRange,   // an index of a vector or matrix that there is not
   kNameRepeated,      // two parts of one name
   kMatrixUse,         // a matrix without its phase, or a phase without its matrix
-  kStepShape,         // not one attention phase, or not one greedy phase, once a token and last
-  kPieceMissing,      // a barrier or piece of memory is not there once
+  kStepShape,  // not one attention phase, or not one greedy phase, once a token and last; or heads that are
+               // normed elsewhere than between q, k, v and attention
+  kPieceMissing,  // a barrier or piece of memory is not there once
   // Work.
   kPageSkipped,     // a page of weights that nobody reads
   kPageRepeated,    // a page that its owner reads twice

@@ -46,6 +46,56 @@ json llama(int hidden, int ffn, int layers, int heads, double factor, bool tied)
           {"vocab_size", 128256}};
 }
 
+/// The same of Qwen2.5, of its base models.
+json qwen2(int hidden, int ffn, int heads, int kv_heads, int vocabulary, bool tied) {
+  return {{"architectures", {"Qwen2ForCausalLM"}},
+          {"model_type", "qwen2"},
+          {"bos_token_id", 151643},
+          {"eos_token_id", 151643},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 131072},
+          {"max_window_layers", 28},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", 28},
+          {"num_key_value_heads", kv_heads},
+          {"rms_norm_eps", 1e-06},
+          {"rope_theta", 1000000.0},
+          {"sliding_window", 131072},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"use_mrope", false},
+          {"use_sliding_window", false},
+          {"vocab_size", vocabulary}};
+}
+
+/// And of Qwen3.
+json qwen3(int hidden, int ffn, int layers, int heads, bool tied) {
+  return {{"architectures", {"Qwen3ForCausalLM"}},
+          {"model_type", "qwen3"},
+          {"attention_bias", false},
+          {"bos_token_id", 151643},
+          {"eos_token_id", 151645},
+          {"head_dim", 128},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 40960},
+          {"max_window_layers", layers},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", layers},
+          {"num_key_value_heads", 8},
+          {"rms_norm_eps", 1e-06},
+          {"rope_scaling", nullptr},
+          {"rope_theta", 1000000},
+          {"sliding_window", nullptr},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"use_sliding_window", false},
+          {"vocab_size", 151936}};
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -68,6 +118,10 @@ std::map<std::string, json> published_configs() {
           {"llama-3.1-70b", llama(8192, 28672, 80, 64, 8.0, false)},
           {"llama-3.2-1b", llama(2048, 8192, 16, 32, 32.0, true)},
           {"llama-3.2-3b", llama(3072, 8192, 28, 24, 32.0, true)},
+          {"qwen2.5-1.5b", qwen2(1536, 8960, 12, 2, 151936, true)},
+          {"qwen2.5-7b", qwen2(3584, 18944, 28, 4, 152064, false)},
+          {"qwen3-0.6b", qwen3(1024, 3072, 28, 16, true)},
+          {"qwen3-8b", qwen3(4096, 12288, 36, 32, false)},
           {"mistral-7b",
            {{"architectures", {"MistralForCausalLM"}},
             {"attention_dropout", 0.0},

@@ -1,5 +1,5 @@
-// On a card: models of 4-bit integers against the reference, whose weights are the same exactly. Skipped without
-// one.
+// On a card: small models against the reference, whose weights are the same exactly: 4-bit integers, biases, normed
+// heads. Skipped without one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ std::string kernel_path(const std::string& model) {
   return std::string(chosen != nullptr ? chosen : SOLITON_KERNELS) + "/card-" + model + ".so";
 }
 
-class IntegersOnCard : public testing::TestWithParam<const char*> {
+class ModelsOnCard : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     try {
@@ -41,7 +41,7 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
     const ModelFacts facts = library_->descriptor().facts;
     const auto weights = std::make_shared<ReferenceWeights>(random_weights(facts, kSeed));
     const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / ("soliton-integers-" + std::to_string(getpid()));
+        std::filesystem::temp_directory_path() / ("soliton-models-" + std::to_string(getpid()));
     write_hf_folder(*weights, facts, folder);
     Engine engine(std::move(*library_), {.context = 2 * kPromptTokens});
     const HfConfig config = HfConfig::open(folder);
@@ -79,19 +79,20 @@ class IntegersOnCard : public testing::TestWithParam<const char*> {
   std::optional<KernelLibrary> library_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, IntegersOnCard,
-                         testing::Values("int4", "int4-zeros", "int4-wide", "int4-ordered", "int4-8b-layer"),
+INSTANTIATE_TEST_SUITE_P(Models, ModelsOnCard,
+                         testing::Values("int4", "int4-zeros", "int4-wide", "int4-ordered", "int4-8b-layer",
+                                         "int4-bias", "norm128", "norm64-bias"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
-TEST_P(IntegersOnCard, EqualTheReferenceOneByOne) {
+TEST_P(ModelsOnCard, EqualTheReferenceOneByOne) {
   expect_like_reference(true, 2e-3f);
 }
 
-TEST_P(IntegersOnCard, EqualTheReferenceWithThePromptByRows) {
+TEST_P(ModelsOnCard, EqualTheReferenceWithThePromptByRows) {
   expect_like_reference(false, 1.0f / 32);  // activations of 32 rows are bf16
 }
 
