@@ -289,33 +289,45 @@ class Epilogue {
   /// normed first. v: as it is.
   SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 turn_words) const {
     constexpr int kHeadDim = Plan::kHeadDim;
+    constexpr QkvLayout kLayout = kQkv<Plan>;
+    unsigned char* to = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
     const int head = tile * kTileRows / kHeadDim;
     const int within = tile * kTileRows % kHeadDim;
+    const bool is_query = head < Plan::kNumHeads;
+    const bool is_key = !is_query && head < kTurnedHeads<Plan>;
     const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
-    if (head >= kTurnedHeads<Plan>) {
-      constexpr QkvLayout kLayout = kQkv<Plan>;
-      unsigned char* values = context_.template workspace<unsigned char>(Plan::kQkvVector.offset) +
-                              kLayout.values_offset(head - kTurnedHeads<Plan>);
-      const float dims[] = {v.low.x, v.low.y, v.high.x, v.high.y};
+    if constexpr (Plan::kHeadNorm) {
+      if (is_query || is_key) {
+        // Pairs with the loads in norm_heads(), a phase later.
+        store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair)), v.low);
+        store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair + kHeadDim / 2)), v.high);
+        return;
+      }
+    }
+    const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
+                                    float_from_bits(turn_words.z), float_from_bits(turn_words.w));
+    const float2 low =
+        make_float2(v.low.x * turn.x - v.high.x * turn.y, v.low.y * turn.z - v.high.y * turn.w);
+    const float2 high =
+        make_float2(v.high.x * turn.x + v.low.x * turn.y, v.high.y * turn.z + v.low.y * turn.w);
+    if (is_query) {
+      const int kv_head = head / kGroup<Plan>;
+      const int query = row() * kGroup<Plan> + head % kGroup<Plan>;
+      put_query<Plan>(to, kv_head, query, pair, low);
+      put_query<Plan>(to, kv_head, query, pair + kHeadDim / 2, high);
+    } else if (is_key) {
+      unsigned char* keys = to + kLayout.keys_offset(head - Plan::kNumHeads);
+      put_pair(keys + key_offset(row(), pair, kHeadDim), low);
+      put_pair(keys + key_offset(row(), pair + kHeadDim / 2, kHeadDim), high);
+    } else {
+      unsigned char* values = to + kLayout.values_offset(head - kTurnedHeads<Plan>);
+      const float dims[] = {low.x, low.y, high.x, high.y};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
         store_global(reinterpret_cast<uint16_t*>(values + value_offset(row(), dim, kHeadDim)),
                      float_to_f16(dims[i]));
       }
-      return;
-    }
-    if constexpr (Plan::kHeadNorm) {
-      // Pairs with the loads in norm_heads(), a phase later.
-      store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair)), v.low);
-      store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair + kHeadDim / 2)), v.high);
-    } else {
-      const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
-                                      float_from_bits(turn_words.z), float_from_bits(turn_words.w));
-      put_head(context_, row(), head, pair,
-               make_float2(v.low.x * turn.x - v.high.x * turn.y, v.low.y * turn.z - v.high.y * turn.w));
-      put_head(context_, row(), head, pair + kHeadDim / 2,
-               make_float2(v.high.x * turn.x + v.low.x * turn.y, v.high.y * turn.z + v.low.y * turn.w));
     }
   }
 
@@ -345,10 +357,12 @@ class Epilogue {
     return result;
   }
 
-  /// cos and sin of this thread's two pairs of dims, as bits, where it rotates.
+  /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no turn.
   SOLITON_DEVICE uint4 turns(int tile) const {
     constexpr int kHeadDim = Plan::kHeadDim;
-    if (Plan::kHeadNorm || tile * kTileRows >= kTurnedHeads<Plan> * kHeadDim) return {};
+    const uint32_t one = float_bits(1.0f);
+    if (Plan::kHeadNorm || tile * kTileRows >= kTurnedHeads<Plan> * kHeadDim)
+      return make_uint4(one, 0, one, 0);
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
     return load_constant(reinterpret_cast<const uint4*>(
         context_.params.rotary +

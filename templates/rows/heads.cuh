@@ -23,18 +23,6 @@ SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim
   }
 }
 
-/// Two neighbouring dims of head `head` of q | k.
-template <class Plan>
-SOLITON_DEVICE void put_head(const Context<Plan>& context, int row, int head, int dim, float2 v) {
-  constexpr QkvLayout kLayout = kQkv<Plan>;
-  unsigned char* to = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
-  if (head < Plan::kNumHeads) {
-    put_query<Plan>(to, head / kGroup<Plan>, row * kGroup<Plan> + head % kGroup<Plan>, dim, v);
-  } else {
-    put_pair(to + kLayout.keys_offset(head - Plan::kNumHeads) + key_offset(row, dim, Plan::kHeadDim), v);
-  }
-}
-
 /// Heads of q | k of a row.
 template <class Plan>
 constexpr int kTurnedHeads = Plan::kNumHeads + Plan::kNumKvHeads;
@@ -52,6 +40,8 @@ template <class Plan>
 SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stride, int layer) {
   constexpr int kLanes = HeadNorm<Plan>::kLanes;
   constexpr int kAtOnce = kWarpLanes / kLanes;
+  constexpr QkvLayout kLayout = kQkv<Plan>;
+  unsigned char* to = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
   const int num_heads = context.params.tree.num_rows * kTurnedHeads<Plan>;
   SOLITON_NO_UNROLL
   for (int i = first * kAtOnce; i < num_heads; i += stride * kAtOnce) {
@@ -66,8 +56,16 @@ SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stri
     norm.load(context.params, {layer, context.position(row), head >= Plan::kNumHeads, present}, context.lane);
     v = norm.finish(v, context.lane);
     if (!present) continue;
-    put_head(context, row, head, dim, make_float2(v.x, v.y));
-    put_head(context, row, head, dim + 2, make_float2(v.z, v.w));
+    for (int pair = 0; pair < 4; pair += 2) {
+      const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
+      if (head < Plan::kNumHeads) {
+        put_query<Plan>(to, head / kGroup<Plan>, row * kGroup<Plan> + head % kGroup<Plan>, dim + pair, two);
+      } else {
+        put_pair(
+            to + kLayout.keys_offset(head - Plan::kNumHeads) + key_offset(row, dim + pair, Plan::kHeadDim),
+            two);
+      }
+    }
   }
 }
 
