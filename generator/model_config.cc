@@ -36,7 +36,11 @@ void read_quantization(const StrictYaml& quantization, ModelFacts& facts) {
   if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
 }
 
-/// What a kind of RoPE says beside its theta, in the order of the facts.
+const std::initializer_list<std::string_view> kRopeKeys = {
+    "kind",      "theta",     "factor",           "low_freq_factor", "high_freq_factor", "original_context",
+    "beta_fast", "beta_slow", "attention_factor", "truncate"};
+
+/// What a kind of RoPE says beside its theta.
 struct RopeKeys {
   RopeKind kind;
   std::vector<std::string_view> keys;
@@ -84,16 +88,14 @@ void read_yarn(const StrictYaml& rope, ModelFacts& facts) {
 }
 
 void read_rope(const StrictYaml& rope, ModelFacts& facts) {
-  rope.allow_keys({"kind", "theta", "factor", "low_freq_factor", "high_freq_factor", "original_context",
-                   "beta_fast", "beta_slow", "attention_factor", "truncate"});
+  rope.allow_keys(kRopeKeys);
   const std::string name = rope.text_choice("kind", {"default", "llama3", "linear", "yarn"});
   for (const RopeKeys& each : rope_keys()) {
     if (name == rope_name(each.kind)) facts.rope_kind = each.kind;
   }
   facts.rope_theta = rope.number("theta", kRopeTheta);
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_context", "beta_fast",
-                          "beta_slow", "attention_factor", "truncate"}) {
-    if (!rope.has(key) || rope_has(facts.rope_kind, key)) continue;
+  for (const std::string_view key : kRopeKeys) {
+    if (key == "kind" || key == "theta" || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
     std::vector<std::string> kinds;
     for (const RopeKeys& each : rope_keys()) {
       if (rope_has(each.kind, key)) kinds.emplace_back(rope_name(each.kind));
