@@ -167,6 +167,13 @@ SOLITON_DEVICE uint32_t load_acquire(const uint32_t* pointer) {
 SOLITON_DEVICE void add_release(uint32_t* pointer, uint32_t value) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(pointer), "r"(value) : "memory");
 }
+SOLITON_DEVICE void add_relaxed(uint64_t* pointer, uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
+}
+SOLITON_DEVICE void add_shared(uint32_t* pointer, uint32_t value) {
+  asm volatile("red.relaxed.cta.shared::cta.add.u32 [%0], %1;" ::"r"(shared_address(pointer)), "r"(value)
+               : "memory");
+}
 SOLITON_DEVICE uint32_t load_system(const uint32_t* pointer) {
   uint32_t v;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(pointer) : "memory");
@@ -175,8 +182,14 @@ SOLITON_DEVICE uint32_t load_system(const uint32_t* pointer) {
 SOLITON_DEVICE void store_system(uint64_t* pointer, uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
 }
+SOLITON_DEVICE void store_system(float* pointer, float value) {
+  asm volatile("st.relaxed.sys.global.f32 [%0], %1;" ::"l"(pointer), "f"(value) : "memory");
+}
 SOLITON_DEVICE void fence_device() {
   __threadfence();
+}
+SOLITON_DEVICE void fence_system() {
+  __threadfence_system();
 }
 SOLITON_DEVICE void fence_async() {
   asm volatile("fence.proxy.async;" ::: "memory");

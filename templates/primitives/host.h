@@ -237,6 +237,25 @@ inline void add_release(uint32_t* address, uint32_t value) {
   *address += value;
 }
 
+namespace emulation {
+
+template <Space space, class T>
+void add(T* address, T value) {
+  if (checking) [[unlikely]]
+    check_access(Access::kRelaxedAdd, space, address, sizeof *address);
+  ++num_stores;
+  *address += value;
+}
+
+}  // namespace emulation
+
+inline void add_relaxed(uint64_t* address, uint64_t value) {
+  emulation::add<emulation::Space::kGlobal>(address, value);
+}
+inline void add_shared(uint32_t* address, uint32_t value) {
+  emulation::add<emulation::Space::kShared>(address, value);
+}
+
 /// The host is another OS thread: words of 4 and 8 bytes are really atomic.
 template <class T>
 T load_system(const T* address) {
@@ -269,6 +288,9 @@ void store_system(T* address, std::type_identity_t<T> value) {
 }
 
 inline void fence_device() {
+  emulation::fence_device();
+}
+inline void fence_system() {
   emulation::fence_device();
 }
 inline void fence_async() {

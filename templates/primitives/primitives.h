@@ -8,7 +8,7 @@
 //  - Stores to global memory become visible to other CTAs in any order, unless fence_device() stands between them.
 //    So what a thread (or a thread that released it through a Barrier) stored before its fence is ordered before
 //    what it stores after the fence, for whoever observes the latter with load_relaxed().
-//  - load_relaxed and store_relaxed of one address never race. Any other pair of accesses to one address, of which
+//  - load_relaxed and store_relaxed of one address never race, nor do additions. Any other pair of accesses to one address, of which
 //    one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
 //    fence_device() of the storing thread, and observed by this CTA before fence_async().
@@ -31,13 +31,16 @@
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
+//                     void add_shared(uint32_t*, uint32_t);                  atomic, orders nothing
 //   Global memory:    T load_constant(const T*);      never written during the launch
 //                     T load_global(const T*);        ordinary load, L2 (not L1)
 //                     void store_global(T*, T);       ordinary store
 //                     T load_relaxed(const T*); void store_relaxed(T*, T);   atomic by word, gpu scope
 //                     uint32_t load_acquire(const uint32_t*); void add_release(uint32_t*, uint32_t);
+//                     void add_relaxed(uint64_t*, uint64_t);                 atomic, orders nothing
 //                     T load_system(const T*); void store_system(T*, T);     host memory
 //   void fence_device();                              orders this thread's earlier stores before its later ones
+//   void fence_system();                              the same for stores to host memory
 //   void fence_async();                               orders observed stores before later copy_page
 //
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier

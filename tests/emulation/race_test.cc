@@ -310,6 +310,7 @@ struct Handover {
   uint32_t word;
   uint32_t flag;
   uint32_t answer;
+  uint64_t sum;
 };
 
 enum Rule : int {
@@ -322,6 +323,10 @@ enum Rule : int {
   kRelaxedStoresOfBoth,
   kRelaxedOverObserved,  // CTA 1 overwrites the value that it has read: coherence orders that
   kAddsOfBoth,
+  kRelaxedAddsOfBoth,
+  kRelaxedAddsThenRelease,    // the sum is read by who has seen both arrivals,
+  kRelaxedAddsThenOneSeen,    // or by one of the two, who knows of its own addition only
+  kClearedForOneOfTwoAdders,  // CTA 1 adds to what CTA 0 clears before it adds
   kWrittenConstant,
 };
 
@@ -367,6 +372,15 @@ void handover_kernel(LaunchParams params) {
     if (!first) store_relaxed(&data->flag, 2u);
   } else if (rule == kAddsOfBoth) {
     add_release(&data->flag, 1u);
+  } else if (rule >= kRelaxedAddsOfBoth && rule <= kClearedForOneOfTwoAdders) {
+    if (rule == kClearedForOneOfTwoAdders && first) store_global(&data->sum, uint64_t{0});
+    add_relaxed(&data->sum, 1u);
+    if (rule == kRelaxedAddsThenOneSeen && !first) load_global(&data->sum);
+    if (rule != kRelaxedAddsThenRelease) return;
+    add_release(&data->flag, 1u);
+    Spin spin(make_wait_bound(nullptr));
+    while (load_acquire(&data->flag) < 2) spin.pause({WaitKind::kCounter, 0, 0, 0, 2, 0});
+    if (first) store_global(&data->answer, static_cast<uint32_t>(load_global(&data->sum)));
   }
 }
 
@@ -384,6 +398,10 @@ TEST(MemoryModel, AllowsAndForbidsByItsRules) {
       {kRelaxedStoresOfBoth, "+0: store_relaxed is not ordered after store_relaxed"},
       {kRelaxedOverObserved, ""},
       {kAddsOfBoth, ""},
+      {kRelaxedAddsOfBoth, ""},
+      {kRelaxedAddsThenRelease, ""},
+      {kRelaxedAddsThenOneSeen, "add"},
+      {kClearedForOneOfTwoAdders, "is not ordered after"},
       {kWrittenConstant, "+0: load_constant promises memory"},
   };
   for (const auto& [rule, expected] : cases) {

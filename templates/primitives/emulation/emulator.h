@@ -93,6 +93,7 @@ enum class Access : uint8_t {
   kRelaxedStore,
   kAcquireLoad,
   kReleaseAdd,
+  kRelaxedAdd,
   kSystemLoad,
   kSystemStore,
   kBarrier,  // The barrier's initialisation must be ordered before.

@@ -10,13 +10,17 @@ constexpr size_t kCellBytes = 4;
 constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
 
+bool is_add(Access access) {
+  return access == Access::kReleaseAdd || access == Access::kRelaxedAdd;
+}
+
 bool is_atomic(Access access) {
   return access == Access::kRelaxedLoad || access == Access::kRelaxedStore ||
-         access == Access::kAcquireLoad || access == Access::kReleaseAdd;
+         access == Access::kAcquireLoad || is_add(access);
 }
 
 bool is_write(Access access) {
-  return access == Access::kStore || access == Access::kRelaxedStore || access == Access::kReleaseAdd ||
+  return access == Access::kStore || access == Access::kRelaxedStore || is_add(access) ||
          access == Access::kCopyWrite;
 }
 
@@ -25,7 +29,19 @@ bool is_write(Access access) {
 struct RaceDetector::Message {
   SnapshotPointer writes;  // of a relaxed store: F, or null if its thread never fenced
   SnapshotPointer reads;
-  std::unique_ptr<ClockPair> sum;  // of release adds
+  std::unique_ptr<ClockPair> sum;        // of release adds
+  std::vector<Write> additions = {};     // the last of each thread, since
+  Write base = {-1, 0, Access::kStore};  // this other write
+
+  /// The first write that `writes` does not know, or null.
+  const Write* unknown_addition(const VectorClock& writes) const {
+    for (const Write& addition : additions) {
+      if (static_cast<size_t>(addition.thread) >= writes.size() || addition.epoch > writes[addition.thread]) {
+        return &addition;
+      }
+    }
+    return nullptr;
+  }
 };
 
 void RaceDetector::Cell::split() {
@@ -144,6 +160,12 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
       race->before = {cell.writer, cell.write_access};
       return false;
     }
+    const Write* addition =
+        exempt || cell.message == nullptr ? nullptr : cell.message->unknown_addition(writes);
+    if (addition != nullptr) {
+      race->before = {addition->thread, addition->access};
+      return false;
+    }
   }
   if (access == Access::kBarrier) return true;
   if (access == Access::kConstantLoad && cell.writer >= 0) {
@@ -177,11 +199,19 @@ bool RaceDetector::write(int thread, Access access, Cell& cell, const ClockPair&
     race->before = {other.thread, other.access};
     return false;
   }
-  if (cell.writer >= 0 && cell.write_epoch > clocks.writes[cell.writer]) {
-    const bool both_add = access == Access::kReleaseAdd && cell.write_access == Access::kReleaseAdd;
-    const bool coherent = observed && atomic && is_atomic(cell.write_access);
-    if (!both_add && !coherent) {
-      race->before = {cell.writer, cell.write_access};
+  const bool both_add = is_add(access) && is_add(cell.write_access);
+  const bool coherent = observed && atomic && is_atomic(cell.write_access);
+  if (cell.writer >= 0 && !coherent) {
+    Write last = {cell.writer, cell.write_epoch, cell.write_access};
+    if (both_add) last = cell.message->base;
+    if (last.thread >= 0 && last.epoch > clocks.writes[last.thread]) {
+      race->before = {last.thread, last.access};
+      return false;
+    }
+    const Write* addition =
+        both_add || cell.message == nullptr ? nullptr : cell.message->unknown_addition(clocks.writes);
+    if (addition != nullptr) {
+      race->before = {addition->thread, addition->access};
       return false;
     }
   }
@@ -215,24 +245,40 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   std::shared_ptr<Message> message;
   if (access == Access::kRelaxedStore) message = make_message(thread);
   const bool clean = for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
+    const Write last = {cell.writer, cell.write_epoch, cell.write_access};
     if (!write(thread, access, cell, threads_[thread].clocks, race)) return false;
-    if (access != Access::kReleaseAdd) {
-      cell.message = message;
-      return true;
-    }
-    auto sum = std::make_shared<Message>();
-    sum->sum = std::make_unique<ClockPair>(threads_[thread].clocks);
-    if (cell.message != nullptr) {
-      const Message& earlier = *cell.message;
-      if (earlier.sum != nullptr) sum->sum->merge_pair(*earlier.sum);
-      if (earlier.writes != nullptr) merge(sum->sum->writes, earlier.writes->clock);
-      if (earlier.reads != nullptr) merge(sum->sum->reads, earlier.reads->clock);
-    }
-    cell.message = std::move(sum);
+    cell.message = is_add(access) ? add_to(cell, last, thread, access) : message;
     return true;
   });
   if (is_atomic(access)) tick(thread);
   return clean;
+}
+
+/// What the cell passes on after an addition to what it held after `last`.
+std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, const Write& last, int thread,
+                                                            Access access) const {
+  auto sum = std::make_shared<Message>();
+  if (cell.message != nullptr && !cell.message->additions.empty()) {
+    sum->base = cell.message->base;
+    sum->additions = cell.message->additions;
+    std::erase_if(sum->additions, [&](const Write& write) { return write.thread == thread; });
+  } else {
+    sum->base = last;
+  }
+  sum->additions.push_back({thread, epoch(thread), access});
+  if (access == Access::kReleaseAdd) sum->sum = std::make_unique<ClockPair>(threads_[thread].clocks);
+  if (cell.message == nullptr) return sum;
+  const Message& earlier = *cell.message;
+  if (access == Access::kRelaxedAdd) {
+    sum->writes = earlier.writes;
+    sum->reads = earlier.reads;
+    if (earlier.sum != nullptr) sum->sum = std::make_unique<ClockPair>(*earlier.sum);
+    return sum;
+  }
+  if (earlier.sum != nullptr) sum->sum->merge_pair(*earlier.sum);
+  if (earlier.writes != nullptr) merge(sum->sum->writes, earlier.writes->clock);
+  if (earlier.reads != nullptr) merge(sum->sum->reads, earlier.reads->clock);
+  return sum;
 }
 
 bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes,
@@ -270,8 +316,9 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   race->reason = "is not ordered after";
   race->where = to.name + "+" + std::to_string(target - to.begin);
   return for_each_cell(to, target - to.begin, bytes, [&](Cell& cell) {
+    if (!write(*engine, Access::kCopyWrite, cell, threads_[thread].clocks, race)) return false;
     cell.message = nullptr;
-    return write(*engine, Access::kCopyWrite, cell, threads_[thread].clocks, race);
+    return true;
   });
 }
 

@@ -6,6 +6,7 @@
 //   fence_device                           keeps a copy F of `writes`
 //   store_relaxed -> load_relaxed          passes on F and `reads`
 //   add_release -> load_acquire            passes on both clocks
+//   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`
 //
 // A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta).
@@ -74,6 +75,11 @@ class RaceDetector {
     Epoch epoch;
     Access access;
   };
+  struct Write {
+    int thread;
+    Epoch epoch;
+    Access access;
+  };
   struct Cell {
     int writer = -1;
     Epoch write_epoch = 0;
@@ -110,6 +116,7 @@ class RaceDetector {
   template <class Visit>
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
+  std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, int thread, Access access) const;
   bool write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race);
   void receive(int thread, const Message& message);
   std::shared_ptr<Message> make_message(int thread);
