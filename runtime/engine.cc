@@ -138,6 +138,17 @@ void Engine::check_request(const DecodeRequest& request) const {
     throw Error(ExitCode::kUsage, fmt::format("-n: expected at least 1 token, got {}", request.max_tokens));
   }
   check_tokens(request.tokens);
+  check_tokens(request.past);
+}
+
+bool Engine::draws(const DecodeRequest& request) {
+  return request.sampling.has_value() || request.want_logprobs;
+}
+
+std::vector<int32_t> Engine::past_of(const DecodeRequest& request) {
+  std::vector<int32_t> past(request.past.begin(), request.past.end());
+  past.insert(past.end(), request.tokens.begin(), request.tokens.end());
+  return past;
 }
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
@@ -158,6 +169,9 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
   const size_t fed = feed_prompt(request, result);
   DecodeRequest rest = request;
   rest.tokens = request.tokens.subspan(fed);
+  std::vector<int32_t> past(request.past.begin(), request.past.end());
+  past.insert(past.end(), request.tokens.begin(), request.tokens.begin() + static_cast<ptrdiff_t>(fed));
+  rest.past = past;
   if (!result.tokens.empty()) {
     result.hit_stop_token = std::find(request.stop_tokens.begin(), request.stop_tokens.end(),
                                       result.tokens[0]) != request.stop_tokens.end();
@@ -181,7 +195,14 @@ void Engine::decode_row(const DecodeRequest& request, const std::function<bool(i
                         DecodeResult& result) {
   reserve(static_cast<int>(request.tokens.size()) + request.max_tokens -
           1);  // accepting a chunk gave it back
-  const LaunchParams params = prepare(request);
+  LaunchParams params = prepare(request);
+  if (draws(request)) {
+    const RowSampling row = request.sampling.value_or(RowSampling{});
+    const std::vector<int32_t> past = past_of(request);
+    sampling_.begin(library_,
+                    {.rows = {&row, 1}, .past = {&past, 1}, .want_logprobs = request.want_logprobs});
+    params.sampling = sampling_.prepare(library_, 0, request.max_tokens);
+  }
   library_.check(library_.functions().launch(0, &params, num_ctas(0)), "launch");
   const size_t before = result.tokens.size();
   follow(request, on_token, result);
@@ -301,6 +322,8 @@ bool Engine::follow(const DecodeRequest& request, const std::function<bool(int32
       const int32_t token = record_token(record);
       result.tokens.push_back(token);
       result.times_ns.push_back(record_time_ns(record));
+      if (request.want_logprobs)
+        result.logprobs.push_back(sampling_.logprob(static_cast<int>(result.tokens.size() - before) - 1));
       result.hit_stop_token = std::find(request.stop_tokens.begin(), request.stop_tokens.end(), token) !=
                               request.stop_tokens.end();
       if (on_token && !on_token(token)) {

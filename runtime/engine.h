@@ -10,6 +10,7 @@
 #include "runtime/kernel_library.h"
 #include "runtime/kv_pool.h"
 #include "runtime/safetensors.h"
+#include "runtime/sampling_memory.h"
 #include "runtime/tree/kv_tree.h"
 #include "runtime/tree/tree_plan.h"
 #include "runtime/weights.h"
@@ -30,7 +31,10 @@ struct DecodeRequest {
   std::span<const int32_t> tokens;            // fed first, at least one
   int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end after one of these
+  std::optional<RowSampling> sampling = {};   // how they are drawn; nothing: greedily
+  std::span<const int32_t> past = {};         // tokens before these that a penalty counts too
   bool want_logits = false;                   // of every generated token
+  bool want_logprobs = false;                 // the same
   int timeline_step = -1;                     // the step whose timeline is wanted; -1: none
   uint32_t delay_seed = 0;                    // who is delayed in a kernel compiled with SOLITON_FUZZ
 };
@@ -39,6 +43,7 @@ struct DecodeResult {
   std::vector<int32_t> tokens;        // generated; the last one has not been fed
   std::vector<uint32_t> times_ns;     // device time at which each was chosen, modulo 2^32
   std::vector<float> logits;          // [tokens][vocabulary], if wanted
+  std::vector<float> logprobs;        // [tokens], if wanted: by softmax(logits)
   std::vector<PhaseRecord> timeline;  // if wanted, see timeline_index()
   bool hit_stop_token = false;
 };
@@ -49,7 +54,9 @@ struct TreeRequest {
   int num_steps = 1;                           // at most; must be 1 if a branch has more than one new token
   std::span<const int32_t> stop_tokens = {};   // end after a step in which a row chose one of these
   std::span<const RowSampling> sampling = {};  // [rows], or empty: every row takes its best logit
+  std::span<const std::vector<int32_t>> past = {};  // [rows], or empty: tokens that a penalty counts
   bool want_logits = false;
+  bool want_logprobs = false;
   bool skips_choice = false;  // one step that only fills the cache
   uint32_t delay_seed = 0;    // as in DecodeRequest
   SliceRule rule = SliceRule::kBalanced;
@@ -63,6 +70,7 @@ struct TreeResult {
   uint32_t began_ns = 0;           // device time at which the last launch began, modulo 2^32
   std::vector<uint32_t> times_ns;  // [steps]: the same, when the step's choices were known
   std::vector<float> logits;       // [steps][rows][vocabulary], if wanted
+  std::vector<float> logprobs;     // [steps][rows], if wanted
   int kernel = 0;                  // that did it
   int64_t page_reads = 0;          // KV pages of 64 tokens and one KV head that the last step read, a layer
 };
@@ -80,7 +88,7 @@ class Engine {
   /// Weights from a seed, for measurements.
   void load_random(uint64_t seed);
 
-  /// Feeds tokens and generates greedily: in one launch, or with a launch before it that takes the tokens
+  /// Feeds tokens and generates: in one launch, or with a launch before it that takes the tokens
   /// several at once, if the library has a kernel for that. `on_token` is called for each token while a
   /// launch runs and ends it by returning false. Throws Error: kOutOfMemory, before anything is changed, if
   /// the context would be exceeded; kDevice, with the stuck wait if there is one, if the kernel fails.
@@ -131,6 +139,8 @@ class Engine {
  private:
   void check_request(const DecodeRequest& request) const;
   void check_tokens(std::span<const int32_t> tokens) const;
+  static bool draws(const DecodeRequest& request);
+  static std::vector<int32_t> past_of(const DecodeRequest& request);
   void reserve(int num_tokens);
   size_t feed_prompt(const DecodeRequest& request, DecodeResult& result);
   int kernel_for_prompt(int num_tokens) const;
@@ -166,6 +176,7 @@ class Engine {
   DeviceMemory input_;  // of a launch: tokens, stop tokens, pages; with several rows: the plan of the tree
   DeviceMemory partials_;
   DeviceMemory logits_;
+  SamplingMemory sampling_;
   DeviceMemory timeline_;
   HostMemory records_;
   HostMemory signals_;                                // Signals

@@ -84,19 +84,20 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
 }
 
 /// Feeds a prompt in chunks of several rows; returns how many of its tokens. If all of them, the last chunk
-/// chose the first token.
+/// chose the first token; never all if tokens are to be drawn, which a launch of one row does.
 size_t Engine::feed_prompt(const DecodeRequest& request, DecodeResult& result) {
   const bool one_row = library_.descriptor().rows == 1;
   if (max_rows() == 1 || request.timeline_step >= 0 || (one_row && one_by_one_)) return 0;
+  const size_t num_fed = request.tokens.size() - (draws(request) ? 1 : 0);
   size_t fed = 0;
-  while (fed < request.tokens.size()) {
-    const int left = static_cast<int>(request.tokens.size() - fed);
+  while (fed < num_fed) {
+    const int left = static_cast<int>(num_fed - fed);
     if (left == 1 && one_row) break;
     const int rows = one_by_one_ ? 1 : std::min(left, library_.descriptor(kernel_for_prompt(left)).rows);
     std::vector<int32_t> parents(rows);
     for (int i = 0; i < rows; ++i) parents[i] = i - 1;
     tree_.draft(main_, parents);
-    const bool is_last = rows == left;
+    const bool is_last = rows == left && !draws(request);
     const TreeResult chunk = decode_tree({.tokens = request.tokens.subspan(fed, rows),
                                           .want_logits = is_last && request.want_logits,
                                           .skips_choice = !is_last,
@@ -119,16 +120,23 @@ size_t Engine::feed_prompt(const DecodeRequest& request, DecodeResult& result) {
 /// Generates in the main branch where there is no kernel of one row.
 void Engine::decode_branch(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
                            DecodeResult& result) {
+  std::vector<RowSampling> sampling;
+  if (draws(request)) sampling.push_back(request.sampling.value_or(RowSampling{}));
+  const std::vector<int32_t> past = past_of(request);
   const TreeResult rest =
       decode_tree({.tokens = request.tokens,
                    .num_steps = request.max_tokens,
                    .stop_tokens = request.stop_tokens,
+                   .sampling = sampling,
+                   .past = {&past, 1},
                    .want_logits = request.want_logits,
+                   .want_logprobs = request.want_logprobs,
                    .delay_seed = request.delay_seed},
                   [&](std::span<const int32_t> chosen) { return !on_token || on_token(chosen[0]); });
   result.tokens.insert(result.tokens.end(), rest.chosen.begin(), rest.chosen.end());
   result.times_ns.insert(result.times_ns.end(), rest.times_ns.begin(), rest.times_ns.end());
   result.logits.insert(result.logits.end(), rest.logits.begin(), rest.logits.end());
+  result.logprobs = rest.logprobs;
   result.hit_stop_token = std::find(request.stop_tokens.begin(), request.stop_tokens.end(),
                                     result.tokens.back()) != request.stop_tokens.end();
 }
@@ -145,6 +153,10 @@ void Engine::check_tree_request(const TreeRequest& request) const {
   if (!request.sampling.empty() && request.sampling.size() != rows) {
     throw Error(ExitCode::kInternal, fmt::format("decode: expected sampling for each of {} rows, got {}",
                                                  rows, request.sampling.size()));
+  }
+  if (!request.past.empty() && request.past.size() != rows) {
+    throw Error(ExitCode::kInternal, fmt::format("decode: expected past tokens for each of {} rows, got {}",
+                                                 rows, request.past.size()));
   }
   const bool one_step =
       request.skips_choice || std::any_of(snapshot_.nodes.begin(), snapshot_.nodes.end(),
@@ -171,6 +183,11 @@ TreeResult Engine::decode_tree(const TreeRequest& request,
   result.kernel = kernel;
   tree_.reserve(request.num_steps);
   move_tokens();
+  std::vector<RowSampling> sampling(request.sampling.begin(), request.sampling.end());
+  if (request.want_logprobs) sampling.resize(static_cast<size_t>(result.num_rows));
+  if (!sampling.empty())
+    sampling_.begin(library_,
+                    {.rows = sampling, .past = request.past, .want_logprobs = request.want_logprobs});
   // A plan may hold for fewer steps than wanted: then another launch follows.
   std::vector<int32_t> tokens(request.tokens.begin(), request.tokens.end());
   TreeRequest part = request;
@@ -180,7 +197,10 @@ TreeResult Engine::decode_tree(const TreeRequest& request,
     part.tokens = tokens;
     part.num_steps = plan_.num_steps;
     const int before = result.num_steps;
-    const LaunchParams params = prepare_tree(kernel, part);
+    LaunchParams params = prepare_tree(kernel, part);
+    if (!sampling.empty())
+      params.sampling =
+          sampling_.prepare(library_, kernel, part.num_steps * library_.descriptor(kernel).rows);
     library_.check(library_.functions().launch(kernel, &params, num_ctas(kernel)), "launch");
     const bool wanted = follow_tree(part, library_.descriptor(kernel).rows, on_step, result);
     const int done = result.num_steps - before;
@@ -236,7 +256,6 @@ LaunchParams Engine::prepare_tree(int kernel, const TreeRequest& request) {
   const size_t merges = stage<TreeMerge>(staging_, plan_.merges);
   const size_t tokens = stage<int32_t>(staging_, request.tokens);
   const size_t stops = stage<int32_t>(staging_, request.stop_tokens);
-  const size_t sampling = stage<RowSampling>(staging_, request.sampling);
   if (input_.bytes() < staging_.size()) input_ = DeviceMemory(device, 2 * staging_.size());
   library_.check(device.upload(input_.as<void>(), staging_.data(), staging_.size()), "upload the tree");
   const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan_.partials_per_head) *
@@ -266,7 +285,6 @@ LaunchParams Engine::prepare_tree(int kernel, const TreeRequest& request) {
                  .num_steps = view.num_steps,
                  .partials_per_head = view.partials_per_head};
   params.partials = partials_.as<float>();
-  params.sampling = request.sampling.empty() ? nullptr : at(sampling, request.sampling.data());
   params.logits = request.want_logits ? logits_.as<float>() : nullptr;
   params.forced_tokens = at(tokens, request.tokens.data());
   params.num_forced = view.num_rows;
@@ -298,8 +316,10 @@ bool Engine::follow_tree(const TreeRequest& request, int rows,
       while (known < result.num_rows && record(done, known) != kNoRecord) ++known;
       if (known < result.num_rows) break;
       idle = false;
-      for (int row = 0; row < result.num_rows; ++row)
+      for (int row = 0; row < result.num_rows; ++row) {
         result.chosen.push_back(record_token(record(done, row)));
+        if (request.want_logprobs) result.logprobs.push_back(sampling_.logprob(done * rows + row));
+      }
       result.times_ns.push_back(record_time_ns(record(done, 0)));
       ++done;
       const std::span<const int32_t> chosen(result.chosen.end() - result.num_rows, result.chosen.end());

@@ -30,6 +30,7 @@ enum class WaitKind : uint32_t {
   kInputEmpty,      // a consumer has not released a chunk of activations
   kPhaseBegun,      // the feeder has not begun the phase
   kPhaseEnded,      // a warp of this CTA has not ended the phase
+  kExchange,        // another CTA has not added its part to what a choice depends on
 };
 
 constexpr const char* wait_name(WaitKind kind) {
@@ -72,6 +73,8 @@ constexpr const char* wait_name(WaitKind kind) {
       return "phase begun";
     case WaitKind::kPhaseEnded:
       return "phase ended";
+    case WaitKind::kExchange:
+      return "exchange";
   }
   return "unknown";
 }
@@ -144,10 +147,10 @@ struct LaunchParams {
   int32_t num_stop_tokens;
   int32_t first_position;
   int32_t num_steps;
-  TreeView tree;                 // several rows only, as all up to
-  float* partials;               // [num_kv_heads * partials_per_head][tree_partial_words]
-  const RowSampling* sampling;   // [rows], or null: the best logit
-  int32_t skips_choice;          // 1: one step that chooses nothing, for all but the last chunk of a prompt
+  TreeView tree;         // several rows only, as all up to
+  float* partials;       // [num_kv_heads * partials_per_head][tree_partial_words]
+  int32_t skips_choice;  // 1: one step that chooses nothing, for all but the last chunk of a prompt
+  SamplingView sampling;
   uint64_t* records;             // host memory, [outputs], kNoRecord at launch
   const uint32_t* stop_request;  // host memory
   StallReport* stall;            // host memory

@@ -21,6 +21,7 @@
 #include "ops/input.cuh"
 #include "ops/merge.cuh"
 #include "ops/new_token.cuh"
+#include "ops/sampling.cuh"
 #include "ops/timeline.cuh"
 
 namespace soliton {
@@ -36,6 +37,8 @@ class Epilogue {
     const bool stop = load_shared(&context_.mail().stop) != 0;
     const int output = context_.step - context_.params.num_forced;
     if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
+      const SamplingView& sampling = context_.params.sampling;
+      if (sampling.logprobs != nullptr) record_logprob(sampling, 0, token_, output);
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
     }
@@ -69,6 +72,7 @@ class Epilogue {
       }
     });
     if (phase.output == OutputKind::kGreedy) {
+      if (context_.params.sampling.rows != nullptr && context_.chooses()) draw(phase);
       end_choice();
       // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
       // step.
@@ -258,13 +262,37 @@ class Epilogue {
   SOLITON_DEVICE void greedy(const MatrixPhase& phase, int tile, float scale) {
     const float logit = take_tile() * scale;
     const int token = tile * kTileRows + context_.lane;
-    if (context_.lane >= kTileRows || token >= phase.rows) return;
+    if (context_.lane >= kTileRows) return;
+    if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);
+    if (token >= phase.rows) return;
     if (context_.params.logits != nullptr) {
       const int64_t output = context_.step - (context_.params.num_forced - 1);
       store_global(context_.params.logits + output * phase.rows + token, logit);
     }
     const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
     if (logit == logit && offer > best_) best_ = offer;
+  }
+
+  /// In place of the greedy offer. While this CTA has offered nothing, no consumer begins the next step, whose
+  /// attention is to use the memory of the histogram again.
+  SOLITON_DEVICE void draw(const MatrixPhase& phase) {
+    using Part = AttentionPart<Plan>;
+    static_assert(sizeof(Part) >= SharedHistogram::kBytes && SharedMap<Plan>::kAttention % 16 == 0,
+                  "a histogram lies where the new token's part of attention was");
+    warp_sync();  // all lanes' logits are there
+    // Nothing of this is to be in registers during the layers.
+    context_.cta = fresh(context_.cta);
+    context_.lane = fresh(context_.lane);
+    const TileRun run = context_.tiles(phase);
+    constexpr int kLoads = 8;
+    RowSampler<Plan, Context<Plan>, kLoads> sampler(context_, context_.bound, run,
+                                                    &context_.attention_part(Plan::kConsumerWarps), 0);
+    best_ = sampler.draw(0, context_.position(), token_);
+    if (context_.params.sampling.logprobs != nullptr) {
+      // CTA 0 reads the logit of the token that is chosen: pairs with its load in record_logprob().
+      warp_sync();
+      fence_device();
+    }
   }
 
   SOLITON_DEVICE void end_choice() {

@@ -133,6 +133,13 @@ struct Context {
     return workspace<uint32_t>(Plan::kCounterOffset) + word;
   }
 
+  /// Tokens of the rows in this step, for this CTA's warps that draw.
+  SOLITON_DEVICE int32_t* fed_tokens() const {
+    return reinterpret_cast<int32_t*>(params.sampling.exchange +
+                                      ExchangeLayout{Plan::kNumCtas}.fed_offset(Plan::kRows)) +
+           cta * kMaxSampledRows;
+  }
+
   /// Made where it is needed: registers are few.
   SOLITON_DEVICE WaitBound bound() const {
     return make_wait_bound(reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings));

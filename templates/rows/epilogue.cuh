@@ -9,8 +9,7 @@
 // CTA publishes those of its columns. So the factor comes in after the product.
 #pragma once
 
-#include "layout/sampling.h"
-#include "ops/choice.cuh"
+#include "ops/sampling.cuh"
 #include "rows/heads.cuh"
 
 namespace soliton::rows {
@@ -38,6 +37,9 @@ class Epilogue {
       if (is_live()) {
         stop = stop || is_stop_token(context_.params, token);
         if (context_.cta == 0 && team() == 0 && quarter() == 0) {
+          const SamplingView& sampling = context_.params.sampling;
+          if (sampling.logprobs != nullptr)
+            record_logprob(sampling, row(), token, (context_.step - 1) * Plan::kRows + row());
           store_system(context_.params.records + (context_.step - 1) * Plan::kRows + row(),
                        static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
         }
@@ -46,6 +48,8 @@ class Epilogue {
     if (warp_any(stop) && context_.lane == 0) store_shared(&context_.mail().stop[worker_], 1);
     warp_arrive(&context_.barriers().step_known);
     if (!context_.step_happens()) return false;
+    if (context_.params.sampling.seen != nullptr && team() == 0 && quarter() == 0)
+      store_global(context_.fed_tokens() + row(), token);
     embed(token);
     return true;
   }
@@ -375,40 +379,28 @@ class Epilogue {
     const LaunchParams& params = context_.params;
     if (!is_live()) return;
     const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
-    float inverse_temperature = 0.0f;
-    uint32_t seed = 0;
-    int position = 0;
-    if (params.sampling != nullptr) {
-      inverse_temperature = load_constant(&params.sampling[row()].inverse_temperature);
-      seed = load_constant(&params.sampling[row()].seed);
-      position = context_.position(row());
-    }
     SOLITON_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
-      if (token >= phase.rows) continue;
       const float logit = logits[i] * scale_;
+      if (params.sampling.rows != nullptr) keep_logit(params.sampling, row(), token, logit);
+      if (token >= phase.rows) continue;
       if (params.logits != nullptr) {
         const int64_t line = static_cast<int64_t>(context_.step) * Plan::kRows + row();
         store_global(params.logits + line * phase.rows + token, logit);
       }
-      float score = logit;
-      if (inverse_temperature != 0.0f) {
-        constexpr float kLn2 = 0.693147181f;
-        const float noise = -log2_fast(sampling_uniform(seed, position, token)) * kLn2;
-        score = logit * inverse_temperature - log2_fast(noise) * kLn2;
-      }
-      const uint64_t offered = make_offer(score, static_cast<uint32_t>(token));
-      if (score == score && offered > best_) best_ = offered;
+      const uint64_t offered = make_offer(logit, static_cast<uint32_t>(token));
+      if (logit == logit && offered > best_) best_ = offered;
     }
   }
 
-  /// Publishes the best offers of this CTA.
+  /// Publishes the best offers of this CTA, but for rows that are drawn for: see Worker::draw().
   SOLITON_DEVICE void end_choice() const {
     if (context_.params.skips_choice != 0) return;
     uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
     const uint64_t best = best_of_quarters(best_);
-    if (quarter() == 0) store_global(offers + row() * Plan::kNumCtas + context_.cta, best);
+    const bool draws = is_live() && context_.params.sampling.rows != nullptr;
+    if (quarter() == 0 && !draws) store_global(offers + row() * Plan::kNumCtas + context_.cta, best);
     if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
       store_global(offers + Plan::kRows * Plan::kNumCtas,
                    static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));

@@ -71,6 +71,12 @@ class Multiplier {
     }
   }
 
+  /// Waits until the tiles handed over so far, one at least, have been taken. Pairs with the arrivals of those
+  /// that finish them.
+  SOLITON_DEVICE void wait_taken() const {
+    context_.wait(context_.barriers().tiles_empty, parity_ ^ 1, WaitKind::kTileEmpty, 0);
+  }
+
   /// Puts down this worker's part of `count` tiles, from `tile` on, for those that finish them. Pairs with their
   /// waits.
   SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {

@@ -1,5 +1,6 @@
 // What surrounds the steps of a tree's launch: its end, the choice of tokens, requests that are refused.
 #include "kernel/tree_fixture.h"
+#include "reference_sampling.h"
 #include "runtime/error.h"
 
 namespace soliton {
@@ -99,25 +100,10 @@ TEST(TreeEngine, AStepWithoutChoiceFillsTheCacheAlike) {
 
 // ---- Sampling
 
-/// What is drawn from softmax(logits / T) by layout/sampling.h; `lead` is by how much.
 int draw(std::span<const float> logits, const RowSampling& sampling, int position, double* lead = nullptr) {
-  int best = 0;
-  double scores[2] = {-INFINITY, -INFINITY};  // the best two
-  for (int token = 0; token < std::ssize(logits); ++token) {
-    double score = logits[token];
-    if (sampling.inverse_temperature > 0) {
-      score = score * sampling.inverse_temperature -
-              std::log(-std::log(double{sampling_uniform(sampling.seed, position, token)}));
-    }
-    if (score > scores[0]) {
-      scores[1] = std::exchange(scores[0], score);
-      best = token;
-    } else {
-      scores[1] = std::max(scores[1], score);
-    }
-  }
-  if (lead != nullptr) *lead = scores[0] - scores[1];
-  return best;
+  const ReferenceChoice choice = reference_choice(logits, sampling, position);
+  if (lead != nullptr) *lead = choice.lead;
+  return choice.token;
 }
 
 /// Chi-square of counts against softmax(logits / T).
