@@ -327,6 +327,23 @@ void read_token_ids(const JsonView& document, HfConfig& config) {
   }
 }
 
+/// Null, as an absent member, is no default.
+std::optional<double> read_default(const JsonView& view, double min, double max) {
+  return view.is_null() ? std::nullopt : std::optional(view.number(min, max));
+}
+
+GenerationDefaults read_generation(const JsonView& document) {
+  GenerationDefaults defaults;
+  defaults.do_sample = boolean_or(document["do_sample"], false);
+  defaults.temperature = read_default(document["temperature"], 0, kMaxTemperature);
+  if (const JsonView top_k = document["top_k"]; !top_k.is_null())
+    defaults.top_k = static_cast<int>(top_k.integer(0, kMaxVocabulary));
+  defaults.top_p = read_default(document["top_p"], 0, 1);
+  defaults.min_p = read_default(document["min_p"], 0, 1);
+  defaults.repetition_penalty = read_default(document["repetition_penalty"], kMinPenalty, kMaxPenalty);
+  return defaults;
+}
+
 }  // namespace
 
 HfConfig HfConfig::open(const fs::path& folder) {
@@ -350,7 +367,9 @@ HfConfig HfConfig::open(const fs::path& folder) {
   if (is_present(generation_path)) {
     const std::string generation_name = generation_path.string();
     const json generation = read_json(generation_path);
-    read_token_ids(JsonView(generation, generation_name), config);
+    const JsonView view(generation, generation_name);
+    read_token_ids(view, config);
+    config.generation = read_generation(view);
   }
   std::sort(config.eos_ids.begin(), config.eos_ids.end());
   config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()), config.eos_ids.end());

@@ -12,6 +12,20 @@
 
 namespace soliton {
 
+inline constexpr double kMaxTemperature = 100;
+inline constexpr double kMinPenalty = 0.01;
+inline constexpr double kMaxPenalty = 100;
+
+/// What generation_config.json says of how tokens are chosen; what it does not say is not asked for.
+struct GenerationDefaults {
+  bool do_sample = false;
+  std::optional<double> temperature;
+  std::optional<int> top_k;  // 0: all
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+};
+
 /// What the runtime takes from config.json and generation_config.json.
 struct HfConfig {
   ModelFacts facts;
@@ -19,6 +33,7 @@ struct HfConfig {
   int bos_id = -1;           // -1: none
   std::string architecture;  // as in config.json, such as "LlamaForCausalLM"
   std::string dtype;         // of the weights as stated, such as "bfloat16"; empty if not stated
+  GenerationDefaults generation;
   std::optional<QuantizationConfig> quantization;  // nothing: the linear layers are not quantised
 
   /// For Engine::load().

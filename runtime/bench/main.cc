@@ -19,9 +19,12 @@
 #include "runtime/error.h"
 #include "runtime/hf_config.h"
 #include "runtime/progress.h"
+#include "runtime/sampling_flags.h"
 
 namespace soliton {
 namespace {
+
+constexpr Sampling kTimedSampling{.temperature = 1};  // but for what flags say
 
 struct Options {
   std::string model;
@@ -33,6 +36,7 @@ struct Options {
   int repeats = 5;
   int device = 0;
   uint64_t seed = 1;
+  SamplingFlags sampling;
   std::string format = "md";
   std::string output;
   std::string timeline;
@@ -58,11 +62,13 @@ class Bench {
     }
     for (const int depth : options_.depths) {
       for (const int tokens : options_.tokens) {
-        if (tokens > 0) {
-          rows.push_back(measure_generation(
-              engine_, {.tokens = tokens, .depth = depth, .repeats = options_.repeats, .seed = options_.seed},
-              ceiling_));
-        }
+        if (tokens == 0) continue;
+        GenerationTest test{
+            .tokens = tokens, .depth = depth, .repeats = options_.repeats, .seed = options_.seed};
+        rows.push_back(measure_generation(engine_, test, ceiling_));
+        if (!options_.sampling.any()) continue;
+        test.sampling = options_.sampling.over(kTimedSampling);
+        rows.push_back(measure_generation(engine_, test, ceiling_));
       }
     }
     return rows;
@@ -158,6 +164,15 @@ nlohmann::ordered_json tree_json(const TreeMeasurement& row) {
           {"one_row_us_p50", row.one_row_us}};
 }
 
+nlohmann::ordered_json sampling_json(const Sampling& sampling) {
+  return {{"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"logprobs", sampling.logprobs}};
+}
+
 std::string as_json(const Engine& engine, const Options& options, double ceiling,
                     const std::vector<Row>& rows, const std::vector<TreeMeasurement>& trees,
                     const std::string& command) {
@@ -174,6 +189,7 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
                               {"read_bandwidth_bytes_per_s", ceiling},
                               {"repeats", options.repeats},
                               {"rows", nlohmann::ordered_json::array()}};
+  if (options.sampling.any()) json["sampling"] = sampling_json(options.sampling.over(kTimedSampling));
   for (const Row& row : rows) {
     json["rows"].push_back({{"test", row.test},
                             {"tokens_per_s", row.rate},
@@ -230,6 +246,8 @@ std::optional<Options> parse(int argc, char** argv) {
       ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
+  add_sampling_flags(app, options.sampling,
+                     "1, where another of these flags asks for generation to be timed with sampling too");
   const auto timeline = app.add_option("--timeline", options.timeline,
                                        "writes where the time of one token goes, for Perfetto; needs a "
                                        "kernel of build/kernels/timeline")

@@ -16,12 +16,17 @@ double percentile(std::vector<double> sorted, double share) {
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
-/// Times of `count` tokens generated from `depth` on. Two more are generated: the first one's time includes
-/// the launch, and only differences count.
-std::vector<double> time_generation(Engine& engine, int count, int depth, uint64_t seed) {
-  engine.set_position(depth);
+/// Times of the test's tokens. Two more are generated: the first one's time includes the launch, and only
+/// differences count.
+std::vector<double> time_generation(Engine& engine, const GenerationTest& test, uint64_t seed) {
+  engine.set_position(test.depth);
   const std::vector<int32_t> prompt = random_prompt(1, engine.library().descriptor().facts.vocabulary, seed);
-  const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = count + 1});
+  DecodeRequest request{.tokens = prompt, .max_tokens = test.tokens + 1};
+  if (test.sampling) {
+    request.sampling = row_sampling(*test.sampling, static_cast<uint32_t>(seed));
+    request.want_logprobs = test.sampling->logprobs;
+  }
+  const DecodeResult result = engine.decode(request);
   std::vector<double> times;
   for (size_t i = 1; i < result.times_ns.size(); ++i) {
     times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
@@ -62,10 +67,11 @@ Row measure_generation(Engine& engine, const GenerationTest& test, double ceilin
   Row row{.test = test.depth > 0 ? fmt::format("tg{} @ d{}", test.tokens, test.depth)
                                  : fmt::format("tg{}", test.tokens)};
   row.bytes = engine.needed_bytes(test.depth + test.tokens / 2);
-  time_generation(engine, test.tokens, test.depth, test.seed);  // warms up
+  if (test.sampling) row.test += ", sampled";
+  time_generation(engine, test, test.seed);  // warms up
   std::vector<std::vector<double>> repeats;
   for (int i = 0; i < test.repeats; ++i) {
-    repeats.push_back(time_generation(engine, test.tokens, test.depth, test.seed + i));
+    repeats.push_back(time_generation(engine, test, test.seed + i));
   }
   summarise(repeats, ceiling, row);
   return row;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/sampling.h"
 
 namespace soliton {
 
@@ -35,6 +37,7 @@ struct GenerationTest {
   int depth = 0;   // tokens in the cache before
   int repeats = 1;
   uint64_t seed = 1;
+  std::optional<Sampling> sampling = {};  // how tokens are chosen; nothing: greedily
 };
 
 /// Generates once to warm up, then `repeats` times.

@@ -32,7 +32,7 @@ constexpr std::array kEntries = {
     Entry{CommandName::kSystem, "/system", Argument::kOptional, "TEXT",
           "sets the system prompt, \"\" for none; shows it without TEXT"},
     Entry{CommandName::kSet, "/set", Argument::kOptional, "NAME VALUE",
-          "sets temp, seed, predict or lookup; shows them without NAME"},
+          "sets how answers are chosen: /set shows the names and values"},
     Entry{CommandName::kStats, "/stats", Argument::kNone, "",
           "says how long the conversation is and the last answer took"},
     Entry{CommandName::kSave, "/save", Argument::kRequired, "FILE", "writes the conversation as JSON"},

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace soliton {
 
@@ -43,6 +44,15 @@ void print_answer(std::string_view text) {
 void print_note(std::string_view line) {
   const bool dims = shows_colours(STDERR_FILENO);
   fmt::print(stderr, "{}{}{}\n", dims ? "\x1b[2m" : "", line, dims ? "\x1b[0m" : "");
+}
+
+void print_logprobs(const Tokenizer& tokenizer, std::span<const int32_t> tokens,
+                    std::span<const float> logprobs) {
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    const std::string text = tokenizer.decode(tokens.subspan(i, 1));
+    print_note(
+        fmt::format("{:9.4f} {:6} {}", logprobs[i], tokens[i], for_terminal(nlohmann::json(text).dump())));
+  }
 }
 
 std::string statistics(const Timing& timing, std::string_view remark) {

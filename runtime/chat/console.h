@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "runtime/chat/timing.h"
+#include "runtime/tokenizer.h"
 
 namespace soliton {
 
@@ -20,6 +22,10 @@ std::string for_terminal(std::string_view text);
 void print_answer(std::string_view text);
 /// Writes a line to stderr, dimmed if it shows colours.
 void print_note(std::string_view line);
+
+/// Notes each token's logprob and text.
+void print_logprobs(const Tokenizer& tokenizer, std::span<const int32_t> tokens,
+                    std::span<const float> logprobs);
 
 /// What is said of an answer: "[ Prompt: ... t/s | Generation: ... t/s ]" with the remark at its end.
 std::string statistics(const Timing& timing, std::string_view remark = {});

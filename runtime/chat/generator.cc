@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/chat/parallel.h"
 #include "runtime/chat/speculate.h"
 #include "runtime/error.h"
 
@@ -29,14 +28,6 @@ std::string lookup_remark(const Generated& generated) {
                      generated.num_steps);
 }
 
-void check_sampling(const Sampling& sampling) {
-  if (sampling.num_drafts > 0 && sampling.temperature > 0) {
-    throw Error(
-        ExitCode::kUsage,
-        fmt::format("--lookup: expected greedy decoding of one answer, got --temp {}", sampling.temperature));
-  }
-}
-
 void check_rows(const Sampling& sampling, const KernelLibrary& library) {
   const int rows = library.max_rows();
   const std::string takes =
@@ -46,11 +37,6 @@ void check_rows(const Sampling& sampling, const KernelLibrary& library) {
                                               rows > 1 ? fmt::format("at most {}", rows - 1)
                                                        : "a kernel library for several rows",
                                               sampling.num_drafts, takes));
-  }
-  if (sampling.temperature > 0 && rows == 1) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("--temp: expected a kernel library for several rows, got {}: {}",
-                            sampling.temperature, takes));
   }
 }
 
@@ -65,9 +51,8 @@ Generated EngineGenerator::generate(const GenerateRequest& request,
   const size_t num_cached = common_tokens(cached_, request.prompt);
   cached_.resize(num_cached);
   engine_->set_position(static_cast<int>(num_cached));
-  const auto decode = request.sampling.temperature > 0  ? &EngineGenerator::decode_drawn
-                      : request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts
-                                                        : &EngineGenerator::decode_greedily;
+  const auto decode =
+      request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts : &EngineGenerator::decode_plainly;
   try {
     Generated generated;
     if (feed(request.prompt, request.goes_on)) {
@@ -98,12 +83,20 @@ bool EngineGenerator::feed(std::span<const int32_t> prompt, const std::function<
   return true;
 }
 
-Generated EngineGenerator::decode_greedily(const GenerateRequest& request,
-                                           const std::function<bool(int32_t)>& on_token) {
+/// Greedy without a penalty is the kernels' own way to choose.
+Generated EngineGenerator::decode_plainly(const GenerateRequest& request,
+                                          const std::function<bool(int32_t)>& on_token) {
+  const Sampling& sampling = request.sampling;
   DecodeResult result = engine_->decode(
-      {.tokens = request.prompt, .max_tokens = request.max_tokens, .stop_tokens = request.stop_tokens},
+      {.tokens = request.prompt,
+       .max_tokens = request.max_tokens,
+       .stop_tokens = request.stop_tokens,
+       .sampling = sampling.is_greedy() ? std::nullopt : std::optional(row_sampling(sampling)),
+       .past = cached_,
+       .want_logprobs = sampling.logprobs},
       on_token);
   return {.tokens = std::move(result.tokens),
+          .logprobs = std::move(result.logprobs),
           .hit_stop_token = result.hit_stop_token,
           .times_ns = std::move(result.times_ns)};
 }
@@ -122,25 +115,6 @@ Generated EngineGenerator::decode_drafts(const GenerateRequest& request,
           .first_step = static_cast<size_t>(result.step_tokens[0]),
           .num_steps = result.step_tokens.size(),
           .times_ns = std::move(result.times_ns)};
-}
-
-/// Draws in the main branch itself, which then keeps the tokens.
-Generated EngineGenerator::decode_drawn(const GenerateRequest& request,
-                                        const std::function<bool(int32_t)>& on_token) {
-  const std::span<const int32_t> fed = request.prompt.first(request.prompt.size() - 1);
-  if (!fed.empty()) engine_->decode({.tokens = fed, .max_tokens = 1});
-  const RowSampling draw =
-      row_sampling(static_cast<float>(request.sampling.temperature), request.sampling.seed);
-  TreeResult result =
-      engine_->decode_tree({.tokens = request.prompt.last(1),
-                            .num_steps = request.max_tokens,
-                            .stop_tokens = request.stop_tokens,
-                            .sampling = {&draw, 1},
-                            .rule = SliceRule::kFixed},
-                           [&](std::span<const int32_t> chosen) { return !on_token || on_token(chosen[0]); });
-  const bool hit = std::find(request.stop_tokens.begin(), request.stop_tokens.end(), result.chosen.back()) !=
-                   request.stop_tokens.end();
-  return {.tokens = std::move(result.chosen), .hit_stop_token = hit, .times_ns = std::move(result.times_ns)};
 }
 
 }  // namespace soliton

@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/sampling.h"
 
 namespace soliton {
-
-/// How the tokens of an answer are chosen.
-struct Sampling {
-  double temperature = 0;  // 0: the best token
-  uint32_t seed = 0;
-  int num_drafts = 0;  // a step, from what followed earlier in the text; 0: no speculation
-};
 
 struct GenerateRequest {
   std::span<const int32_t> prompt;            // at least one token
@@ -29,7 +23,8 @@ struct GenerateRequest {
 };
 
 struct Generated {
-  std::vector<int32_t> tokens;  // none if the prompt was not fed to its end
+  std::vector<int32_t> tokens;       // none if the prompt was not fed to its end
+  std::vector<float> logprobs = {};  // [tokens], if wanted
   bool hit_stop_token = false;
   size_t num_cached = 0;           // first tokens of the prompt that had been fed already
   size_t first_step = 1;           // of the tokens, those that the step gave which ended the prompt
@@ -70,17 +65,14 @@ class EngineGenerator : public Generator {
 
  private:
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
-  Generated decode_greedily(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
+  Generated decode_plainly(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
   Generated decode_drafts(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
-  Generated decode_drawn(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
 
   std::unique_ptr<Engine> engine_;
   int context_;
   std::vector<int32_t> cached_;  // tokens that the main branch holds
 };
 
-/// Throws Error (kUsage), naming the flag, if drafts and temperature exclude each other.
-void check_sampling(const Sampling& sampling);
 /// Throws Error (kUsage), naming the flag, if the library has no kernel of enough rows for this.
 void check_rows(const Sampling& sampling, const KernelLibrary& library);
 

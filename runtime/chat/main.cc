@@ -68,7 +68,7 @@ void chat(const Options& options, const TextSide& text) {
       is_chat ? std::nullopt : std::optional(Options::kDefaultTokens);
   Session session(text.tokenizer, text.prompter, generator,
                   {.style = text.style,
-                   .settings = {.sampling = options.sampling(),
+                   .settings = {.sampling = text.sampling,
                                 .num_tokens = options.num_tokens ? options.num_tokens : completion_tokens},
                    .system = options.system});
   if (!is_chat) print_note("There is no chat template: each text is completed by itself.");

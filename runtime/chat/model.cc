@@ -32,7 +32,7 @@ void check_samples(const Options& options, const KernelLibrary& library) {
                 fmt::format("--parallel: expected at most {}, got {}: {} takes {} row{} a step", rows,
                             options.num_samples, library.path(), rows, rows > 1 ? "s" : ""));
   }
-  check_rows(options.sampling(), library);
+  check_rows({.num_drafts = options.num_drafts}, library);
 }
 
 /// Says what works but surprises.
@@ -60,7 +60,8 @@ TextSide::TextSide(const Options& options)
       prompter(Prompter::open(tokenizer, options.model, options.template_file, options.raw)),
       style{.stop_tokens = options.ignore_stop ? std::vector<int>{} : config.eos_ids,
             .stops = options.stops,
-            .skips_special = prompter.has_template()} {
+            .skips_special = prompter.has_template()},
+      sampling(options.sampling(default_sampling(config.generation))) {
   if (options.system && !prompter.has_template()) {
     throw Error(ExitCode::kUsage,
                 fmt::format("--system-prompt: expected a model with a chat template, got {} (--chat-template "

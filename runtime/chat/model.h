@@ -21,6 +21,7 @@ struct TextSide {
   Tokenizer tokenizer;
   Prompter prompter;
   AnswerStyle style;
+  Sampling sampling;  // the flags', else as the model's files say
 };
 
 /// Tokens that the KV cache is to hold: those of --ctx-size, or by default. Throws Error (kOutOfMemory) if the

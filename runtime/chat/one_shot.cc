@@ -64,7 +64,7 @@ Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
   const Generated result = generator.generate({.prompt = task.prompt,
                                                .max_tokens = task.num_tokens,
                                                .stop_tokens = task.text.style.stop_tokens,
-                                               .sampling = task.options.sampling(),
+                                               .sampling = task.text.sampling,
                                                .goes_on = [] { return !interrupted(); }},
                                               [&](int32_t token) {
                                                 clock.stop();
@@ -79,6 +79,10 @@ Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
                         .json = {{"content", stream.text()}, {"tokens", result.tokens}},
                         .remark = lookup_remark(result)};
   if (task.options.num_drafts > 0) completion.json["steps"] = result.num_steps;
+  if (task.text.sampling.logprobs) {
+    completion.json["logprobs"] = result.logprobs;
+    if (!task.options.json) print_logprobs(task.text.tokenizer, result.tokens, result.logprobs);
+  }
   return completion;
 }
 
@@ -108,6 +112,11 @@ nlohmann::json list_samples(const std::vector<Sample>& samples, const Task& task
     const std::vector<int32_t> tokens(sample.tokens.begin(),
                                       sample.tokens.begin() + static_cast<ptrdiff_t>(num_tokens));
     list.push_back({{"content", text}, {"tokens", tokens}, {"seed", sample.seed}});
+    if (!task.text.sampling.logprobs) continue;
+    const std::vector<float> logprobs(sample.logprobs.begin(),
+                                      sample.logprobs.begin() + static_cast<ptrdiff_t>(num_tokens));
+    list.back()["logprobs"] = logprobs;
+    if (!task.options.json) print_logprobs(task.text.tokenizer, tokens, logprobs);
   }
   return list;
 }
@@ -133,39 +142,28 @@ class SampleStops {
   size_t num_stopped_ = 0;
 };
 
-/// A single sample streams like any other answer; several are listed at the end.
+/// Several samples, listed at the end.
 Completion complete_samples(std::unique_ptr<Engine> engine, const Task& task) {
   const Options& options = task.options;
-  const bool is_single = options.num_samples == 1;
-  Stream stream(task);
   SampleStops stops(task);
   PromptClock clock;
-  const ParallelResult result =
-      decode_parallel(*engine,
-                      {.prompt = task.prompt,
-                       .num_samples = options.num_samples,
-                       .max_tokens = task.num_tokens,
-                       .temperature = static_cast<float>(options.chosen_temperature()),
-                       .seed = options.seed,
-                       .stop_tokens = task.text.style.stop_tokens},
-                      [&](int sample, int32_t token) {
-                        clock.stop();
-                        if (is_single) return stream.push(token);
-                        return stops.push(sample, token) && !interrupted();
-                      });
+  const ParallelResult result = decode_parallel(*engine,
+                                                {.prompt = task.prompt,
+                                                 .num_samples = options.num_samples,
+                                                 .max_tokens = task.num_tokens,
+                                                 .sampling = task.text.sampling,
+                                                 .stop_tokens = task.text.style.stop_tokens},
+                                                [&](int sample, int32_t token) {
+                                                  clock.stop();
+                                                  return stops.push(sample, token) && !interrupted();
+                                                });
   Completion completion{.timing = {.prompt_tokens = task.prompt.size(),
                                    .generated = result.num_tokens(),
                                    .first_step = result.samples.size(),
                                    .prompt_s = clock.seconds(),
                                    .generation_s = generation_seconds(result.times_ns)},
-                        .json = {}};
-  if (is_single) {
-    stream.finish();
-    completion.json = {{"content", stream.text()}, {"tokens", result.samples[0].tokens}};
-  } else {
-    completion.json = {{"samples", list_samples(result.samples, task)}};
-    completion.remark = fmt::format(" | {} samples", result.samples.size());
-  }
+                        .json = {{"samples", list_samples(result.samples, task)}},
+                        .remark = fmt::format(" | {} samples", result.samples.size())};
   return completion;
 }
 
@@ -213,14 +211,15 @@ void answer_once(const Options& options, const TextSide& text, const std::string
             .context = choose_context(options, text.config.facts),
             .num_tokens = 0};
   task.num_tokens = choose_num_tokens(options, text, task.prompt.size(), task.context);
-  const bool draws = options.num_samples > 1 || options.chosen_temperature() > 0;
   const int64_t pool_tokens =
-      draws ? parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens) : 0;
+      options.num_samples > 1 ? parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens)
+                              : 0;
   std::unique_ptr<Engine> engine = open_engine(options, text.config, task.context, pool_tokens);
 
   catch_interrupts();  // until here the first one ends the program
   const InterruptsEnd second_interrupt_ends;
-  const Completion completion = (draws ? complete_samples : complete_one)(std::move(engine), task);
+  const Completion completion =
+      (options.num_samples > 1 ? complete_samples : complete_one)(std::move(engine), task);
   if (options.json) print_json(completion.json, completion.timing);
   flush_stdout();
   print_note(statistics(completion.timing, completion.remark));

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "runtime/command_line.h"
+#include "runtime/sampling_flags.h"
 
 namespace soliton {
 namespace {
@@ -70,9 +70,9 @@ void add_answer_options(CLI::App& app, Options& options) {
       ->take_all();
   app.add_option("--parallel", options.num_samples, "-np: samples of the prompt, decoded together")
       ->check(at_least(1));
-  app.add_option("--temp", options.temperature,
-                 "temperature; 0, the best token, by default, or 0.8 with several samples")
-      ->check(number_from(0, kMaxTemperature));
+  add_sampling_flags(
+      app, options.sampling_flags,
+      "else as generation_config.json says, or 0, the best token, or 0.8 with several samples");
   app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
       ->check(at_least<uint32_t>(0));
   app.add_option(
@@ -90,7 +90,7 @@ void check_flags(const Options& options) {
                                               "--parallel {}",
                                               options.num_samples));
   }
-  check_sampling(options.sampling());
+  check_sampling(options.sampling({}));
   if (options.verify && (options.prompt || !options.prompt_file.empty())) {
     throw Error(ExitCode::kUsage, "--verify: expected no prompt, as it has its own, got one");
   }
@@ -103,6 +103,15 @@ void check_flags(const Options& options) {
 }
 
 }  // namespace
+
+Sampling Options::sampling(const Sampling& defaults) const {
+  Sampling chosen = sampling_flags.over(num_drafts > 0 ? Sampling{} : defaults);
+  chosen.seed = seed;
+  chosen.num_drafts = num_drafts;
+  if (!sampling_flags.temperature && chosen.temperature == 0 && num_samples > 1)
+    chosen.temperature = kDefaultSampleTemperature;
+  return chosen;
+}
 
 std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app{"Chats at a terminal, or answers one prompt, with a whole-model kernel.", "soliton-chat"};

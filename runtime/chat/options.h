@@ -21,7 +21,7 @@ struct Options {
   std::optional<int> num_tokens;
   int context = 0;  // 0: as long as the model allows, at most kDefaultContext
   int num_samples = 1;
-  std::optional<double> temperature;
+  SamplingFlags sampling_flags;
   uint32_t seed = 0;
   int num_drafts = 0;  // a step; 0: no speculation
   int device = 0;
@@ -31,13 +31,9 @@ struct Options {
   bool verify = false;  // the kernel against a reference, and no chat
   bool doctor = false;  // a report on this machine, and no model
 
-  /// Samples without temperature would all be the same.
-  double chosen_temperature() const {
-    return temperature.value_or(num_samples > 1 ? kDefaultSampleTemperature : 0.0);
-  }
-  Sampling sampling() const {
-    return {.temperature = chosen_temperature(), .seed = seed, .num_drafts = num_drafts};
-  }
+  /// The flags', and what they leave open as in `defaults`. Several samples without temperature would all be the
+  /// same: they have one of their own. Drafts are for greedy decoding: with them `defaults` do not count.
+  Sampling sampling(const Sampling& defaults) const;
 
   static constexpr double kDefaultSampleTemperature = 0.8;
   static constexpr int kDefaultContext = 4096;

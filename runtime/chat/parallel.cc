@@ -8,9 +8,6 @@
 namespace soliton {
 namespace {
 
-// Scores stay finite; noise is far below a score's last bit long before.
-constexpr float kMostInverseTemperature = 1e30f;
-
 bool contains(std::span<const int32_t> tokens, int32_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
@@ -23,6 +20,16 @@ struct LiveSamples {
   std::vector<RowSampling> draw;  // [row]
 
   size_t size() const { return index.size(); }
+  /// Tokens of each row so far.
+  std::vector<std::vector<int32_t>> past(const ParallelRequest& request, const ParallelResult& result) const {
+    std::vector<std::vector<int32_t>> rows;
+    for (const int sample : index) {
+      std::vector<int32_t>& tokens = rows.emplace_back(request.prompt.begin(), request.prompt.end());
+      const std::vector<int32_t>& answer = result.samples[sample].tokens;
+      tokens.insert(tokens.end(), answer.begin(), answer.end());
+    }
+    return rows;
+  }
   void erase(size_t row) {
     const auto at = static_cast<ptrdiff_t>(row);
     index.erase(index.begin() + at);
@@ -40,17 +47,12 @@ LiveSamples fork_samples(KvTree& tree, Branch prompt, const ParallelRequest& req
   for (int i = 0; i < request.num_samples; ++i) {
     live.index.push_back(i);
     live.next.push_back(request.prompt.back());
-    live.draw.push_back(row_sampling(request.temperature, request.seed + static_cast<uint32_t>(i)));
+    live.draw.push_back(row_sampling(request.sampling, request.sampling.seed + static_cast<uint32_t>(i)));
   }
   return live;
 }
 
 }  // namespace
-
-RowSampling row_sampling(float temperature, uint32_t seed) {
-  const float inverse = temperature == 0 ? 0 : std::min(1 / temperature, kMostInverseTemperature);
-  return {.inverse_temperature = inverse, .seed = seed};
-}
 
 size_t ParallelResult::num_tokens() const {
   size_t sum = 0;
@@ -69,6 +71,7 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
   LiveSamples live = fork_samples(engine.tree(), engine.main_branch(), request);
   ParallelResult result;
   for (const RowSampling& draw : live.draw) result.samples.push_back({.seed = draw.seed});
+  const bool greedy = request.sampling.is_greedy();
   bool wanted = true;
   const auto take = [&](std::span<const int32_t> chosen) {
     if (!wanted) return false;
@@ -83,14 +86,22 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
   };
   for (int left = request.max_tokens; left > 0 && wanted && live.size() > 0;) {
     const std::vector<int32_t> tokens = live.next;  // take() changes it while the launch runs
-    const TreeResult part = engine.decode_tree({.tokens = tokens,
-                                                .num_steps = left,
-                                                .stop_tokens = request.stop_tokens,
-                                                .sampling = live.draw,
-                                                .rule = SliceRule::kFixed,
-                                                .min_rows = min_rows},
-                                               take);
+    const std::vector<std::vector<int32_t>> past = request.sampling.repeat_penalty == 1
+                                                       ? std::vector<std::vector<int32_t>>()
+                                                       : live.past(request, result);
+    const TreeResult part =
+        engine.decode_tree({.tokens = tokens,
+                            .num_steps = left,
+                            .stop_tokens = request.stop_tokens,
+                            .sampling = greedy ? std::span<const RowSampling>() : live.draw,
+                            .past = past,
+                            .want_logprobs = request.sampling.logprobs,
+                            .rule = SliceRule::kFixed,
+                            .min_rows = min_rows},
+                           take);
     left -= part.num_steps;
+    for (size_t i = 0; i < part.logprobs.size(); ++i)
+      result.samples[live.index[i % live.size()]].logprobs.push_back(part.logprobs[i]);
     result.times_ns.insert(result.times_ns.end(), part.times_ns.begin(), part.times_ns.end());
     for (size_t row = live.size(); row-- > 0;) {
       if (!result.samples[live.index[row]].hit_stop_token) continue;

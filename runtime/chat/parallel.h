@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/sampling.h"
 
 namespace soliton {
 
@@ -26,8 +27,7 @@ struct ParallelRequest {
   std::span<const int32_t> prompt;  // at least one token
   int num_samples = 1;
   int max_tokens = 0;                         // of each sample, at least one
-  float temperature = 0;                      // 0: every sample takes the best logit
-  uint32_t seed = 0;                          // of sample 0; sample i has seed + i, modulo 2^32
+  Sampling sampling = {};                     // sample i has its seed + i, modulo 2^32
   std::span<const int32_t> stop_tokens = {};  // a sample ends with one of these
   int min_rows = 0;                           // see TreeRequest; at least num_samples in any case
 };
@@ -35,6 +35,7 @@ struct ParallelRequest {
 struct Sample {
   uint32_t seed = 0;
   std::vector<int32_t> tokens = {};  // the last one has not been fed
+  std::vector<float> logprobs = {};  // [tokens], if wanted
   bool hit_stop_token = false;
 };
 
@@ -44,9 +45,6 @@ struct ParallelResult {
 
   size_t num_tokens() const;  // of all samples
 };
-
-/// How a row draws its tokens; greedily with temperature 0.
-RowSampling row_sampling(float temperature, uint32_t seed);
 
 /// Decodes behind what main_branch() holds, the only branch, and leaves the engine an empty tree. `on_token`
 /// is called for every token of every sample and ends the samples, all of them, by returning false. Throws

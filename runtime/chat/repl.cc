@@ -144,6 +144,7 @@ void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
     return !interrupted();
   });
   print_answer("\n");
+  if (!answer.logprobs.empty()) print_logprobs(session_.tokenizer(), answer.tokens, answer.logprobs);
   print_note(statistics(answer.timing, answer.remark));
   if (const std::string_view note = note_of(answer.end); !note.empty()) print_note(note);
 }

@@ -92,6 +92,8 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
                            .first_step = generated.first_step,
                            .prompt_s = clock.seconds(),
                            .generation_s = generation_seconds(generated.times_ns)},
+                .tokens = generated.tokens,
+                .logprobs = generated.logprobs,
                 .remark = lookup_remark(generated)};
   if (answer.end == AnswerEnd::kNothing) return answer;
   asked.turns.push_back(answer.text);

@@ -31,7 +31,9 @@ struct Answer {
   std::string text;
   AnswerEnd end = AnswerEnd::kDone;
   Timing timing;
-  std::string remark;  // at the end of the statistics
+  std::vector<int32_t> tokens;
+  std::vector<float> logprobs;  // [tokens], if Sampling asks for them
+  std::string remark;           // at the end of the statistics
 };
 
 /// Whatever throws leaves the conversation as it was.
@@ -70,6 +72,7 @@ class Session {
   const Conversation& conversation() const { return conversation_; }
   const Settings& settings() const { return settings_; }
   const Prompter& prompter() const { return prompter_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
   int context() const { return generator_.context(); }
   /// What /stats says.
   std::vector<std::string> statistics_lines() const;

@@ -1,11 +1,28 @@
 #include "runtime/chat/settings.h"
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/command_line.h"
 
 namespace soliton {
 namespace {
 
 constexpr const char* kAsManyAsFit = "-1";
+
+/// Settings that are numbers of a Sampling.
+struct Number {
+  const char* name;
+  double Sampling::*member;
+  double min;
+  double max;
+};
+constexpr std::array kNumbers = {
+    Number{"temp", &Sampling::temperature, 0, kMaxTemperature},
+    Number{"top-p", &Sampling::top_p, 0, 1},
+    Number{"min-p", &Sampling::min_p, 0, 1},
+    Number{"repeat-penalty", &Sampling::repeat_penalty, kMinPenalty, kMaxPenalty},
+};
 
 /// Throws, naming the setting, unless the validator accepts the value.
 void check(const CLI::Validator& validator, const std::string& name, const std::string& value) {
@@ -17,9 +34,14 @@ void check(const CLI::Validator& validator, const std::string& name, const std::
 }  // namespace
 
 void Settings::set(const std::string& name, const std::string& value) {
-  if (name == "temp") {
-    check(number_from(0, kMaxTemperature), name, value);
-    sampling.temperature = std::stod(value);
+  const auto number =
+      std::find_if(kNumbers.begin(), kNumbers.end(), [&](const Number& each) { return each.name == name; });
+  if (number != kNumbers.end()) {
+    check(number_from(number->min, number->max), name, value);
+    sampling.*number->member = std::stod(value);
+  } else if (name == "top-k") {
+    check(at_least(0), name, value);
+    sampling.top_k = std::stoi(value);
   } else if (name == "seed") {
     check(at_least<uint32_t>(0), name, value);
     sampling.seed = static_cast<uint32_t>(std::stoul(value));
@@ -29,16 +51,29 @@ void Settings::set(const std::string& name, const std::string& value) {
   } else if (name == "predict") {
     if (value != kAsManyAsFit) check(at_least(1), name, value);
     num_tokens = value == kAsManyAsFit ? std::nullopt : std::optional(std::stoi(value));
+  } else if (name == "logprobs") {
+    if (value != "on" && value != "off") {
+      throw Error(ExitCode::kUsage, fmt::format("logprobs: expected on or off, got {}", in_quotes(value)));
+    }
+    sampling.logprobs = value == "on";
   } else {
     throw Error(ExitCode::kUsage,
-                fmt::format("/set: expected temp, seed, predict or lookup, got {}", in_quotes(name)));
+                fmt::format("/set: expected temp, top-k, top-p, min-p, repeat-penalty, seed, predict, lookup "
+                            "or logprobs, got {}",
+                            in_quotes(name)));
   }
 }
 
 std::vector<std::string> Settings::lines() const {
-  return {fmt::format("temp {}", sampling.temperature), fmt::format("seed {}", sampling.seed),
+  return {fmt::format("temp {}", sampling.temperature),
+          fmt::format("top-k {}", sampling.top_k),
+          fmt::format("top-p {}", sampling.top_p),
+          fmt::format("min-p {}", sampling.min_p),
+          fmt::format("repeat-penalty {}", sampling.repeat_penalty),
+          fmt::format("seed {}", sampling.seed),
           fmt::format("predict {}", num_tokens ? std::to_string(*num_tokens) : kAsManyAsFit),
-          fmt::format("lookup {}", sampling.num_drafts)};
+          fmt::format("lookup {}", sampling.num_drafts),
+          fmt::format("logprobs {}", sampling.logprobs ? "on" : "off")};
 }
 
 }  // namespace soliton

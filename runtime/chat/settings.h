@@ -9,8 +9,6 @@
 
 namespace soliton {
 
-inline constexpr double kMaxTemperature = 100;
-
 struct Settings {
   Sampling sampling;
   std::optional<int> num_tokens;  // of an answer at most; else as many as the context takes

@@ -103,12 +103,20 @@ TEST(Settings, ChangeByName) {
   settings.set("seed", "4294967295");
   settings.set("lookup", "7");
   settings.set("predict", "12");
+  settings.set("top-k", "40");
+  settings.set("top-p", "0.9");
+  settings.set("min-p", "0.05");
+  settings.set("repeat-penalty", "1.1");
+  settings.set("logprobs", "on");
+  EXPECT_EQ(settings.sampling.top_k, 40);
+  EXPECT_EQ(settings.sampling.repeat_penalty, 1.1);
   EXPECT_EQ(settings.sampling.temperature, 0.5);
   EXPECT_EQ(settings.sampling.seed, 4294967295u);
   EXPECT_EQ(settings.sampling.num_drafts, 7);
   EXPECT_EQ(settings.num_tokens, 12);
   EXPECT_EQ(settings.lines(),
-            (std::vector<std::string>{"temp 0.5", "seed 4294967295", "predict 12", "lookup 7"}));
+            (std::vector<std::string>{"temp 0.5", "top-k 40", "top-p 0.9", "min-p 0.05", "repeat-penalty 1.1",
+                                      "seed 4294967295", "predict 12", "lookup 7", "logprobs on"}));
   settings.set("predict", "-1");
   EXPECT_EQ(settings.num_tokens, std::nullopt);
 }
@@ -126,7 +134,15 @@ TEST(Settings, RefuseWhatCannotBe) {
     EXPECT_THAT(refusal("predict", value), HasSubstr("predict: "));
   for (const char* value : {"-1", "99999999999"})
     EXPECT_THAT(refusal("lookup", value), HasSubstr("lookup: "));
-  EXPECT_THAT(refusal("top-k", "40"), HasSubstr(R"(expected temp, seed, predict or lookup, got "top-k")"));
+  for (const char* name : {"top-p", "min-p"}) {
+    for (const char* value : {"-0.1", "1.1", "x"})
+      EXPECT_THAT(refusal(name, value), HasSubstr(std::string(name) + ": expected a number from 0 to 1"));
+  }
+  for (const char* value : {"-1", "0.5"}) EXPECT_THAT(refusal("top-k", value), HasSubstr("top-k: "));
+  for (const char* value : {"0", "-1", "101"})
+    EXPECT_THAT(refusal("repeat-penalty", value), HasSubstr("repeat-penalty: "));
+  EXPECT_THAT(refusal("logprobs", "yes"), HasSubstr(R"(logprobs: expected on or off, got "yes")"));
+  EXPECT_THAT(refusal("top", "40"), HasSubstr(R"(lookup or logprobs, got "top")"));
   EXPECT_EQ(settings.lines(), Settings{}.lines());
 }
 

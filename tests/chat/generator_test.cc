@@ -46,8 +46,12 @@ class GeneratorOf : public testing::TestWithParam<const char*> {
                           [](int32_t) { return true; });
   }
   std::vector<Sampling> samplings() {
-    if (generator_.engine().max_rows() == 1) return {{}};
-    return {{}, {.temperature = 0.8, .seed = 3}, {.num_drafts = 3}};
+    std::vector<Sampling> all = {
+        {},
+        {.temperature = 0.8, .seed = 3},
+        {.temperature = 1.2, .top_k = 9, .top_p = 0.9, .repeat_penalty = 1.3, .seed = 4}};
+    if (generator_.engine().max_rows() > 1) all.push_back({.num_drafts = 3});
+    return all;
   }
 
   EngineGenerator generator_;
@@ -139,8 +143,8 @@ TEST_P(GeneratorOf, ChecksWhatItIsAskedFor) {
   EXPECT_NO_THROW(generator_.check({.num_drafts = rows - 1}));
   EXPECT_THROW(generator_.check({.num_drafts = rows}), Error);
   EXPECT_THROW(generator_.check({.temperature = 1, .num_drafts = 1}), Error);
-  if (rows > 1) return;
-  EXPECT_THROW(generator_.check({.temperature = 1}), Error);
+  EXPECT_NO_THROW(generator_.check({.temperature = 1, .top_k = 5}));
+  EXPECT_THROW(generator_.check({.repeat_penalty = 1.1, .num_drafts = 1}), Error);
 }
 
 }  // namespace

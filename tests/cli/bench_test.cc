@@ -65,5 +65,19 @@ TEST_F(Cli, BenchWritesJson) {
   }
 }
 
+TEST_F(Cli, BenchTimesSamplingBesideGreedy) {
+  expect_error("soliton-bench", bench({"--top-p", "2"}), kUsage, "--top-p", "expected a number from 0 to 1");
+  const Outcome outcome =
+      run("soliton-bench", bench({"-n", "3", "--top-k", "5", "--repeat-penalty", "1.1", "-o", "json"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.at("sampling").at("top_k"), 5);
+  EXPECT_EQ(json.at("sampling").at("temperature"), 1);
+  ASSERT_EQ(json.at("rows").size(), 2u);
+  EXPECT_EQ(json.at("rows")[0].at("test"), "tg3");
+  EXPECT_EQ(json.at("rows")[1].at("test"), "tg3, sampled");
+  EXPECT_GT(json.at("rows")[1].at("token_us_p50"), 0);
+}
+
 }  // namespace
 }  // namespace soliton

@@ -74,6 +74,49 @@ TEST_F(Cli, ChatPrintsSamplesAsJson) {
   for (const auto& sample : alike.at("samples")) EXPECT_EQ(sample.at("tokens"), greedy.at("tokens"));
 }
 
+TEST_F(Cli, ChatDrawsAsFlagsAndFilesSay) {
+  const auto json = [&](const Arguments& more) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "6", "-k", kTinyKernel, "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-chat", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto greedy = json({});
+  EXPECT_EQ(json({"--temp", "3", "--top-k", "1"}).at("tokens"), greedy.at("tokens"));
+  const Arguments drawn = {"--temp", "3", "--top-k", "40", "--min-p", "0.01", "--repeat-penalty", "1.2"};
+  const auto by_flags = json(drawn);
+  EXPECT_NE(by_flags.at("tokens"), greedy.at("tokens"));
+
+  write_text(
+      model() / "generation_config.json",
+      R"({"do_sample": true, "temperature": 3.0, "top_k": 40, "min_p": 0.01, "repetition_penalty": 1.2})");
+  EXPECT_EQ(json({}).at("tokens"), by_flags.at("tokens"));
+  EXPECT_EQ(json({"--temp", "0", "--repeat-penalty", "1"}).at("tokens"), greedy.at("tokens"));
+  EXPECT_EQ(json({"--lookup", "3"}).at("tokens"), greedy.at("tokens"));
+  write_text(model() / "generation_config.json", R"({"top_p": 7})");
+  expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/generation_config.json",
+               "top_p: expected a number in [0, 1], got 7");
+}
+
+TEST_F(Cli, ChatSaysLogprobs) {
+  const Outcome text = run("soliton-chat", chat({"--logprobs"}));
+  EXPECT_EQ(text.status, 0) << text.err;
+  const std::regex lines(R"((.*\n)* +-?\d+\.\d{4} +\d+ ".*"\n +-?\d+\.\d{4} +\d+ ".*"\n\[ Prompt: .*\n)");
+  EXPECT_TRUE(std::regex_match(text.err, lines)) << text.err;
+  const Outcome plain = run("soliton-chat", chat());
+  EXPECT_EQ(text.out, plain.out);
+  const auto json = nlohmann::json::parse(run("soliton-chat", chat({"--logprobs", "--json"})).out);
+  ASSERT_EQ(json.at("logprobs").size(), 2u);
+  for (const double logprob : json.at("logprobs")) EXPECT_LE(logprob, 0);
+  const auto samples = nlohmann::json::parse(
+      run("soliton-chat", chat({"--logprobs", "--json", "-np", "2", "--temp", "0"})).out);
+  for (const auto& sample : samples.at("samples")) {
+    ASSERT_EQ(sample.at("logprobs").size(), 2u);
+    EXPECT_NEAR(sample.at("logprobs")[0].get<double>(), json.at("logprobs")[0].get<double>(), 0.01);
+  }
+}
+
 TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
   const Arguments base{"-m", "tiny-stories", "-p", "the cat, the cat, the cat,",
                        "-n", "16",           "-k", kTinyKernel};

@@ -91,7 +91,9 @@ TEST_F(ChatTerminal, ObeysCommands) {
   EXPECT_EQ(enter("/system"), "You tell stories.");
   EXPECT_EQ(enter("/system Be brief."), "");
   EXPECT_EQ(enter("/set predict 2"), "");
-  EXPECT_EQ(enter("/set"), "temp 0\r\nseed 0\r\npredict 2\r\nlookup 0");
+  EXPECT_EQ(enter("/set"),
+            "temp 0\r\ntop-k 0\r\ntop-p 1\r\nmin-p 0\r\nrepeat-penalty 1\r\nseed 0\r\npredict 2\r\nlookup "
+            "0\r\nlogprobs off");
   EXPECT_THAT(enter("/set temp hot"), HasSubstr("temp: expected a number from 0 to 100, got \"hot\""));
   EXPECT_THAT(enter("/set lookup 8"), HasSubstr("--lookup: expected at most 7, got 8"));
   EXPECT_EQ(enter("/set temp"), "/set: expected NAME VALUE, got \"temp\"");

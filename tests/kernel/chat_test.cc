@@ -196,16 +196,14 @@ TEST_P(Chat, ASampleIsTheSameAloneAndAmongOthers) {
     const ParallelResult together = sample({.prompt = prompt,
                                             .num_samples = kSamples,
                                             .max_tokens = 24,
-                                            .temperature = kTemperature,
-                                            .seed = 1000,
+                                            .sampling = {.temperature = kTemperature, .seed = 1000},
                                             .min_rows = min_rows});
     for (int i = 0; i < kSamples; ++i) {
       const Sample& one = together.samples[i];
       EXPECT_EQ(one.seed, 1000u + static_cast<uint32_t>(i));
       const ParallelResult alone = sample({.prompt = prompt,
                                            .max_tokens = 24,
-                                           .temperature = kTemperature,
-                                           .seed = one.seed,
+                                           .sampling = {.temperature = kTemperature, .seed = one.seed},
                                            .min_rows = min_rows});
       EXPECT_EQ(alone.samples[0].tokens, one.tokens) << "sample " << i;
       for (int other = 0; other < i; ++other) EXPECT_NE(one.tokens, together.samples[other].tokens);
@@ -226,7 +224,7 @@ TEST_P(Chat, ThePromptStaysANodeOfItsOwn) {
   sample({.prompt = prompt, .max_tokens = 3}, look);
   EXPECT_EQ(snapshot.rows.size(), 1u);
   const ParallelRequest request{
-      .prompt = prompt, .num_samples = 2, .max_tokens = 12, .temperature = kTemperature};
+      .prompt = prompt, .num_samples = 2, .max_tokens = 12, .sampling = {.temperature = kTemperature}};
   const ParallelResult whole = sample(request);
   size_t at = 0;
   while (at < 6 && whole.samples[0].tokens[at] == whole.samples[1].tokens[at]) ++at;
@@ -241,28 +239,28 @@ TEST_P(Chat, SeedsGoOnAtZero) {
   const ParallelResult result = sample({.prompt = kernel_.prompt(3),
                                         .num_samples = 2,
                                         .max_tokens = 9,
-                                        .temperature = kTemperature,
-                                        .seed = UINT32_MAX});
+                                        .sampling = {.temperature = kTemperature, .seed = UINT32_MAX}});
   EXPECT_EQ(result.samples[1].seed, 0u);
   const ParallelResult zero = sample({.prompt = kernel_.prompt(3),
                                       .num_samples = 2,
                                       .max_tokens = 9,
-                                      .temperature = kTemperature,
-                                      .seed = 0});
+                                      .sampling = {.temperature = kTemperature, .seed = 0}});
   EXPECT_EQ(result.samples[1].tokens, zero.samples[0].tokens);
 }
 
 TEST_P(Chat, TheLeastTemperatureIsGreedy) {
   const Tokens prompt = kernel_.prompt(9);
-  const ParallelResult result =
-      sample({.prompt = prompt, .num_samples = 2, .max_tokens = 12, .temperature = 1e-38f, .seed = 5});
+  const ParallelResult result = sample(
+      {.prompt = prompt, .num_samples = 2, .max_tokens = 12, .sampling = {.temperature = 1e-38f, .seed = 5}});
   for (const Sample& one : result.samples) EXPECT_EQ(one.tokens, plain(prompt, 12, 2));
 }
 
 TEST_P(Chat, ASampleThatStopsLeavesTheOthersUnchanged) {
   const Tokens prompt = kernel_.prompt(70);
-  const ParallelRequest request{
-      .prompt = prompt, .num_samples = 6, .max_tokens = 40, .temperature = kTemperature, .seed = 3};
+  const ParallelRequest request{.prompt = prompt,
+                                .num_samples = 6,
+                                .max_tokens = 40,
+                                .sampling = {.temperature = kTemperature, .seed = 3}};
   const ParallelResult whole = sample(request);
   for (const int32_t stop : {0, 3, 23}) {
     SCOPED_TRACE(stop);
@@ -292,7 +290,7 @@ TEST_P(Chat, ASampleThatStopsLeavesTheOthersUnchanged) {
 TEST_P(Chat, SamplesEndWhenTheCallerWantsNoMore) {
   const Tokens prompt = kernel_.prompt(7);
   const ParallelRequest request{
-      .prompt = prompt, .num_samples = 3, .max_tokens = 40, .temperature = kTemperature};
+      .prompt = prompt, .num_samples = 3, .max_tokens = 40, .sampling = {.temperature = kTemperature}};
   const ParallelResult whole = sample(request);
   int left = 8;
   const ParallelResult result = sample(request, [&](int, int32_t) { return --left > 0; });

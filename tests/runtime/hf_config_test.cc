@@ -461,6 +461,30 @@ TEST_F(HfConfigTest, RefusesBadSizes) {
   expect_refused({{"head_dim", -64}}, ExitCode::kBadFile, "head_dim: expected an integer in");
 }
 
+TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
+  EXPECT_FALSE(open().generation.do_sample);
+  EXPECT_EQ(open().generation.temperature, std::nullopt);
+  write("generation_config.json",
+        R"({"do_sample": true, "temperature": 0.6, "top_k": 40, "top_p": 0.9, "min_p": null,
+            "repetition_penalty": 1.05})");
+  const GenerationDefaults defaults = open().generation;
+  EXPECT_TRUE(defaults.do_sample);
+  EXPECT_EQ(defaults.temperature, 0.6);
+  EXPECT_EQ(defaults.top_k, 40);
+  EXPECT_EQ(defaults.top_p, 0.9);
+  EXPECT_EQ(defaults.min_p, std::nullopt);
+  EXPECT_EQ(defaults.repetition_penalty, 1.05);
+  for (const auto& [text, message] :
+       {std::pair(R"({"temperature": -1})", "temperature: expected a number in [0, 100], got -1"),
+        {R"({"top_p": 1.5})", "top_p: expected a number in [0, 1], got 1.5"},
+        {R"({"top_k": 0.5})", "top_k: expected an integer"},
+        {R"({"do_sample": 1})", "do_sample: expected"},
+        {R"({"repetition_penalty": 0})", "repetition_penalty: expected a number in"}}) {
+    write("generation_config.json", text);
+    expect_refused_as_is(ExitCode::kBadFile, message, "generation_config.json");
+  }
+}
+
 TEST_F(HfConfigTest, RefusesBadRope) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused({{"rope_scaling", patch}}, ExitCode::kBadFile, message);
