@@ -214,6 +214,9 @@ std::vector<std::string> knob_names() {
 
 void check_tune(const Options& options) {
   if (options.gpu.empty()) throw Error(ExitCode::kUsage, "--gpu: expected a value, got nothing");
+  if (options.sampling.any()) {
+    throw Error(ExitCode::kUsage, "--tune: expected greedy decoding, got flags of sampling");
+  }
   if (options.tokens.size() != 1 || options.tokens.front() == 0) {
     throw Error(ExitCode::kUsage,
                 fmt::format("--n-gen: expected one number of at least 1 with --tune, got {}",

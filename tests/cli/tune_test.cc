@@ -30,6 +30,8 @@ TEST_F(Cli, TuneRefusesFlags) {
   expect_error("soliton-bench", tune({"--gpu", "cpu", "--knobs", "bogus"}), kUsage, "--knobs", "bogus");
   expect_error("soliton-bench", tune({"--gpu", "cpu", "-n", "1,2"}), kUsage, "--n-gen", "got 1,2");
   expect_error("soliton-bench", tune({"--gpu", "cpu", "-n", "0"}), kUsage, "--n-gen", "got 0");
+  expect_error("soliton-bench", tune({"--gpu", "cpu", "--top-k", "5"}), kUsage, "--tune",
+               "got flags of sampling");
   expect_error("soliton-bench", bench({"--gpu", "cpu"}), kUsage, "--gpu", "--tune");
   expect_error("soliton-bench", bench({"--knobs", "window"}), kUsage, "--knobs", "--tune");
   expect_error("soliton-bench", tune({"--gpu", "cpu", "-d", "2048"}), kLimit, "--n-depth and --n-gen",
