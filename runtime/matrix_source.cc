@@ -60,7 +60,8 @@ void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* val
   if (tensor.dtype == DType::kBF16) {
     std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
   } else if (tensor.dtype == DType::kF16) {
-    for_each_value<uint16_t>(data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, round);
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, round);
   } else {
     for_each_value<float>(data, count, std::identity(), round);
   }
@@ -72,7 +73,8 @@ void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* valu
   if (tensor.dtype == DType::kF32) {
     std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
   } else if (tensor.dtype == DType::kF16) {
-    for_each_value<uint16_t>(data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, keep);
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, keep);
   } else {
     for_each_value<uint16_t>(
         data, count, [](uint16_t bits) { return bf16_bits_to_float(bits); }, keep);

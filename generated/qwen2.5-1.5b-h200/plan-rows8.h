@@ -22,19 +22,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 3;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 216648;
+  static constexpr int kSharedBytes = 216680;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 16384, .signatures = 0};
@@ -43,8 +43,8 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 163840, .elements = 71680, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 450560, .elements = 12288, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 499712, .elements = 2050, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 508160, .elements = 1024, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 512256;
+  static constexpr Vector kSquaresVector{.offset = 508160, .elements = 4096, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 524544;
 };
 
 // Phase 1 of 6: qkv. Waits for hidden; completes qkv.
@@ -168,16 +168,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 216648,
+  .shared_bytes = 216680,
   .read_bandwidth = 4600000000000.0,
   .rows = 8,
   .weight_bytes = 3087138816,
   .needed_weight_bytes = 3087138816,
   .max_query_tiles = 3,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 512512,
-  .counter_offset = 512256,
+  .workspace_bytes = 524800,
+  .counter_offset = 524544,
   .counter_bytes = 256,
   .matrices =
     {

@@ -22,19 +22,19 @@ struct Plan {
   static constexpr int kRows = 8;
   static constexpr int kNumCtas = 128;
   static constexpr int kThreads = 352;
-  static constexpr int kRingSlots = 7;
+  static constexpr int kRingSlots = 9;
   static constexpr int kSlotBytes = 16384;
   static constexpr WeightFormat kIntegers{WeightType::kBf16, 0, false};
   static constexpr uint32_t kWindow = 3;  // pages in flight
   static constexpr int kPrefetchPages = 16;
   static constexpr int kPrefetchNs = 701;
-  static constexpr int kInputBuffers = 4;
+  static constexpr int kInputBuffers = 2;
   static constexpr int kMaxQueryTiles = 1;
 
-  static constexpr int kInputBytes = 65536;
+  static constexpr int kInputBytes = 32768;
   static constexpr int kTileBytes = 34816;
   static constexpr int kResidualTiles = 1;
-  static constexpr int kSharedBytes = 216648;
+  static constexpr int kSharedBytes = 216680;
 
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 32768, .signatures = 0};
@@ -43,9 +43,9 @@ struct Plan {
   static constexpr Vector kFfnVector{.offset = 229376, .elements = 24576, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 327680, .elements = 8192, .signatures = 0};
   static constexpr Vector kOffersVector{.offset = 360448, .elements = 2050, .signatures = 0};
-  static constexpr Vector kSquaresVector{.offset = 368896, .elements = 1024, .signatures = 0};
-  static constexpr Vector kUnnormedVector{.offset = 372992, .elements = 24576, .signatures = 0};
-  static constexpr int64_t kCounterOffset = 471296;
+  static constexpr Vector kSquaresVector{.offset = 368896, .elements = 4096, .signatures = 0};
+  static constexpr Vector kUnnormedVector{.offset = 385280, .elements = 24576, .signatures = 0};
+  static constexpr int64_t kCounterOffset = 483584;
 };
 
 // Phase 1 of 7: qkv. Waits for hidden; completes unnormed.
@@ -169,16 +169,16 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 216648,
+  .shared_bytes = 216680,
   .read_bandwidth = 4600000000000.0,
   .rows = 8,
   .weight_bytes = 1191968768,
   .needed_weight_bytes = 1191968768,
   .max_query_tiles = 1,
-  .resident_tokens = 192,
+  .resident_tokens = 256,
   .workspace_byte = 0,
-  .workspace_bytes = 471552,
-  .counter_offset = 471296,
+  .workspace_bytes = 483840,
+  .counter_offset = 483584,
   .counter_bytes = 256,
   .matrices =
     {
