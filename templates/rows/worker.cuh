@@ -105,7 +105,7 @@ class Worker {
     if (run.count > 0) multiplier_.wait_taken();  // and all logits of this CTA are there
     warp_sync();
     const WaitBound bound = context_.bound();
-    constexpr int kLoads = 4;  // registers are few
+    constexpr int kLoads = 2;  // registers are few
     RowSampler<Plan, Context<Plan>, kLoads> sampler(
         context_, bound, run, context_.shared + SharedMap<Plan>::kTiles + worker * SharedHistogram::kBytes,
         worker);

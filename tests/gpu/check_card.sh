@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Everything that needs a card, in one go: GPU tests, equality with transformers, identical launches, sanitizers.
-# Usage: tests/gpu/check_card.sh BIN_FOLDER OUTPUT_FOLDER [parts...]   parts: tests tiny 1b qwen 8b sanitizer (default: all)
+# Usage: tests/gpu/check_card.sh BIN_FOLDER OUTPUT_FOLDER [parts...]   parts: tests tiny 1b 8b sanitizer (default: all)
 # BIN_FOLDER holds decode-dump, gpu-tests and kernels/. Needs python3 with torch and transformers.
 set -u
 bin=$1 out=$2
 shift 2
-parts=${*:-tests tiny 1b qwen 8b sanitizer}
+parts=${*:-tests tiny 1b 8b sanitizer}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 compare="python3 $root/tests/goldens/compare_transformers.py"
 scratch=$(mktemp -d)
@@ -36,14 +36,6 @@ for part in $parts; do
       check 1b-delayed-same cmp -n "$(stat -c %s "$scratch/1b-delayed.f32")" "$scratch/1b.f32" "$scratch/1b-delayed.f32"
       lines=12 check 1b-compare $compare "$scratch/1b" "$scratch/1b.json" --logits "$scratch/1b.f32"
       rm -rf "$scratch/1b" ;;
-    qwen)
-      for model in qwen2.5-1.5b qwen3-0.6b; do
-        check "$model-folder" python3 "$root/tests/goldens/make_random_folder.py" "$model" "$scratch/qwen"
-        check "$model-decode" "$bin/decode-dump" -m "$scratch/qwen" -k "$bin/kernels/$model-h200.so" \
-          -o "$scratch/qwen.json" --logits "$scratch/qwen.f32" --launches 20
-        lines=12 check "$model-compare" $compare "$scratch/qwen" "$scratch/qwen.json" --logits "$scratch/qwen.f32"
-        rm -rf "$scratch/qwen"
-      done ;;
     8b)
       check 8b-folder python3 "$root/tests/goldens/make_random_folder.py" llama-3.1-8b "$scratch/8b"
       check 8b-decode "$bin/decode-dump" -m "$scratch/8b" -k "$bin/kernels/llama-3.1-8b-h200.so" --prompt-tokens 4096 \

@@ -38,8 +38,8 @@ json.dump(families.FAMILIES[sys.argv[1]](), open(sys.argv[2], 'w'))" "$(tokenize
     -o "$scratch/decoded.json" --logits "$scratch/logits.f32"
   lines=8 check "$model-compare" python3 "$root/tests/goldens/compare_transformers.py" "$folder" "$scratch/decoded.json" \
     --logits "$scratch/logits.f32"
-  check "$model-verify" "$bin/soliton-chat" "$folder" --verify
   lines=4 check "$model-chat" "$bin/soliton-chat" "$folder" -p "The quick brown fox" --raw -n 32 -c 2048
+  check "$model-verify" "$bin/soliton-chat" "$folder" --verify
   rm -rf "$folder"
 done
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

@@ -12,6 +12,7 @@
 #include "runtime/engine.h"
 #include "runtime/error.h"
 #include "runtime/hf_config.h"
+#include "verify/verified.h"
 
 namespace soliton {
 namespace {
@@ -94,6 +95,22 @@ TEST_P(ModelsOnCard, EqualTheReferenceOneByOne) {
 
 TEST_P(ModelsOnCard, EqualTheReferenceWithThePromptByRows) {
   expect_like_reference(false, 1.0f / 32);  // activations of 32 rows are bf16
+}
+
+/// As soliton-chat --verify does, with a fault between the folder and the card.
+TEST_P(ModelsOnCard, VerifyFindsATensorThatBecameZero) {
+  if (std::string_view(GetParam()) == "int4-8b-layer") GTEST_SKIP() << "takes long, and shows no more";
+  Verified model(kernel_path(GetParam()));
+  EXPECT_TRUE(model.verify_intact().agrees);
+  int num_damaged = 0;
+  for (const std::string_view name : model.source().names()) {
+    if (name.find("layers.0.") == name.npos || name.ends_with(".g_idx") || name.ends_with(".qzeros"))
+      continue;
+    const Verdict verdict = model.verify_without(std::string(name));
+    EXPECT_FALSE(verdict.agrees) << name << ": " << verdict.line;
+    ++num_damaged;
+  }
+  EXPECT_GT(num_damaged, 0);
 }
 
 }  // namespace

@@ -6,83 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <memory>
 
-#include "reference_model.h"
 #include "runtime/error.h"
-#include "temporary_folder.h"
+#include "verify/verified.h"
 
 namespace soliton {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr uint64_t kSeed = 7;
-constexpr int kContext = 64;
-constexpr const char* kFile = "model.safetensors";
-
 std::string test_kernel(const std::string& name) {
   return std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so";
 }
-
-/// A folder of random weights for a kernel, and an engine with the kernel.
-class Verified {
- public:
-  explicit Verified(const std::string& kernel) : engine_(KernelLibrary::open(kernel), {.context = kContext}) {
-    const ModelFacts& facts = engine_.library().descriptor().facts;
-    write_hf_folder(random_weights(facts, kSeed), facts, intact());
-    config_ = HfConfig::open(intact());
-    source_ = std::make_unique<TensorSource>(TensorSource::open(intact()));
-  }
-
-  const TensorSource& source() const { return *source_; }
-  const HfConfig& config() const { return config_; }
-
-  /// The kernel with the weights of a folder against the intact folder.
-  Verdict verify_with(const fs::path& folder) {
-    engine_.load(TensorSource::open(folder), nullptr, config_.quantization_or_null());
-    return verify(engine_, HostModel(*source_, config_), verification_prompt(config_));
-  }
-  Verdict verify_intact() { return verify_with(intact()); }
-
-  /// The kernel with weights of which one tensor has become zero.
-  Verdict verify_without(const std::string& name) {
-    const Tensor& tensor = *source_->find(name);
-    fs::create_directories(damaged());
-    fs::copy(intact() / kFile, damaged() / kFile, fs::copy_options::overwrite_existing);
-    std::fstream file(damaged() / kFile, std::ios::binary | std::ios::in | std::ios::out);
-    file.seekp(static_cast<std::streamoff>(tensor.data.data() - begin_of_data() + data_offset()));
-    const std::string zeros(tensor.data.size(), '\0');
-    file.write(zeros.data(), static_cast<std::streamsize>(zeros.size()));
-    file.close();
-    return verify_with(damaged());
-  }
-
- private:
-  fs::path intact() const { return folder_.path() / "intact"; }
-  fs::path damaged() const { return folder_.path() / "damaged"; }
-
-  /// The tensor that comes first in the file.
-  const std::byte* begin_of_data() const {
-    const std::byte* begin = nullptr;
-    for (const std::string_view name : source_->names()) {
-      const std::byte* data = source_->find(name)->data.data();
-      if (begin == nullptr || data < begin) begin = data;
-    }
-    return begin;
-  }
-  /// Tensors fill the file from behind its header to its end.
-  int64_t data_offset() const {
-    return static_cast<int64_t>(fs::file_size(intact() / kFile)) -
-           static_cast<int64_t>(source_->total_bytes());
-  }
-
-  const TemporaryFolder folder_;
-  Engine engine_;
-  HfConfig config_;
-  std::unique_ptr<TensorSource> source_;
-};
 
 std::string test_name(const testing::TestParamInfo<const char*>& info) {
   std::string name = info.param;
@@ -136,9 +69,9 @@ TEST_P(VerifyFaults, FindsEveryTensorThatBecameZero) {
 // With kernels of several rows, and weights that somebody trained.
 TEST(VerifyTiny, FeedsByAllKernelsOfALibrary) {
   for (const std::string name : {"tiny-stories", "tiny-stories-gptq"}) {
-    const fs::path folder = fs::path(SOLITON_SOURCE_DIR) / "models" / name;
+    const std::filesystem::path folder = std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / name;
     Engine engine(KernelLibrary::open(std::string(SOLITON_KERNELS) + "/" + name + "-cpu.so"),
-                  {.context = kContext});
+                  {.context = Verified::kContext});
     ASSERT_GT(engine.max_rows(), 1);
     const HfConfig config = HfConfig::open(folder);
     const TensorSource source = TensorSource::open(folder);
@@ -165,7 +98,7 @@ TEST(VerifyTiny, PromptIsWithinTheVocabulary) {
 /// The plain forward pass against the scalar reference in double.
 TEST_P(Verify, HasTheSameLogitsAsTheScalarReference) {
   const ModelFacts facts = KernelLibrary::open(test_kernel(GetParam())).descriptor().facts;
-  const ReferenceWeights weights = random_weights(facts, kSeed);
+  const ReferenceWeights weights = random_weights(facts, Verified::kSeed);
   const TemporaryFolder folder;
   write_hf_folder(weights, facts, folder.path());
   const HfConfig config = HfConfig::open(folder.path());
