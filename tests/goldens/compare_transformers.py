@@ -2,7 +2,8 @@
 """Holds what Soliton decoded to transformers on the same weights. Run by hand on a machine with a GPU.
 
 Greedy (the default): transformers in float32 reads prompt and tokens in one forward pass. Every token has to
-be its argmax, or at a tie with it: within 1e-3 of the largest logit of that step, in magnitude.
+be its argmax, or at a tie with it: within 2e-3 of the largest logit of that step, which is what tests allow logits
+themselves.
 
     compare_transformers.py FOLDER decoded.json [--logits logits.f32]
 
@@ -31,7 +32,7 @@ import numpy as np
 import torch
 import transformers
 
-TIE = 1e-3  # of the largest logit of a step
+TIE = 2e-3  # of the largest logit of a step
 SPREAD_FACTOR = 2.0
 
 

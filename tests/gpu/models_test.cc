@@ -99,7 +99,9 @@ TEST_P(ModelsOnCard, EqualTheReferenceWithThePromptByRows) {
 
 /// As soliton-chat --verify does, with a fault between the folder and the card.
 TEST_P(ModelsOnCard, VerifyFindsATensorThatBecameZero) {
-  if (std::string_view(GetParam()) == "int4-8b-layer") GTEST_SKIP() << "takes long, and shows no more";
+  const std::string_view name = GetParam();
+  if (name == "int4-8b-layer") GTEST_SKIP() << "takes long, and shows no more";
+  if (name == "norm64-bias") GTEST_SKIP() << "of no family: config.json cannot say what it is";
   Verified model(kernel_path(GetParam()));
   EXPECT_TRUE(model.verify_intact().agrees);
   int num_damaged = 0;

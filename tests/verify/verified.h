@@ -39,7 +39,8 @@ class Verified {
   Verdict verify_without(const std::string& name) {
     const Tensor& tensor = *source_->find(name);
     std::filesystem::create_directories(damaged());
-    std::filesystem::copy(intact() / kFile, damaged() / kFile, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy(intact() / kFile, damaged() / kFile,
+                          std::filesystem::copy_options::overwrite_existing);
     std::fstream file(damaged() / kFile, std::ios::binary | std::ios::in | std::ios::out);
     file.seekp(static_cast<std::streamoff>(tensor.data.data() - begin_of_data() + data_offset()));
     const std::string zeros(tensor.data.size(), '\0');
