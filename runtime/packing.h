@@ -12,7 +12,7 @@
 namespace soliton {
 
 /// Packs one tile (16 rows) of bf16 weights: rows[r] points to row r, or is null for a row of zeros. `tile` takes
-/// tile_bytes(padded) bytes.
+/// tile_bytes() of bf16.
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile);
 
 /// 16 rows of 4-bit integers. Rows that are not there have zeros for everything.

@@ -33,28 +33,6 @@ SOLITON_HOST_DEVICE constexpr int round_up(int a, int b) {
   return ceil_divide(a, b) * b;
 }
 
-/// Columns of a matrix with `columns` inputs once padded with zeros so that every consumer warp owns whole
-/// column blocks of every page.
-SOLITON_HOST_DEVICE constexpr int padded_columns(int columns, int consumer_warps) {
-  return round_up(columns, kColumnBlock * consumer_warps);
-}
-
-/// Pages of one tile (16 rows) of a matrix with `padded` columns; only the last page may be short.
-SOLITON_HOST_DEVICE constexpr int pages_per_tile(int padded) {
-  return ceil_divide(padded, kPageColumns);
-}
-
-/// Bytes of one tile: its pages lie one after another without gaps.
-SOLITON_HOST_DEVICE constexpr int tile_bytes(int padded) {
-  return padded * kTileRows * 2;
-}
-
-/// Columns of page `page` of a tile.
-SOLITON_HOST_DEVICE constexpr int page_columns(int padded, int page) {
-  const int left = padded - page * kPageColumns;
-  return left < kPageColumns ? left : kPageColumns;
-}
-
 /// Byte offset inside a tile of the weight of `row` (0..15) and `column` (0..padded-1).
 /// Within a block of 32 columns lane quad j owns columns 8j..8j+7, so that its B operands of two mma are one
 /// 16-byte load of x in natural order.

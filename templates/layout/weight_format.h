@@ -42,7 +42,7 @@ constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a pag
 /// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
 SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
   return format.is_quantized() ? round_up(columns, kMinIntegerColumns)
-                               : padded_columns(columns, consumer_warps);
+                               : round_up(columns, kColumnBlock * consumer_warps);
 }
 
 /// Columns of a page that is as wide as it may be.

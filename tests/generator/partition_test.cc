@@ -58,11 +58,14 @@ TEST(Partition, PagesOfAStepCoverThePackedWeightsExactlyOnce) {
       for (int cta = 0; cta < plan.num_ctas; ++cta) {
         const TileRun run = deal_tiles(matrix.num_tiles, phase.first_cta, plan.num_ctas, cta);
         for (int i = 0; i < run.count; ++i) {
-          const int64_t tile = matrix.offset + instance.layer * matrix.layer_stride +
-                               static_cast<int64_t>(run.first + i * run.stride) * tile_bytes(matrix.padded);
-          for (int page = 0; page < pages_per_tile(matrix.padded); ++page) {
-            const int64_t begin = tile + page * kPageBytes;
-            pages.emplace_back(begin, begin + page_columns(matrix.padded, page) * kTileRows * 2);
+          const int64_t tile =
+              matrix.offset + instance.layer * matrix.layer_stride +
+              static_cast<int64_t>(run.first + i * run.stride) * tile_bytes(matrix.format, matrix.padded);
+          for (int column = 0; column < matrix.padded;) {
+            const int columns = page_columns(matrix.format, matrix.padded - column);
+            const int64_t begin = tile + weight_bytes(matrix.format, column);
+            pages.emplace_back(begin, begin + weight_bytes(matrix.format, columns));
+            column += columns;
           }
         }
       }
@@ -123,7 +126,7 @@ int64_t busiest_bytes(const Plan& plan) {
     if (phase.matrix < 0) continue;
     int64_t most = 0;
     for (const TileRun& run : phase.runs) most = std::max<int64_t>(most, run.count);
-    bytes += most * tile_bytes(plan.matrices[phase.matrix].padded);
+    bytes += most * tile_bytes(plan.matrices[phase.matrix].format, plan.matrices[phase.matrix].padded);
   }
   return bytes;
 }

@@ -216,7 +216,7 @@ TEST(Place, EverythingIsAligned) {
     for (const PlanMatrix& matrix : plan.matrices) {
       EXPECT_EQ(matrix.offset % kPageAlignment, 0) << what;
       EXPECT_EQ(matrix.layer_stride % kPageAlignment, 0) << what;
-      EXPECT_EQ(tile_bytes(matrix.padded) % kPageAlignment, 0) << what;
+      EXPECT_EQ(tile_bytes(matrix.format, matrix.padded) % kPageAlignment, 0) << what;
     }
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;

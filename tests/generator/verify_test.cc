@@ -178,7 +178,7 @@ const std::vector<BadPlan> kBadPlans = {
      .damage =
          [](Plan& plan) {
            ++matrix(plan, "lm_head").num_tiles;
-           plan.weight_bytes += tile_bytes(matrix(plan, "lm_head").padded);
+           plan.weight_bytes += tile_bytes({}, matrix(plan, "lm_head").padded);
          },
      .also = {Rule::kDealtUnlike, Rule::kMatrixShape}},
     {.name = "CtaThatStaysAtItsTile",

@@ -57,6 +57,7 @@ void expect_bijection(std::vector<int> offsets, int bytes) {
 }
 
 // One block of a warp, a page less a block, a page, a page and a block, and the widths of real models.
+constexpr WeightFormat kBf16{};
 constexpr int kWidths[] = {32, 64, 480, 512, 544, 768, 1024, 1056, 2048, 14336};
 
 TEST(Page, WeightsFillTheirTile) {
@@ -65,7 +66,7 @@ TEST(Page, WeightsFillTheirTile) {
     for (int row = 0; row < kTileRows; ++row) {
       for (int column = 0; column < padded; ++column) offsets.push_back(weight_offset(row, column));
     }
-    expect_bijection(offsets, tile_bytes(padded));
+    expect_bijection(offsets, tile_bytes(kBf16, padded));
   }
 }
 
@@ -95,7 +96,7 @@ TEST(Page, ValuesFillTheirHalf) {
 TEST(Page, WeightOperandsMeetTheirColumnsOfX) {
   for (const int padded : kWidths) {
     for_each_operand_element(
-        tile_bytes(padded), [&](int offset, int fragment, const OperandElement& element) {
+        tile_bytes(kBf16, padded), [&](int offset, int fragment, const OperandElement& element) {
           const int block = fragment / 2;
           const int mma = fragment % 2;
           const int quad = element.pair % 4;
@@ -149,28 +150,28 @@ TEST(Page, NeighbouringDimsOfAKeyShareAWord) {
 TEST(Page, PagesOfATileAddUp) {
   for (const int padded : kWidths) {
     int columns = 0;
-    for (int page = 0; page < pages_per_tile(padded); ++page) {
-      const int own = page_columns(padded, page);
-      EXPECT_GT(own, 0) << padded;
-      EXPECT_TRUE(own == kPageColumns || page == pages_per_tile(padded) - 1) << padded;
+    for (int page = 0; columns < padded; ++page) {
+      const int own = page_columns(kBf16, padded - columns);
+      ASSERT_GT(own, 0) << padded;
+      EXPECT_TRUE(own == kPageColumns || columns + own == padded) << padded;
       EXPECT_LE(own * kTileRows * kElementBytes, kPageBytes) << padded;
       // The page begins where the last one ended.
       EXPECT_EQ(weight_offset(0, columns), page * kPageBytes) << padded;
       columns += own;
     }
     EXPECT_EQ(columns, padded);
-    EXPECT_EQ(tile_bytes(padded), padded * kTileRows * kElementBytes);
+    EXPECT_EQ(tile_bytes(kBf16, padded), padded * kTileRows * kElementBytes);
   }
 }
 
 TEST(Page, EveryWarpOwnsWholeBlocksOfEveryPage) {
   for (const int warps : kConsumerWarps) {
     for (int columns = 64; columns <= 4096; columns += 64) {
-      const int padded = padded_columns(columns, warps);
+      const int padded = padded_columns(kBf16, columns, warps);
       ASSERT_GE(padded, columns);
       ASSERT_LT(padded, columns + kColumnBlock * warps);
-      for (int page = 0; page < pages_per_tile(padded); ++page) {
-        ASSERT_EQ(page_columns(padded, page) % (kColumnBlock * warps), 0)
+      for (int left = padded; left > 0; left -= page_columns(kBf16, left)) {
+        ASSERT_EQ(page_columns(kBf16, left) % (kColumnBlock * warps), 0)
             << columns << ", " << warps << " warps";
       }
     }

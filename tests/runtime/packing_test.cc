@@ -149,14 +149,14 @@ uint16_t weight_bits(int row, int column) {
 TEST(Packing, Bf16WeightsReadBackAreTheirSource) {
   for (const int columns : {32, 64, 96, 511, 512, 513, 2048, 2112}) {
     for (const int num_rows : {0, 1, 8, 9, 15, 16}) {
-      const int padded = padded_columns(columns, 4);
+      const int padded = padded_columns(WeightFormat{}, columns, 4);
       std::vector<std::vector<uint16_t>> source(static_cast<size_t>(num_rows));
       const std::byte* rows[kTileRows] = {};
       for (int row = 0; row < num_rows; ++row) {
         for (int column = 0; column < columns; ++column) source[row].push_back(weight_bits(row, column));
         rows[row] = reinterpret_cast<const std::byte*>(source[row].data());
       }
-      std::vector<std::byte> tile(static_cast<size_t>(tile_bytes(padded)), std::byte{0xee});
+      std::vector<std::byte> tile(static_cast<size_t>(tile_bytes(WeightFormat{}, padded)), std::byte{0xee});
       pack_tile(rows, columns, padded, tile.data());
       for (int row = 0; row < kTileRows; ++row) {
         for (int column = 0; column < padded; ++column) {
