@@ -7,11 +7,18 @@ namespace soliton {
 
 constexpr uint64_t kNoOffer = 0;
 
-/// Larger is better: the float's bits in sortable order above the complement of the token.
+/// The sortable form of a float: larger is better, and 0 is none.
+SOLITON_DEVICE uint32_t sortable(float value) {
+  const uint32_t bits = float_bits(value);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+SOLITON_DEVICE float from_sortable(uint32_t sorted) {
+  return float_from_bits(sorted & 0x80000000u ? sorted & 0x7fffffffu : ~sorted);
+}
+
+/// Larger is better: the score's sortable form above the complement of the token.
 SOLITON_DEVICE uint64_t make_offer(float score, uint32_t token) {
-  const uint32_t bits = float_bits(score);
-  const uint32_t sortable = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return static_cast<uint64_t>(sortable) << 32 | (0x7fffffffu - token);
+  return static_cast<uint64_t>(sortable(score)) << 32 | (0x7fffffffu - token);
 }
 SOLITON_DEVICE int offered_token(uint64_t offer) {
   return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(offer));

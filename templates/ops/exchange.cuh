@@ -18,15 +18,6 @@
 
 namespace soliton {
 
-/// The sortable form of a float: larger is better, and 0 is none.
-SOLITON_DEVICE uint32_t sortable(float value) {
-  const uint32_t bits = float_bits(value);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-SOLITON_DEVICE float from_sortable(uint32_t sorted) {
-  return float_from_bits(sorted & 0x80000000u ? sorted & 0x7fffffffu : ~sorted);
-}
-
 /// A histogram as one lane sees it: its four neighbouring bins.
 struct LaneBins {
   uint64_t bin[kHistogramBins / kWarpLanes];

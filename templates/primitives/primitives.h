@@ -8,8 +8,8 @@
 //  - Stores to global memory become visible to other CTAs in any order, unless fence_device() stands between them.
 //    So what a thread (or a thread that released it through a Barrier) stored before its fence is ordered before
 //    what it stores after the fence, for whoever observes the latter with load_relaxed().
-//  - load_relaxed and store_relaxed of one address never race, nor do additions. Any other pair of accesses to one address, of which
-//    one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
+//  - load_relaxed and store_relaxed of one address never race, nor do additions. Any other pair of accesses to
+//    one address, of which one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
 //    fence_device() of the storing thread, and observed by this CTA before fence_async().
 //

@@ -2,13 +2,13 @@
 # One model of each family at its real shape, with random weights: chat, greedy tokens against transformers in float32,
 # --verify, and the time to load.
 # Usage: tests/gpu/check_families.sh BIN_FOLDER OUTPUT_FOLDER [MODEL...]   MODEL: a name of models/, see below
-# BIN_FOLDER holds decode-dump, soliton-chat and kernels/. Needs python3 with torch, transformers and tokenizers.
+# BIN_FOLDER holds decode-dump, soliton-chat, soliton-gen and kernels/; a kernel that is not there is made with nvcc.
+# Needs python3 with torch, transformers and tokenizers.
 set -u
 bin=$1 out=$2
 shift 2
 models=${*:-llama-3.2-1b qwen2.5-1.5b qwen3-0.6b mistral-7b qwen3-8b}
 root=$(cd "$(dirname "$0")/../.." && pwd)
-export SOLITON_KERNELS="$bin/kernels"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=""
@@ -28,18 +28,29 @@ tokenizer_of() {
   esac
 }
 
+make_kernel() { # make_kernel MODEL LIBRARY
+  "$bin/soliton-gen" "$root/models/$1.yaml" --gpu h200 --rows 1,8,64 -o "$scratch/source" &&
+    nvcc -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -I "$root/templates" -shared \
+      -Xcompiler -fPIC,-fvisibility=hidden "$scratch/source/kernel.cu" -o "$2"
+}
+
 for model in $models; do
   folder=$scratch/$model
+  kernel=$bin/kernels/$model-h200.so
+  if [ ! -f "$kernel" ]; then
+    kernel=$scratch/$model-h200.so
+    make_kernel "$model" "$kernel" > "$out/$model-kernel.log" 2>&1 || failed+=" $model-kernel"
+  fi
   check "$model-folder" python3 "$root/tests/goldens/make_random_folder.py" "$model" "$folder"
   (cd "$root/tests/tokenizer" && python3 -c "import json, sys, families
 json.dump(families.FAMILIES[sys.argv[1]](), open(sys.argv[2], 'w'))" "$(tokenizer_of "$model")" "$folder/tokenizer.json") ||
     failed+=" $model-tokenizer"
-  check "$model-decode" "$bin/decode-dump" -m "$folder" -k "$bin/kernels/$model-h200.so" -n 128 \
+  check "$model-decode" "$bin/decode-dump" -m "$folder" -k "$kernel" -n 128 \
     -o "$scratch/decoded.json" --logits "$scratch/logits.f32"
   lines=8 check "$model-compare" python3 "$root/tests/goldens/compare_transformers.py" "$folder" "$scratch/decoded.json" \
     --logits "$scratch/logits.f32"
-  lines=4 check "$model-chat" "$bin/soliton-chat" "$folder" -p "The quick brown fox" --raw -n 32 -c 2048
-  check "$model-verify" "$bin/soliton-chat" "$folder" --verify
+  lines=4 check "$model-chat" "$bin/soliton-chat" "$folder" -k "$kernel" -p "The quick brown fox" --raw -n 32 -c 2048
+  check "$model-verify" "$bin/soliton-chat" "$folder" -k "$kernel" --verify
   rm -rf "$folder"
 done
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
