@@ -280,6 +280,14 @@ const Tensor& TensorSource::require(std::string_view name, DType dtype,
   return *tensor;
 }
 
+void TensorSource::zero(std::string_view name) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw file_error(ExitCode::kMismatch, path_, "expected a tensor of this folder, got {}", name);
+  }
+  found->second.data = zeros_.emplace_back(found->second.data.size());
+}
+
 std::vector<std::string_view> TensorSource::names() const {
   std::vector<std::string_view> names;
   names.reserve(tensors_.size());

@@ -1,5 +1,5 @@
 // Named tensors of a checkpoint in safetensors form, one file or a folder of shards, mapped and never copied.
-// Invariant: every Tensor's bytes lie inside its file and number exactly shape x dtype.
+// Invariant: every Tensor's bytes number exactly shape x dtype; they lie inside its file, or are zeros in its stead.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ std::string_view dtype_name(DType dtype);
 /// Bits of one element.
 int dtype_bits(DType dtype);
 
-/// One tensor inside a mapped file. The data need not be aligned to its element.
+/// One tensor inside a mapped file, or zeros in its stead. The data need not be aligned to its element.
 struct Tensor {
   std::string_view name;
   DType dtype{};
@@ -73,6 +73,10 @@ class TensorSource {
   /// The path as given to open(), for messages.
   const std::string& path() const { return path_; }
 
+  /// Has zeros in place of the tensor's data, to see that the fault is noticed; its file stays as it is. Throws
+  /// kMismatch if there is no tensor of that name.
+  void zero(std::string_view name);
+
  private:
   using Tensors = std::map<std::string, Tensor, std::less<>>;
 
@@ -82,6 +86,7 @@ class TensorSource {
 
   std::string path_;
   std::vector<std::unique_ptr<const MappedFile>> files_;
+  std::vector<std::vector<std::byte>> zeros_;  // each is the data of one tensor
   Tensors tensors_;
 };
 

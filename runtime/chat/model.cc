@@ -24,6 +24,19 @@ fs::path kernel_of(const Options& options, const ModelFacts& facts, const std::s
                               .device = options.device});
 }
 
+/// What the kernel is given: the folder's tensors, but for the one that --verify-without takes away.
+TensorSource open_weights(const Options& options) {
+  TensorSource source = TensorSource::open(options.model);
+  const std::string& absent = options.verify_without;
+  if (absent.empty()) return source;
+  if (source.find(absent) == nullptr) {
+    throw Error(ExitCode::kUsage, fmt::format("--verify-without: expected a tensor of {}, got {}",
+                                              options.model, in_quotes(absent)));
+  }
+  source.zero(absent);
+  return source;
+}
+
 /// Has the library a kernel for as many rows a step as the flags ask for?
 void check_samples(const Options& options, const KernelLibrary& library) {
   const int rows = library.max_rows();
@@ -83,7 +96,7 @@ int choose_context(const Options& options, const ModelFacts& facts) {
 
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens) {
-  const TensorSource source = TensorSource::open(options.model);
+  const TensorSource source = open_weights(options);
   const std::string config_path = (fs::path(options.model) / "config.json").string();
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
   check_facts(library.descriptor(), config.facts, config_path);

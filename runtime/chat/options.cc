@@ -45,6 +45,9 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--verify", options.verify,
                "only compares the kernel with a plain forward pass on this machine's CPU");
+  app.add_option("--verify-without", options.verify_without,
+                 "the same, with zeros for this tensor in the kernel alone: has to end as NOT verified")
+      ->check(not_empty());
   app.add_flag("--doctor", options.doctor, "only says what this machine has to make and run kernels with");
 }
 
@@ -92,7 +95,9 @@ void check_flags(const Options& options) {
   }
   check_sampling(options.sampling({}));
   if (options.verify && (options.prompt || !options.prompt_file.empty())) {
-    throw Error(ExitCode::kUsage, "--verify: expected no prompt, as it has its own, got one");
+    throw Error(ExitCode::kUsage,
+                fmt::format("{}: expected no prompt, as it has its own, got one",
+                            options.verify_without.empty() ? "--verify" : "--verify-without"));
   }
   if (options.raw && !options.template_file.empty()) {
     throw Error(ExitCode::kUsage, "--chat-template: expected no --raw, got both");
@@ -127,6 +132,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
                 fmt::format("{}: expected a flag that --help lists, as --model is given", folder));
   }
   if (options.model.empty()) options.model = folder;
+  if (!options.verify_without.empty()) options.verify = true;
   if (options.doctor) return options;
   if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
   check_flags(options);

@@ -18,6 +18,7 @@ struct Options {
   std::string template_file;
   std::vector<std::string> stops;
   std::string kernel;
+  std::string verify_without;  // the tensor that only the kernel has as zeros, if not empty; implies verify
   std::optional<int> num_tokens;
   int context = 0;  // 0: as long as the model allows, at most kDefaultContext
   int num_samples = 1;

@@ -185,5 +185,33 @@ TEST_F(Cli, ChatVerifiesKernels) {
   expect_error("soliton-chat", {"--verify", "absent"}, kNotFound, "absent", "no such file");
 }
 
+TEST_F(Cli, ChatFindsATensorThatTheKernelIsWithout) {
+  const auto without = [](const char* tensor, const Arguments& more = {}) {
+    Arguments arguments{"--verify-without", tensor, "tiny-stories", "-k", kTinyKernel};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::string weights = read_text(model() / "model.safetensors");
+  // Without the embedding, which is that of the outputs too, all logits are 0.
+  for (const char* tensor : {"model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"}) {
+    SCOPED_TRACE(tensor);
+    const Outcome outcome = run("soliton-chat", without(tensor));
+    EXPECT_EQ(outcome.status, kNotVerified) << outcome.err;
+    EXPECT_TRUE(
+        outcome.out.starts_with("NOT verified: " + kTinyKernel + ": token 1 of 8: largest difference "))
+        << outcome.out;
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  }
+  EXPECT_EQ(read_text(model() / "model.safetensors"), weights);
+  expect_error("soliton-chat", without("model.absent"), kUsage, "--verify-without",
+               "expected a tensor of tiny-stories, got \"model.absent\"");
+  expect_error("soliton-chat", without(""), kUsage, "--verify-without", "got \"\"");
+  write_text(path() / "prompt.txt", "x");
+  for (const Arguments& prompt : {Arguments{"-p", "x"}, Arguments{"-f", "prompt.txt"}}) {
+    expect_error("soliton-chat", without("model.norm.weight", prompt), kUsage, "--verify-without",
+                 "expected no prompt");
+  }
+}
+
 }  // namespace
 }  // namespace soliton

@@ -188,6 +188,42 @@ TEST_F(SafetensorsTest, TensorsSurviveAMove) {
   EXPECT_EQ(std::to_integer<char>(tensor->data[0]), 'x');
 }
 
+TEST_F(SafetensorsTest, ZeroesATensorAndNothingElse) {
+  const json header = {{"a", entry("U8", {4}, {0, 4})},
+                       {"b", entry("BF16", {2, 3}, {4, 16})},
+                       {"c", entry("U8", {1}, {16, 17})},
+                       {"empty", entry("U8", {0}, {17, 17})}};
+  const std::string content = file_of(header.dump(), "0123456789abcdefg");
+  const fs::path path = write("model.safetensors", content);
+  const auto text_of = [](const Tensor* tensor) {
+    return std::string(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size());
+  };
+  TensorSource opened = TensorSource::open(folder_);
+  const Tensor* const b = opened.find("b");
+  opened.zero("b");
+  opened.zero("c");
+  opened.zero("empty");
+  const TensorSource source = std::move(opened);
+  EXPECT_EQ(source.find("b"), b);
+  EXPECT_EQ(&source.require("b", DType::kBF16, std::vector<int64_t>{2, 3}), b);
+  EXPECT_EQ(text_of(b), std::string(12, '\0'));
+  EXPECT_EQ(text_of(source.find("c")), std::string(1, '\0'));
+  EXPECT_TRUE(source.find("empty")->data.empty());
+  EXPECT_EQ(text_of(source.find("a")), "0123");
+  EXPECT_EQ(source.total_bytes(), 17u);
+  EXPECT_EQ(MappedFile::open(path).text(), content);
+  EXPECT_EQ(text_of(TensorSource::open(folder_).find("b")), "456789abcdef");
+}
+
+TEST_F(SafetensorsTest, ZeroesOnlyWhatThereIs) {
+  const json header = {{"a", entry("U8", {1}, {0, 1})}};
+  write("model.safetensors", file_of(header.dump(), "x"));
+  TensorSource source = TensorSource::open(folder_);
+  expect_error([&] { source.zero("a.weight"); }, ExitCode::kMismatch,
+               folder_.string() + ": expected a tensor of this folder, got a.weight");
+  EXPECT_EQ(std::to_integer<char>(source.find("a")->data[0]), 'x');
+}
+
 TEST_F(SafetensorsTest, AcceptsNoTensorsAtAll) {
   EXPECT_TRUE(TensorSource::open(write("a.safetensors", file_of("{}", ""))).names().empty());
 }
