@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One model of each family at its real shape, with random weights: chat, greedy tokens against transformers in float32,
-# --verify, and the time to load.
+# --verify, also with a tensor of zeros in the kernel's weights, and the time to load.
 # Usage: tests/gpu/check_families.sh BIN_FOLDER OUTPUT_FOLDER [MODEL...]   MODEL: a name of models/, see below
 # BIN_FOLDER holds decode-dump, soliton-chat, soliton-gen and kernels/; a kernel that is not there is made with nvcc.
 # Needs python3 with torch, transformers and tokenizers.
@@ -12,6 +12,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=""
+not_verified=9 # kNotVerified of generator/exit_code.h
 
 check() { # check NAME COMMAND...: runs it within 300 s, keeps its output
   local name=$1
@@ -34,6 +35,42 @@ make_kernel() { # make_kernel MODEL LIBRARY
       -Xcompiler -fPIC,-fvisibility=hidden "$scratch/source/kernel.cu" -o "$2"
 }
 
+# A large model takes long for each tensor: of those a matrix of the last layer, one that only moves where attention
+# looks, and the last norm.
+tensors_of() { # tensors_of MODEL FOLDER: names of tensors, one of each kind
+  local layers last middle
+  layers=$(python3 -c "import json, sys; print(json.load(open(sys.argv[1]))['num_hidden_layers'])" "$2/config.json") ||
+    return
+  last=model.layers.$((layers - 1)) middle=model.layers.$((layers / 2))
+  echo "$last.mlp.down_proj.weight" "$middle.self_attn.k_proj.weight" model.norm.weight
+  case $1 in mistral-7b | qwen3-8b) return ;; esac
+  echo "$middle".self_attn.{q,v,o}_proj.weight "$last".mlp.{gate,up}_proj.weight
+  echo "$middle".{input,post_attention}_layernorm.weight model.embed_tokens.weight
+  case $1 in
+    qwen2.5*) echo "$middle".self_attn.{q,k,v}_proj.bias ;;
+    qwen3*) echo "$middle".self_attn.{q,k}_norm.weight ;;
+  esac
+}
+
+check_without() { # check_without MODEL FOLDER KERNEL: does --verify notice each tensor that the kernel has as zeros?
+  local name=$1-without-a-tensor log=$out/$1-without.log count=0 found=0 tensor status
+  : > "$log"
+  for tensor in $(tensors_of "$1" "$2" 2>> "$log"); do
+    echo "$tensor" >> "$log"
+    timeout 100 "$bin/soliton-chat" "$2" -k "$3" --verify-without "$tensor" >> "$log" 2>&1
+    status=$?
+    echo "status $status" >> "$log"
+    count=$((count + 1))
+    [ $status -ne $not_verified ] || found=$((found + 1))
+  done
+  if [ $count -gt 0 ] && [ $found -eq $count ]; then
+    echo "ok      $name: $found of $count found"
+  else
+    echo "FAILED  $name: $found of $count found"
+    failed+=" $name"
+  fi
+}
+
 for model in $models; do
   folder=$scratch/$model
   kernel=$bin/kernels/$model-h200.so
@@ -51,6 +88,7 @@ json.dump(families.FAMILIES[sys.argv[1]](), open(sys.argv[2], 'w'))" "$(tokenize
     --logits "$scratch/logits.f32"
   lines=4 check "$model-chat" "$bin/soliton-chat" "$folder" -k "$kernel" -p "The quick brown fox" --raw -n 32 -c 2048
   check "$model-verify" "$bin/soliton-chat" "$folder" -k "$kernel" --verify
+  check_without "$model" "$folder" "$kernel"
   rm -rf "$folder"
 done
 [ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
