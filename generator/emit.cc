@@ -189,6 +189,7 @@ void write_model(const Plan& plan, TextWriter& out) {
   write_number(out, "kNumHeads", facts.num_heads);
   write_number(out, "kNumKvHeads", facts.num_kv_heads);
   write_number(out, "kHeadDim", facts.head_dim);
+  out.line("static constexpr KvShape kKv{{kNumLayers, kNumKvHeads, kHeadDim, {}}};", kv_shape(facts).parts);
   write_number(out, "kQkvRows", (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim);
   write_number(out, "kHidden", facts.hidden);
   out.line("static constexpr bool kQkvBias = {};", facts.qkv_bias != 0);

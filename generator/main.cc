@@ -40,13 +40,19 @@ ModelConfig read_folder(const Options& options) {
   return make_model_config(name, config.facts, (options.model / "config.json").string());
 }
 
-ModelConfig read_model(const Options& options) {
+ModelConfig read_facts(const Options& options) {
   if (is_folder(options.model)) return read_folder(options);
   if (options.write_model) {
     throw UserError(ExitCode::kUsage, fmt::format("--write-model: expected a Hugging Face folder, got {}",
                                                   options.model.string()));
   }
   return load_model_config(options.model);
+}
+
+ModelConfig read_model(const Options& options) {
+  ModelConfig model = read_facts(options);
+  if (options.kv_bits) model.facts.kv_bits = *options.kv_bits;
+  return model;
 }
 
 void write_model(const std::filesystem::path& path, const ModelConfig& model) {

@@ -111,6 +111,7 @@ void read_rope(const StrictYaml& rope, ModelFacts& facts) {
 /// Keys that only some families have: without them the model has neither.
 void read_attention(const StrictYaml& yaml, ModelFacts& facts) {
   if (yaml.has("qkv_bias")) facts.qkv_bias = yaml.boolean("qkv_bias") ? 1 : 0;
+  if (yaml.has("kv_bits")) facts.kv_bits = yaml.integer_choice("kv_bits", {16, 32});
   if (yaml.has("head_norm")) facts.head_norm = yaml.boolean("head_norm") ? 1 : 0;
   if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
     throw yaml.error("head_norm", "false where head_dim is neither 64 nor 128",
@@ -126,8 +127,8 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "max_context", "norm_epsilon",
-                   "quantization", "rope"});
+                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "kv_bits", "max_context",
+                   "norm_epsilon", "quantization", "rope"});
   ModelConfig config = {
       .name = yaml.name_of_file(),
       .path = path,
@@ -194,6 +195,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       text += fmt::format("{}: {}\n", key, value != 0);
     } else if (key == "qkv_bias" || key == "head_norm") {
       if (value != 0) text += fmt::format("{}: true\n", key);
+    } else if (key == "kv_bits") {
+      if (facts.kv_bits != ModelFacts{}.kv_bits) text += fmt::format("{}: {}\n", key, value);
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {
       return;  // format_quantization()
     } else if (!key.starts_with(kRope)) {

@@ -68,6 +68,13 @@ SyncMode read_sync(const ValueFlag& flag) {
   throw usage_error(flag.name(), "one of self-validating, counter", show_text(value));
 }
 
+std::optional<int> read_kv_bits(const ValueFlag& flag) {
+  const std::optional<std::string> value = flag.text();
+  if (!value) return std::nullopt;
+  if (*value != "16" && *value != "32") throw usage_error(flag.name(), "one of 16, 32", show_text(*value));
+  return *value == "16" ? 16 : 32;
+}
+
 /// "1,8": a kernel for one row, and one for eight beside it.
 void read_rows(const ValueFlag& flag, PlanChoices& choices) {
   const std::string text = flag.text().value_or("1");
@@ -127,6 +134,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
   ValueFlag rows(app, "--rows", "N,N",
                  "Rows of each kernel of the library: tokens of a prompt that a step takes");
+  ValueFlag kv_bits(app, "--kv-bits", "16|32",
+                    "Bits of a key or value in the cache instead of the model's: f16, or two of them");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
   ValueFlag write_model(app, "--write-model", "FILE.yaml",
                         "Write the facts of a Hugging Face folder as YAML; --gpu is not needed then");
@@ -170,6 +179,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));
   }
   read_rows(rows, options.choices);
+  options.kv_bits = read_kv_bits(kv_bits);
   options.choices.sync = read_sync(sync);
   options.tuned = !no_tuned;
   options.dump = dump.path();

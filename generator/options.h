@@ -16,8 +16,9 @@ struct Options {
                                                      // by name; always there without write_model
   std::optional<std::filesystem::path> write_model;  // YAML file for the facts of a folder
   std::optional<std::filesystem::path> output;
-  PlanChoices choices;  // what the flags decide, and nothing else
-  bool tuned = true;    // overrides are looked for
+  std::optional<int> kv_bits;  // of the cache, in place of the model's
+  PlanChoices choices;         // what the flags decide, and nothing else
+  bool tuned = true;           // overrides are looked for
   bool dry_run = false;
   std::optional<std::filesystem::path> dump;  // folder for the plan after each pass
 };

@@ -118,9 +118,8 @@ void Engine::randomise_cache(uint64_t seed) {
 }
 
 int64_t Engine::needed_bytes(int position) const {
-  const ModelFacts& facts = library_.descriptor().facts;
-  const int64_t kv = 4ll * position * facts.num_layers * facts.num_kv_heads * facts.head_dim;
-  return library_.descriptor().needed_weight_bytes + kv;
+  const Descriptor& descriptor = library_.descriptor();
+  return descriptor.needed_weight_bytes + position * kv_shape(descriptor.facts).token_bytes();
 }
 
 double Engine::measure_bandwidth(int repeats) const {

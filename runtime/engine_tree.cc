@@ -71,6 +71,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
                               .num_kv_heads = facts.num_kv_heads,
                               .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
                               .head_dim = facts.head_dim,
+                              .kv_parts = kv_shape(facts).parts,
                               .max_item_rows = max_item_rows(descriptor),
                               .resident_tokens = descriptor.resident_tokens},
                     TreeCosts{.item_us = kItemUs,
@@ -236,8 +237,7 @@ TreeResult Engine::decode_tree(const TreeRequest& request,
 void Engine::move_tokens() {
   const std::vector<TokenMove> moves = tree_.take_moves();
   if (moves.empty()) return;
-  const ModelFacts& facts = library_.descriptor().facts;
-  const KvShape shape{facts.num_layers, facts.num_kv_heads, facts.head_dim};
+  const KvShape shape = kv_shape(library_.descriptor().facts);
   library_.check(
       library_.functions().move_tokens(pool_.address(), &shape, moves.data(), static_cast<int>(moves.size())),
       "move tokens");

@@ -166,7 +166,8 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
   return search;
 }
 
-void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path) {
+void check_facts(const Descriptor& descriptor, ModelFacts facts, const std::string& config_path) {
+  facts.kv_bits = descriptor.facts.kv_bits;  // no matter of the weights
   if (descriptor.facts_hash == hash_facts(facts)) return;
   std::vector<std::string> found;
   for_each_fact(facts, [&](const char*, const auto& value) {

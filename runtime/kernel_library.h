@@ -115,7 +115,7 @@ struct KernelSearch {
 KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device);
 
 /// Throws Error (kMismatch), naming the first fact in which they differ, unless the kernel was generated for
-/// `facts`.
-void check_facts(const Descriptor& descriptor, const ModelFacts& facts, const std::string& config_path);
+/// `facts`. How it keeps keys and values is its own choice.
+void check_facts(const Descriptor& descriptor, ModelFacts facts, const std::string& config_path);
 
 }  // namespace soliton

@@ -1,11 +1,9 @@
 #include "runtime/kv_pool.h"
 
-#include "layout/page.h"
-
 namespace soliton {
 
 int64_t KvPool::bytes(const ModelFacts& facts, int num_pages) {
-  return kv_page_offset(num_pages, 0, 0, facts.num_layers, facts.num_kv_heads, facts.head_dim);
+  return kv_shape(facts).page_offset(num_pages, 0, 0);
 }
 
 KvPool::KvPool(const KernelLibrary& library, int num_pages)

@@ -1,4 +1,4 @@
-// Device memory for KV pages: 64 tokens each, K and V of all layers and KV heads, see kv_page_offset().
+// Device memory for KV pages: 64 tokens each, K and V of all layers and KV heads, see KvShape.
 #pragma once
 
 #include "runtime/kernel_library.h"

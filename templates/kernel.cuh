@@ -74,7 +74,7 @@ constexpr int kWorkingWarps = Plan::kConsumerWarps + 2;
 /// lie together, with a gap before the next quad's, so that the lanes' 16-byte loads meet no bank twice.
 template <int kHeadDim>
 struct QueryLayout {
-  static constexpr int kQuarter = kHeadDim / 4;  // dims of a quad, see key_offset()
+  static constexpr int kQuarter = kHeadDim / 4;  // dims of a quad, see KvShape
   static constexpr int kHeadWords = kHeadDim + 16;
   static constexpr int kKey = kHeadsPerBlock * kHeadWords;
   static constexpr int kValue = kKey + kHeadDim;
@@ -88,13 +88,14 @@ struct QueryLayout {
 /// Shared memory of a CTA, in this order; the planner places the ring first.
 template <class Plan>
 struct SharedMap {
+  static constexpr int kKeptWords = Plan::kKv.parts * Plan::kHeadDim;  // of a new token
   static constexpr int kPages = 0;
   static constexpr int kX = kPages + Plan::kRingSlots * Plan::kSlotBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
   static constexpr int kResidual = kAttention + static_cast<int>(sizeof(AttentionPart<Plan>));
   static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
-  static constexpr int kSquares = kKept + Plan::kAttentionUnits * 2 * Plan::kHeadDim * 2;
+  static constexpr int kSquares = kKept + Plan::kAttentionUnits * kKeptWords * 4;
   static constexpr int kQuery = round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * 4, 16);
   static constexpr int kTurns = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
   static constexpr int kMail =
@@ -135,9 +136,9 @@ struct Context {
                            : SharedMap<Plan>::kAttention;
     return *reinterpret_cast<AttentionPart<Plan>*>(shared + offset);
   }
-  /// k, then v of the new token of one of this CTA's attention units: pairs of f16.
+  /// k, then v of the new token of one of this CTA's attention units: pairs of f16, part after part.
   SOLITON_DEVICE uint32_t* kept_token(int unit) const {
-    return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * Plan::kHeadDim;
+    return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * SharedMap<Plan>::kKeptWords;
   }
   /// See QueryLayout.
   SOLITON_DEVICE float* query() const { return reinterpret_cast<float*>(shared + SharedMap<Plan>::kQuery); }

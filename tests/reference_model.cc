@@ -491,7 +491,10 @@ void ReferenceModel::rotate_heads(Vector& heads, int position) const {
 void ReferenceModel::append(Vector& cache, const Vector& rows, int position) const {
   cache.resize(static_cast<size_t>(position) * rows.size());
   for (const double value : rows) {
-    cache.push_back(options_.round_cache ? static_cast<double>(round_f16(static_cast<float>(value))) : value);
+    double kept = 0;
+    for (int part = 0; part < facts_.kv_bits / 16; ++part)
+      kept += round_f16(static_cast<float>(value - kept));
+    cache.push_back(options_.round_cache ? kept : value);
   }
 }
 

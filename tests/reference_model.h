@@ -107,7 +107,8 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
 
 struct ReferenceOptions {
   bool round_activations = true;  // to float after every operation; else they stay double
-  bool round_cache = true;        // K and V to f16 when cached, as the kernel does; attention reads the cache
+  bool round_cache =
+      true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.

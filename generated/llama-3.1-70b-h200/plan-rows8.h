@@ -11,6 +11,7 @@ struct Plan {
   static constexpr int kNumHeads = 64;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 10240;
   static constexpr int kHidden = 8192;
   static constexpr bool kQkvBias = false;
@@ -145,6 +146,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 0,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
@@ -163,7 +165,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xcde5c9c2c880457cull,
+  .facts_hash = 0x8732fec88575bdfcull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

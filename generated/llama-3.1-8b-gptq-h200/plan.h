@@ -120,6 +120,7 @@ struct Plan {
   static constexpr int kNumHeads = 32;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 6144;
   static constexpr int kHidden = 4096;
   static constexpr bool kQkvBias = false;
@@ -178,6 +179,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 0,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
@@ -196,7 +198,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xec9462101b14a900ull,
+  .facts_hash = 0xae999c4783024600ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

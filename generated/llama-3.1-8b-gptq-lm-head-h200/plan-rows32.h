@@ -11,6 +11,7 @@ struct Plan {
   static constexpr int kNumHeads = 32;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 6144;
   static constexpr int kHidden = 4096;
   static constexpr bool kQkvBias = false;
@@ -150,6 +151,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 0,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
@@ -168,7 +170,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xba8f574d264fddf4ull,
+  .facts_hash = 0x7c9491848e3d7af4ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 32;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 64;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 3072;
   static constexpr int kHidden = 2048;
   static constexpr bool kQkvBias = false;
@@ -173,6 +174,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 1,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 131072,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 8192,
@@ -191,7 +193,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xdf0e2a2216d649c5ull,
+  .facts_hash = 0xe04d3073d6be4e35ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

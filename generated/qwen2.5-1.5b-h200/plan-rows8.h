@@ -11,6 +11,7 @@ struct Plan {
   static constexpr int kNumHeads = 12;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 128;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 2048;
   static constexpr int kHidden = 1536;
   static constexpr bool kQkvBias = true;
@@ -145,6 +146,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 1,
       .qkv_bias = 1,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 131072,
       .rope_kind = RopeKind::kDefault,
       .rope_original_context = 0,
@@ -163,7 +165,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xa64091d50bb91c0eull,
+  .facts_hash = 0xcafebf975cd778aeull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

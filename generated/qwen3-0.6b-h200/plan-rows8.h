@@ -11,6 +11,7 @@ struct Plan {
   static constexpr int kNumHeads = 16;
   static constexpr int kNumKvHeads = 8;
   static constexpr int kHeadDim = 128;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 4096;
   static constexpr int kHidden = 1024;
   static constexpr bool kQkvBias = false;
@@ -146,6 +147,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 1,
       .qkv_bias = 0,
       .head_norm = 1,
+      .kv_bits = 16,
       .max_context = 40960,
       .rope_kind = RopeKind::kDefault,
       .rope_original_context = 0,
@@ -164,7 +166,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xd0a2e026c4a582f1ull,
+  .facts_hash = 0xa58efa386a71d141ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

@@ -11,6 +11,7 @@ struct Plan {
   static constexpr int kNumHeads = 4;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 64;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 512;
   static constexpr int kHidden = 256;
   static constexpr bool kQkvBias = false;
@@ -149,6 +150,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 1,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 2048,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 256,
@@ -167,7 +169,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0x85f5a0b2dc4eaa22ull,
+  .facts_hash = 0xa193a320e9ff57f2ull,
   .page_layout = 1,
   .compute_capability = 90,
   .num_ctas = 128,

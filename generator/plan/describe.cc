@@ -72,10 +72,7 @@ void predict(Plan& plan) {
 }
 
 double predicted_token_us(const Plan& plan, int64_t context) {
-  const ModelFacts& facts = plan.facts;
-  constexpr int kBytes = 2;  // f16, of keys and of values
-  const double kv_bytes = 2.0 * kBytes * facts.num_layers * facts.num_kv_heads * facts.head_dim * context;
-  double us = read_us(plan, kv_bytes);
+  double us = read_us(plan, static_cast<double>(kv_shape(plan.facts).token_bytes() * context));
   int num_phases = 0;
   for (const PhaseInstance& instance : step_sequence(plan)) {
     us += plan.phases[instance.phase].predicted_us;
@@ -88,9 +85,11 @@ std::string describe(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   std::string text = fmt::format("{} on {}\n", plan.model, plan.gpu);
   text += plan.tuned.empty() ? "\n" : fmt::format("tuned: {}\n\n", plan.tuned);
-  text += fmt::format("{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, vocabulary {}\n",
-                      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads,
-                      facts.head_dim, facts.vocabulary);
+  text += fmt::format(
+      "{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, {} bits a key or value, vocabulary "
+      "{}\n",
+      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
+      facts.kv_bits, facts.vocabulary);
   text += fmt::format(
       "{} row{} a step; {} CTAs of {} threads: {} {} warps, a producer, {}, a watch; {} registers a thread "
       "at most\n",

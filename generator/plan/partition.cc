@@ -151,11 +151,13 @@ void shape_rows(Plan& plan) {
   squares->elements = plan.rows * squares_stride(shape, plan.num_ctas);
   plan.input_buffers = plan.rows <= 32 ? 2 : 3;
   const int all_tiles = qkv.query_tiles();
+  // New keys and values of two parts leave less room, and need more of the ring.
+  const int wanted_tiles = std::min(all_tiles, kWantedQueryTiles / qkv.kv.parts);
   const auto fitting_tiles = [&] {
     const int bytes = plan.input_buffers * shape.chunk_bytes() - 2 * qkv.tail_bytes();
     return bytes < 0 ? 0 : bytes / qkv.query_tile_bytes();
   };
-  while (fitting_tiles() < std::min(all_tiles, kWantedQueryTiles)) ++plan.input_buffers;
+  while (fitting_tiles() < wanted_tiles) ++plan.input_buffers;
   plan.max_query_tiles = std::min(all_tiles, fitting_tiles());
 }
 
@@ -167,7 +169,7 @@ int Plan::tile_bytes_shared() const {
 }
 
 int Plan::resident_tokens() const {
-  return ring_slots / (2 * kv_slots_per_half(facts.head_dim)) * kKvPageTokens;
+  return ring_slots / (2 * kv_shape(facts).slots_per_half()) * kKvPageTokens;
 }
 
 int Plan::num_blocks() const {

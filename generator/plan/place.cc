@@ -84,7 +84,7 @@ void place_shared(Plan& plan) {
     add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
     add("attention", 4ll * plan.partial_words());
     add("residual", 4ll * plan.residual_tiles() * kTileRows);
-    add("kept", 4ll * plan.attention_units() * head_dim);
+    add("kept", 4ll * plan.attention_units() * head_dim * kv_shape(plan.facts).parts);
     add("squares", 4ll * 2 * plan.consumer_warps);
     offset = align(offset, 16);
     add("query", 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim));

@@ -128,9 +128,7 @@ struct Plan {
   int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
   int working_warps() const { return consumer_warps + 2; }
   RowsShape shape() const { return rows_shape(rows); }
-  QkvLayout qkv_layout() const {
-    return {shape(), facts.num_kv_heads, facts.num_heads / facts.num_kv_heads, facts.head_dim};
-  }
+  QkvLayout qkv_layout() const { return {shape(), kv_shape(facts), facts.num_heads / facts.num_kv_heads}; }
   int tile_bytes_shared() const;  // several rows: sums of tiles, or parts of query tiles
   int resident_tokens() const;    // of an item with more than kStreamedQueryTiles
   int num_blocks() const;         // attention head blocks

@@ -194,7 +194,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
     const int columns = kPageColumns / (rows <= 16 ? 1 : 2);
     const int64_t chunks = 2ll * plan.input_buffers * columns * rows * parts;
     const int64_t queries = 2ll * plan.max_query_tiles * kQueryRows * head_dim * parts;
-    const int64_t tail = 2ll * round_up(plan.rows, kTailTokens) * head_dim;
+    const int64_t tail = plan.facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * head_dim;
     const int64_t column_warps = rows <= 16 ? warps : warps / 2;  // the others multiply other rows
     const int64_t sums = 4ll * (rows <= 8 ? 4 : 2) * column_warps * rows * (kTileRows + kTileGap);
     const int64_t part = (head_dim / 8 + 1) * 16ll * kWarpLanes;
@@ -215,7 +215,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
           {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
-          {"kept", 2ll * 2 * units * head_dim, 4},  // k and v of the new token, f16
+          {"kept", 2ll * plan.facts.kv_bits / 8 * units * head_dim, 4},  // k and v of the new token
           {"squares", 4ll * kInputGenerations * warps, 4},
           // q of a block's heads with their gaps, k, v.
           {"query", 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim), kAccessBytes},

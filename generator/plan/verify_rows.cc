@@ -61,13 +61,13 @@ int64_t activation_bytes(const Plan& plan, int columns) {
   return 2ll * parts * plan.rows * padded;
 }
 
-/// q, k and v of all rows in f16, as attention reads them.
+/// q, k and v of all rows, as attention reads them.
 int64_t qkv_bytes(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.rows <= 8 ? 2 : 1;
   const int group = facts.num_heads / facts.num_kv_heads;
   const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
-  const int64_t tail = 2ll * 2 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+  const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
   return facts.num_kv_heads * (queries + tail);
 }
 
@@ -152,7 +152,7 @@ void check_norms(const Plan& plan, Report& report) {
 /// where activations were.
 void check_attention(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
-  const int slots = 2 * ceil_divide(kKvPageTokens * facts.head_dim * 2, kPageBytes);
+  const int slots = 2 * ceil_divide(kKvPageTokens * facts.head_dim * facts.kv_bits / 8, kPageBytes);
   if (plan.ring_slots < slots) {
     report.refuse(Rule::kNumberOutOfRange,
                   "ring slots: expected {} or more, a page of keys and one of values, got {}", slots,

@@ -47,7 +47,7 @@ int64_t Timeline::bytes(int phase) const {
     if (std::string(matrix.name) == name(phase))
       return int64_t{matrix.num_tiles} * tile_bytes(matrix.format, matrix.padded_columns);
   }
-  return 4ll * position_ * descriptor_.facts.num_kv_heads * descriptor_.facts.head_dim;
+  return position_ * kv_shape(descriptor_.facts).token_bytes() / descriptor_.facts.num_layers;
 }
 
 /// When the last CTA had published its last output of a phase; 0 for the phase before the first.

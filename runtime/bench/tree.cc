@@ -21,10 +21,6 @@ bool is_plain(const TreeSpec& spec) {
                      [](const TreeSpec::Node& node) { return node.draft.size() <= 1; });
 }
 
-int64_t token_bytes(const ModelFacts& facts) {
-  return 4ll * facts.num_layers * facts.num_kv_heads * facts.head_dim;
-}
-
 /// Steps of one launch, in us. Those that decode plainly take place one behind the other: only differences
 /// count. A step with drafts is alone in its launch.
 std::vector<double> step_times(const TreeResult& result) {
@@ -100,7 +96,7 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
   const Steps steps = time_steps(engine, spec, test);
   at.step_us = steps.us;
   const int grown = is_plain(spec) ? test.num_steps / 2 * at.rows : 0;
-  const double kv_bytes = static_cast<double>(at.unique_tokens + grown) * token_bytes(one.facts);
+  const double kv_bytes = static_cast<double>(at.unique_tokens + grown) * kv_shape(one.facts).token_bytes();
   if (ceiling > 0) at.floor_us = (one.needed_weight_bytes + kv_bytes) / ceiling * 1e6;
   at.without_cache_us = time_steps(engine, without_cache(spec), test).us;
   if (ceiling > 0 && at.step_us > at.without_cache_us)

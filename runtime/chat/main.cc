@@ -84,7 +84,7 @@ int verify_kernel(const Options& options) {
   const std::vector<int32_t> prompt = verification_prompt(config);
   const int context = static_cast<int>(prompt.size()) + kVerifiedTokens;
   const std::unique_ptr<Engine> engine = open_engine(options, config, context, 0);
-  const Verdict verdict = verify(*engine, HostModel(source, config), prompt);
+  const Verdict verdict = verify(*engine, source, config, prompt);
   fmt::print("{}\n", verdict.line);
   flush_stdout();
   return verdict.agrees ? 0 : static_cast<int>(ExitCode::kNotVerified);

@@ -15,8 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The one that --kernel names, else one for the model on this machine, which may have to be made.
-fs::path kernel_of(const Options& options, const ModelFacts& facts, const std::string& config_path) {
+fs::path kernel_of(const Options& options, ModelFacts facts, const std::string& config_path) {
   if (!options.kernel.empty()) return options.kernel;
+  if (options.kv_bits) facts.kv_bits = *options.kv_bits;
   return find_or_make_kernel({.facts = facts,
                               .name = model_name_of(options.model),
                               .source = config_path,
@@ -37,8 +38,13 @@ TensorSource open_weights(const Options& options) {
   return source;
 }
 
-/// Has the library a kernel for as many rows a step as the flags ask for?
-void check_samples(const Options& options, const KernelLibrary& library) {
+/// Does the library keep keys and values as the flags ask for, and has it a kernel for as many rows a step?
+void check_flags(const Options& options, const KernelLibrary& library) {
+  const int kv_bits = library.descriptor().facts.kv_bits;
+  if (options.kv_bits && *options.kv_bits != kv_bits) {
+    throw Error(ExitCode::kMismatch, fmt::format("--kv-bits: expected {}, as {} has, got {}", kv_bits,
+                                                 library.path(), *options.kv_bits));
+  }
   const int rows = library.max_rows();
   if (options.num_samples > rows) {
     throw Error(ExitCode::kUsage,
@@ -100,7 +106,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   const std::string config_path = (fs::path(options.model) / "config.json").string();
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
   check_facts(library.descriptor(), config.facts, config_path);
-  check_samples(options, library);
+  check_flags(options, library);
   auto engine = std::make_unique<Engine>(
       std::move(library),
       EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});

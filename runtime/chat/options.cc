@@ -42,6 +42,15 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
   app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
+  app.add_option(
+         "--kv-bits", options.kv_bits,
+         "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; the kernel's")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text == "16" || text == "32" ? ""
+                                                : fmt::format("expected 16 or 32, got {}", in_quotes(text));
+          },
+          ""));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--verify", options.verify,
                "only compares the kernel with a plain forward pass on this machine's CPU");

@@ -19,6 +19,7 @@ struct Options {
   std::vector<std::string> stops;
   std::string kernel;
   std::string verify_without;  // the tensor that only the kernel has as zeros, if not empty; implies verify
+  std::optional<int> kv_bits;  // of a key or value in the cache: 16 or 32
   std::optional<int> num_tokens;
   int context = 0;  // 0: as long as the model allows, at most kDefaultContext
   int num_samples = 1;

@@ -81,11 +81,13 @@ TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const S
   expect(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
   expect(costs.cta_bytes_per_us > 0, "rate of a CTA", "more than 0", costs.cta_bytes_per_us);
   expect(costs.exchange_bytes_per_us > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_us);
-  const double token_bytes = 2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens;
+  const KvShape one_head{
+      .num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim, .parts = shape.kv_parts};
+  const auto token_bytes = static_cast<double>(one_head.token_bytes());
   const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
   item_ps_ = picoseconds(costs.item_us);
   byte_token_ps_ = std::max<int64_t>(1, picoseconds(token_bytes / costs.cta_bytes_per_us));
-  mma_ps_ = picoseconds(costs.mma_us);
+  mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
   row_ps_ = picoseconds(partial_bytes / costs.exchange_bytes_per_us);
 }
 

@@ -13,10 +13,16 @@
 namespace soliton {
 namespace {
 
-/// As the cache holds keys and values.
 float round_f16(float value) {
   constexpr float kLargest = 65504.0f;
   return static_cast<float>(static_cast<_Float16>(std::clamp(value, -kLargest, kLargest)));
+}
+
+/// A key or value as the cache holds it: a sum of so many f16.
+float as_cached(float value, int parts) {
+  float sum = 0;
+  for (int part = 0; part < parts; ++part) sum += round_f16(value - sum);
+  return sum;
 }
 
 void add(TokenRows& residual, const TokenRows& update) {
@@ -129,7 +135,7 @@ TokenRows HostModel::attention(const TokenRows& x, int layer) const {
   rotate(queries, table, facts.head_dim);
   rotate(keys, table, facts.head_dim);
   for (TokenRows* cached : {&keys, &values}) {
-    for (float& value : cached->values) value = round_f16(value);
+    for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }
   TokenRows heads(x.num_tokens(), q_rows);
   for (size_t token = 0; token < x.num_tokens(); ++token) {

@@ -76,7 +76,7 @@ std::vector<int32_t> verification_prompt(const HfConfig& config) {
   return prompt;
 }
 
-Verdict verify(Engine& engine, const HostModel& reference, std::span<const int32_t> prompt) {
+Verdict verify(Engine& engine, const TensorSource& source, HfConfig config, std::span<const int32_t> prompt) {
   engine.set_position(0);
   DecodeResult by_rows;
   if (engine.max_rows() > 1)
@@ -87,9 +87,11 @@ Verdict verify(Engine& engine, const HostModel& reference, std::span<const int32
       engine.decode({.tokens = prompt, .max_tokens = kVerifiedTokens, .want_logits = true});
 
   // The reference follows the kernel's tokens, so that one difference does not become many.
+  config.facts.kv_bits = engine.library().descriptor().facts.kv_bits;
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   text.insert(text.end(), result.tokens.begin(), result.tokens.end() - 1);
-  const std::vector<float> logits = reference.logits(text, static_cast<int>(prompt.size()) - 1);
+  const std::vector<float> logits =
+      HostModel(source, config).logits(text, static_cast<int>(prompt.size()) - 1);
   const size_t vocabulary = logits.size() / result.tokens.size();
   const auto step_of = [&](const std::vector<float>& all, size_t step) {
     return std::span(all).subspan(step * vocabulary, vocabulary);

@@ -22,10 +22,11 @@ struct Verdict {
 /// The first token of a text, if the model has one, and further ones that its vocabulary alone decides: 8.
 std::vector<int32_t> verification_prompt(const HfConfig& config);
 
-/// Decodes the prompt, token by token and, if the library has kernels for several rows, also by these, and compares.
+/// Decodes the prompt, token by token and, if the library has kernels for several rows, also by these, and compares
+/// with a HostModel of `source` that keeps keys and values as the kernel does.
 /// A logit may differ by what rounding explains, measured by the largest logit of its step; a token may be another
 /// one where their logits are as close as that. The engine has room for the prompt and kVerifiedTokens; what it has
 /// cached is forgotten. Throws what Engine::decode() and HostModel::logits() throw.
-Verdict verify(Engine& engine, const HostModel& reference, std::span<const int32_t> prompt);
+Verdict verify(Engine& engine, const TensorSource& source, HfConfig config, std::span<const int32_t> prompt);
 
 }  // namespace soliton

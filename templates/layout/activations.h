@@ -75,35 +75,39 @@ SOLITON_HOST_DEVICE constexpr int tail_tokens(int rows) {
 
 /// What the qkv phase writes: the queries of each KV head in tiles of 16, in the order of a key page (query
 /// head h of row r is number r * group + h); then of each KV head the step's keys and its values, in the
-/// order of a KV page. All f16; queries in `parts` parts, tile by tile.
+/// order of a KV page. All f16; queries in `shape.parts` parts, tile by tile.
 struct QkvLayout {
   RowsShape shape;
-  int num_kv_heads = 0;
+  KvShape kv;
   int group = 0;  // query heads of a KV head
-  int head_dim = 0;
 
   SOLITON_HOST_DEVICE constexpr int query_tiles() const {  // of a KV head
     return ceil_divide(shape.rows * group, kQueryRows);
   }
   SOLITON_HOST_DEVICE constexpr int query_tile_bytes() const {  // of all parts
-    return kQueryRows * head_dim * 2 * shape.parts;
+    return query_tile().tile_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int tail_bytes() const {  // of keys, or of values, of a KV head
-    return tail_tokens(shape.rows) * head_dim * 2;
+    return tail_tokens(shape.rows) / kTailTokens * kv.tile_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int64_t query_offset(int kv_head, int query, int dim, int part) const {
     const int tile = kv_head * query_tiles() + query / kQueryRows;
-    return static_cast<int64_t>(tile) * query_tile_bytes() + part * kQueryRows * head_dim * 2 +
-           key_offset(query % kQueryRows, dim, head_dim);
+    return static_cast<int64_t>(tile) * query_tile_bytes() +
+           query_tile().key_offset(query % kQueryRows, dim, part);
   }
   SOLITON_HOST_DEVICE constexpr int64_t keys_offset(int kv_head) const {
-    return static_cast<int64_t>(num_kv_heads) * query_tiles() * query_tile_bytes() +
+    return static_cast<int64_t>(kv.num_kv_heads) * query_tiles() * query_tile_bytes() +
            static_cast<int64_t>(kv_head) * 2 * tail_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int64_t values_offset(int kv_head) const {
     return keys_offset(kv_head) + tail_bytes();
   }
-  SOLITON_HOST_DEVICE constexpr int64_t bytes() const { return keys_offset(num_kv_heads); }
+  SOLITON_HOST_DEVICE constexpr int64_t bytes() const { return keys_offset(kv.num_kv_heads); }
+
+ private:
+  SOLITON_HOST_DEVICE constexpr KvShape query_tile() const {
+    return {.head_dim = kv.head_dim, .parts = shape.parts};
+  }
 };
 
 }  // namespace soliton

@@ -137,7 +137,7 @@ struct LaunchParams {
   const uint16_t* head_norms;    // bf16 [num_layers][q, k][head_dim]; null without
   const float* rotary;           // [context][head_dim / 2]{cos, sin}
   const int32_t* positions;      // see layout/order.h; null where columns are in natural order
-  void* kv_pool;                 // see kv_page_offset()
+  void* kv_pool;                 // see KvShape
   const int32_t* page_table;     // [ceil(context / 64)]: logical to physical KV page
   void* workspace;               // Descriptor::workspace_bytes, as Descriptor says at launch
   float* logits;                 // [outputs][vocabulary], or null

@@ -15,7 +15,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 7;
+constexpr uint32_t kLibraryAbi = 8;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "layout/page.h"
+
 namespace soliton {
 
 enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1, kLinear = 2, kYarn = 3 };
@@ -26,6 +28,7 @@ struct ModelFacts {
   int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
   int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
   int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
+  int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
   int32_t max_context = 0;   // tokens
   RopeKind rope_kind = RopeKind::kDefault;
   int32_t rope_original_context = 0;  // tokens; llama3 and yarn
@@ -58,6 +61,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("tied_lm_head", facts.tied_lm_head);
   visit("qkv_bias", facts.qkv_bias);
   visit("head_norm", facts.head_norm);
+  visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);
   visit("rope_kind", facts.rope_kind);
   visit("rope_original_context", facts.rope_original_context);
@@ -75,6 +79,13 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_beta_fast", facts.rope_beta_fast);
   visit("rope_beta_slow", facts.rope_beta_slow);
   visit("rope_attention_factor", facts.rope_attention_factor);
+}
+
+constexpr KvShape kv_shape(const ModelFacts& facts) {
+  return {.num_layers = facts.num_layers,
+          .num_kv_heads = facts.num_kv_heads,
+          .head_dim = facts.head_dim,
+          .parts = facts.kv_bits / 16};
 }
 
 /// Head dims whose heads a kernel can norm: a power of two of lanes holds a head, four dims each.

@@ -46,45 +46,54 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
   return ((column / kColumnBlock * 2 + mma) * kWarpLanes + lane) * 16 + reg * 4 + element % 2 * 2;
 }
 
-/// Bytes of the K (or V) half of one KV page: 64 tokens of one KV head, in f16.
-SOLITON_HOST_DEVICE constexpr int kv_half_bytes(int head_dim) {
-  return kKvPageTokens * head_dim * 2;
-}
+/// The KV cache: pages of 64 tokens, [page][layer][kv_head]{K, V}. Keys and values are f16: as many bytes as bf16, but
+/// 8 times as exact, and they are well inside its range. With two parts each is a sum of two f16, which leaves 22
+/// bits of a float; of every 16 tokens the second part lies behind the first.
+struct KvShape {
+  int num_layers = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int parts = 1;
 
-/// Ring slots that one K (or V) half takes: 1 up to head_dim 128, 2 for 256.
-SOLITON_HOST_DEVICE constexpr int kv_slots_per_half(int head_dim) {
-  return ceil_divide(kv_half_bytes(head_dim), kPageBytes);
-}
+  /// Bytes of the K (or V) half of one page and KV head.
+  SOLITON_HOST_DEVICE constexpr int half_bytes() const { return kKvPageTokens * head_dim * 2 * parts; }
+  /// Bytes of the keys (or values) of 16 tokens, and where a part of them begins.
+  SOLITON_HOST_DEVICE constexpr int tile_bytes() const { return part_bytes() * parts; }
+  SOLITON_HOST_DEVICE constexpr int part_bytes() const { return kTailTokens * head_dim * 2; }
+  /// Ring slots that one K (or V) half takes: 1 for one part up to head_dim 128.
+  SOLITON_HOST_DEVICE constexpr int slots_per_half() const { return ceil_divide(half_bytes(), kPageBytes); }
+  /// Tokens in one ring slot of a K or V half.
+  SOLITON_HOST_DEVICE constexpr int slot_tokens() const { return kKvPageTokens / slots_per_half(); }
+  /// Bytes of one token in all layers and KV heads.
+  SOLITON_HOST_DEVICE constexpr int64_t token_bytes() const { return page_offset(1, 0, 0) / kKvPageTokens; }
 
-/// Tokens in one ring slot of a K or V half.
-SOLITON_HOST_DEVICE constexpr int kv_slot_tokens(int head_dim) {
-  return kKvPageTokens / kv_slots_per_half(head_dim);
-}
+  /// Byte offset of the K half of one page in the pool; the V half follows.
+  SOLITON_HOST_DEVICE constexpr int64_t page_offset(int64_t page, int layer, int kv_head) const {
+    return ((page * num_layers + layer) * num_kv_heads + kv_head) * 2 * half_bytes();
+  }
+  /// Byte offset of (token, dim) in the K half: rows are tokens, k is the dim. Lane quad j owns dims
+  /// j*head_dim/4 .. (j+1)*head_dim/4, so that its part of q is contiguous.
+  SOLITON_HOST_DEVICE constexpr int key_offset(int token, int dim, int part = 0) const {
+    const int quad = dim / (head_dim / 4);
+    const int rest = dim % (head_dim / 4);
+    const int row = token % kTailTokens;
+    const int reg = rest % 4 / 2 * 2 + (row >= 8 ? 1 : 0);
+    const int lane = row % 8 * 4 + quad;
+    return part_offset(token, part) + (rest / 4 * kWarpLanes + lane) * 16 + reg * 4 + dim % 2 * 2;
+  }
+  /// Byte offset of (token, dim) in the V half: rows are dims, k is the token.
+  SOLITON_HOST_DEVICE constexpr int value_offset(int token, int dim, int part = 0) const {
+    const int row = dim % 16;
+    const int k = token % kTailTokens;
+    const int reg = (k >= 8 ? 2 : 0) + (row >= 8 ? 1 : 0);
+    const int lane = row % 8 * 4 + k % 8 / 2;
+    return part_offset(token, part) + (dim / 16 * kWarpLanes + lane) * 16 + reg * 4 + token % 2 * 2;
+  }
 
-/// Byte offset of (token, dim) in the K half: rows are tokens, k is the dim. Lane quad j owns dims
-/// j*head_dim/4 .. (j+1)*head_dim/4, so that its part of q is contiguous.
-SOLITON_HOST_DEVICE constexpr int key_offset(int token, int dim, int head_dim) {
-  const int quad = dim / (head_dim / 4);
-  const int rest = dim % (head_dim / 4);
-  const int row = token % 16;
-  const int reg = rest % 4 / 2 * 2 + (row >= 8 ? 1 : 0);
-  const int lane = row % 8 * 4 + quad;
-  return ((token / 16 * (head_dim / 16) + rest / 4) * kWarpLanes + lane) * 16 + reg * 4 + dim % 2 * 2;
-}
-
-/// Byte offset of (token, dim) in the V half: rows are dims, k is the token.
-SOLITON_HOST_DEVICE constexpr int value_offset(int token, int dim, int head_dim) {
-  const int row = dim % 16;
-  const int k = token % 16;
-  const int reg = (k >= 8 ? 2 : 0) + (row >= 8 ? 1 : 0);
-  const int lane = row % 8 * 4 + k % 8 / 2;
-  return ((token / 16 * (head_dim / 16) + dim / 16) * kWarpLanes + lane) * 16 + reg * 4 + token % 2 * 2;
-}
-
-/// Byte offset in the KV pool of the K half of one page: [page][layer][kv_head]{K, V}.
-SOLITON_HOST_DEVICE constexpr int64_t kv_page_offset(int64_t page, int layer, int kv_head, int num_layers,
-                                                     int num_kv_heads, int head_dim) {
-  return ((page * num_layers + layer) * num_kv_heads + kv_head) * 2 * kv_half_bytes(head_dim);
-}
+ private:
+  SOLITON_HOST_DEVICE constexpr int part_offset(int token, int part) const {
+    return token / kTailTokens * tile_bytes() + part * part_bytes();
+  }
+};
 
 }  // namespace soliton

@@ -88,29 +88,21 @@ struct TokenMove {
   bool operator==(const TokenMove&) const = default;
 };
 
-/// What a KV pool is made of.
-struct KvShape {
-  int num_layers = 0;
-  int num_kv_heads = 0;
-  int head_dim = 0;
-};
-
 /// Does the moves, in order, for one dim of one KV head of one layer: dims do not meet.
 SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& shape, const TokenMove* moves,
                                             int num_moves, int layer, int kv_head, int dim) {
-  const auto half_word = [&](int page, int token, bool is_value) {
-    unsigned char* keys =
-        pool + kv_page_offset(page, layer, kv_head, shape.num_layers, shape.num_kv_heads, shape.head_dim);
-    return reinterpret_cast<uint16_t*>(is_value ? keys + kv_half_bytes(shape.head_dim) +
-                                                      value_offset(token, dim, shape.head_dim)
-                                                : keys + key_offset(token, dim, shape.head_dim));
+  const auto half_word = [&](int page, int token, bool is_value, int part) {
+    unsigned char* keys = pool + shape.page_offset(page, layer, kv_head);
+    return reinterpret_cast<uint16_t*>(is_value
+                                           ? keys + shape.half_bytes() + shape.value_offset(token, dim, part)
+                                           : keys + shape.key_offset(token, dim, part));
   };
   for (int m = 0; m < num_moves; ++m) {
     const TokenMove& move = moves[m];
     for (int i = 0; i < move.num_tokens; ++i) {
-      for (int half = 0; half < 2; ++half) {
-        *half_word(move.to_page, move.to_token + i, half == 1) =
-            *half_word(move.from_page, move.from_token + i, half == 1);
+      for (int half = 0; half < 2 * shape.parts; ++half) {
+        *half_word(move.to_page, move.to_token + i, half % 2 == 1, half / 2) =
+            *half_word(move.from_page, move.from_token + i, half % 2 == 1, half / 2);
       }
     }
   }

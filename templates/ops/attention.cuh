@@ -4,8 +4,7 @@
 // of the B operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every
 // kWarps-th tile of 16 tokens: scores = K q (rows are tokens), probabilities turn from accumulator into
 // operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
-// maximum a head and warp. The cache holds f16: as many bytes as bf16, but 8 times as exact, and keys and
-// values are well inside its range. The new token never goes through the ring: the epilogue of the last split
+// maximum a head and warp. The new token never goes through the ring: the epilogue of the last split
 // adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
 //
 // Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
@@ -22,10 +21,11 @@ class AttentionState {
  public:
   static constexpr int kHeadDim = Plan::kHeadDim;
   static constexpr int kSteps =
-      kHeadDim / kMmaColumns;                    // mma of one token tile for the scores, and for the output
+      kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
+  static constexpr int kKvParts = Plan::kKv.parts;
   static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
-  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that key_offset() gives
+  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that KvShape gives
   /// them.
   SOLITON_DEVICE void begin(const float* query, int lane) {
     const bool low = lane / 4 >= kHeadsPerBlock;
@@ -53,7 +53,8 @@ class AttentionState {
   SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
     float scores[4] = {};
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) mma_f16(scores, load_shared(keys + i * kWarpLanes + lane), query_[i]);
+    for (int i = 0; i < kKvParts * kSteps; ++i)
+      mma_f16(scores, load_shared(keys + i * kWarpLanes + lane), query_[i % kSteps]);
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
       scores[r] = (scores[r] + shuffle_xor(scores[r], 2)) * Plan::kScoreScale;
@@ -89,8 +90,8 @@ class AttentionState {
 
   SOLITON_DEVICE void add_values(const uint4* values, int lane, uint2 probabilities) {
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i)
-      mma_f16(output_[i], load_shared(values + i * kWarpLanes + lane), probabilities);
+    for (int i = 0; i < kKvParts * kSteps; ++i)
+      mma_f16(output_[i % kSteps], load_shared(values + i * kWarpLanes + lane), probabilities);
   }
 
   SOLITON_DEVICE void store(AttentionPart<Plan>& part, int lane) {
@@ -168,7 +169,6 @@ template <class Plan>
 template <AttentionPhase kPhase>
 SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
   using State = AttentionState<Plan>;
-  constexpr int kHeadDim = Plan::kHeadDim;
   begin_phase();
   const int lane = context_.lane;
   const float* input = context_.template workspace<float>(kPhase.input_vector.offset);
@@ -224,10 +224,10 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
     State state;
     state.begin(context_.query(), lane);
 
-    constexpr int kTiles = kv_slot_tokens(kHeadDim) / 16;  // token tiles of a slot
+    constexpr int kTiles = Plan::kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
     constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
-    constexpr int kSlots = kv_slots_per_half(kHeadDim);
-    constexpr int kTileFragments = kHeadDim / 16 * kWarpLanes;  // 16-byte words of a token tile
+    constexpr int kSlots = Plan::kKv.slots_per_half();
+    constexpr int kTileFragments = Plan::kKv.tile_bytes() / 16;  // 16-byte words of a token tile
     for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
       const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
       const int key_slot = wait_page();

@@ -13,6 +13,20 @@ SOLITON_DEVICE float2 unpack_f16(uint32_t packed) {
                      f16_to_float(static_cast<uint16_t>(packed >> 16)));
 }
 
+/// Writes two neighbouring dims as the cache will hold them, part after part; returns what that makes of them.
+template <class Plan>
+SOLITON_DEVICE float2 keep_parts(float2 value, uint32_t* kept) {
+  float2 rounded = make_float2(0, 0);
+  SOLITON_UNROLL
+  for (int part = 0; part < Plan::kKv.parts; ++part) {
+    const uint32_t packed = pack_f16(value.x - rounded.x, value.y - rounded.y);
+    store_shared(kept + part * Plan::kHeadDim, packed);
+    const float2 unpacked = unpack_f16(packed);
+    rounded = make_float2(rounded.x + unpacked.x, rounded.y + unpacked.y);
+  }
+  return rounded;
+}
+
 /// Writes the part of the new token: its scores, a sum of 1 and its value, rounded as the cache will hold it.
 /// Keeps its key and value for append_token(). q, k and v are in shared memory, see QueryLayout.
 template <class Plan>
@@ -28,12 +42,8 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
   for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
     const float2 key = pair_at(Layout::kKey + 2 * pair);
     const float2 value = pair_at(Layout::kValue + 2 * pair);
-    const uint32_t packed_key = pack_f16(key.x, key.y);
-    const uint32_t packed_value = pack_f16(value.x, value.y);
-    store_shared(kept + pair, packed_key);
-    store_shared(kept + kHeadDim / 2 + pair, packed_value);
-    const float2 rounded_key = unpack_f16(packed_key);
-    const float2 rounded_value = unpack_f16(packed_value);
+    const float2 rounded_key = keep_parts<Plan>(key, kept + pair);
+    const float2 rounded_value = keep_parts<Plan>(value, kept + kHeadDim / 2 + pair);
     SOLITON_UNROLL
     for (int head = 0; head < kHeadsPerBlock; ++head) {
       const float2 query = pair_at(Layout::query_word(head, 2 * pair));
@@ -55,25 +65,28 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
 /// every CTA has published what it computed from the pages, so no copy still reads the one that is written.
 template <class Plan>
 SOLITON_DEVICE void append_token(const Context<Plan>& context, int layer, int kv_head, int unit) {
-  constexpr int kHeadDim = Plan::kHeadDim;
+  constexpr KvShape kKv = Plan::kKv;
   const int position = context.position();
   const int physical = load_constant(context.params.page_table + position / kKvPageTokens);
   unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) +
-      kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
-  unsigned char* values = keys + kv_half_bytes(kHeadDim);
+      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  unsigned char* values = keys + kKv.half_bytes();
   const int token = position % kKvPageTokens;
   const uint32_t* kept = context.kept_token(unit);
   // The lanes that kept a pair write it.
   SOLITON_NO_UNROLL
-  for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-    store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, 2 * pair, kHeadDim)),
-                 load_shared(kept + pair));
-    const uint32_t value = load_shared(kept + kHeadDim / 2 + pair);
-    store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair, kHeadDim)),
-                 static_cast<uint16_t>(value));
-    store_global(reinterpret_cast<uint16_t*>(values + value_offset(token, 2 * pair + 1, kHeadDim)),
-                 static_cast<uint16_t>(value >> 16));
+  for (int pair = context.lane; pair < kKv.head_dim / 2; pair += kWarpLanes) {
+    SOLITON_UNROLL
+    for (int part = 0; part < kKv.parts; ++part) {
+      const uint32_t* own = kept + part * kKv.head_dim + pair;
+      store_global(reinterpret_cast<uint32_t*>(keys + kKv.key_offset(token, 2 * pair, part)),
+                   load_shared(own));
+      const uint32_t value = load_shared(own + kKv.head_dim / 2);
+      store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, 2 * pair, part)),
+                   static_cast<uint16_t>(value));
+      store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, 2 * pair + 1, part)),
+                   static_cast<uint16_t>(value >> 16));
+    }
   }
 }
 

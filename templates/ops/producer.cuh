@@ -111,8 +111,9 @@ class Producer {
         return;
       fence_async();
     }
-    constexpr int kSlots = kv_slots_per_half(Plan::kHeadDim);
-    constexpr int kSlotBytes = kv_half_bytes(Plan::kHeadDim) / kSlots;
+    constexpr KvShape kKv = Plan::kKv;
+    constexpr int kSlots = kKv.slots_per_half();
+    constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
     constexpr int kSameBytes = Plan::kWindow * kPageBytes / kSlotBytes;  // in flight as in the other phases
     constexpr int kInFlight = kSameBytes < Plan::kRingSlots ? kSameBytes : Plan::kRingSlots;
     const AttentionShare share = context_.attention_share();
@@ -124,11 +125,10 @@ class Producer {
         const int physical = next;
         if (page + 1 < share.end_page) next = physical_page(page + 1);  // on its way while this one is copied
         const char* keys = static_cast<const char*>(context_.params.kv_pool) +
-                           kv_page_offset(physical, layer, heads.kv_head, Plan::kNumLayers, Plan::kNumKvHeads,
-                                          Plan::kHeadDim);
+                           kKv.page_offset(physical, layer, heads.kv_head);
         for (int slot = 0; slot < kSlots; ++slot) {
           push<kInFlight>(keys + slot * kSlotBytes, kSlotBytes, nothing);
-          push<kInFlight>(keys + kv_half_bytes(Plan::kHeadDim) + slot * kSlotBytes, kSlotBytes, nothing);
+          push<kInFlight>(keys + kKv.half_bytes() + slot * kSlotBytes, kSlotBytes, nothing);
         }
       }
     }

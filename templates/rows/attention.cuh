@@ -24,7 +24,8 @@ class QueryState {
   static constexpr int kHeadDim = Plan::kHeadDim;
   static constexpr int kParts = kShape<Plan>.parts;
   static constexpr int kSteps = kHeadDim / kMmaColumns;
-  static constexpr int kTileFragments = kSteps * kWarpLanes;  // 16-byte words of a tile of tokens
+  static constexpr int kKvParts = Plan::kKv.parts;
+  static constexpr int kTileFragments = kKvParts * kSteps * kWarpLanes;  // 16-byte words of a tile of tokens
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs.
   SOLITON_DEVICE QueryState(const unsigned char* queries, int lane)
@@ -38,15 +39,19 @@ class QueryState {
   SOLITON_DEVICE void add(const uint4* keys, const uint4* values, int lane, const Sees& sees) {
     float scores[2][4] = {};  // of tokens 0 .. 7 and 8 .. 15
     float rests[2][4] = {};   // of the queries' low part: a chain of mma of its own
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const uint4 k = load_shared(keys + i * kWarpLanes + lane);
+    SOLITON_NO_UNROLL
+    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
+      const uint4* own = keys + of_kv * kSteps * kWarpLanes + lane;
       SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const uint4 query = load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
-        float(&chain)[2][4] = part == 0 ? scores : rests;
-        mma_f16(chain[0], query, make_uint2(k.x, k.z));
-        mma_f16(chain[1], query, make_uint2(k.y, k.w));
+      for (int i = 0; i < kSteps; ++i) {
+        const uint4 k = load_shared(own + i * kWarpLanes);
+        SOLITON_UNROLL
+        for (int part = 0; part < kParts; ++part) {
+          const uint4 query = load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
+          float(&chain)[2][4] = part == 0 ? scores : rests;
+          mma_f16(chain[0], query, make_uint2(k.x, k.z));
+          mma_f16(chain[1], query, make_uint2(k.y, k.w));
+        }
       }
     }
     float maxima[2];
@@ -89,13 +94,17 @@ class QueryState {
       const uint32_t w[] = {pack(scores[0]), pack(scores[0] + 2), pack(scores[1]), pack(scores[1] + 2)};
       weights[part] = make_uint4(w[0], w[1], w[2], w[3]);
     }
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const uint4 v = load_shared(values + i * kWarpLanes + lane);
+    SOLITON_NO_UNROLL
+    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
+      const uint4* own = values + of_kv * kSteps * kWarpLanes + lane;
       SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        mma_f16(output_[2 * i], weights[part], make_uint2(v.x, v.z));
-        mma_f16(output_[2 * i + 1], weights[part], make_uint2(v.y, v.w));
+      for (int i = 0; i < kSteps; ++i) {
+        const uint4 v = load_shared(own + i * kWarpLanes);
+        SOLITON_UNROLL
+        for (int part = 0; part < kParts; ++part) {
+          mma_f16(output_[2 * i], weights[part], make_uint2(v.x, v.z));
+          mma_f16(output_[2 * i + 1], weights[part], make_uint2(v.y, v.w));
+        }
       }
     }
   }
@@ -208,9 +217,8 @@ class Attention {
 
 template <class Plan>
 SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index) {
-  constexpr int kHeadDim = Plan::kHeadDim;
-  constexpr int kSlots = kv_slots_per_half(kHeadDim);
-  constexpr int kSlotTiles = kv_slot_tokens(kHeadDim) / kTailTokens;
+  constexpr int kSlots = Plan::kKv.slots_per_half();
+  constexpr int kSlotTiles = Plan::kKv.slot_tokens() / kTailTokens;
   const int lane = context_.lane;
   // Read anew where it is needed: registers are full meanwhile.
   const auto item = [&] { return context_.item(fresh(index)); };

@@ -14,6 +14,7 @@
 #include "layout/activations.h"
 #include "layout/phase.h"
 #include "ops/fuzz.cuh"
+#include "ops/split.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton::rows {
@@ -68,7 +69,7 @@ template <class Plan>
 constexpr int kGroup = Plan::kNumHeads / Plan::kNumKvHeads;
 
 template <class Plan>
-constexpr QkvLayout kQkv{kShape<Plan>, Plan::kNumKvHeads, kGroup<Plan>, Plan::kHeadDim};
+constexpr QkvLayout kQkv{kShape<Plan>, Plan::kKv, kGroup<Plan>};
 
 template <class Plan>
 constexpr int kColumnWarps = kShape<Plan>.column_warps;
@@ -252,11 +253,6 @@ struct Context {
   }
 };
 
-/// What is left of a float after rounding to bf16.
-SOLITON_DEVICE float bf16_rest(float value) {
-  return value - bf16_to_float(float_to_bf16(value));
-}
-
 /// Query tiles of an item: those that hold a query of its rows.
 struct QueryTiles {
   int first;
@@ -291,7 +287,7 @@ struct ItemPlace {
   SOLITON_DEVICE ItemPlace(const QueryTiles& tiles, const TailTiles& tail, uint32_t turn) {
     constexpr QkvLayout kLayout = kQkv<Plan>;
     const int query_bytes = tiles.count * kLayout.query_tile_bytes();
-    const int tail_bytes = tail.count * kTailTokens * Plan::kHeadDim * 2;
+    const int tail_bytes = tail.count * kLayout.kv.tile_bytes();
     bytes = query_bytes + 2 * tail_bytes;
     queries = SharedMap<Plan>::kInput + (turn % 2 == 0 ? 0 : Plan::kInputBytes - bytes);
     keys = queries + query_bytes;

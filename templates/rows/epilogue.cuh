@@ -178,7 +178,7 @@ class Epilogue {
     for (int part = 0; part < kRowsShape.parts; ++part) {
       store_global(reinterpret_cast<uint32_t*>(to + activation_offset(Plan::kRows, part, row, column)),
                    pack_bf16(v.x, v.y));
-      if (part + 1 < kRowsShape.parts) v = make_float2(bf16_rest(v.x), bf16_rest(v.y));
+      if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }
   }
 
@@ -320,17 +320,20 @@ class Epilogue {
       put_query<Plan>(to, kv_head, query, pair, low);
       put_query<Plan>(to, kv_head, query, pair + kHeadDim / 2, high);
     } else if (is_key) {
-      unsigned char* keys = to + kLayout.keys_offset(head - Plan::kNumHeads);
-      put_pair(keys + key_offset(row(), pair, kHeadDim), low);
-      put_pair(keys + key_offset(row(), pair + kHeadDim / 2, kHeadDim), high);
+      put_key<Plan>(to, head - Plan::kNumHeads, row(), pair, low);
+      put_key<Plan>(to, head - Plan::kNumHeads, row(), pair + kHeadDim / 2, high);
     } else {
       unsigned char* values = to + kLayout.values_offset(head - kTurnedHeads<Plan>);
-      const float dims[] = {low.x, low.y, high.x, high.y};
+      float dims[] = {low.x, low.y, high.x, high.y};
       SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
-        store_global(reinterpret_cast<uint16_t*>(values + value_offset(row(), dim, kHeadDim)),
-                     float_to_f16(dims[i]));
+      for (int part = 0; part < kLayout.kv.parts; ++part) {
+        SOLITON_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
+          store_global(reinterpret_cast<uint16_t*>(values + kLayout.kv.value_offset(row(), dim, part)),
+                       float_to_f16(dims[i]));
+          if (part + 1 < kLayout.kv.parts) dims[i] = low_part_f16(dims[i]);
+        }
       }
     }
   }

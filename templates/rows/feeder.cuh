@@ -51,7 +51,7 @@ class Feeder {
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase();
     constexpr QkvLayout kLayout = kQkv<Plan>;
-    constexpr int kTailTileBytes = kTailTokens * Plan::kHeadDim * 2;
+    constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
     const unsigned char* input = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
     const int end = context_.end_item();
     int bytes_before = 0;  // of the item before, in this phase

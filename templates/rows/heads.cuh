@@ -12,15 +12,30 @@ SOLITON_DEVICE void put_pair(unsigned char* to, float2 v) {
   store_global(reinterpret_cast<uint32_t*>(to), pack_f16(v.x, v.y));
 }
 
-/// Two neighbouring dims of a query, in all parts.
+/// Two neighbouring dims in `parts` parts, of which `offset(part)` says where they go.
+template <int parts, class Offset>
+SOLITON_DEVICE void put_parts(unsigned char* to, float2 v, const Offset& offset) {
+  SOLITON_UNROLL
+  for (int part = 0; part < parts; ++part) {
+    put_pair(to + offset(part), v);
+    if (part + 1 < parts) v = make_float2(low_part_f16(v.x), low_part_f16(v.y));
+  }
+}
+
+/// Two neighbouring dims of a query.
 template <class Plan>
 SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim, float2 v) {
   constexpr QkvLayout kLayout = kQkv<Plan>;
-  SOLITON_UNROLL
-  for (int part = 0; part < kShape<Plan>.parts; ++part) {
-    put_pair(to + kLayout.query_offset(kv_head, query, dim, part), v);
-    v = make_float2(v.x - f16_to_float(float_to_f16(v.x)), v.y - f16_to_float(float_to_f16(v.y)));
-  }
+  put_parts<kShape<Plan>.parts>(to, v,
+                                [&](int part) { return kLayout.query_offset(kv_head, query, dim, part); });
+}
+
+/// Two neighbouring dims of a row's key.
+template <class Plan>
+SOLITON_DEVICE void put_key(unsigned char* to, int kv_head, int row, int dim, float2 v) {
+  constexpr QkvLayout kLayout = kQkv<Plan>;
+  put_parts<kLayout.kv.parts>(to + kLayout.keys_offset(kv_head), v,
+                              [&](int part) { return kLayout.kv.key_offset(row, dim, part); });
 }
 
 /// Heads of q | k of a row.
@@ -40,7 +55,6 @@ template <class Plan>
 SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stride, int layer) {
   constexpr int kLanes = HeadNorm<Plan>::kLanes;
   constexpr int kAtOnce = kWarpLanes / kLanes;
-  constexpr QkvLayout kLayout = kQkv<Plan>;
   unsigned char* to = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
   const int num_heads = context.params.tree.num_rows * kTurnedHeads<Plan>;
   SOLITON_NO_UNROLL
@@ -61,9 +75,7 @@ SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stri
       if (head < Plan::kNumHeads) {
         put_query<Plan>(to, head / kGroup<Plan>, row * kGroup<Plan> + head % kGroup<Plan>, dim + pair, two);
       } else {
-        put_pair(
-            to + kLayout.keys_offset(head - Plan::kNumHeads) + key_offset(row, dim + pair, Plan::kHeadDim),
-            two);
+        put_key<Plan>(to, head - Plan::kNumHeads, row, dim + pair, two);
       }
     }
   }

@@ -96,7 +96,7 @@ SOLITON_DEVICE void merge_head(const Context<Plan>& context, int row, int head) 
                        heads + activation_offset(Plan::kRows, part, row, head * Plan::kHeadDim + dim)),
                    packed);
       if (part + 1 == kShape<Plan>.parts) break;
-      v = make_float4(bf16_rest(v.x), bf16_rest(v.y), bf16_rest(v.z), bf16_rest(v.w));
+      v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
     }
   }
 }
@@ -104,29 +104,31 @@ SOLITON_DEVICE void merge_head(const Context<Plan>& context, int row, int head) 
 /// Appends the key and value of a row's token to its page.
 template <class Plan>
 SOLITON_DEVICE void append(const Context<Plan>& context, int row, int kv_head, int layer) {
-  constexpr int kHeadDim = Plan::kHeadDim;
+  constexpr KvShape kKv = Plan::kKv;
   constexpr QkvLayout kLayout = kQkv<Plan>;
   const TreeView& tree = context.params.tree;
   const TreeRow* at = tree.rows + row;
   const int slot = load_constant(&at->slot) + context.step;
   const int physical = load_constant(tree.pages + load_constant(&at->first_page) + slot / kKvPageTokens);
   unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) +
-      kv_page_offset(physical, layer, kv_head, Plan::kNumLayers, Plan::kNumKvHeads, kHeadDim);
-  unsigned char* values = keys + kv_half_bytes(kHeadDim);
+      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  unsigned char* values = keys + kKv.half_bytes();
   const int token = slot % kKvPageTokens;
   const unsigned char* qkv = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
   const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
   const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
   SOLITON_NO_UNROLL
-  for (int dim = context.lane * 2; dim < kHeadDim; dim += 2 * kWarpLanes) {
-    store_global(reinterpret_cast<uint32_t*>(keys + key_offset(token, dim, kHeadDim)),
-                 load_global(reinterpret_cast<const uint32_t*>(new_keys + key_offset(row, dim, kHeadDim))));
+  for (int dim = context.lane * 2; dim < kKv.head_dim; dim += 2 * kWarpLanes) {
     SOLITON_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      store_global(
-          reinterpret_cast<uint16_t*>(values + value_offset(token, dim + i, kHeadDim)),
-          load_global(reinterpret_cast<const uint16_t*>(new_values + value_offset(row, dim + i, kHeadDim))));
+    for (int part = 0; part < kKv.parts; ++part) {
+      store_global(reinterpret_cast<uint32_t*>(keys + kKv.key_offset(token, dim, part)),
+                   load_global(reinterpret_cast<const uint32_t*>(new_keys + kKv.key_offset(row, dim, part))));
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, dim + i, part)),
+                     load_global(reinterpret_cast<const uint16_t*>(new_values +
+                                                                   kKv.value_offset(row, dim + i, part))));
+      }
     }
   }
 }

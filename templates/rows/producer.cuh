@@ -119,8 +119,9 @@ class Producer {
         return;
       fence_async();
     }
-    constexpr int kSlots = kv_slots_per_half(Plan::kHeadDim);
-    constexpr int kSlotBytes = kv_half_bytes(Plan::kHeadDim) / kSlots;
+    constexpr KvShape kKv = Plan::kKv;
+    constexpr int kSlots = kKv.slots_per_half();
+    constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
     constexpr int kSameBytes = Plan::kWindow * kPageBytes / kSlotBytes;  // in flight as in the other phases
     constexpr int kInFlight = kSameBytes < Plan::kRingSlots ? kSameBytes : Plan::kRingSlots;
     const int end = context_.end_item();
@@ -132,8 +133,7 @@ class Producer {
       for (int page = 0; page < pages; ++page) {
         const int physical = load_constant(context_.params.tree.pages + item.first_page + page);
         const char* keys = static_cast<const char*>(context_.params.kv_pool) +
-                           kv_page_offset(physical, layer, item.kv_head, Plan::kNumLayers, Plan::kNumKvHeads,
-                                          Plan::kHeadDim);
+                           kKv.page_offset(physical, layer, item.kv_head);
         for (int half = 0; half < 2 * kSlots; ++half) {  // all keys, then all values
           if (!begin_slot(kInFlight, [] {})) return;
           barrier_arrive_expect(full(), kSlotBytes);

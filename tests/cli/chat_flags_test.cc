@@ -163,6 +163,12 @@ TEST_F(ChatFlags, StopStringsEndTheAnswer) {
   expect_error({kModel, "-p", "x", "--stop", ""}, kUsage, "--stop", "got \"\"");
 }
 
+TEST_F(ChatFlags, TheCacheHasTheBitsThatAreAskedFor) {
+  EXPECT_EQ(run({kModel, "-p", "x", "-n", "1", "--kv-bits", "16"}).status, 0);
+  expect_error({kModel, "-p", "x", "--kv-bits", "32"}, kMismatch, "--kv-bits", "expected 16, as ");
+  expect_error({kModel, "-p", "x", "--kv-bits", "8"}, kUsage, "--kv-bits", "expected 16 or 32, got \"8\"");
+}
+
 TEST_F(ChatFlags, AnAnswerTakesWhatTheContextHas) {
   const Outcome outcome =
       run({kModel, "-p", "Hi", "--chat-template", "chat.jinja", "-c", "24", "--json", "--ignore-eos"});

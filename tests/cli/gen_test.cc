@@ -83,6 +83,18 @@ TEST_F(Cli, GenTakesFoldersOfIntegers) {
                "--rows", "expected 1 for a model with act_order");
 }
 
+TEST_F(Cli, GenTakesTheBitsOfTheCache) {
+  EXPECT_EQ(run("soliton-gen",
+                {"tiny-stories", "--gpu", "cpu", "-o", "a", "--kv-bits", "32", "--write-model", "wide.yaml"})
+                .status,
+            0);
+  EXPECT_NE(read_text(path() / "wide.yaml").find("kv_bits: 32\n"), std::string::npos);
+  EXPECT_EQ(run("soliton-gen", {"wide.yaml", "--gpu", "cpu", "-o", "b"}).status, 0);
+  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_NE(read_text(path() / "a" / "plan.h").find("kKv{kNumLayers, kNumKvHeads, kHeadDim, 2}"),
+            std::string::npos);
+}
+
 TEST_F(Cli, GenRefusesFolders) {
   expect_error("soliton-gen", {kTinyModel, "--write-model", "x.yaml"}, kUsage, "--write-model",
                "expected a Hugging Face folder");

@@ -109,10 +109,19 @@ TEST(ModelConfig, YarnHasDefaults) {
   EXPECT_EQ(stated.rope_truncate, 0);
 }
 
+ModelFacts facts_of(const std::string& text) {
+  return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+}
+
+TEST(ModelConfig, TheCacheHas16BitsUnlessItSaysOtherwise) {
+  EXPECT_EQ(facts_of(kGood).kv_bits, 16);
+  EXPECT_EQ(facts_of(kGood + "kv_bits: 16\n").kv_bits, 16);
+  EXPECT_EQ(facts_of(kGood + "kv_bits: 32\n").kv_bits, 32);
+  EXPECT_NE(hash_facts(facts_of(kGood + "kv_bits: 32\n")), hash_facts(facts_of(kGood)));
+  EXPECT_EQ(parse_error(kGood + "kv_bits: 8\n"), refusal(19, "kv_bits: expected one of 16, 32, got 8"));
+}
+
 TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {
-  const auto facts_of = [](const std::string& text) {
-    return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
-  };
   EXPECT_EQ(facts_of(kGood).qkv_bias, 0);
   EXPECT_EQ(facts_of(kGood).head_norm, 0);
   EXPECT_EQ(facts_of(kGood + "qkv_bias: true\n").qkv_bias, 1);
@@ -309,10 +318,11 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
 TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(
       parse_error(kGood + "dtype: bf16\n"),
-      refusal(19,
-              "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-              "vocabulary, tied_lm_head, qkv_bias, head_norm, max_context, norm_epsilon, quantization, rope, "
-              "got an unknown key"));
+      refusal(
+          19,
+          "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
+          "vocabulary, tied_lm_head, qkv_bias, head_norm, kv_bits, max_context, norm_epsilon, quantization, "
+          "rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
   EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),

@@ -63,6 +63,8 @@ TEST(Options, ReadsEveryFlag) {
                                  "3",
                                  "--prefetch-pages",
                                  "0",
+                                 "--kv-bits",
+                                 "32",
                                  "--sync",
                                  "counter",
                                  "--no-tuned",
@@ -80,6 +82,7 @@ TEST(Options, ReadsEveryFlag) {
   EXPECT_EQ(options.choices.ring_slots, 12);
   EXPECT_EQ(options.choices.min_pages_per_split, 3);
   EXPECT_EQ(options.choices.prefetch_pages, 0);
+  EXPECT_EQ(options.kv_bits, 32);
   EXPECT_EQ(options.choices.sync, SyncMode::kCounter);
   EXPECT_FALSE(options.tuned);
   EXPECT_TRUE(options.dry_run);
@@ -92,7 +95,7 @@ TEST(Options, HelpListsEveryFlag) {
   EXPECT_FALSE(parse({"--help"}, &help));
   for (const char* flag :
        {"MODEL", "--gpu", "--write-model", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots",
-        "--rows", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
+        "--rows", "--kv-bits", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
   for (const Knob& knob : kKnobs) {
@@ -168,6 +171,7 @@ TEST(Options, RefusesNumbersThatAreNone) {
 }
 
 TEST(Options, RefusesOtherWords) {
+  EXPECT_EQ(error_after({"--kv-bits", "8"}), "2 --kv-bits: expected one of 16, 32, got 8");
   EXPECT_EQ(error_after({"--sync", "atomic"}),
             "2 --sync: expected one of self-validating, counter, got atomic");
   EXPECT_EQ(error_after({"--dry-run=maybe"}), "2 command line: Could not convert: --dry-run = maybe");

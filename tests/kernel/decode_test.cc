@@ -92,6 +92,33 @@ TEST_P(Race, HasNone) {
   }
 }
 
+/// Largest error of the logits behind a prompt, of the largest logit: against a reference whose cache rounds nothing.
+double error_of_the_cache(const std::string& name) {
+  KernelUnderTest kernel(name);
+  kernel.engine().feed_one_by_one();
+  const std::vector<int32_t> prompt = kernel.prompt(30);
+  const DecodeResult result = kernel.decode(prompt, 1);
+  const auto weights = std::make_shared<ReferenceWeights>(random_weights(kernel.facts(), kWeightSeed));
+  ReferenceModel exact(kernel.facts(), weights, {.round_cache = false});
+  std::vector<float> logits;
+  for (const int32_t token : prompt) logits = exact.step(token, exact.length());
+  double error = 0;
+  double largest = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    error = std::max(error, std::abs(static_cast<double>(logits[i]) - result.logits[i]));
+    largest = std::max(largest, std::abs(static_cast<double>(logits[i])));
+  }
+  return error / largest;
+}
+
+// In one part the rounding of keys and values is the largest error that there is.
+TEST(DecodeCache, OfTwoPartsLosesNothing) {
+  constexpr double kLimit = 2e-5;
+  EXPECT_GT(error_of_the_cache("wide128-4-split"), kLimit);
+  for (const char* name : {"group8-6-split", "norm128-4-all"})
+    EXPECT_LT(error_of_the_cache(name), kLimit) << name;
+}
+
 // Prompts of every length up to two steps and a bit: what a step of several rows leaves in the cache is what
 // the tokens one by one would have left.
 TEST(DecodeRows, FeedLikeTheReferenceAtEveryLength) {

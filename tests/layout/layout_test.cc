@@ -70,23 +70,37 @@ TEST(Page, WeightsFillTheirTile) {
   }
 }
 
-TEST(Page, KeysFillTheirHalf) {
-  for (const int head_dim : kHeadDims) {
-    std::vector<int> offsets;
-    for (int token = 0; token < kKvPageTokens; ++token) {
-      for (int dim = 0; dim < head_dim; ++dim) offsets.push_back(key_offset(token, dim, head_dim));
+/// Caches of every width, of one part and of two.
+std::vector<KvShape> kv_shapes() {
+  std::vector<KvShape> shapes;
+  for (const int parts : {1, 2}) {
+    for (const int head_dim : kHeadDims) {
+      shapes.push_back({.num_layers = 3, .num_kv_heads = 2, .head_dim = head_dim, .parts = parts});
     }
-    expect_bijection(offsets, kv_half_bytes(head_dim));
+  }
+  return shapes;
+}
+
+/// visit(token, dim, part) for all that one half of a page holds.
+template <class Visitor>
+void for_each_cached(const KvShape& kv, const Visitor& visit) {
+  for (int token = 0; token < kKvPageTokens; ++token) {
+    for (int dim = 0; dim < kv.head_dim; ++dim) {
+      for (int part = 0; part < kv.parts; ++part) visit(token, dim, part);
+    }
   }
 }
 
-TEST(Page, ValuesFillTheirHalf) {
-  for (const int head_dim : kHeadDims) {
-    std::vector<int> offsets;
-    for (int token = 0; token < kKvPageTokens; ++token) {
-      for (int dim = 0; dim < head_dim; ++dim) offsets.push_back(value_offset(token, dim, head_dim));
-    }
-    expect_bijection(offsets, kv_half_bytes(head_dim));
+TEST(Page, KeysAndValuesFillTheirHalf) {
+  for (const KvShape& kv : kv_shapes()) {
+    std::vector<int> keys;
+    std::vector<int> values;
+    for_each_cached(kv, [&](int token, int dim, int part) {
+      keys.push_back(kv.key_offset(token, dim, part));
+      values.push_back(kv.value_offset(token, dim, part));
+    });
+    expect_bijection(keys, kv.half_bytes());
+    expect_bijection(values, kv.half_bytes());
   }
 }
 
@@ -108,42 +122,40 @@ TEST(Page, WeightOperandsMeetTheirColumnsOfX) {
 }
 
 // Scores: rows are tokens. The lane with quad j has a quarter of q, dims j * head_dim / 4 and on; mma i of a
-// token tile takes its dims 4 i to 4 i + 3.
+// token tile and part takes its dims 4 i to 4 i + 3.
 TEST(Page, KeyOperandsMeetTheirDimsOfQ) {
-  for (const int head_dim : kHeadDims) {
-    const int steps = head_dim / kMmaColumns;
-    for_each_operand_element(
-        kv_half_bytes(head_dim), [&](int offset, int fragment, const OperandElement& element) {
-          const int token = fragment / steps * 16 + element.row;
-          const int quad = element.pair % 4;
-          const int dim = quad * (head_dim / 4) + fragment % steps * 4 + element.pair / 4 * 2 + element.half;
-          ASSERT_EQ(key_offset(token, dim, head_dim), offset) << "head_dim " << head_dim;
-        });
+  for (const KvShape& kv : kv_shapes()) {
+    const int steps = kv.head_dim / kMmaColumns;
+    for_each_operand_element(kv.half_bytes(), [&](int offset, int fragment, const OperandElement& element) {
+      const int token = fragment / steps / kv.parts * 16 + element.row;
+      const int quad = element.pair % 4;
+      const int dim = quad * (kv.head_dim / 4) + fragment % steps * 4 + element.pair / 4 * 2 + element.half;
+      ASSERT_EQ(kv.key_offset(token, dim, fragment / steps % kv.parts), offset) << "head_dim " << kv.head_dim;
+    });
   }
 }
 
 // Output: rows are dims, k are the 16 tokens of a tile in their order.
 TEST(Page, ValueOperandsMeetTheirTokens) {
-  for (const int head_dim : kHeadDims) {
-    const int steps = head_dim / 16;
-    for_each_operand_element(
-        kv_half_bytes(head_dim), [&](int offset, int fragment, const OperandElement& element) {
-          const int token = fragment / steps * 16 + element.pair * 2 + element.half;
-          const int dim = fragment % steps * 16 + element.row;
-          ASSERT_EQ(value_offset(token, dim, head_dim), offset) << "head_dim " << head_dim;
-        });
+  for (const KvShape& kv : kv_shapes()) {
+    const int steps = kv.head_dim / 16;
+    for_each_operand_element(kv.half_bytes(), [&](int offset, int fragment, const OperandElement& element) {
+      const int token = fragment / steps / kv.parts * 16 + element.pair * 2 + element.half;
+      const int dim = fragment % steps * 16 + element.row;
+      ASSERT_EQ(kv.value_offset(token, dim, fragment / steps % kv.parts), offset)
+          << "head_dim " << kv.head_dim;
+    });
   }
 }
 
 // append() writes two dims of a key with one 4-byte store.
 TEST(Page, NeighbouringDimsOfAKeyShareAWord) {
-  for (const int head_dim : kHeadDims) {
-    for (int token = 0; token < kKvPageTokens; ++token) {
-      for (int dim = 0; dim < head_dim; dim += 2) {
-        ASSERT_EQ(key_offset(token, dim, head_dim) % 4, 0);
-        ASSERT_EQ(key_offset(token, dim + 1, head_dim), key_offset(token, dim, head_dim) + 2);
-      }
-    }
+  for (const KvShape& kv : kv_shapes()) {
+    for_each_cached(kv, [&](int token, int dim, int part) {
+      if (dim % 2 == 1) return;
+      ASSERT_EQ(kv.key_offset(token, dim, part) % 4, 0);
+      ASSERT_EQ(kv.key_offset(token, dim + 1, part), kv.key_offset(token, dim, part) + 2);
+    });
   }
 }
 
@@ -180,37 +192,35 @@ TEST(Page, EveryWarpOwnsWholeBlocksOfEveryPage) {
 
 // A slot holds whole token tiles, and nothing of another slot's tokens.
 TEST(Page, SlotsOfAHalfHoldTheirTokens) {
-  for (const int head_dim : kHeadDims) {
-    const int slots = kv_slots_per_half(head_dim);
-    EXPECT_EQ(slots, head_dim == 256 ? 2 : 1);
-    const int bytes = kv_half_bytes(head_dim) / slots;
+  for (const KvShape& kv : kv_shapes()) {
+    const int slots = kv.slots_per_half();
+    EXPECT_EQ(slots, kv.head_dim * kv.parts <= 128 ? 1 : kv.head_dim * kv.parts <= 256 ? 2 : 4);
+    const int bytes = kv.half_bytes() / slots;
     EXPECT_LE(bytes, kPageBytes);
-    EXPECT_EQ(kv_slot_tokens(head_dim) % 16, 0);
-    for (int token = 0; token < kKvPageTokens; ++token) {
-      for (int dim = 0; dim < head_dim; ++dim) {
-        ASSERT_EQ(key_offset(token, dim, head_dim) / bytes, token / kv_slot_tokens(head_dim));
-        ASSERT_EQ(value_offset(token, dim, head_dim) / bytes, token / kv_slot_tokens(head_dim));
-      }
-    }
+    EXPECT_EQ(kv.slot_tokens() % kTailTokens, 0);
+    for_each_cached(kv, [&](int token, int dim, int part) {
+      ASSERT_EQ(kv.key_offset(token, dim, part) / bytes, token / kv.slot_tokens());
+      ASSERT_EQ(kv.value_offset(token, dim, part) / bytes, token / kv.slot_tokens());
+    });
   }
 }
 
 TEST(Page, KvPagesLieOneAfterAnother) {
-  constexpr int kLayers = 3;
-  constexpr int kHeads = 2;
-  for (const int head_dim : kHeadDims) {
+  for (const KvShape& kv : kv_shapes()) {
     int64_t expected = 0;
     for (int page = 0; page < 4; ++page) {
-      for (int layer = 0; layer < kLayers; ++layer) {
-        for (int head = 0; head < kHeads; ++head) {
-          EXPECT_EQ(kv_page_offset(page, layer, head, kLayers, kHeads, head_dim), expected);
-          expected += 2 * kv_half_bytes(head_dim);
+      for (int layer = 0; layer < kv.num_layers; ++layer) {
+        for (int head = 0; head < kv.num_kv_heads; ++head) {
+          EXPECT_EQ(kv.page_offset(page, layer, head), expected);
+          expected += 2 * kv.half_bytes();
         }
       }
     }
+    EXPECT_EQ(4 * kKvPageTokens * kv.token_bytes(), expected);
   }
   // 131072 tokens of Llama-3.1-70B: 40 GiB, beyond 32 bits.
-  EXPECT_EQ(kv_page_offset(2048, 0, 0, 80, 8, 128), int64_t{40} << 30);
+  const KvShape large{.num_layers = 80, .num_kv_heads = 8, .head_dim = 128};
+  EXPECT_EQ(large.page_offset(2048, 0, 0), int64_t{40} << 30);
 }
 
 /// Source rows of all packed rows; each source row must come up once.

@@ -27,9 +27,14 @@ const Workload kWorkloads[] = {
     {"parallel 32", {{1, 32768}, {32, 100}}},
 };
 
+/// Bytes of a token's key and value of one KV head.
+double token_bytes(const TreeShape& shape) {
+  return 2.0 * 2 * shape.kv_parts * shape.head_dim;
+}
+
 /// Time of all work, uncut and spread evenly, in the middle of a plan: no plan takes less.
 int64_t ideal_ps(const TreeSnapshot& tree, const TreeShape& shape, int num_steps) {
-  const double read_us = 2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens / kLargeCosts.cta_bytes_per_us;
+  const double read_us = token_bytes(shape) / kLargeCosts.cta_bytes_per_us;
   const double row_us =
       4.0 * tree_partial_words(shape.heads_per_kv_head, shape.head_dim) / kLargeCosts.exchange_bytes_per_us;
   double total_us = 0;
@@ -59,8 +64,7 @@ Loads loads_of(const TreePlan& plan, const TreeShape& shape, const TreeCosts& co
       const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
       if (cached + fresh == 0) continue;
       const int rows = item.end_row - item.first_row;
-      const double bytes =
-          2.0 * kv_half_bytes(shape.head_dim) / kKvPageTokens * round_up(cached, costs.copy_tokens);
+      const double bytes = token_bytes(shape) * round_up(cached, costs.copy_tokens);
       const double mma_us = (cached + fresh) * ceil_divide(rows * shape.heads_per_kv_head, 16) * costs.mma_us;
       const double partial_bytes = 4.0 * rows * tree_partial_words(shape.heads_per_kv_head, shape.head_dim);
       const double cost_us = costs.item_us + std::max(bytes / costs.cta_bytes_per_us, mma_us) +

@@ -38,7 +38,7 @@ class Verified {
   /// The kernel with these weights against the intact folder.
   Verdict verify_with(const TensorSource& weights) {
     engine_.load(weights, nullptr, config_.quantization_or_null());
-    return verify(engine_, HostModel(*source_, config_), verification_prompt(config_));
+    return verify(engine_, *source_, config_, verification_prompt(config_));
   }
 
   const TemporaryFolder folder_;

@@ -79,7 +79,7 @@ TEST(VerifyTiny, FeedsByAllKernelsOfALibrary) {
     const HfConfig config = HfConfig::open(folder);
     const TensorSource source = TensorSource::open(folder);
     engine.load(source, nullptr, config.quantization_or_null());
-    const Verdict verdict = verify(engine, HostModel(source, config), verification_prompt(config));
+    const Verdict verdict = verify(engine, source, config, verification_prompt(config));
     EXPECT_TRUE(verdict.agrees) << verdict.line;
   }
 }

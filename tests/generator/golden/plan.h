@@ -116,6 +116,7 @@ struct Plan {
   static constexpr int kNumHeads = 4;
   static constexpr int kNumKvHeads = 2;
   static constexpr int kHeadDim = 64;
+  static constexpr KvShape kKv{kNumLayers, kNumKvHeads, kHeadDim, 1};
   static constexpr int kQkvRows = 512;
   static constexpr int kHidden = 256;
   static constexpr bool kQkvBias = false;
@@ -173,6 +174,7 @@ constexpr Descriptor kDescriptor{
       .tied_lm_head = 1,
       .qkv_bias = 0,
       .head_norm = 0,
+      .kv_bits = 16,
       .max_context = 2048,
       .rope_kind = RopeKind::kLlama3,
       .rope_original_context = 256,
@@ -191,7 +193,7 @@ constexpr Descriptor kDescriptor{
       .rope_beta_slow = 1.0,
       .rope_attention_factor = 1.0,
     },
-  .facts_hash = 0xd5d089382c5bcaf6ull,
+  .facts_hash = 0x728467402c838f66ull,
   .page_layout = 1,
   .compute_capability = 0,
   .num_ctas = 4,
