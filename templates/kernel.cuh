@@ -70,18 +70,21 @@ struct AttentionPart {
 template <class Plan>
 constexpr int kWorkingWarps = Plan::kConsumerWarps + 2;
 
-/// q of the heads of an attention unit, then its k and v, as floats in shared memory. The dims of a lane quad
-/// lie together, with a gap before the next quad's, so that the lanes' 16-byte loads meet no bank twice.
+/// What attention has of a unit in shared memory: q of its heads as two f16 a value, high and low part, in the order of
+/// the mma's B operands, of two steps at a time; then k and v as floats.
 template <int kHeadDim>
 struct QueryLayout {
-  static constexpr int kQuarter = kHeadDim / 4;  // dims of a quad, see KvShape
-  static constexpr int kHeadWords = kHeadDim + 16;
-  static constexpr int kKey = kHeadsPerBlock * kHeadWords;
+  static constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
+  static constexpr int kKey = kHeadsPerBlock * kHeadDim;
   static constexpr int kValue = kKey + kHeadDim;
   static constexpr int kBytes = (kValue + kHeadDim) * 4;
 
-  static SOLITON_HOST_DEVICE constexpr int query_word(int head, int dim) {
-    return head * kHeadWords + dim / kQuarter * (kQuarter + 4) + dim % kQuarter;
+  /// Of neighbouring dims, the first of which is even. High parts are columns 0 .. 3 of an operand, low parts the
+  /// others; lane 4 g + j has column g.
+  static SOLITON_HOST_DEVICE constexpr int query_word(int head, int dim, bool low) {
+    const int lane = (head + (low ? kHeadsPerBlock : 0)) * 4 + dim / kQuarter;
+    const int step = dim % kQuarter / 4;
+    return (step / 2 * kWarpLanes + lane) * 4 + step % 2 * 2 + dim % 4 / 2;
   }
 };
 

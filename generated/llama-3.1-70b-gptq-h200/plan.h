@@ -157,7 +157,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 230136;
+  static constexpr int kSharedBytes = 229880;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 256256, .elements = 66560};
@@ -203,7 +203,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 230136,
+  .shared_bytes = 229880,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 37396414464,

@@ -152,7 +152,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 221272;
+  static constexpr int kSharedBytes = 221016;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 256256, .elements = 66560};
@@ -198,7 +198,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 221272,
+  .shared_bytes = 221016,
   .read_bandwidth = 3200000000000.0,
   .rows = 1,
   .weight_bytes = 139003428864,

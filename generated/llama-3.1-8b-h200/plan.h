@@ -152,7 +152,7 @@ struct Plan {
   static constexpr int kResidualTiles = 2;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 221160;
+  static constexpr int kSharedBytes = 220904;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 133376, .elements = 66560};
@@ -198,7 +198,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 221160,
+  .shared_bytes = 220904,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 15009316864,

@@ -152,7 +152,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 226232;
+  static constexpr int kSharedBytes = 225976;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 71936, .elements = 33792};
@@ -198,7 +198,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 226232,
+  .shared_bytes = 225976,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 2471493632,

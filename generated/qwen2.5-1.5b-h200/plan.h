@@ -152,7 +152,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 229432;
+  static constexpr int kSharedBytes = 229176;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 65792, .elements = 66560};
@@ -198,7 +198,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 229432,
+  .shared_bytes = 229176,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 3087138816,

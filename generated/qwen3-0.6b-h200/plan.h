@@ -153,7 +153,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 520;
-  static constexpr int kSharedBytes = 228920;
+  static constexpr int kSharedBytes = 228664;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 48384, .elements = 66560};
@@ -199,7 +199,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 224,
-  .shared_bytes = 228920,
+  .shared_bytes = 228664,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 1191968768,

@@ -152,7 +152,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 222456;
+  static constexpr int kSharedBytes = 222200;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 8960, .elements = 1056};
@@ -198,7 +198,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 224,
-  .shared_bytes = 222456,
+  .shared_bytes = 222200,
   .read_bandwidth = 1000000000.0,
   .rows = 1,
   .weight_bytes = 10485760,

@@ -157,7 +157,7 @@ struct Plan {
   static constexpr int kResidualTiles = 4;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 217848;
+  static constexpr int kSharedBytes = 217592;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 8960, .elements = 1056};
@@ -203,7 +203,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 0,
   .num_ctas = 4,
   .threads_per_cta = 352,
-  .shared_bytes = 217848,
+  .shared_bytes = 217592,
   .read_bandwidth = 1000000000.0,
   .rows = 1,
   .weight_bytes = 5914624,

@@ -157,7 +157,7 @@ struct Plan {
   static constexpr int kResidualTiles = 1;
   static constexpr int kAttentionUnits = 1;
   static constexpr int kPartialWords = 264;
-  static constexpr int kSharedBytes = 217656;
+  static constexpr int kSharedBytes = 217400;
 
   static constexpr Vector kOffers = kOffersVector;
   static constexpr Vector kPartials{.offset = 12032, .elements = 33792};
@@ -203,7 +203,7 @@ constexpr Descriptor kDescriptor{
   .compute_capability = 90,
   .num_ctas = 128,
   .threads_per_cta = 352,
-  .shared_bytes = 217656,
+  .shared_bytes = 217400,
   .read_bandwidth = 4600000000000.0,
   .rows = 1,
   .weight_bytes = 5914624,

@@ -87,7 +87,7 @@ void place_shared(Plan& plan) {
     add("kept", 4ll * plan.attention_units() * head_dim * kv_shape(plan.facts).parts);
     add("squares", 4ll * 2 * plan.consumer_warps);
     offset = align(offset, 16);
-    add("query", 4ll * (kHeadsPerBlock * (head_dim + 16) + 2 * head_dim));
+    add("query", 4ll * (kHeadsPerBlock + 2) * head_dim);
     add("turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim);
     add("mail", 8);
   } else {

@@ -10,7 +10,6 @@ namespace {
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
 constexpr int kBarrierBytes = 8;
 constexpr int kStandingBytes = 32;
-constexpr int kQueryGapWords = 16;
 constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
@@ -217,8 +216,8 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
           {"kept", 2ll * plan.facts.kv_bits / 8 * units * head_dim, 4},  // k and v of the new token
           {"squares", 4ll * kInputGenerations * warps, 4},
-          // q of a block's heads with their gaps, k, v.
-          {"query", 4ll * (kHeadsPerBlock * (head_dim + kQueryGapWords) + 2 * head_dim), kAccessBytes},
+          // q of a block's heads, k, v.
+          {"query", 4ll * (kHeadsPerBlock + 2) * head_dim, kAccessBytes},
           // cos and sin for each pair of dims, unless attention turns heads.
           {"turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim, kBarrierBytes},
           {"mail", kMailBytes, 4},

@@ -25,16 +25,14 @@ class AttentionState {
   static constexpr int kKvParts = Plan::kKv.parts;
   static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
-  /// `query`: see QueryLayout. Lanes of a quad take the dims of head lane / 4 % 4 that KvShape gives
-  /// them.
+  /// `query`: see QueryLayout.
   SOLITON_DEVICE void begin(const float* query, int lane) {
-    const bool low = lane / 4 >= kHeadsPerBlock;
-    const float* own =
-        query + QueryLayout<kHeadDim>::query_word(lane / 4 % kHeadsPerBlock, lane % 4 * kQuarter);
+    const uint4* own = reinterpret_cast<const uint4*>(query) + lane;
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const float4 q = load_shared(reinterpret_cast<const float4*>(own + 4 * i));
-      query_[i] = low ? pack_low_f16(q) : pack_high_f16(q);
+    for (int i = 0; i < kSteps; i += 2) {
+      const uint4 two = load_shared(own + i / 2 * kWarpLanes);
+      query_[i] = make_uint2(two.x, two.y);
+      query_[i + 1] = make_uint2(two.z, two.w);
     }
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
@@ -51,12 +49,14 @@ class AttentionState {
   /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
   /// the position of its first token; tokens from `end_token` on do not count (at least one does).
   SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
-    float scores[4] = {};
+    float chains[2][4] = {};  // of dependent mma: two hide their latency
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i)
-      mma_f16(scores, load_shared(keys + i * kWarpLanes + lane), query_[i % kSteps]);
+      mma_f16(chains[i % 2], load_shared(keys + i * kWarpLanes + lane), query_[i % kSteps]);
+    float scores[4];
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
+      scores[r] = chains[0][r] + chains[1][r];
       scores[r] = (scores[r] + shuffle_xor(scores[r], 2)) * Plan::kScoreScale;
       if (first_token + lane / 4 + r / 2 * 8 >= end_token) scores[r] = -INFINITY;
     }
@@ -149,13 +149,20 @@ class StagedGroups {
     const int row = group(i) / kHeadGroups;
     return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock};
   }
-  /// Word of QueryLayout.
-  SOLITON_DEVICE int target(int i) const {
+  /// Puts it where QueryLayout has it.
+  SOLITON_DEVICE void store(float* query, int i, float4 words) const {
     using Layout = QueryLayout<Plan::kHeadDim>;
     const int row = group(i) / kHeadGroups;
     const int dim = group(i) % kHeadGroups * 4;
-    return row < kHeadsPerBlock ? Layout::query_word(row, dim)
-                                : Layout::kKey + (row - kHeadsPerBlock) * Plan::kHeadDim + dim;
+    if (row < kHeadsPerBlock) {
+      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, false)),
+                   pack_high_f16(words));
+      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, true)), pack_low_f16(words));
+    } else {
+      store_shared(
+          reinterpret_cast<float4*>(query + Layout::kKey + (row - kHeadsPerBlock) * Plan::kHeadDim + dim),
+          words);
+    }
   }
 
  private:
@@ -209,8 +216,7 @@ SOLITON_DEVICE void Consumer<Plan>::attention(int layer) {
       SOLITON_UNROLL
       for (int i = 0; i < StagedGroups<Plan>::kLoads; ++i) {
         const float4 words = norms[i].finish(loads.value[i], lane);
-        if (staged.present(i))
-          store_shared(reinterpret_cast<float4*>(context_.query() + staged.target(i)), words);
+        if (staged.present(i)) staged.store(context_.query(), i, words);
       }
       warp_arrive(&context_.barriers().query_full);
     }

@@ -38,6 +38,15 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
   const auto pair_at = [&](int word) {
     return load_shared(reinterpret_cast<const float2*>(context.query() + word));
   };
+  const auto query_at = [&](int head, int dim) {
+    const auto part_at = [&](bool low) {
+      return unpack_f16(load_shared(reinterpret_cast<const uint32_t*>(context.query()) +
+                                    Layout::query_word(head, dim, low)));
+    };
+    const float2 high = part_at(false);
+    const float2 low = part_at(true);
+    return make_float2(high.x + low.x, high.y + low.y);
+  };
   float dot[kHeadsPerBlock] = {};
   for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
     const float2 key = pair_at(Layout::kKey + 2 * pair);
@@ -46,7 +55,7 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
     const float2 rounded_value = keep_parts<Plan>(value, kept + kHeadDim / 2 + pair);
     SOLITON_UNROLL
     for (int head = 0; head < kHeadsPerBlock; ++head) {
-      const float2 query = pair_at(Layout::query_word(head, 2 * pair));
+      const float2 query = query_at(head, 2 * pair);
       dot[head] += query.x * rounded_key.x + query.y * rounded_key.y;
       store_shared(reinterpret_cast<float2*>(part.output[head]) + pair, rounded_value);
     }
