@@ -75,12 +75,12 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "residual 219296..219552\n"
             "kept 219552..219808\n"
             "squares 219808..219840\n"
-            "query 219840..221632\n"
-            "turns 221632..221888\n"
-            "mail 221888..221896\n"
-            "standings 221904..222096\n"
-            "barriers 222096..222456\n");
-  EXPECT_EQ(plan.shared_bytes(), 222456);
+            "query 219840..221376\n"
+            "turns 221376..221632\n"
+            "mail 221632..221640\n"
+            "standings 221648..221840\n"
+            "barriers 221840..222200\n");
+  EXPECT_EQ(plan.shared_bytes(), 222200);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
