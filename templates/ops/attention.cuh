@@ -23,7 +23,6 @@ class AttentionState {
   static constexpr int kSteps =
       kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
   static constexpr int kKvParts = Plan::kKv.parts;
-  static constexpr int kQuarter = kHeadDim / 4;  // dims of q that one lane holds
 
   /// `query`: see QueryLayout.
   SOLITON_DEVICE void begin(const float* query, int lane) {
