@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 import families
 import texts
 
-VARIANT_SHARE = 25
+VARIANT_SHARE = 50
 RANDOM_IDS = 3000
 NOTHING = b"\xff" * 4
 
