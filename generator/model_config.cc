@@ -108,7 +108,7 @@ void read_rope(const StrictYaml& rope, ModelFacts& facts) {
   if (facts.rope_kind == RopeKind::kYarn) read_yarn(rope, facts);
 }
 
-/// Keys that only some families have: without them the model has neither.
+/// Keys that may be absent: biases and normed heads, which only some families have, and the bits of the cache.
 void read_attention(const StrictYaml& yaml, ModelFacts& facts) {
   if (yaml.has("qkv_bias")) facts.qkv_bias = yaml.boolean("qkv_bias") ? 1 : 0;
   if (yaml.has("kv_bits")) facts.kv_bits = yaml.integer_choice("kv_bits", {16, 32});
