@@ -80,7 +80,7 @@ const char* input_name(InputKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 const char* output_name(OutputKind kind) {
-  constexpr const char* kNames[] = {"kRotary", "kResidual", "kSwiglu", "kGreedy"};
+  constexpr const char* kNames[] = {"kRotary", "kResidual", "kSwiglu", "kLogits"};
   return kNames[static_cast<int>(kind)];
 }
 const char* row_order_name(RowOrder order) {
@@ -139,7 +139,7 @@ void write_phase(const Plan& plan, int index, TextWriter& out) {
       out.line(".norm_stride = {},", phase.norm_stride);
     }
     if (phase.kind == OpKind::kMatrix) out.line(".output = OutputKind::{},", output_name(phase.output));
-    if (phase.output != OutputKind::kGreedy)
+    if (phase.output != OutputKind::kLogits)
       out.line(".output_vector = {},", vector_constant(plan, phase.writes));
     if (!phase.clears.empty()) out.line(".clears = {},", vector_constant(plan, phase.clears.front()));
   });
@@ -237,7 +237,7 @@ void write_numbers(const Plan& plan, TextWriter& out) {
     number("kPartialWords", plan.partial_words());
     number("kSharedBytes", plan.shared_bytes());
     out.blank();
-    out.line("static constexpr Vector kOffers = {};", vector_constant(plan, plan.phases.back().writes));
+    out.line("static constexpr Vector kCandidates = {};", vector_constant(plan, plan.phases.back().writes));
     const PlanRegion& partials = plan.workspace_region("partials");
     out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset,
              partials.bytes / 4);

@@ -23,16 +23,16 @@ WeightFormat weight_format(const ModelFacts& facts, int bits) {
 Graph build_graph(const ModelFacts& facts) {
   const int heads = facts.num_heads * facts.head_dim;
   const int kv_heads = facts.num_kv_heads * facts.head_dim;
-  enum VectorIndex { kQkv, kHeads, kMiddle, kFfn, kHidden, kOffers };
+  enum VectorIndex { kQkv, kHeads, kPostAttention, kFfn, kHidden, kCandidates };
   enum MatrixIndex { kQkvMatrix, kO, kGateUp, kDown, kLmHead };
 
   Graph graph;
   graph.vectors = {{.name = "qkv", .elements = heads + 2 * kv_heads},
                    {.name = "heads", .elements = heads},
-                   {.name = "middle", .elements = facts.hidden},
+                   {.name = "post_attention", .elements = facts.hidden},
                    {.name = "ffn", .elements = facts.ffn},
                    {.name = "hidden", .elements = facts.hidden},
-                   {.name = "offers", .elements = 0}};  // one of each CTA: the plan knows how many
+                   {.name = "candidates", .elements = 0}};  // one of each CTA: the plan knows how many
   graph.matrices = {
       {.name = "qkv", .rows = heads + 2 * kv_heads, .columns = facts.hidden, .row_order = RowOrder::kRotary},
       {.name = "o", .rows = facts.hidden, .columns = heads},
@@ -51,10 +51,10 @@ Graph build_graph(const ModelFacts& facts) {
        .first_norm = 0,
        .norm_stride = 2},
       {.name = "attention", .kind = OpKind::kAttention, .reads = kQkv, .writes = kHeads},
-      {.name = "o", .matrix = kO, .reads = kHeads, .writes = kMiddle, .output = OutputKind::kResidual},
+      {.name = "o", .matrix = kO, .reads = kHeads, .writes = kPostAttention, .output = OutputKind::kResidual},
       {.name = "gate_up",
        .matrix = kGateUp,
-       .reads = kMiddle,
+       .reads = kPostAttention,
        .writes = kFfn,
        .input = InputKind::kNormed,
        .output = OutputKind::kSwiglu,
@@ -65,15 +65,15 @@ Graph build_graph(const ModelFacts& facts) {
                       .per_layer = false,
                       .matrix = kLmHead,
                       .reads = kHidden,
-                      .writes = kOffers,
+                      .writes = kCandidates,
                       .input = InputKind::kNormed,
-                      .output = OutputKind::kGreedy,
+                      .output = OutputKind::kLogits,
                       .first_norm = 2 * facts.num_layers}};
   return graph;
 }
 
 Graph build_rows_graph(const ModelFacts& facts) {
-  enum VectorIndex { kQkv, kHeads, kMiddle, kFfn, kHidden, kOffers };
+  enum VectorIndex { kQkv, kHeads, kPostAttention, kFfn, kHidden, kCandidates };
   Graph graph = build_graph(facts);
   graph.vectors.push_back({.name = "squares", .elements = 0});  // sums of squares of each CTA's columns
   for (GraphOp& op : graph.layer_ops) {
@@ -81,7 +81,7 @@ Graph build_rows_graph(const ModelFacts& facts) {
     op.first_norm = -1;
     op.norm_stride = 0;
     if (op.output != OutputKind::kResidual || op.kind != OpKind::kMatrix) continue;
-    op.first_norm = op.writes == kMiddle ? 1 : 2;  // of the phase that reads it
+    op.first_norm = op.writes == kPostAttention ? 1 : 2;  // of the phase that reads it
     op.norm_stride = 2;
   }
   graph.final_ops[0].first_norm = -1;
@@ -105,7 +105,7 @@ std::string describe(const Graph& graph) {
   std::string text;
   const auto list = [&](const std::vector<GraphOp>& ops) {
     for (const GraphOp& op : ops) {
-      text += fmt::format("{:<10} reads {:<7} writes {:<7}", op.name, graph.vectors[op.reads].name,
+      text += fmt::format("{:<10} reads {:<14} writes {:<14}", op.name, graph.vectors[op.reads].name,
                           op.writes < 0 ? "partial results" : graph.vectors[op.writes].name);
       if (op.matrix >= 0) {
         text +=

@@ -288,10 +288,10 @@ LaunchParams Engine::prepare(const DecodeRequest& request) {
 
   LaunchParams params = common_params();
   params.logits = request.want_logits ? logits_.as<float>() : nullptr;
-  params.forced_tokens = input_.as<int32_t>();
+  params.input_tokens = input_.as<int32_t>();
   params.stop_tokens = input_.as<int32_t>() + request.tokens.size();
   params.page_table = params.stop_tokens + request.stop_tokens.size();
-  params.num_forced = static_cast<int32_t>(request.tokens.size());
+  params.num_input_tokens = static_cast<int32_t>(request.tokens.size());
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   params.first_position = position();
   params.num_steps = num_tokens + request.max_tokens - 1;

@@ -286,8 +286,8 @@ LaunchParams Engine::prepare_tree(int kernel, const TreeRequest& request) {
                  .partials_per_head = view.partials_per_head};
   params.partials = partials_.as<float>();
   params.logits = request.want_logits ? logits_.as<float>() : nullptr;
-  params.forced_tokens = at(tokens, request.tokens.data());
-  params.num_forced = view.num_rows;
+  params.input_tokens = at(tokens, request.tokens.data());
+  params.num_input_tokens = view.num_rows;
   params.stop_tokens = at(stops, request.stop_tokens.data());
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   params.num_steps = request.num_steps;

@@ -227,7 +227,7 @@ std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order)
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     put(layer, OrderTable::kHidden, order("qkv", layer), facts.hidden);
     put(layer, OrderTable::kHeads, order("o", layer), heads);
-    put(layer, OrderTable::kMiddle, order("gate_up", layer), facts.hidden);
+    put(layer, OrderTable::kPostAttention, order("gate_up", layer), facts.hidden);
   }
   put(facts.num_layers, OrderTable::kHidden, order("lm_head", 0), facts.hidden);
   return positions;
@@ -273,7 +273,7 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.padded_columns,
                           .num_tiles = matrix.num_tiles,
-                          .scale = f16_bits(bound / kMiddleZero)};
+                          .scale = f16_bits(bound / kSymmetricZero)};
   return library.fill_random_tiles(pages, &tiles, seed);
 }
 

@@ -41,14 +41,14 @@ struct Barriers {
   Barrier query_full;       // consumers -> consumers, epilogue: q, k, v of a unit are in shared memory
   Barrier attention_full;   // consumers, epilogue -> consumers: all parts of a unit are in shared memory
   Barrier attention_empty;  // consumers -> consumers, epilogue: they are merged and published
-  Barrier token_ready;      // consumer warp 0 -> epilogue: the step's token stands in Mail
+  Barrier token_ready;      // consumer warp 0 -> epilogue: the step's token stands in StepDecision
   Barrier step_read;        // epilogue -> producer: all KV of the step before may be read
   Barrier stopped;          // consumer warp 0 -> producer: no further step
   Barrier ended;            // all others -> watch
 };
 
 /// What consumer warp 0 tells the epilogue at the beginning of a step.
-struct Mail {
+struct StepDecision {
   int32_t token;
   int32_t stop;
 };
@@ -91,20 +91,20 @@ struct QueryLayout {
 /// Shared memory of a CTA, in this order; the planner places the ring first.
 template <class Plan>
 struct SharedMap {
-  static constexpr int kKeptWords = Plan::kKv.parts * Plan::kHeadDim;  // of a new token
+  static constexpr int kNewTokenWords = Plan::kKv.parts * Plan::kHeadDim;  // of a new token
   static constexpr int kPages = 0;
   static constexpr int kX = kPages + Plan::kRingSlots * Plan::kSlotBytes;
   static constexpr int kTiles = kX + Plan::kXBytes;
   static constexpr int kAttention = kTiles + Plan::kTileSlots * Plan::kConsumerWarps * kTileRows * 4;
   static constexpr int kResidual = kAttention + static_cast<int>(sizeof(AttentionPart<Plan>));
-  static constexpr int kKept = kResidual + Plan::kResidualTiles * kTileRows * 4;
-  static constexpr int kSquares = kKept + Plan::kAttentionUnits * kKeptWords * 4;
+  static constexpr int kNewToken = kResidual + Plan::kResidualTiles * kTileRows * 4;
+  static constexpr int kSquares = kNewToken + Plan::kAttentionUnits * kNewTokenWords * 4;
   static constexpr int kQuery = round_up(kSquares + kInputGenerations * Plan::kConsumerWarps * 4, 16);
-  static constexpr int kTurns = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
-  static constexpr int kMail =
-      kTurns + (Plan::kHeadNorm ? 0 : Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2)));
-  static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
-  static constexpr int kBarriers = kStandings + kWorkingWarps<Plan> * static_cast<int>(sizeof(Standing));
+  static constexpr int kRotations = kQuery + QueryLayout<Plan::kHeadDim>::kBytes;
+  static constexpr int kDecision =
+      kRotations + (Plan::kHeadNorm ? 0 : Plan::kHeadDim / 2 * static_cast<int>(sizeof(float2)));
+  static constexpr int kStatus = round_up(kDecision + static_cast<int>(sizeof(StepDecision)), 16);
+  static constexpr int kBarriers = kStatus + kWorkingWarps<Plan> * static_cast<int>(sizeof(WarpStatus));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
 };
 
@@ -126,7 +126,9 @@ struct Context {
   SOLITON_DEVICE Barriers<Plan>& barriers() const {
     return *reinterpret_cast<Barriers<Plan>*>(shared + SharedMap<Plan>::kBarriers);
   }
-  SOLITON_DEVICE Mail& mail() const { return *reinterpret_cast<Mail*>(shared + SharedMap<Plan>::kMail); }
+  SOLITON_DEVICE StepDecision& decision() const {
+    return *reinterpret_cast<StepDecision*>(shared + SharedMap<Plan>::kDecision);
+  }
 
   /// Partial sums of a tile: [slot][consumer warp][row].
   SOLITON_DEVICE float* tile_parts(int slot, int warp) const {
@@ -140,13 +142,16 @@ struct Context {
     return *reinterpret_cast<AttentionPart<Plan>*>(shared + offset);
   }
   /// k, then v of the new token of one of this CTA's attention units: pairs of f16, part after part.
-  SOLITON_DEVICE uint32_t* kept_token(int unit) const {
-    return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kKept) + unit * SharedMap<Plan>::kKeptWords;
+  SOLITON_DEVICE uint32_t* new_token(int unit) const {
+    return reinterpret_cast<uint32_t*>(shared + SharedMap<Plan>::kNewToken) +
+           unit * SharedMap<Plan>::kNewTokenWords;
   }
   /// See QueryLayout.
   SOLITON_DEVICE float* query() const { return reinterpret_cast<float*>(shared + SharedMap<Plan>::kQuery); }
   /// cos and sin of the step's position for each pair of dims. Where heads are normed first there are none.
-  SOLITON_DEVICE float2* turns() const { return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kTurns); }
+  SOLITON_DEVICE float2* rotations() const {
+    return reinterpret_cast<float2*>(shared + SharedMap<Plan>::kRotations);
+  }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
     return reinterpret_cast<float*>(shared + SharedMap<Plan>::kSquares) + generation * Plan::kConsumerWarps +
@@ -181,7 +186,7 @@ struct Context {
 
   SOLITON_DEVICE int position() const { return params.first_position + step; }
   /// Does this step choose a token?
-  SOLITON_DEVICE bool chooses() const { return step >= params.num_forced - 1; }
+  SOLITON_DEVICE bool chooses() const { return step >= params.num_input_tokens - 1; }
   /// Pages of the cache that hold tokens of earlier steps.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(position(), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {
@@ -190,14 +195,14 @@ struct Context {
   /// Tiles of a phase that this CTA computes in this step: the lm_head has none while the prompt is read.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, Plan::kNumCtas, cta);
-    if (matrix.output == OutputKind::kGreedy && !chooses()) run.count = 0;
+    if (matrix.output == OutputKind::kLogits && !chooses()) run.count = 0;
     return run;
   }
   /// Registers must not fill with addresses of all phases, computed once for the launch.
   SOLITON_DEVICE void begin_phase() {
-    lane = fresh(lane);
-    cta = fresh(cta);
-    stand(bound, step, phase);
+    lane = opaque(lane);
+    cta = opaque(cta);
+    set_status(bound, step, phase);
     hold_up(params.delay_seed, phases_done, cta);
   }
   SOLITON_DEVICE void end_phase() {
@@ -271,8 +276,8 @@ SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
       return body.template operator()<OutputKind::kResidual>();
     case OutputKind::kSwiglu:
       return body.template operator()<OutputKind::kSwiglu>();
-    case OutputKind::kGreedy:
-      return body.template operator()<OutputKind::kGreedy>();
+    case OutputKind::kLogits:
+      return body.template operator()<OutputKind::kLogits>();
   }
 }
 
@@ -302,9 +307,9 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   unsigned char* shared = shared_memory();
   const int warp = thread_index() / kWarpLanes;
   Context<Plan> context{params, shared, {}, cta_index(), thread_index() % kWarpLanes};
-  Standing* standings = reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings);
-  context.bound = make_wait_bound(standings);
-  if (warp < kWorkingWarps<Plan>) stand(context.bound, 0, 0);
+  WarpStatus* statuses = reinterpret_cast<WarpStatus*>(shared + SharedMap<Plan>::kStatus);
+  context.bound = make_wait_bound(statuses);
+  if (warp < kWorkingWarps<Plan>) set_status(context.bound, 0, 0);
   if (thread_index() == 0) init_barriers<Plan>(context.barriers());
   cta_sync();
 
@@ -321,7 +326,7 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
     Step::run(epilogue);
   } else {
     if (context.lane == 0) {
-      watch_waits(standings, kWorkingWarps<Plan>, &context.barriers().ended, params,
+      watch_waits(statuses, kWorkingWarps<Plan>, &context.barriers().ended, params,
                   context.counter(kStallClaimWord));
     }
     return;

@@ -72,11 +72,11 @@ QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, i
   for (size_t i = 0; i < matrix.values.size(); ++i) {
     matrix.values[i] = static_cast<uint8_t>(random_bits(i, seed) % (kLargestInteger + 1));
   }
-  const float unit = std::exp2(std::floor(std::log2(bound / kMiddleZero))) / 4;
+  const float unit = std::exp2(std::floor(std::log2(bound / kSymmetricZero))) / 4;
   for (int64_t i = 0; i < rows * matrix.num_groups; ++i) {
     const uint32_t bits = random_bits(static_cast<uint64_t>(i), ~seed);
     matrix.scales.push_back(unit * static_cast<float>(4 + bits % 4));
-    matrix.zeros.push_back(static_cast<uint8_t>(facts.weight_zeros ? 4 + bits / 4 % 8 : kMiddleZero));
+    matrix.zeros.push_back(static_cast<uint8_t>(facts.weight_zeros ? 4 + bits / 4 % 8 : kSymmetricZero));
   }
   matrix.group_of =
       draw_groups(columns, matrix.num_groups, facts.weight_order != 0, hash_of(input_name(tensor_name)));

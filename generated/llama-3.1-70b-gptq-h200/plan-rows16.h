@@ -40,10 +40,10 @@ struct Plan {
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 81920, .signatures = 0};
   static constexpr Vector kHeadsVector{.offset = 327680, .elements = 65536, .signatures = 0};
-  static constexpr Vector kMiddleVector{.offset = 589824, .elements = 65536, .signatures = 0};
+  static constexpr Vector kPostAttentionVector{.offset = 589824, .elements = 65536, .signatures = 0};
   static constexpr Vector kFfnVector{.offset = 851968, .elements = 229376, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 1769472, .elements = 65536, .signatures = 0};
-  static constexpr Vector kOffersVector{.offset = 2031616, .elements = 4098, .signatures = 0};
+  static constexpr Vector kCandidatesVector{.offset = 2031616, .elements = 4098, .signatures = 0};
   static constexpr Vector kSquaresVector{.offset = 2048256, .elements = 4096, .signatures = 0};
   static constexpr int64_t kCounterOffset = 2064640;
 };
@@ -65,7 +65,7 @@ constexpr MatrixPhase kQkv{
   .output_vector = Plan::kQkvVector,
 };
 
-// Phase 4 of 6: o. Waits for heads; completes middle.
+// Phase 4 of 6: o. Waits for heads; completes post_attention.
 constexpr MatrixPhase kO{
   .index = 3,
   .weights = 43253760,
@@ -81,10 +81,10 @@ constexpr MatrixPhase kO{
   .first_norm = 1,
   .norm_stride = 2,
   .output = OutputKind::kResidual,
-  .output_vector = Plan::kMiddleVector,
+  .output_vector = Plan::kPostAttentionVector,
 };
 
-// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+// Phase 5 of 6: gate_up. Waits for post_attention; completes ffn.
 constexpr MatrixPhase kGateUp{
   .index = 4,
   .weights = 77856768,
@@ -96,7 +96,7 @@ constexpr MatrixPhase kGateUp{
   .num_tiles = 3584,
   .first_cta = 0,
   .input = InputKind::kNormed,
-  .input_vector = Plan::kMiddleVector,
+  .input_vector = Plan::kPostAttentionVector,
   .output = OutputKind::kSwiglu,
   .output_vector = Plan::kFfnVector,
 };
@@ -120,7 +120,7 @@ constexpr MatrixPhase kDown{
   .output_vector = Plan::kHiddenVector,
 };
 
-// Last phase: lm_head. Waits for hidden; completes offers.
+// Last phase: lm_head. Waits for hidden; completes candidates.
 constexpr MatrixPhase kLmHead{
   .index = 6,
   .weights = 35295068160,
@@ -132,7 +132,7 @@ constexpr MatrixPhase kLmHead{
   .first_cta = 0,
   .input = InputKind::kNormed,
   .input_vector = Plan::kHiddenVector,
-  .output = OutputKind::kGreedy,
+  .output = OutputKind::kLogits,
 };
 
 constexpr Descriptor kDescriptor{

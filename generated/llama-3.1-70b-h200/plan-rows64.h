@@ -40,10 +40,10 @@ struct Plan {
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 327680, .signatures = 0};
   static constexpr Vector kHeadsVector{.offset = 1310720, .elements = 262144, .signatures = 0};
-  static constexpr Vector kMiddleVector{.offset = 2359296, .elements = 262144, .signatures = 0};
+  static constexpr Vector kPostAttentionVector{.offset = 2359296, .elements = 262144, .signatures = 0};
   static constexpr Vector kFfnVector{.offset = 3407872, .elements = 917504, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 7077888, .elements = 262144, .signatures = 0};
-  static constexpr Vector kOffersVector{.offset = 8126464, .elements = 16386, .signatures = 0};
+  static constexpr Vector kCandidatesVector{.offset = 8126464, .elements = 16386, .signatures = 0};
   static constexpr Vector kSquaresVector{.offset = 8192256, .elements = 8192, .signatures = 0};
   static constexpr int64_t kCounterOffset = 8225024;
 };
@@ -64,7 +64,7 @@ constexpr MatrixPhase kQkv{
   .output_vector = Plan::kQkvVector,
 };
 
-// Phase 4 of 6: o. Waits for heads; completes middle.
+// Phase 4 of 6: o. Waits for heads; completes post_attention.
 constexpr MatrixPhase kO{
   .index = 3,
   .weights = 167772160,
@@ -79,10 +79,10 @@ constexpr MatrixPhase kO{
   .first_norm = 1,
   .norm_stride = 2,
   .output = OutputKind::kResidual,
-  .output_vector = Plan::kMiddleVector,
+  .output_vector = Plan::kPostAttentionVector,
 };
 
-// Phase 5 of 6: gate_up. Waits for middle; completes ffn.
+// Phase 5 of 6: gate_up. Waits for post_attention; completes ffn.
 constexpr MatrixPhase kGateUp{
   .index = 4,
   .weights = 301989888,
@@ -93,7 +93,7 @@ constexpr MatrixPhase kGateUp{
   .num_tiles = 3584,
   .first_cta = 0,
   .input = InputKind::kNormed,
-  .input_vector = Plan::kMiddleVector,
+  .input_vector = Plan::kPostAttentionVector,
   .output = OutputKind::kSwiglu,
   .output_vector = Plan::kFfnVector,
 };
@@ -116,7 +116,7 @@ constexpr MatrixPhase kDown{
   .output_vector = Plan::kHiddenVector,
 };
 
-// Last phase: lm_head. Waits for hidden; completes offers.
+// Last phase: lm_head. Waits for hidden; completes candidates.
 constexpr MatrixPhase kLmHead{
   .index = 6,
   .weights = 136902082560,
@@ -128,7 +128,7 @@ constexpr MatrixPhase kLmHead{
   .first_cta = 0,
   .input = InputKind::kNormed,
   .input_vector = Plan::kHiddenVector,
-  .output = OutputKind::kGreedy,
+  .output = OutputKind::kLogits,
 };
 
 constexpr Descriptor kDescriptor{

@@ -9,12 +9,12 @@ namespace soliton::generated {
 // Activation vectors in the workspace.
 constexpr Vector kQkvVector{.offset = 0, .elements = 5120, .signatures = 128};
 constexpr Vector kHeadsVector{.offset = 20992, .elements = 3072, .signatures = 128};
-constexpr Vector kMiddleVector{.offset = 33792, .elements = 3072, .signatures = 0};
+constexpr Vector kPostAttentionVector{.offset = 33792, .elements = 3072, .signatures = 0};
 constexpr Vector kFfnVector{.offset = 46080, .elements = 8192, .signatures = 0};
 constexpr Vector kHiddenVector{.offset = 78848, .elements = 3072, .signatures = 0};
-constexpr Vector kOffersVector{.offset = 91136, .elements = 258, .signatures = 0};
+constexpr Vector kCandidatesVector{.offset = 91136, .elements = 258, .signatures = 0};
 
-// Phase 1 of 5: qkv. Waits for hidden (offers in layer 0); completes qkv; clears ffn.
+// Phase 1 of 5: qkv. Waits for hidden (candidates in layer 0); completes qkv; clears ffn.
 constexpr MatrixPhase kQkv{
   .index = 0,
   .weights = 0,
@@ -41,7 +41,7 @@ constexpr AttentionPhase kAttention{
   .clears = kHiddenVector,
 };
 
-// Phase 3 of 5: o. Waits for heads; completes middle; clears qkv.
+// Phase 3 of 5: o. Waits for heads; completes post_attention; clears qkv.
 constexpr MatrixPhase kO{
   .index = 2,
   .weights = 31457280,
@@ -54,11 +54,11 @@ constexpr MatrixPhase kO{
   .input = InputKind::kVector,
   .input_vector = kHeadsVector,
   .output = OutputKind::kResidual,
-  .output_vector = kMiddleVector,
+  .output_vector = kPostAttentionVector,
   .clears = kQkvVector,
 };
 
-// Phase 4 of 5: gate_up. Waits for middle; completes ffn; clears heads.
+// Phase 4 of 5: gate_up. Waits for post_attention; completes ffn; clears heads.
 constexpr MatrixPhase kGateUp{
   .index = 3,
   .weights = 50331648,
@@ -69,7 +69,7 @@ constexpr MatrixPhase kGateUp{
   .num_tiles = 1024,
   .first_cta = 64,
   .input = InputKind::kNormed,
-  .input_vector = kMiddleVector,
+  .input_vector = kPostAttentionVector,
   .first_norm = 1,
   .norm_stride = 2,
   .output = OutputKind::kSwiglu,
@@ -77,7 +77,7 @@ constexpr MatrixPhase kGateUp{
   .clears = kHeadsVector,
 };
 
-// Phase 5 of 5: down. Waits for ffn; completes hidden; clears middle.
+// Phase 5 of 5: down. Waits for ffn; completes hidden; clears post_attention.
 constexpr MatrixPhase kDown{
   .index = 4,
   .weights = 150994944,
@@ -91,10 +91,10 @@ constexpr MatrixPhase kDown{
   .input_vector = kFfnVector,
   .output = OutputKind::kResidual,
   .output_vector = kHiddenVector,
-  .clears = kMiddleVector,
+  .clears = kPostAttentionVector,
 };
 
-// Last phase: lm_head. Waits for hidden; completes offers.
+// Last phase: lm_head. Waits for hidden; completes candidates.
 constexpr MatrixPhase kLmHead{
   .index = 5,
   .weights = 5637144576,
@@ -108,7 +108,7 @@ constexpr MatrixPhase kLmHead{
   .input_vector = kHiddenVector,
   .first_norm = 56,
   .norm_stride = 0,
-  .output = OutputKind::kGreedy,
+  .output = OutputKind::kLogits,
 };
 
 struct Plan {
@@ -154,7 +154,7 @@ struct Plan {
   static constexpr int kPartialWords = 520;
   static constexpr int kSharedBytes = 216808;
 
-  static constexpr Vector kOffers = kOffersVector;
+  static constexpr Vector kCandidates = kCandidatesVector;
   static constexpr Vector kPartials{.offset = 92416, .elements = 66560};
   static constexpr int64_t kCounterOffset = 358656;
 };

@@ -40,10 +40,10 @@ struct Plan {
   // In the workspace.
   static constexpr Vector kQkvVector{.offset = 0, .elements = 131072, .signatures = 0};
   static constexpr Vector kHeadsVector{.offset = 524288, .elements = 65536, .signatures = 0};
-  static constexpr Vector kMiddleVector{.offset = 786432, .elements = 32768, .signatures = 0};
+  static constexpr Vector kPostAttentionVector{.offset = 786432, .elements = 32768, .signatures = 0};
   static constexpr Vector kFfnVector{.offset = 917504, .elements = 98304, .signatures = 0};
   static constexpr Vector kHiddenVector{.offset = 1310720, .elements = 32768, .signatures = 0};
-  static constexpr Vector kOffersVector{.offset = 1441792, .elements = 16386, .signatures = 0};
+  static constexpr Vector kCandidatesVector{.offset = 1441792, .elements = 16386, .signatures = 0};
   static constexpr Vector kSquaresVector{.offset = 1507584, .elements = 8192, .signatures = 0};
   static constexpr Vector kUnnormedVector{.offset = 1540352, .elements = 196608, .signatures = 0};
   static constexpr int64_t kCounterOffset = 2326784;
@@ -65,7 +65,7 @@ constexpr MatrixPhase kQkv{
   .output_vector = Plan::kUnnormedVector,
 };
 
-// Phase 5 of 7: o. Waits for heads; completes middle.
+// Phase 5 of 7: o. Waits for heads; completes post_attention.
 constexpr MatrixPhase kO{
   .index = 4,
   .weights = 8388608,
@@ -80,10 +80,10 @@ constexpr MatrixPhase kO{
   .first_norm = 1,
   .norm_stride = 2,
   .output = OutputKind::kResidual,
-  .output_vector = Plan::kMiddleVector,
+  .output_vector = Plan::kPostAttentionVector,
 };
 
-// Phase 6 of 7: gate_up. Waits for middle; completes ffn.
+// Phase 6 of 7: gate_up. Waits for post_attention; completes ffn.
 constexpr MatrixPhase kGateUp{
   .index = 5,
   .weights = 12582912,
@@ -94,7 +94,7 @@ constexpr MatrixPhase kGateUp{
   .num_tiles = 384,
   .first_cta = 64,
   .input = InputKind::kNormed,
-  .input_vector = Plan::kMiddleVector,
+  .input_vector = Plan::kPostAttentionVector,
   .output = OutputKind::kSwiglu,
   .output_vector = Plan::kFfnVector,
 };
@@ -117,7 +117,7 @@ constexpr MatrixPhase kDown{
   .output_vector = Plan::kHiddenVector,
 };
 
-// Last phase: lm_head. Waits for hidden; completes offers.
+// Last phase: lm_head. Waits for hidden; completes candidates.
 constexpr MatrixPhase kLmHead{
   .index = 7,
   .weights = 880803840,
@@ -129,7 +129,7 @@ constexpr MatrixPhase kLmHead{
   .first_cta = 64,
   .input = InputKind::kNormed,
   .input_vector = Plan::kHiddenVector,
-  .output = OutputKind::kGreedy,
+  .output = OutputKind::kLogits,
 };
 
 constexpr Descriptor kDescriptor{

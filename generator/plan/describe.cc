@@ -43,12 +43,12 @@ std::string clears_of(const Plan& plan, const PlanPhase& phase) {
 }
 
 void describe_phases(const Plan& plan, std::string& text) {
-  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<8} {:<8} {}\n", "phase", "tiles", "most",
+  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<14} {:<14} {}\n", "phase", "tiles", "most",
                       "first CTA", "bytes", "us", "reads", "writes", "clears");
   for (const PlanPhase& phase : plan.phases) {
     const int tiles = phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].num_tiles;
     text +=
-        fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<8} {:<8} {}\n", phase.name, tiles,
+        fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<14} {:<14} {}\n", phase.name, tiles,
                     busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
                     vector_name(plan, phase.reads), vector_name(plan, phase.writes), clears_of(plan, phase));
   }
@@ -94,7 +94,7 @@ std::string describe(const Plan& plan) {
       "{} row{} a step; {} CTAs of {} threads: {} {} warps, a producer, {}, a watch; {} registers a thread "
       "at most\n",
       plan.rows, plan.rows == 1 ? "" : "s", plan.num_ctas, plan.threads(), plan.consumer_warps,
-      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "a feeder",
+      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "a input loader",
       plan.registers_per_thread);
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "

@@ -107,7 +107,7 @@ int choose_chunk(const Plan& plan) {
 void add_signatures(Plan& plan) {
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == OpKind::kAttention) plan.vectors[phase.reads].signatures = plan.num_ctas;
-    if (phase.output == OutputKind::kGreedy) continue;  // every CTA makes an offer
+    if (phase.output == OutputKind::kLogits) continue;  // every CTA makes a candidate
     const bool dealt_to_all =
         !phase.runs.empty() &&
         std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
@@ -115,7 +115,7 @@ void add_signatures(Plan& plan) {
   }
 }
 
-/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the offers of the
+/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the candidates of the
 /// step before instead of the hidden vector, and its second phase clears them.
 void assign_clears(Plan& plan, const Graph& graph) {
   const int count = static_cast<int>(graph.layer_ops.size());
@@ -123,9 +123,9 @@ void assign_clears(Plan& plan, const Graph& graph) {
     const PlanPhase& before = plan.phases[(i + count - 1) % count];
     plan.phases[i].clears = {before.reads};
   }
-  const int offers = plan.phases.back().writes;
-  plan.phases[0].first_layer_reads = offers;
-  plan.phases[1].first_layer_clears = {offers};
+  const int candidates = plan.phases.back().writes;
+  plan.phases[0].first_layer_reads = candidates;
+  plan.phases[1].first_layer_clears = {candidates};
 }
 
 /// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
@@ -313,9 +313,9 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   for (const PlanPhase& phase : plan.phases) {
     if (phase.matrix >= 0) plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
   }
-  PlanVector& offers = plan.vectors[plan.phases.back().writes];
-  offers.element_bytes = 8;
-  offers.elements = plan.rows * plan.num_ctas + 1;
+  PlanVector& candidates = plan.vectors[plan.phases.back().writes];
+  candidates.element_bytes = 8;
+  candidates.elements = plan.rows * plan.num_ctas + 1;
   deal_phases(plan);
   if (plan.rows > 1) {
     shape_rows(plan);

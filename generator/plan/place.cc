@@ -84,22 +84,22 @@ void place_shared(Plan& plan) {
     add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
     add("attention", 4ll * plan.partial_words());
     add("residual", 4ll * plan.residual_tiles() * kTileRows);
-    add("kept", 4ll * plan.attention_units() * head_dim * kv_shape(plan.facts).parts);
+    add("new_token", 4ll * plan.attention_units() * head_dim * kv_shape(plan.facts).parts);
     add("squares", 4ll * 2 * plan.consumer_warps);
     offset = align(offset, 16);
     add("query", 4ll * (kHeadsPerBlock + 2) * head_dim);
-    add("turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim);
-    add("mail", 8);
+    add("rotations", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim);
+    add("decision", 8);
   } else {
     add("input", static_cast<int64_t>(plan.input_buffers) * plan.shape().chunk_bytes());
     add("tiles", plan.tile_bytes_shared());
     add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
     add("factors", 4ll * plan.rows);
     add("held", (kHeldItems * static_cast<int64_t>(sizeof(TreeItem)) + 8 + 8ll * plan.rows + 15) / 16 * 16);
-    add("mail", 4ll * plan.consumer_warps);
+    add("decision", 4ll * plan.consumer_warps);
   }
   offset = align(offset, 16);
-  add("standings", 32ll * plan.working_warps());
+  add("status", 32ll * plan.working_warps());
   add("barriers", 8ll * barriers);
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
 constexpr int kBarrierBytes = 8;
-constexpr int kStandingBytes = 32;
-constexpr int kMailBytes = 8;  // Mail in templates/kernel.cuh
+constexpr int kStatusBytes = 32;
+constexpr int kDecisionBytes = 8;  // StepDecision in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
 constexpr int kPartPlaces = 4;    // of parts of query tiles
@@ -203,8 +203,8 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
             {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, kAccessBytes},
             {"factors", 4ll * rows, 4},                                          // of the norm
             {"held", kHeldItems * kItemBytes + 8 + 2 * 4 * rows, kAccessBytes},  // of the tree's plan
-            {"mail", 4 * warps, 4},
-            {"standings", kStandingBytes * (warps + 2), kAccessBytes},
+            {"decision", 4 * warps, 4},
+            {"status", kStatusBytes * (warps + 2), kAccessBytes},
             {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
   }
   // SharedMap in templates/kernel.cuh.
@@ -214,14 +214,14 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
           {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
           {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
           {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
-          {"kept", 2ll * plan.facts.kv_bits / 8 * units * head_dim, 4},  // k and v of the new token
+          {"new_token", 2ll * plan.facts.kv_bits / 8 * units * head_dim, 4},  // k and v of the new token
           {"squares", 4ll * kInputGenerations * warps, 4},
           // q of a block's heads, k, v.
           {"query", 4ll * (kHeadsPerBlock + 2) * head_dim, kAccessBytes},
-          // cos and sin for each pair of dims, unless attention turns heads.
-          {"turns", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim, kBarrierBytes},
-          {"mail", kMailBytes, 4},
-          {"standings", kStandingBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
+          // cos and sin for each pair of dims, unless attention rotates heads.
+          {"rotations", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim, kBarrierBytes},
+          {"decision", kDecisionBytes, 4},
+          {"status", kStatusBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
           {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
 }
 

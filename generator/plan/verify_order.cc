@@ -31,8 +31,8 @@ void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Repor
                   plan.num_ctas, written.signatures);
     return;
   }
-  if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kGreedy)
-    return;  // every CTA makes an offer
+  if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kLogits)
+    return;  // every CTA makes a candidate
   for (int cta = 0; cta < plan.num_ctas; ++cta) {
     // How attention is shared depends on the context: at any length some CTA may have nothing to do.
     const bool has_tile = phase.kind == OpKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
@@ -169,16 +169,16 @@ void check_clears(const Plan& plan, int vector, Report& report) {
   }
 }
 
-/// The kernel clears one vector a phase, and the offers in attention of layer 0.
+/// The kernel clears one vector a phase, and the candidates in attention of layer 0.
 void check_clears_of_kernel(const Plan& plan, Report& report) {
-  const int offers = offers_vector(plan);
+  const int candidates = candidates_vector(plan);
   for (const PlanPhase& phase : plan.phases) {
     if (phase.clears.size() > 1) {
       report.refuse(Rule::kClearedUnlike, "{}: expected to clear one vector at most, got {}", phase.name,
                     phase.clears.size());
     }
     std::vector<int> expected;
-    if (phase.kind == OpKind::kAttention && offers >= 0) expected = {offers};
+    if (phase.kind == OpKind::kAttention && candidates >= 0) expected = {candidates};
     if (phase.first_layer_clears == expected) continue;
     const auto first = [&](const std::vector<int>& list) {
       return vector_name(plan, list.empty() ? -1 : list[0]);

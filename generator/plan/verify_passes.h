@@ -65,7 +65,7 @@ std::vector<NeededRegion> needed_shared(const Plan& plan);
 std::vector<NeededRegion> needed_workspace(const Plan& plan);
 
 /// The vector by which a step tells the next its token; -1 if there is none.
-inline int offers_vector(const Plan& plan) {
+inline int candidates_vector(const Plan& plan) {
   return plan.phases.back().writes;
 }
 

@@ -92,7 +92,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
     case OutputKind::kSwiglu:
       check_bytes(plan, phase.writes, activation_bytes(plan, facts.ffn), report);
       break;
-    case OutputKind::kGreedy:
+    case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.num_ctas + 1), report);
       break;
   }

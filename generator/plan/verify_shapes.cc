@@ -46,7 +46,7 @@ OutputShape output_shape(const Plan& plan, OutputKind kind) {
                                 {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
                                 {2 * facts.ffn, RowOrder::kGateUp, facts.ffn, 4},   // kSwiglu
                                 {facts.vocabulary, RowOrder::kPlain, plan.num_ctas + 1,
-                                 8}};  // kGreedy: an offer of each CTA, and to stop
+                                 8}};  // kLogits: a candidate of each CTA, and to stop
   return shapes[static_cast<int>(kind)];
 }
 
@@ -116,26 +116,28 @@ void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
   const Count counts[] = {{"elements", shape.elements, written.elements},
                           {"bytes an element", shape.element_bytes, written.element_bytes}};
   check_counts(Rule::kVectorShape, written.name, counts, report);
-  if (!attention && phase.output == OutputKind::kGreedy && written.signatures != 0) {
-    report.refuse(Rule::kVectorShape, "{}: expected no signatures beside an offer of every CTA, got {}",
+  if (!attention && phase.output == OutputKind::kLogits && written.signatures != 0) {
+    report.refuse(Rule::kVectorShape, "{}: expected no signatures beside a candidate of every CTA, got {}",
                   written.name, written.signatures);
   }
 }
 
-/// Layer 0 of the phase that begins a step reads the embedding, once it knows the token from the offers. A
+/// Layer 0 of the phase that begins a step reads the embedding, once it knows the token from the candidates. A
 /// residual phase has no use for a norm's factor.
 void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
   const auto refuse = [&](const std::string& expected) {
     report.refuse(Rule::kInputKind, "{}: expected {}", phase.name, expected);
   };
-  const std::string offers = vector_name(plan, offers_vector(plan));
+  const std::string candidates = vector_name(plan, candidates_vector(plan));
   const bool begins = phase.first_layer_reads >= 0;
   const bool hidden = phase.kind == OpKind::kMatrix && phase.input == InputKind::kHidden;
-  if (begins && phase.first_layer_reads != offers_vector(plan)) {
-    refuse(fmt::format("layer 0 to read {}, got {}", offers, vector_name(plan, phase.first_layer_reads)));
+  if (begins && phase.first_layer_reads != candidates_vector(plan)) {
+    refuse(fmt::format("layer 0 to read {}, got {}", candidates, vector_name(plan, phase.first_layer_reads)));
   }
-  if (begins && !hidden) refuse(fmt::format("the embedding as input once {} are read, got another", offers));
-  if (hidden && !begins) refuse(fmt::format("{} to be read before the embedding, got nothing read", offers));
+  if (begins && !hidden)
+    refuse(fmt::format("the embedding as input once {} are read, got another", candidates));
+  if (hidden && !begins)
+    refuse(fmt::format("{} to be read before the embedding, got nothing read", candidates));
   const bool normed = phase.input != InputKind::kVector;
   if (normed && (phase.kind == OpKind::kAttention || phase.output == OutputKind::kResidual)) {
     refuse("an input without norm, got a normed one");

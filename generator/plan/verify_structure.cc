@@ -109,7 +109,7 @@ void check_step(const Plan& plan, Report& report) {
   for (size_t i = 0; i < plan.phases.size(); ++i) {
     const PlanPhase& phase = plan.phases[i];
     const bool last = i + 1 == plan.phases.size();
-    const bool greedy = phase.kind == OpKind::kMatrix && phase.output == OutputKind::kGreedy;
+    const bool greedy = phase.kind == OpKind::kMatrix && phase.output == OutputKind::kLogits;
     if (phase.kind == OpKind::kAttention) ++attentions;
     if (greedy != last || phase.per_layer == last) {
       report.refuse(Rule::kStepShape, "{}: expected {}, got {} of {}", phase.name,

@@ -33,13 +33,13 @@ void add(TokenRows& residual, const TokenRows& update) {
 void rotate(TokenRows& heads, std::span<const float> table, int head_dim) {
   const int half = head_dim / 2;
   for (size_t token = 0; token < heads.num_tokens(); ++token) {
-    const float* turns = table.data() + token * static_cast<size_t>(head_dim);  // [half]{cos, sin}
+    const float* rotations = table.data() + token * static_cast<size_t>(head_dim);  // [half]{cos, sin}
     for (float* head = heads.of(token); head < heads.of(token) + heads.width; head += head_dim) {
       for (int i = 0; i < half; ++i) {
         const float a = head[i];
         const float b = head[i + half];
-        head[i] = a * turns[2 * i] - b * turns[2 * i + 1];
-        head[i + half] = b * turns[2 * i] + a * turns[2 * i + 1];
+        head[i] = a * rotations[2 * i] - b * rotations[2 * i + 1];
+        head[i + half] = b * rotations[2 * i] + a * rotations[2 * i + 1];
       }
     }
   }

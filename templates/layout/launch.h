@@ -28,7 +28,7 @@ enum class WaitKind : uint32_t {
   kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
   kInputFull,       // a chunk of activations has not landed
   kInputEmpty,      // a consumer has not released a chunk of activations
-  kPhaseBegun,      // the feeder has not begun the phase
+  kPhaseBegun,      // the input loader has not begun the phase
   kPhaseEnded,      // a warp of this CTA has not ended the phase
   kExchange,        // another CTA has not added its part to what a choice depends on
 };
@@ -91,7 +91,7 @@ struct WaitSite {
 
 /// Where a warp stands, in shared memory: it writes its phase when it begins one and its wait when it has to
 /// wait.
-struct Standing {
+struct WarpStatus {
   WaitKind kind = WaitKind::kNone;
   uint32_t index = 0;
   uint32_t expected = 0;
@@ -119,11 +119,11 @@ constexpr uint32_t record_time_ns(uint64_t record) {
   return static_cast<uint32_t>(record >> 32);
 }
 
-/// A kernel of one row: step i (0 <= i < num_steps) feeds forced_tokens[i] while i < num_forced, then the
-/// token chosen by step i - 1, at position first_position + i. Every step from num_forced - 1 on chooses a
-/// token: output i - (num_forced - 1).
+/// A kernel of one row: step i (0 <= i < num_steps) feeds input_tokens[i] while i < num_input_tokens, then the
+/// token chosen by step i - 1, at position first_position + i. Every step from num_input_tokens - 1 on chooses a
+/// token: output i - (num_input_tokens - 1).
 ///
-/// A kernel of R rows: step 0 feeds forced_tokens[r] to row r of the tree, step i the token that the row chose
+/// A kernel of R rows: step 0 feeds input_tokens[r] to row r of the tree, step i the token that the row chose
 /// in step i - 1. Output i * R + r is the choice of row r in step i; output num_steps * R says when the launch
 /// began. With more than one new token at a branch there is one step.
 ///
@@ -133,17 +133,17 @@ struct LaunchParams {
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]
   const uint16_t*
       norms;  // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
-  const float* qkv_biases;       // [num_layers][rows of qkv], as the packed rows stand; null without
-  const uint16_t* head_norms;    // bf16 [num_layers][q, k][head_dim]; null without
-  const float* rotary;           // [context][head_dim / 2]{cos, sin}
-  const int32_t* positions;      // see layout/order.h; null where columns are in natural order
-  void* kv_pool;                 // see KvShape
-  const int32_t* page_table;     // [ceil(context / 64)]: logical to physical KV page
-  void* workspace;               // Descriptor::workspace_bytes, as Descriptor says at launch
-  float* logits;                 // [outputs][vocabulary], or null
-  const int32_t* forced_tokens;  // [num_forced], num_forced >= 1
-  const int32_t* stop_tokens;    // [num_stop_tokens]
-  int32_t num_forced;            // with several rows: their number
+  const float* qkv_biases;      // [num_layers][rows of qkv], as the packed rows stand; null without
+  const uint16_t* head_norms;   // bf16 [num_layers][q, k][head_dim]; null without
+  const float* rotary;          // [context][head_dim / 2]{cos, sin}
+  const int32_t* positions;     // see layout/order.h; null where columns are in natural order
+  void* kv_pool;                // see KvShape
+  const int32_t* page_table;    // [ceil(context / 64)]: logical to physical KV page
+  void* workspace;              // Descriptor::workspace_bytes, as Descriptor says at launch
+  float* logits;                // [outputs][vocabulary], or null
+  const int32_t* input_tokens;  // [num_input_tokens], num_input_tokens >= 1
+  const int32_t* stop_tokens;   // [num_stop_tokens]
+  int32_t num_input_tokens;     // with several rows: their number
   int32_t num_stop_tokens;
   int32_t first_position;
   int32_t num_steps;

@@ -11,7 +11,7 @@
 
 namespace soliton {
 
-enum class OrderTable : int { kHidden, kHeads, kMiddle };
+enum class OrderTable : int { kHidden, kHeads, kPostAttention };
 
 /// First word of a table of layer `layer`, 0 .. num_layers; of the last one there is kHidden only.
 SOLITON_HOST_DEVICE constexpr int64_t order_offset(int hidden, int heads, int layer, OrderTable table) {

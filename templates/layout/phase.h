@@ -42,7 +42,7 @@ enum class InputKind : int {
 };
 
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
-enum class OutputKind : int { kRotary, kResidual, kSwiglu, kGreedy };
+enum class OutputKind : int { kRotary, kResidual, kSwiglu, kLogits };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
 /// that a model has.

@@ -33,10 +33,10 @@ struct RandomTiles {
   }
 };
 
-/// The 32-bit word `index` of the tiles: random integers, the scale, or the zero in the middle.
+/// The 32-bit word `index` of the tiles: random integers, the scale, or the symmetric zero.
 SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& tiles, int64_t index,
                                                           uint64_t seed) {
-  constexpr uint32_t kZero = kMiddleZero;
+  constexpr uint32_t kZero = kSymmetricZero;
   int offset = static_cast<int>(index % (tile_bytes(tiles.format, tiles.padded) / 4)) * 4;
   int column = 0;
   for (;;) {

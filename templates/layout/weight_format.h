@@ -23,7 +23,7 @@ enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1 };
 struct WeightFormat {
   WeightType type = WeightType::kBf16;
   int32_t group = 0;       // columns that share a scale: 32, 64 or 128; integers only
-  bool has_zeros = false;  // else every zero is kMiddleZero
+  bool has_zeros = false;  // else every zero is kSymmetricZero
 
   constexpr bool operator==(const WeightFormat&) const = default;
   SOLITON_HOST_DEVICE constexpr bool is_quantized() const { return type == WeightType::kInt4; }
@@ -31,7 +31,7 @@ struct WeightFormat {
   SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
 };
 
-constexpr int kMiddleZero = 8;
+constexpr int kSymmetricZero = 8;
 constexpr int kIntegerPageColumns = 2048;
 constexpr int kUnits = 8;                                            // of a page of integers
 constexpr int kStrips = 2;                                           // of a unit

@@ -1,11 +1,11 @@
-// Choosing a token: every CTA offers its best score, and the best offer wins, ties to the lower token.
+// Choosing a token: every CTA candidates its best score, and the best candidate wins, ties to the lower token.
 #pragma once
 
 #include "primitives/primitives.h"
 
 namespace soliton {
 
-constexpr uint64_t kNoOffer = 0;
+constexpr uint64_t kNoCandidate = 0;
 
 /// The sortable form of a float: larger is better, and 0 is none.
 SOLITON_DEVICE uint32_t sortable(float value) {
@@ -17,11 +17,11 @@ SOLITON_DEVICE float from_sortable(uint32_t sorted) {
 }
 
 /// Larger is better: the score's sortable form above the complement of the token.
-SOLITON_DEVICE uint64_t make_offer(float score, uint32_t token) {
+SOLITON_DEVICE uint64_t make_candidate(float score, uint32_t token) {
   return static_cast<uint64_t>(sortable(score)) << 32 | (0x7fffffffu - token);
 }
-SOLITON_DEVICE int offered_token(uint64_t offer) {
-  return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(offer));
+SOLITON_DEVICE int candidate_token(uint64_t candidate) {
+  return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(candidate));
 }
 
 SOLITON_DEVICE bool is_stop_token(const LaunchParams& params, int token) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel.cuh"
-#include "ops/greedy.cuh"
+#include "ops/choose.cuh"
 #include "ops/input.cuh"
 #include "ops/merge.cuh"
 #include "ops/timeline.cuh"
@@ -49,20 +49,20 @@ class Consumer {
   /// Learns the step's token; false when the launch is over.
   SOLITON_DEVICE bool begin_step() {
     bool stop = context_.step >= context_.params.num_steps;
-    if (context_.step < context_.params.num_forced)
-      token_ = load_constant(context_.params.forced_tokens + context_.step);
+    if (context_.step < context_.params.num_input_tokens)
+      token_ = load_constant(context_.params.input_tokens + context_.step);
     if (context_.step > 0) {
       const Choice choice = read_choice(context_);
-      // The step before chose a token if it was not followed by a forced one, or was the last.
-      if (context_.step >= context_.params.num_forced) {
+      // The step before chose a token if it was not followed by an input token, or was the last.
+      if (context_.step >= context_.params.num_input_tokens) {
         token_ = choice.token;
         stop = stop || choice.stop || is_stop_token(context_.params, token_);
       }
     }
     if (warp_ == 0) {
       if (context_.lane == 0) {
-        store_shared(&context_.mail().token, token_);
-        store_shared(&context_.mail().stop, static_cast<int32_t>(stop));
+        store_shared(&context_.decision().token, token_);
+        store_shared(&context_.decision().stop, static_cast<int32_t>(stop));
         if (stop) barrier_arrive(&context_.barriers().stopped);
       }
       warp_arrive(&context_.barriers().token_ready);
@@ -101,7 +101,7 @@ class Consumer {
 
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
-    warp_ = fresh(warp_);
+    warp_ = opaque(warp_);
     mark(context_, &PhaseRecord::begin);
     phase_begin_ = pages_;
     // Before anything is put down for the epilogue: pairs with its arrival in take_input(), two phases ago.

@@ -17,7 +17,7 @@
 #pragma once
 
 #include "kernel.cuh"
-#include "ops/greedy.cuh"
+#include "ops/choose.cuh"
 #include "ops/input.cuh"
 #include "ops/merge.cuh"
 #include "ops/new_token.cuh"
@@ -33,16 +33,16 @@ class Epilogue {
 
   SOLITON_DEVICE bool begin_step() {
     context_.wait(context_.barriers().token_ready, context_.step & 1, WaitKind::kTokenReady, 0);
-    token_ = load_shared(&context_.mail().token);
-    const bool stop = load_shared(&context_.mail().stop) != 0;
-    const int output = context_.step - context_.params.num_forced;
+    token_ = load_shared(&context_.decision().token);
+    const bool stop = load_shared(&context_.decision().stop) != 0;
+    const int output = context_.step - context_.params.num_input_tokens;
     if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
       const SamplingView& sampling = context_.params.sampling;
       if (sampling.logprobs != nullptr) record_logprob(sampling, 0, token_, output);
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
     }
-    if (!stop && !Plan::kHeadNorm) load_turns();
+    if (!stop && !Plan::kHeadNorm) load_rotations();
     return !stop;
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
@@ -67,11 +67,11 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kResidual) {
           residual(to, tile, i, phase.index == Plan::kFirstResidualPhase, layer);
         } else {
-          greedy(phase, tile, scale);
+          logits(phase, tile, scale);
         }
       }
     });
-    if (phase.output == OutputKind::kGreedy) {
+    if (phase.output == OutputKind::kLogits) {
       if (context_.params.sampling.rows != nullptr && context_.chooses()) draw(phase);
       end_choice();
       // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
@@ -110,19 +110,19 @@ class Epilogue {
       merge_splits(context_, HeadBlock<Plan>(share.first_block), share, layer, output(kPhase.output_vector));
       merge_waits_.end();
     }
-    // The first layer also clears the offers that chose this step's token.
-    if (layer == 0 && context_.step > 0) clear(Plan::kOffers);
+    // The first layer also clears the candidates that chose this step's token.
+    if (layer == 0 && context_.step > 0) clear(Plan::kCandidates);
     end_phase(kPhase.clears);
   }
 
  private:
   /// Once a step, for all its layers: device memory is slow to answer while it streams.
-  SOLITON_DEVICE void load_turns() {
+  SOLITON_DEVICE void load_rotations() {
     constexpr int kPairs = Plan::kHeadDim / 2;
-    const float2* turns = reinterpret_cast<const float2*>(context_.params.rotary) +
-                          static_cast<int64_t>(context_.position()) * kPairs;
+    const float2* rotations = reinterpret_cast<const float2*>(context_.params.rotary) +
+                              static_cast<int64_t>(context_.position()) * kPairs;
     for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
-      store_shared(context_.turns() + pair, load_constant(turns + pair));
+      store_shared(context_.rotations() + pair, load_constant(rotations + pair));
     }
     warp_sync();
   }
@@ -207,9 +207,9 @@ class Epilogue {
     const int packed = tile * kTileRows;
     const bool rotates = packed < kRotaryRows;
     const int tile_in_head = packed % Plan::kHeadDim / kTileRows;
-    float2 turn = make_float2(1.0f, 0.0f);
+    float2 rotation = make_float2(1.0f, 0.0f);
     if (rotates && !Plan::kHeadNorm) {
-      turn = load_shared(context_.turns() + tile_in_head * 8 + row % 8);
+      rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
     }
     const float bias = bias_;
     load_bias(OutputKind::kRotary, layer, next_tile);
@@ -217,7 +217,7 @@ class Epilogue {
     if constexpr (Plan::kQkvBias) value += bias;
     if constexpr (!Plan::kHeadNorm) {
       const float partner = shuffle_xor(value, 8);
-      value = value * turn.x + (row < 8 ? -partner : partner) * turn.y;
+      value = value * rotation.x + (row < 8 ? -partner : partner) * rotation.y;
     }
     const int index = rotates
                           ? packed - packed % Plan::kHeadDim + rotary_dim(tile_in_head, row, Plan::kHeadDim)
@@ -240,7 +240,7 @@ class Epilogue {
   SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer) {
     const int row = tile * kTileRows + context_.lane % kTileRows;
     const bool begins = is_first && layer == 0;
-    const int place = is_first ? context_.place(OrderTable::kMiddle, layer, row)
+    const int place = is_first ? context_.place(OrderTable::kPostAttention, layer, row)
                                : context_.place(OrderTable::kHidden, layer + 1, row);
     float* kept = reinterpret_cast<float*>(context_.shared + SharedMap<Plan>::kResidual) +
                   own_tile * kTileRows + context_.lane;
@@ -257,23 +257,23 @@ class Epilogue {
     publish<Plan>(output + place, publishable(value));
   }
 
-  SOLITON_DEVICE void begin_choice() { best_ = kNoOffer; }
+  SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
 
-  SOLITON_DEVICE void greedy(const MatrixPhase& phase, int tile, float scale) {
+  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale) {
     const float logit = take_tile() * scale;
     const int token = tile * kTileRows + context_.lane;
     if (context_.lane >= kTileRows) return;
     if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);
     if (token >= phase.rows) return;
     if (context_.params.logits != nullptr) {
-      const int64_t output = context_.step - (context_.params.num_forced - 1);
+      const int64_t output = context_.step - (context_.params.num_input_tokens - 1);
       store_global(context_.params.logits + output * phase.rows + token, logit);
     }
-    const uint64_t offer = make_offer(logit, static_cast<uint32_t>(token));
-    if (logit == logit && offer > best_) best_ = offer;
+    const uint64_t candidate = make_candidate(logit, static_cast<uint32_t>(token));
+    if (logit == logit && candidate > best_) best_ = candidate;
   }
 
-  /// In place of the greedy offer. While this CTA has offered nothing, no consumer begins the next step, whose
+  /// In place of the best logit's candidate. While this CTA has proposed nothing, no consumer begins the next step, whose
   /// attention is to use the memory of the histogram again.
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
     using Part = AttentionPart<Plan>;
@@ -281,8 +281,8 @@ class Epilogue {
                   "a histogram lies where the new token's part of attention was");
     warp_sync();  // all lanes' logits are there
     // Nothing of this is to be in registers during the layers.
-    context_.cta = fresh(context_.cta);
-    context_.lane = fresh(context_.lane);
+    context_.cta = opaque(context_.cta);
+    context_.lane = opaque(context_.lane);
     const TileRun run = context_.tiles(phase);
     constexpr int kLoads = 8;
     RowSampler<Plan, Context<Plan>, kLoads> sampler(context_, context_.bound, run,
@@ -302,10 +302,10 @@ class Epilogue {
       if (other > best_) best_ = other;
     }
     if (context_.lane == 0) {
-      uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffers.offset);
-      publish<Plan>(offers + context_.cta, best_);
+      uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidates.offset);
+      publish<Plan>(candidates + context_.cta, best_);
       if (context_.cta == 0) {
-        publish<Plan>(offers + Plan::kNumCtas,
+        publish<Plan>(candidates + Plan::kNumCtas,
                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
       }
     }
@@ -389,7 +389,7 @@ class Epilogue {
 
   Context<Plan>& context_;
   int token_ = 0;
-  uint64_t best_ = kNoOffer;
+  uint64_t best_ = kNoCandidate;
   float bias_ = 0.0f;  // of the next tile of q, k and v
   uint32_t tiles_ = 0;
   int tile_slot_ = 0;

@@ -36,10 +36,10 @@ class HeadNorm<Plan, true> {
     if (!is_normed_) return;
     const uint16_t* weights = params.head_norms + (head.layer * 2 + (head.is_key ? 1 : 0)) * Plan::kHeadDim;
     weights_ = load_constant(reinterpret_cast<const uint2*>(weights + dim));
-    const float* turns = params.rotary + static_cast<int64_t>(head.position) * Plan::kHeadDim;
-    const float4* own = reinterpret_cast<const float4*>(turns + dim % (Plan::kHeadDim / 2) * 2);
-    turns_[0] = load_constant(own);
-    turns_[1] = load_constant(own + 1);
+    const float* rotations = params.rotary + static_cast<int64_t>(head.position) * Plan::kHeadDim;
+    const float4* own = reinterpret_cast<const float4*>(rotations + dim % (Plan::kHeadDim / 2) * 2);
+    rotations_[0] = load_constant(own);
+    rotations_[1] = load_constant(own + 1);
   }
 
   /// Collective. Returns the lane's four dims normed and rotated.
@@ -52,21 +52,22 @@ class HeadNorm<Plan, true> {
                                       v.y * scale * bf16_to_float(static_cast<uint16_t>(weights_.x >> 16)),
                                       v.z * scale * bf16_to_float(static_cast<uint16_t>(weights_.y)),
                                       v.w * scale * bf16_to_float(static_cast<uint16_t>(weights_.y >> 16)));
-    // Dims d and d + head_dim / 2 turn together: the other one counts negative in the first half.
+    // Dims d and d + head_dim / 2 rotate together: the other one counts negative in the first half.
     const bool first_half = lane % kLanes < kLanes / 2;
-    const auto turn = [&](float own, float cosine, float sine) {
+    const auto rotate = [&](float own, float cosine, float sine) {
       const float other = shuffle_xor(own, kLanes / 2);
       return own * cosine + (first_half ? -other : other) * sine;
     };
-    const float4 turned =
-        make_float4(turn(normed.x, turns_[0].x, turns_[0].y), turn(normed.y, turns_[0].z, turns_[0].w),
-                    turn(normed.z, turns_[1].x, turns_[1].y), turn(normed.w, turns_[1].z, turns_[1].w));
+    const float4 turned = make_float4(rotate(normed.x, rotations_[0].x, rotations_[0].y),
+                                      rotate(normed.y, rotations_[0].z, rotations_[0].w),
+                                      rotate(normed.z, rotations_[1].x, rotations_[1].y),
+                                      rotate(normed.w, rotations_[1].z, rotations_[1].w));
     return is_normed_ ? turned : v;
   }
 
  private:
-  uint2 weights_ = {};    // bf16
-  float4 turns_[2] = {};  // {cos, sin} of each dim's pair
+  uint2 weights_ = {};        // bf16
+  float4 rotations_[2] = {};  // {cos, sin} of each dim's pair
   bool is_normed_ = false;
 };
 

@@ -151,7 +151,7 @@ SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int
   } else {
     const uint32_t rows = load_shared(reinterpret_cast<const uint32_t*>(words));
     return {{f16_to_float(static_cast<uint16_t>(rows)), f16_to_float(static_cast<uint16_t>(rows >> 16))},
-            {kMiddleZero, kMiddleZero}};
+            {kSymmetricZero, kSymmetricZero}};
   }
 }
 

@@ -34,7 +34,7 @@ SOLITON_DEVICE void add_token(const Context<Plan>& context, int unit) {
   using Layout = QueryLayout<Plan::kHeadDim>;
   constexpr int kHeadDim = Plan::kHeadDim;
   AttentionPart<Plan>& part = context.attention_part(Plan::kConsumerWarps);
-  uint32_t* kept = context.kept_token(unit);
+  uint32_t* kept = context.new_token(unit);
   const auto pair_at = [&](int word) {
     return load_shared(reinterpret_cast<const float2*>(context.query() + word));
   };
@@ -81,7 +81,7 @@ SOLITON_DEVICE void append_token(const Context<Plan>& context, int layer, int kv
       static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = position % kKvPageTokens;
-  const uint32_t* kept = context.kept_token(unit);
+  const uint32_t* kept = context.new_token(unit);
   // The lanes that kept a pair write it.
   SOLITON_NO_UNROLL
   for (int pair = context.lane; pair < kKv.head_dim / 2; pair += kWarpLanes) {

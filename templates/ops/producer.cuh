@@ -179,7 +179,7 @@ class Producer {
   }
 
   SOLITON_DEVICE void begin_phase() {
-    stand(context_.bound, context_.step, context_.phase);
+    set_status(context_.bound, context_.step, context_.phase);
     hold_up(context_.params.delay_seed, context_.phases_done, context_.cta);
     mark(context_, &PhaseRecord::begin);
     phase_begin_ = issued_;

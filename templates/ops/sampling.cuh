@@ -1,7 +1,7 @@
 // Drawing a token: repetition penalty, truncation (top-k, top-p, min-p) and Gumbel noise over the logits of a
 // row; what they mean stands in layout/sampling.h. One warp of every CTA takes a row: it reads the logits of
 // the tiles that its CTA has computed, agrees with the others on a limit (ops/exchange.cuh), and returns the
-// CTA's best offer among the tokens within it.
+// CTA's best candidate among the tokens within it.
 //
 // Only what is asked for is exchanged: penalty and temperature need nothing, truncation the best logit of all
 // CTAs, and top-k and top-p a search over the digits of the limit, of two or three rounds most often: it ends
@@ -77,7 +77,7 @@ class RowSampler {
                             int warp)
       : context_(context), run_(run), histogram_(shared), exchange_(context, bound, warp) {}
 
-  /// The best offer of this CTA's tokens for a row that has been fed `token` at `position`; all lanes return it.
+  /// The best candidate of this CTA's tokens for a row that has been fed `token` at `position`; all lanes return it.
   SOLITON_DEVICE uint64_t draw(int row, int position, int token) {
     const SamplingView& view = context_.params.sampling;
     const int64_t line = sampling_line(view.vocabulary);
@@ -88,15 +88,15 @@ class RowSampler {
     inverse_temperature_ = load_constant(&view.rows[row].inverse_temperature);
     const uint32_t limit = find_limit(row);
     const uint32_t seed = load_constant(&view.rows[row].seed);
-    uint64_t best = kNoOffer;
+    uint64_t best = kNoCandidate;
     for_each_logit([&](int candidate, float, float logit) {
       if (limit < kMaxKey && key(distance(logit)) > limit) return;
       float score = logit;
       if (inverse_temperature_ != 0.0f) {
         score = logit * inverse_temperature_ + gumbel_noise(sampling_uniform(seed, position, candidate));
       }
-      const uint64_t offer = make_offer(score, static_cast<uint32_t>(candidate));
-      if (score == score && offer > best) best = offer;
+      const uint64_t proposed = make_candidate(score, static_cast<uint32_t>(candidate));
+      if (score == score && proposed > best) best = proposed;
     });
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
       const uint64_t other = shuffle_xor(best, mask);

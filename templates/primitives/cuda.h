@@ -42,7 +42,7 @@ SOLITON_DEVICE uint32_t shared_address(const void* pointer) {
 
 /// The value as it is, but unknown to the optimiser: what is derived from it is computed here and not kept in
 /// registers from phase to phase.
-SOLITON_DEVICE int fresh(int value) {
+SOLITON_DEVICE int opaque(int value) {
   asm volatile("" : "+r"(value));
   return value;
 }
@@ -212,32 +212,32 @@ SOLITON_DEVICE void sleep_ns(uint32_t ns) {
 
 /// The warp's entry in shared memory, for watch_waits().
 struct WaitBound {
-  Standing* standing;
+  WarpStatus* status;
 };
 
-SOLITON_DEVICE WaitBound make_wait_bound(Standing* standings) {
-  return {standings + thread_index() / 32};
+SOLITON_DEVICE WaitBound make_wait_bound(WarpStatus* statuses) {
+  return {statuses + thread_index() / 32};
 }
 
-// watch_waits() reads standings while others write them, and only compares: a race that a build for racecheck
+// watch_waits() reads statuses while others write them, and only compares: a race that a build for racecheck
 // leaves out. To its watch no warp ever moves, so that there the time limit bounds the whole launch.
 #if defined(SOLITON_RACECHECK)
-constexpr bool kWritesStandings = false;
+constexpr bool kWritesStatus = false;
 #else
-constexpr bool kWritesStandings = true;
+constexpr bool kWritesStatus = true;
 #endif
 
 /// Says in which phase this warp is.
-SOLITON_DEVICE void stand(const WaitBound& bound, int step, int phase) {
-  if (!kWritesStandings) return;
-  *reinterpret_cast<uint2*>(&bound.standing->step) =
+SOLITON_DEVICE void set_status(const WaitBound& bound, int step, int phase) {
+  if (!kWritesStatus) return;
+  *reinterpret_cast<uint2*>(&bound.status->step) =
       make_uint2(static_cast<uint32_t>(step), static_cast<uint32_t>(phase));
 }
 
 /// Says for what this warp waits.
-SOLITON_DEVICE void stand(const WaitBound& bound, const WaitSite& site) {
-  if (!kWritesStandings) return;
-  *reinterpret_cast<uint4*>(bound.standing) =
+SOLITON_DEVICE void set_status(const WaitBound& bound, const WaitSite& site) {
+  if (!kWritesStatus) return;
+  *reinterpret_cast<uint4*>(bound.status) =
       make_uint4(static_cast<uint32_t>(site.kind), site.index, site.expected, site.seen);
 }
 
@@ -248,7 +248,7 @@ class Spin {
  public:
   SOLITON_DEVICE explicit Spin(const WaitBound& bound) : bound_(bound) {}
   SOLITON_DEVICE void pause(const WaitSite& site) {
-    stand(bound_, site);
+    set_status(bound_, site);
     __nanosleep(kPollPauseNs);
   }
 
@@ -335,7 +335,7 @@ SOLITON_DEVICE bool barrier_sleep(Barrier* barrier, uint32_t parity, uint32_t li
 SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site,
                                  const WaitBound& bound) {
   if (barrier_test(barrier, parity)) return;
-  stand(bound, site);
+  set_status(bound, site);
   while (!barrier_test(barrier, parity)) {
   }
 }
@@ -346,7 +346,7 @@ template <class Idle>
 SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop,
                                         const WaitSite& site, const WaitBound& bound, const Idle& idle) {
   if (barrier_peek(barrier, parity)) return true;
-  stand(bound, site);
+  set_status(bound, site);
   while (!barrier_peek(barrier, parity)) {  // a try_wait sleeps for longer than any limit it is given
     if (barrier_peek(stop, 0)) return false;
     idle();
@@ -359,7 +359,7 @@ SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barri
 /// looks at where the first `num_warps` warps stand. If none of them has moved for params.timeout_ns, it
 /// reports the one that has waited longest and ends the kernel, whose other CTAs see the trap. `claim` is 0
 /// at launch.
-SOLITON_DEVICE void watch_waits(Standing* standings, int num_warps, Barrier* ended,
+SOLITON_DEVICE void watch_waits(WarpStatus* statuses, int num_warps, Barrier* ended,
                                 const LaunchParams& params, uint32_t* claim) {
   constexpr uint32_t kWatchNs = 100'000;
   uint32_t before = 0;
@@ -367,7 +367,7 @@ SOLITON_DEVICE void watch_waits(Standing* standings, int num_warps, Barrier* end
   while (!barrier_sleep(ended, 0, kWatchNs)) {
     uint32_t now = 0;
     for (int i = 0; i < num_warps; ++i) {
-      const volatile Standing& at = standings[i];
+      const volatile WarpStatus& at = statuses[i];
       now = now * 31 + at.index;
       now = now * 31 + static_cast<uint32_t>(at.kind);
       now = now * 31 + at.step;
@@ -382,11 +382,11 @@ SOLITON_DEVICE void watch_waits(Standing* standings, int num_warps, Barrier* end
     if (atomicExch(claim, 1u) == 0) {
       int stuck = 0;  // the warp furthest behind
       for (int i = 1; i < num_warps; ++i) {
-        const volatile Standing& at = standings[i];
-        const volatile Standing& last = standings[stuck];
+        const volatile WarpStatus& at = statuses[i];
+        const volatile WarpStatus& last = statuses[stuck];
         if (at.step < last.step || (at.step == last.step && at.phase < last.phase)) stuck = i;
       }
-      const Standing at = standings[stuck];
+      const WarpStatus at = statuses[stuck];
       params.stall->cta = blockIdx.x;
       params.stall->thread = stuck * 32;
       params.stall->site = {at.kind, at.step, at.phase, at.index, at.expected, at.seen};

@@ -64,7 +64,7 @@ inline void cta_sync() {
   emulation::synchronise_cta();
 }
 
-inline int fresh(int value) {
+inline int opaque(int value) {
   return value;
 }
 
@@ -337,17 +337,17 @@ inline void copy_vector(void* shared, const void* global, int bytes, Barrier* ba
 /// The emulator itself sees when a launch is stuck; it only sees to it that everyone writes to the right
 /// place.
 struct WaitBound {
-  Standing* standing = nullptr;
+  WarpStatus* status = nullptr;
 };
-inline WaitBound make_wait_bound(Standing* standings) {
-  return {standings == nullptr ? nullptr : standings + thread_index() / 32};
+inline WaitBound make_wait_bound(WarpStatus* statuses) {
+  return {statuses == nullptr ? nullptr : statuses + thread_index() / 32};
 }
-inline void stand(const WaitBound& bound, int step, int phase) {
-  if (thread_index() % 32 != 0 || bound.standing == nullptr) return;
-  store_shared(&bound.standing->step, static_cast<uint32_t>(step));
-  store_shared(&bound.standing->phase, static_cast<uint32_t>(phase));
+inline void set_status(const WaitBound& bound, int step, int phase) {
+  if (thread_index() % 32 != 0 || bound.status == nullptr) return;
+  store_shared(&bound.status->step, static_cast<uint32_t>(step));
+  store_shared(&bound.status->phase, static_cast<uint32_t>(phase));
 }
-inline void watch_waits(Standing*, int /*num_warps*/, Barrier*, const LaunchParams&, uint32_t* /*claim*/) {}
+inline void watch_waits(WarpStatus*, int /*num_warps*/, Barrier*, const LaunchParams&, uint32_t* /*claim*/) {}
 
 inline void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site, const WaitBound&) {
   emulation::wait_barrier(barrier, parity, site);

@@ -17,7 +17,7 @@
 //
 //   int thread_index(), cta_index(), num_ctas();      thread within the CTA; lane = thread_index() % 32
 //   unsigned char* shared_memory();                   dynamic shared memory of this CTA, 1024-byte aligned
-//   int fresh(int value);                             the same value, opaque to the optimiser
+//   int opaque(int value);                             the same value, opaque to the optimiser
 //   void cta_sync();                                  all threads of the CTA; set-up only
 //
 //   Warp collectives (all 32 lanes take part; each also orders the lanes' accesses):
@@ -56,14 +56,14 @@
 //   void prefetch_page(const void* global, int bytes);                       into L2; a hint: for what is read once,
 //   void prefetch_vector(const void* global, int bytes);                     and for what all CTAs read
 //
-//   struct WaitBound { ... };                         made once per thread: make_wait_bound(Standing* of the CTA)
-//   void stand(const WaitBound&, int step, int phase);   which phase the warp is in, for whoever reports its wait
+//   struct WaitBound { ... };                         made once per thread: make_wait_bound(WarpStatus* of the CTA)
+//   void set_status(const WaitBound&, int step, int phase);   which phase the warp is in, for whoever reports its wait
 //   void wait_barrier(Barrier*, uint32_t parity, const WaitSite&, const WaitBound&);
 //   bool wait_barrier_unless(Barrier*, uint32_t parity, Barrier* stop, const WaitSite&, const WaitBound&, idle);
 //                                                     false once the first phase of `stop` has completed instead;
 //                                                     calls idle() between its looks
 //   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop
-//   void watch_waits(Standing*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
+//   void watch_waits(WarpStatus*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
 //   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();

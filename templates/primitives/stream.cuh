@@ -11,8 +11,8 @@ constexpr int kStreamSlots = 4;
 constexpr int kStreamConsumers = 8;                              // warps
 constexpr int kStreamWarps = kStreamConsumers + 1;               // consumers, producer
 constexpr int kStreamThreads = (kStreamWarps + 1) * kWarpLanes;  // and the watch
-constexpr int kStreamStandings = kStreamSlots * kPageBytes;
-constexpr int kStreamBarriers = kStreamStandings + kStreamWarps * static_cast<int>(sizeof(Standing));
+constexpr int kStreamStatus = kStreamSlots * kPageBytes;
+constexpr int kStreamBarriers = kStreamStatus + kStreamWarps * static_cast<int>(sizeof(WarpStatus));
 constexpr int kStreamSharedBytes = kStreamBarriers + (2 * kStreamSlots + 1) * 8;
 
 /// Reads `num_pages` pages from `source`, page i by CTA i % num_ctas(). `sink` keeps the reads from being
@@ -21,11 +21,11 @@ SOLITON_KERNEL(kStreamThreads)
 stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, LaunchParams params,
              uint32_t* claim) {
   unsigned char* shared = shared_memory();
-  Standing* standings = reinterpret_cast<Standing*>(shared + kStreamStandings);
+  WarpStatus* statuses = reinterpret_cast<WarpStatus*>(shared + kStreamStatus);
   Barrier* full = reinterpret_cast<Barrier*>(shared + kStreamBarriers);
   Barrier* empty = full + kStreamSlots;
   Barrier* ended = empty + kStreamSlots;
-  const WaitBound bound = make_wait_bound(standings);
+  const WaitBound bound = make_wait_bound(statuses);
   if (thread_index() == 0) {
     for (int i = 0; i < kStreamSlots; ++i) {
       barrier_init(full + i, 1);
@@ -37,7 +37,7 @@ stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, Lau
   cta_sync();
   const int warp = thread_index() / kWarpLanes;
   if (warp == kStreamWarps) {
-    if (thread_index() % kWarpLanes == 0) watch_waits(standings, kStreamWarps, ended, params, claim);
+    if (thread_index() % kWarpLanes == 0) watch_waits(statuses, kStreamWarps, ended, params, claim);
     return;
   }
   const bool produces = warp == kStreamConsumers;

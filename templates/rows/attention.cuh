@@ -221,7 +221,7 @@ SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index)
   constexpr int kSlotTiles = Plan::kKv.slot_tokens() / kTailTokens;
   const int lane = context_.lane;
   // Read anew where it is needed: registers are full meanwhile.
-  const auto item = [&] { return context_.item(fresh(index)); };
+  const auto item = [&] { return context_.item(opaque(index)); };
   const auto place = [&] {
     const TreeItem at = item();
     return ItemPlace<Plan>(query_tiles<Plan>(at), tail_tiles(at, context_.step), items_);

@@ -2,7 +2,7 @@
 // (layout/tree.h): parallel samples, a speculative tree, a chunk of a prompt.
 //
 //   producer warp (one lane)  walks the page stream of this CTA and fills the ring
-//   feeder warp (one lane)    begins the phases: waits for all CTAs, then brings activations to shared memory
+//   input loader warp (one lane)    begins the phases: waits for all CTAs, then brings activations to shared memory
 //   worker warps              multiply, sum the parts of tiles in fixed order, write the outputs; attention,
 //                             and merging its partial results
 //   watch (one lane)          ends the kernel with a report if the others stop moving
@@ -31,23 +31,24 @@ template <class Plan>
 struct Barriers {
   Barrier page_full[Plan::kRingSlots];       // producer and copy -> workers
   Barrier page_empty[Plan::kRingSlots];      // workers -> producer
-  Barrier input_full[Plan::kInputBuffers];   // feeder and copy -> workers
-  Barrier input_empty[Plan::kInputBuffers];  // workers -> feeder
+  Barrier input_full[Plan::kInputBuffers];   // input loader and copy -> workers
+  Barrier input_empty[Plan::kInputBuffers];  // workers -> input loader
   Barrier tiles_full;     // workers -> workers that finish tiles: all parts of the handed tiles are there
   Barrier tiles_empty;    // these -> workers
-  Barrier begun;          // feeder -> workers: all CTAs have ended the phase before
-  Barrier phase_done;     // workers -> feeder: this CTA has ended the phase
-  Barrier query_full[2];  // feeder and copy -> workers: queries and new tokens of an item
-  Barrier item_done[2];   // workers -> workers, feeder
+  Barrier begun;          // input loader -> workers: all CTAs have ended the phase before
+  Barrier phase_done;     // workers -> input loader: this CTA has ended the phase
+  Barrier query_full[2];  // input loader and copy -> workers: queries and new tokens of an item
+  Barrier item_done[2];   // workers -> workers, input loader
   Barrier parts_full;     // workers -> workers: parts of query tiles
-  Barrier step_known;     // workers that finish tiles -> workers, feeder: Mail says whether the step happens
-  Barrier step_read;      // feeder -> producer: all KV of the step before may be read
-  Barrier stopped;        // feeder -> producer: no further step
-  Barrier ended;          // all others -> watch
+  Barrier
+      step_known;  // workers that finish tiles -> workers, input loader: StepDecision says whether the step happens
+  Barrier step_read;  // input loader -> producer: all KV of the step before may be read
+  Barrier stopped;    // input loader -> producer: no further step
+  Barrier ended;      // all others -> watch
 };
 
 /// What workers say about a step: stop[w] is 1 if a row of worker w ends the launch.
-struct Mail {
+struct StepDecision {
   int32_t stop[kWorkers];
 };
 
@@ -74,7 +75,7 @@ constexpr QkvLayout kQkv{kShape<Plan>, Plan::kKv, kGroup<Plan>};
 template <class Plan>
 constexpr int kColumnWarps = kShape<Plan>.column_warps;
 
-/// Workers, producer, feeder.
+/// Workers, producer, input loader.
 constexpr int kWorkingWarps = kWorkers + 2;
 
 /// A part of a query tile that one warp hands to another: accumulators as lanes hold them.
@@ -90,9 +91,9 @@ struct SharedMap {
   static constexpr int kResidual = kTiles + Plan::kTileBytes;
   static constexpr int kFactors = kResidual + Plan::kResidualTiles * kTileRows * Plan::kRows * 4;
   static constexpr int kHeld = kFactors + Plan::kRows * 4;
-  static constexpr int kMail = kHeld + static_cast<int>(sizeof(HeldPlan<Plan>));
-  static constexpr int kStandings = round_up(kMail + static_cast<int>(sizeof(Mail)), 16);
-  static constexpr int kBarriers = kStandings + kWorkingWarps * static_cast<int>(sizeof(Standing));
+  static constexpr int kDecision = kHeld + static_cast<int>(sizeof(HeldPlan<Plan>));
+  static constexpr int kStatus = round_up(kDecision + static_cast<int>(sizeof(StepDecision)), 16);
+  static constexpr int kBarriers = kStatus + kWorkingWarps * static_cast<int>(sizeof(WarpStatus));
   static constexpr int kBytes = kBarriers + static_cast<int>(sizeof(Barriers<Plan>));
 
   static_assert(kPartPlaces * kPartBytes<Plan> <= Plan::kTileBytes, "parts fit where tiles were");
@@ -113,7 +114,9 @@ struct Context {
   SOLITON_DEVICE Barriers<Plan>& barriers() const {
     return *reinterpret_cast<Barriers<Plan>*>(shared + SharedMap<Plan>::kBarriers);
   }
-  SOLITON_DEVICE Mail& mail() const { return *reinterpret_cast<Mail*>(shared + SharedMap<Plan>::kMail); }
+  SOLITON_DEVICE StepDecision& decision() const {
+    return *reinterpret_cast<StepDecision*>(shared + SharedMap<Plan>::kDecision);
+  }
 
   /// Sums of a handed tile over some of its columns: [row of activations][kTileStride].
   SOLITON_DEVICE float* tile_parts(int tile, int column_warp) const {
@@ -143,7 +146,7 @@ struct Context {
 
   /// Made where it is needed: registers are few.
   SOLITON_DEVICE WaitBound bound() const {
-    return make_wait_bound(reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings));
+    return make_wait_bound(reinterpret_cast<WarpStatus*>(shared + SharedMap<Plan>::kStatus));
   }
   SOLITON_DEVICE WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0,
                                uint32_t seen = 0) const {
@@ -162,14 +165,15 @@ struct Context {
     wait(barriers().step_known, step & 1, WaitKind::kTokenReady, 0);
     int32_t stop = 0;
     SOLITON_UNROLL
-    for (int warp = 0; warp < kShape<Plan>.team_workers(); ++warp) stop |= load_shared(&mail().stop[warp]);
+    for (int warp = 0; warp < kShape<Plan>.team_workers(); ++warp)
+      stop |= load_shared(&decision().stop[warp]);
     return stop == 0;
   }
 
   /// Tiles of a phase that this CTA computes.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, Plan::kNumCtas, cta);
-    if (matrix.output == OutputKind::kGreedy && params.skips_choice != 0) run.count = 0;
+    if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }
   SOLITON_DEVICE HeldPlan<Plan>& held() const {
@@ -230,7 +234,7 @@ struct Context {
     return cached_tokens(item, step) > 0 || takes_new_tokens(item, step);
   }
 
-  /// Says that this warp has ended the phase, collective. Pairs with the feeder's wait.
+  /// Says that this warp has ended the phase, collective. Pairs with the input loader's wait.
   SOLITON_DEVICE void finish_phase() {
     warp_arrive(&barriers().phase_done);
     end_phase();
@@ -238,9 +242,9 @@ struct Context {
 
   /// Registers must not fill with addresses of all phases, computed once for the launch.
   SOLITON_DEVICE void begin_phase() {
-    lane = fresh(lane);
-    cta = fresh(cta);
-    stand(bound(), step, phase);
+    lane = opaque(lane);
+    cta = opaque(cta);
+    set_status(bound(), step, phase);
     hold_up(params.delay_seed, phases_done, cta);
   }
   SOLITON_DEVICE void end_phase() {

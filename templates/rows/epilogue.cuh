@@ -25,15 +25,15 @@ class Epilogue {
     bool stop = context_.step >= context_.params.num_steps;
     int token = 0;
     if (context_.step == 0) {
-      if (is_live()) token = load_constant(context_.params.forced_tokens + row());
+      if (is_live()) token = load_constant(context_.params.input_tokens + row());
       if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
         store_system(context_.params.records + context_.params.num_steps * Plan::kRows,
                      static_cast<uint64_t>(time_ns()) << 32);
       }
     } else if (context_.params.skips_choice == 0) {
-      const uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
-      stop = stop || load_global(offers + Plan::kRows * Plan::kNumCtas) != 0;
-      token = choose(offers + row() * Plan::kNumCtas);
+      const uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
+      stop = stop || load_global(candidates + Plan::kRows * Plan::kNumCtas) != 0;
+      token = choose(candidates + row() * Plan::kNumCtas);
       if (is_live()) {
         stop = stop || is_stop_token(context_.params, token);
         if (context_.cta == 0 && team() == 0 && quarter() == 0) {
@@ -45,7 +45,7 @@ class Epilogue {
         }
       }
     }
-    if (warp_any(stop) && context_.lane == 0) store_shared(&context_.mail().stop[worker_], 1);
+    if (warp_any(stop) && context_.lane == 0) store_shared(&context_.decision().stop[worker_], 1);
     warp_arrive(&context_.barriers().step_known);
     if (!context_.step_happens()) return false;
     if (context_.params.sampling.seen != nullptr && team() == 0 && quarter() == 0)
@@ -59,14 +59,14 @@ class Epilogue {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
     if (at.phase.input == InputKind::kNormed && run.count > 0) find_factors();
     squares_ = 0.0f;
-    best_ = kNoOffer;
+    best_ = kNoCandidate;
   }
 
   /// Finishes this team's of the handed tiles, tiles first to first + count - 1 of the run, once all workers have
   /// put down their parts.
   SOLITON_DEVICE void take_tiles(const MatrixInstance& at, const TileRun& run, int first, int count) {
     if (!is_active()) return;
-    const bool shared = kTeams > 1 && at.phase.output == OutputKind::kGreedy;  // all are the first team's
+    const bool shared = kTeams > 1 && at.phase.output == OutputKind::kLogits;  // all are the first team's
     constexpr int kOwn = kRowsShape.handed_tiles / kTeams;
     Ahead ahead[kOwn];
     SOLITON_UNROLL
@@ -81,7 +81,7 @@ class Epilogue {
     scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
     if (shared && team() == 0) {
       SOLITON_NO_UNROLL
-      for (int t = 0; t < count; ++t) offer(at.phase, run.first + (first + t) * run.stride, take(t));
+      for (int t = 0; t < count; ++t) candidate(at.phase, run.first + (first + t) * run.stride, take(t));
     }
     SOLITON_UNROLL
     for (int i = 0; i < kOwn; ++i) {
@@ -99,8 +99,8 @@ class Epilogue {
         case OutputKind::kResidual:
           residual(at.phase.output_vector, tile, first + t, sums, ahead[i].words);
           break;
-        case OutputKind::kGreedy:
-          offer(at.phase, tile, sums);
+        case OutputKind::kLogits:
+          candidate(at.phase, tile, sums);
           break;
       }
     }
@@ -111,7 +111,7 @@ class Epilogue {
   SOLITON_DEVICE void end(const MatrixPhase& phase) {
     if (!is_active()) return;
     if (phase.output == OutputKind::kResidual) publish_squares();
-    if (phase.output == OutputKind::kGreedy && team() == 0) end_choice();
+    if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
   }
 
  private:
@@ -137,7 +137,7 @@ class Epilogue {
     if (at.phase.output == OutputKind::kResidual) {
       return {norm_weights(at.phase.first_norm + at.layer * at.phase.norm_stride, tile)};
     }
-    if (at.phase.output == OutputKind::kRotary) return {turns(tile)};
+    if (at.phase.output == OutputKind::kRotary) return {rotations(tile)};
     return {};
   }
 
@@ -291,14 +291,14 @@ class Epilogue {
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
   /// normed first. v: as it is.
-  SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 turn_words) const {
+  SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 rotation_words) const {
     constexpr int kHeadDim = Plan::kHeadDim;
     constexpr QkvLayout kLayout = kQkv<Plan>;
     unsigned char* to = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
     const int head = tile * kTileRows / kHeadDim;
     const int within = tile * kTileRows % kHeadDim;
     const bool is_query = head < Plan::kNumHeads;
-    const bool is_key = !is_query && head < kTurnedHeads<Plan>;
+    const bool is_key = !is_query && head < kRotaryHeads<Plan>;
     const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
     if constexpr (Plan::kHeadNorm) {
       if (is_query || is_key) {
@@ -308,12 +308,12 @@ class Epilogue {
         return;
       }
     }
-    const float4 turn = make_float4(float_from_bits(turn_words.x), float_from_bits(turn_words.y),
-                                    float_from_bits(turn_words.z), float_from_bits(turn_words.w));
-    const float2 low =
-        make_float2(v.low.x * turn.x - v.high.x * turn.y, v.low.y * turn.z - v.high.y * turn.w);
-    const float2 high =
-        make_float2(v.high.x * turn.x + v.low.x * turn.y, v.high.y * turn.z + v.low.y * turn.w);
+    const float4 rotation = make_float4(float_from_bits(rotation_words.x), float_from_bits(rotation_words.y),
+                                        float_from_bits(rotation_words.z), float_from_bits(rotation_words.w));
+    const float2 low = make_float2(v.low.x * rotation.x - v.high.x * rotation.y,
+                                   v.low.y * rotation.z - v.high.y * rotation.w);
+    const float2 high = make_float2(v.high.x * rotation.x + v.low.x * rotation.y,
+                                    v.high.y * rotation.z + v.low.y * rotation.w);
     if (is_query) {
       const int kv_head = head / kGroup<Plan>;
       const int query = row() * kGroup<Plan> + head % kGroup<Plan>;
@@ -323,7 +323,7 @@ class Epilogue {
       put_key<Plan>(to, head - Plan::kNumHeads, row(), pair, low);
       put_key<Plan>(to, head - Plan::kNumHeads, row(), pair + kHeadDim / 2, high);
     } else {
-      unsigned char* values = to + kLayout.values_offset(head - kTurnedHeads<Plan>);
+      unsigned char* values = to + kLayout.values_offset(head - kRotaryHeads<Plan>);
       float dims[] = {low.x, low.y, high.x, high.y};
       SOLITON_UNROLL
       for (int part = 0; part < kLayout.kv.parts; ++part) {
@@ -364,11 +364,11 @@ class Epilogue {
     return result;
   }
 
-  /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no turn.
-  SOLITON_DEVICE uint4 turns(int tile) const {
+  /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no rotation.
+  SOLITON_DEVICE uint4 rotations(int tile) const {
     constexpr int kHeadDim = Plan::kHeadDim;
     const uint32_t one = float_bits(1.0f);
-    if (Plan::kHeadNorm || tile * kTileRows >= kTurnedHeads<Plan> * kHeadDim)
+    if (Plan::kHeadNorm || tile * kTileRows >= kRotaryHeads<Plan> * kHeadDim)
       return make_uint4(one, 0, one, 0);
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
     return load_constant(reinterpret_cast<const uint4*>(
@@ -378,7 +378,7 @@ class Epilogue {
 
   // ---- Choice
 
-  SOLITON_DEVICE void offer(const MatrixPhase& phase, int tile, const Sums& v) {
+  SOLITON_DEVICE void candidate(const MatrixPhase& phase, int tile, const Sums& v) {
     const LaunchParams& params = context_.params;
     if (!is_live()) return;
     const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
@@ -392,20 +392,20 @@ class Epilogue {
         const int64_t line = static_cast<int64_t>(context_.step) * Plan::kRows + row();
         store_global(params.logits + line * phase.rows + token, logit);
       }
-      const uint64_t offered = make_offer(logit, static_cast<uint32_t>(token));
-      if (logit == logit && offered > best_) best_ = offered;
+      const uint64_t proposed = make_candidate(logit, static_cast<uint32_t>(token));
+      if (logit == logit && proposed > best_) best_ = proposed;
     }
   }
 
-  /// Publishes the best offers of this CTA, but for rows that are drawn for: see Worker::draw().
+  /// Publishes the best candidates of this CTA, but for rows that are drawn for: see Worker::draw().
   SOLITON_DEVICE void end_choice() const {
     if (context_.params.skips_choice != 0) return;
-    uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
     const uint64_t best = best_of_quarters(best_);
     const bool draws = is_live() && context_.params.sampling.rows != nullptr;
-    if (quarter() == 0 && !draws) store_global(offers + row() * Plan::kNumCtas + context_.cta, best);
+    if (quarter() == 0 && !draws) store_global(candidates + row() * Plan::kNumCtas + context_.cta, best);
     if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
-      store_global(offers + Plan::kRows * Plan::kNumCtas,
+      store_global(candidates + Plan::kRows * Plan::kNumCtas,
                    static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
     }
   }
@@ -418,16 +418,16 @@ class Epilogue {
     return best;
   }
 
-  /// The best of all CTAs' offers for a row; all lanes that share the row return it.
-  SOLITON_DEVICE int choose(const uint64_t* offers) const {
-    uint64_t best = kNoOffer;
+  /// The best of all CTAs' candidates for a row; all lanes that share the row return it.
+  SOLITON_DEVICE int choose(const uint64_t* candidates) const {
+    uint64_t best = kNoCandidate;
     SOLITON_UNROLL_BY_8
     for (int i = quarter(); i < Plan::kNumCtas; i += kQuarters) {
-      const uint64_t offer = load_global(offers + i);
-      best = offer > best ? offer : best;
+      const uint64_t candidate = load_global(candidates + i);
+      best = candidate > best ? candidate : best;
     }
     best = best_of_quarters(best);
-    return best == kNoOffer ? 0 : offered_token(best);
+    return best == kNoCandidate ? 0 : candidate_token(best);
   }
 
   Context<Plan>& context_;
@@ -435,7 +435,7 @@ class Epilogue {
   uint32_t parity_ = 0;   // of the tiles that are taken next
   float scale_ = 1.0f;    // of the norm
   float squares_ = 0.0f;  // of this thread's values of the residual stream
-  uint64_t best_ = kNoOffer;
+  uint64_t best_ = kNoCandidate;
 };
 
 }  // namespace soliton::rows

@@ -40,13 +40,13 @@ SOLITON_DEVICE void put_key(unsigned char* to, int kv_head, int row, int dim, fl
 
 /// Heads of q | k of a row.
 template <class Plan>
-constexpr int kTurnedHeads = Plan::kNumHeads + Plan::kNumKvHeads;
+constexpr int kRotaryHeads = Plan::kNumHeads + Plan::kNumKvHeads;
 
 /// Dim `dim` of head `head` of q | k of a row, neither normed nor rotated: [row][head][head_dim].
 template <class Plan>
 SOLITON_DEVICE float* unnormed(const Context<Plan>& context, int row, int head, int dim) {
   return context.template workspace<float>(Plan::kUnnormedVector.offset) +
-         (row * kTurnedHeads<Plan> + head) * Plan::kHeadDim + dim;
+         (row * kRotaryHeads<Plan> + head) * Plan::kHeadDim + dim;
 }
 
 /// Norms and rotates the heads of q and k of all rows: by all warps of all CTAs, which have numbers `first`,
@@ -56,13 +56,13 @@ SOLITON_DEVICE void norm_heads(const Context<Plan>& context, int first, int stri
   constexpr int kLanes = HeadNorm<Plan>::kLanes;
   constexpr int kAtOnce = kWarpLanes / kLanes;
   unsigned char* to = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
-  const int num_heads = context.params.tree.num_rows * kTurnedHeads<Plan>;
+  const int num_heads = context.params.tree.num_rows * kRotaryHeads<Plan>;
   SOLITON_NO_UNROLL
   for (int i = first * kAtOnce; i < num_heads; i += stride * kAtOnce) {
     const int index = i + context.lane / kLanes;
     const bool present = index < num_heads;
-    const int row = present ? index / kTurnedHeads<Plan> : 0;
-    const int head = index % kTurnedHeads<Plan>;
+    const int row = present ? index / kRotaryHeads<Plan> : 0;
+    const int head = index % kRotaryHeads<Plan>;
     const int dim = context.lane % kLanes * 4;
     float4 v = make_float4(0, 0, 0, 0);
     if (present) v = load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)));

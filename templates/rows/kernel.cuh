@@ -2,7 +2,7 @@
 // over the role, as for one row (kernel.cuh).
 #pragma once
 
-#include "rows/feeder.cuh"
+#include "rows/input_loader.cuh"
 #include "rows/producer.cuh"
 #include "rows/worker.cuh"
 
@@ -14,11 +14,11 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   unsigned char* shared = shared_memory();
   const int warp = thread_index() / kWarpLanes;
   Context<Plan> context{params, shared, cta_index(), thread_index() % kWarpLanes};
-  Standing* standings = reinterpret_cast<Standing*>(shared + SharedMap<Plan>::kStandings);
-  if (warp < kWorkingWarps) stand(context.bound(), 0, 0);
+  WarpStatus* statuses = reinterpret_cast<WarpStatus*>(shared + SharedMap<Plan>::kStatus);
+  if (warp < kWorkingWarps) set_status(context.bound(), 0, 0);
   if (thread_index() == 0) {
     init_barriers<Plan>(context.barriers());
-    for (int32_t& stop : context.mail().stop) store_shared(&stop, 0);
+    for (int32_t& stop : context.decision().stop) store_shared(&stop, 0);
   }
   context.hold_plan();
   cta_sync();
@@ -33,11 +33,11 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
     producer.drain();
   } else if (warp == kWorkers + 1) {
     if (context.lane != 0) return;
-    Feeder<Plan> feeder(context);
-    Step::run(feeder);
+    InputLoader<Plan> loader(context);
+    Step::run(loader);
   } else {
     if (context.lane == 0) {
-      watch_waits(standings, kWorkingWarps, &context.barriers().ended, params,
+      watch_waits(statuses, kWorkingWarps, &context.barriers().ended, params,
                   context.counter(kStallClaimWord));
     }
     return;

@@ -249,7 +249,7 @@ class Multiplier {
     warp_sync();
     return context_.shared + SharedMap<Plan>::kInput + buffer_ * kRowsShape.chunk_bytes();
   }
-  /// Pairs with the feeder's wait for input_empty.
+  /// Pairs with the input loader's wait for input_empty.
   SOLITON_DEVICE void release_input() {
     warp_arrive(&context_.barriers().input_empty[buffer_]);
     if (++buffer_ == Plan::kInputBuffers) {

@@ -112,7 +112,7 @@ class Producer {
 
   SOLITON_DEVICE void attend(int layer) {
     context_.begin_phase();
-    // Pairs with the feeder's arrival: the KV of earlier steps is complete and visible to this CTA.
+    // Pairs with the input loader's arrival: the KV of earlier steps is complete and visible to this CTA.
     if (layer == 0 && context_.step > 0 && !stopped_) {
       if (!wait_unless_stopped(context_.barriers().step_read, (context_.step - 1) & 1, WaitKind::kPhaseGate,
                                0, [] {}))

@@ -46,7 +46,7 @@ class Worker {
       }
     }
     epilogue_.end(at.phase);
-    if (at.phase.output == OutputKind::kGreedy && context_.params.sampling.rows != nullptr) draw(at.phase);
+    if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
     context_.finish_phase();
   }
 
@@ -90,7 +90,7 @@ class Worker {
     context_.wait_begun();
   }
 
-  /// Draws for this worker's rows and publishes this CTA's offers. The workers' histograms lie where tiles
+  /// Draws for this worker's rows and publishes this CTA's candidates. The workers' histograms lie where tiles
   /// were; nothing else is put there before all workers have ended the phase.
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
     static_assert(Plan::kTileBytes >= kWorkers * SharedHistogram::kBytes && SharedMap<Plan>::kTiles % 16 == 0,
@@ -98,9 +98,9 @@ class Worker {
     static_assert(kWorkers == sampling_warps(Plan::kRows), "the runtime allocates for as many");
     if (context_.params.skips_choice != 0) return;
     // Nothing of this is to be in registers while tiles are multiplied.
-    context_.cta = fresh(context_.cta);
-    context_.lane = fresh(context_.lane);
-    const int worker = fresh(worker_);
+    context_.cta = opaque(context_.cta);
+    context_.lane = opaque(context_.lane);
+    const int worker = opaque(worker_);
     const TileRun run = context_.tiles(phase);
     if (run.count > 0) multiplier_.wait_taken();  // and all logits of this CTA are there
     warp_sync();
@@ -109,13 +109,13 @@ class Worker {
     RowSampler<Plan, Context<Plan>, kLoads> sampler(
         context_, bound, run, context_.shared + SharedMap<Plan>::kTiles + worker * SharedHistogram::kBytes,
         worker);
-    uint64_t* offers = context_.template workspace<uint64_t>(Plan::kOffersVector.offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
     SOLITON_NO_UNROLL
     for (int row = worker; row < context_.params.tree.num_rows; row += kWorkers) {
       const int token =
           context_.params.sampling.seen == nullptr ? 0 : load_global(context_.fed_tokens() + row);
       const uint64_t best = sampler.draw(row, context_.position(row), token);
-      if (context_.lane == 0) store_global(offers + row * Plan::kNumCtas + context_.cta, best);
+      if (context_.lane == 0) store_global(candidates + row * Plan::kNumCtas + context_.cta, best);
     }
   }
 

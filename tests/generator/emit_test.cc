@@ -63,7 +63,7 @@ void expect_phase(const Plan& plan, const std::string& name, const MatrixPhase& 
   EXPECT_EQ(emitted.first_norm, phase.first_norm) << name;
   EXPECT_EQ(emitted.norm_stride, phase.norm_stride) << name;
   EXPECT_EQ(emitted.output, phase.output) << name;
-  if (phase.output != OutputKind::kGreedy) {
+  if (phase.output != OutputKind::kLogits) {
     EXPECT_TRUE(emitted.output_vector == expected_vector(plan, phase.writes)) << name;
   }
   EXPECT_TRUE(emitted.clears == expected_clears(plan, phase)) << name;
@@ -120,7 +120,7 @@ TEST(Emit, NumbersReadBackAsPlanned) {
   EXPECT_EQ(Numbers::kResidualTiles, plan.residual_tiles());
   EXPECT_EQ(Numbers::kPartialWords, plan.partial_words());
   EXPECT_EQ(Numbers::kSharedBytes, plan.shared_bytes());
-  EXPECT_TRUE(Numbers::kOffers == expected_vector(plan, index_of(plan.vectors, "offers")));
+  EXPECT_TRUE(Numbers::kCandidates == expected_vector(plan, index_of(plan.vectors, "candidates")));
   EXPECT_EQ(Numbers::kPartials.offset, plan.workspace_region("partials").offset);
   EXPECT_EQ(Numbers::kPartials.elements * 4, plan.workspace_region("partials").bytes);
   EXPECT_EQ(Numbers::kCounterOffset, plan.workspace_region("counters").offset);

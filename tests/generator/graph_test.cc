@@ -25,11 +25,11 @@ TEST(Graph, TinyModelInWords) {
             "every layer:\n"
             "qkv        reads hidden  writes qkv     matrix 512 x 256\n"
             "attention  reads qkv     writes heads  \n"
-            "o          reads heads   writes middle  matrix 256 x 256\n"
-            "gate_up    reads middle  writes ffn     matrix 1536 x 256\n"
+            "o          reads heads   writes post_attention  matrix 256 x 256\n"
+            "gate_up    reads post_attention  writes ffn     matrix 1536 x 256\n"
             "down       reads ffn     writes hidden  matrix 256 x 768\n"
             "then:\n"
-            "lm_head    reads hidden  writes offers  matrix 2048 x 256\n");
+            "lm_head    reads hidden  writes candidates  matrix 2048 x 256\n");
 }
 
 TEST(Graph, EveryOpReadsWhatTheOpBeforeWrites) {
@@ -56,7 +56,7 @@ TEST(Graph, MatricesFitTheirVectors) {
       }
       const GraphMatrix& matrix = graph.matrices[op.matrix];
       EXPECT_EQ(matrix.columns, graph.vectors[op.reads].elements) << random.describe() << ": " << op.name;
-      if (op.output == OutputKind::kGreedy) {
+      if (op.output == OutputKind::kLogits) {
         EXPECT_EQ(matrix.rows, random.model.facts.vocabulary);
       } else {
         const int rows_per_output = op.output == OutputKind::kSwiglu ? 2 : 1;

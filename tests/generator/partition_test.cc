@@ -182,7 +182,7 @@ TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {
     for (const PlanVector& vector : plan.vectors) words.push_back(vector.signatures);
     return words;
   };
-  //                                               qkv heads middle ffn hidden offers
+  //                                               qkv heads post_attention ffn hidden candidates
   EXPECT_EQ(signatures(15), (std::vector<int>{15, 15, 0, 0, 0, 0}));
   EXPECT_EQ(signatures(16), (std::vector<int>{16, 16, 0, 0, 0, 0}));
   EXPECT_EQ(signatures(17), (std::vector<int>{17, 17, 17, 0, 17, 0}));
@@ -249,13 +249,13 @@ TEST(Partition, DownOfAWideFfnRunsInChunks) {
   }
 }
 
-TEST(Partition, EveryCtaMakesAnOfferAndCtaZeroPassesOnTheStop) {
+TEST(Partition, EveryCtaMakesACandidateAndCtaZeroPassesOnTheStop) {
   for (const int ctas : {1, 2, 132}) {
     const Plan plan = shipped_plan("tiny-stories", "h200", {.num_ctas = ctas});
-    const PlanVector& offers = named(plan.vectors, "offers");
-    EXPECT_EQ(offers.elements, ctas + 1);
-    EXPECT_EQ(offers.element_bytes, 8);
-    EXPECT_EQ(offers.bytes(), 8 * (ctas + 1));
+    const PlanVector& candidates = named(plan.vectors, "candidates");
+    EXPECT_EQ(candidates.elements, ctas + 1);
+    EXPECT_EQ(candidates.element_bytes, 8);
+    EXPECT_EQ(candidates.bytes(), 8 * (ctas + 1));
   }
 }
 
@@ -326,11 +326,11 @@ TEST(Partition, EveryVectorIsClearedByThePhaseAfterItsReader) {
   EXPECT_EQ(clears("attention"), std::vector<std::string>{"hidden"});
   EXPECT_EQ(clears("o"), std::vector<std::string>{"qkv"});
   EXPECT_EQ(clears("gate_up"), std::vector<std::string>{"heads"});
-  EXPECT_EQ(clears("down"), std::vector<std::string>{"middle"});
+  EXPECT_EQ(clears("down"), std::vector<std::string>{"post_attention"});
   EXPECT_EQ(clears("lm_head"), std::vector<std::string>{});
-  const int offers = index_of(plan.vectors, "offers");
-  EXPECT_EQ(named(plan.phases, "attention").first_layer_clears, std::vector<int>{offers});
-  EXPECT_EQ(named(plan.phases, "qkv").first_layer_reads, offers);
+  const int candidates = index_of(plan.vectors, "candidates");
+  EXPECT_EQ(named(plan.phases, "attention").first_layer_clears, std::vector<int>{candidates});
+  EXPECT_EQ(named(plan.phases, "qkv").first_layer_reads, candidates);
 }
 
 TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {
@@ -364,7 +364,7 @@ TEST(Partition, VectorsHoldEveryRow) {
     // Queries, then keys and values of 16 tokens or more.
     EXPECT_EQ(named(plan.vectors, "qkv").bytes(),
               2ll * (parts * rows * 4096 + 2 * std::max(rows, 16) * 1024));
-    EXPECT_EQ(named(plan.vectors, "offers").bytes(), 8ll * (rows * plan.num_ctas + 1));
+    EXPECT_EQ(named(plan.vectors, "candidates").bytes(), 8ll * (rows * plan.num_ctas + 1));
     EXPECT_EQ(plan.sync, SyncMode::kCounter);
     EXPECT_EQ(refusals(plan), "") << rows;
   }

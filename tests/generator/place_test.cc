@@ -73,12 +73,12 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "tiles 217216..218240\n"
             "attention 218240..219296\n"
             "residual 219296..219552\n"
-            "kept 219552..219808\n"
+            "new_token 219552..219808\n"
             "squares 219808..219840\n"
             "query 219840..221376\n"
-            "turns 221376..221632\n"
-            "mail 221632..221640\n"
-            "standings 221648..221840\n"
+            "rotations 221376..221632\n"
+            "decision 221632..221640\n"
+            "statuses 221648..221840\n"
             "barriers 221840..222200\n");
   EXPECT_EQ(plan.shared_bytes(), 222200);
 }
@@ -88,10 +88,10 @@ TEST(Place, WorkspaceOfTheTinyModel) {
   EXPECT_EQ(show(plan.workspace),
             "qkv 0..2064\n"
             "heads 2304..3344\n"
-            "middle 3584..4608\n"
+            "post_attention 3584..4608\n"
             "ffn 4608..7680\n"
             "hidden 7680..8704\n"
-            "offers 8704..8752\n"
+            "candidates 8704..8752\n"
             "partials 8960..13184\n"
             "counters 13312..13824\n");
   EXPECT_EQ(plan.workspace_bytes(), 13824);
@@ -221,10 +221,11 @@ TEST(Place, EverythingIsAligned) {
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;
-    for (const char* name : {"pages", "x", "attention", "residual", "kept", "query", "turns", "standings"}) {
+    for (const char* name :
+         {"pages", "x", "attention", "residual", "new_token", "query", "rotations", "status"}) {
       EXPECT_EQ(named(plan.shared, name).offset % kPageAlignment, 0) << what << ": " << name;
     }
-    for (const char* name : {"mail", "barriers"}) {
+    for (const char* name : {"decision", "barriers"}) {
       EXPECT_EQ(named(plan.shared, name).offset % 8, 0) << what << ": " << name;
     }
   }

@@ -315,16 +315,16 @@ const std::vector<BadPlan> kBadPlans = {
      .rule = Rule::kMatrixShape,
      .message = "matrix gate_up: expected gate and up rows, got plain ones",
      .damage = [](Plan& plan) { matrix(plan, "gate_up").row_order = RowOrder::kPlain; }},
-    {.name = "OffersOfHalfAWord",
+    {.name = "CandidatesOfHalfAWord",
      .rule = Rule::kVectorShape,
-     .message = "offers: expected 8 bytes an element, got 4",
-     .damage = [](Plan& plan) { vector(plan, "offers").element_bytes = 4; }},
-    {.name = "SignedOffers",
+     .message = "candidates: expected 8 bytes an element, got 4",
+     .damage = [](Plan& plan) { vector(plan, "candidates").element_bytes = 4; }},
+    {.name = "SignedCandidates",
      .rule = Rule::kVectorShape,
-     .message = "offers: expected no signatures beside an offer of every CTA, got 4",
+     .message = "candidates: expected no signatures beside a candidate of every CTA, got 4",
      .damage =
          [](Plan& plan) {
-           vector(plan, "offers").signatures = plan.num_ctas;
+           vector(plan, "candidates").signatures = plan.num_ctas;
            place(plan, {});
          }},
     {.name = "HeadsThatNobodyHas",
@@ -336,18 +336,19 @@ const std::vector<BadPlan> kBadPlans = {
            place(plan, {});
          },
      .also = {Rule::kMatrixShape}},
-    {.name = "EmbeddingWithoutOffers",
+    {.name = "EmbeddingWithoutCandidates",
      .rule = Rule::kInputKind,
-     .message = "gate_up: expected offers to be read before the embedding, got nothing read",
+     .message = "gate_up: expected candidates to be read before the embedding, got nothing read",
      .damage = [](Plan& plan) { phase(plan, "gate_up").input = InputKind::kHidden; }},
-    {.name = "OffersWithoutEmbedding",
+    {.name = "CandidatesWithoutEmbedding",
      .rule = Rule::kInputKind,
-     .message = "qkv: expected the embedding as input once offers are read, got another",
+     .message = "qkv: expected the embedding as input once candidates are read, got another",
      .damage = [](Plan& plan) { phase(plan, "qkv").input = InputKind::kNormed; }},
     {.name = "StepThatBeginsWithAnotherVector",
      .rule = Rule::kInputKind,
-     .message = "qkv: expected layer 0 to read offers, got middle",
-     .damage = [](Plan& plan) { phase(plan, "qkv").first_layer_reads = index_of(plan.vectors, "middle"); },
+     .message = "qkv: expected layer 0 to read candidates, got post_attention",
+     .damage =
+         [](Plan& plan) { phase(plan, "qkv").first_layer_reads = index_of(plan.vectors, "post_attention"); },
      .also = {Rule::kWaitTooEarly, Rule::kClearedWhileRead, Rule::kClearedTooLate}},
     {.name = "NormedResidual",
      .rule = Rule::kInputKind,
@@ -459,8 +460,9 @@ const std::vector<BadPlan> kBadPlans = {
      .also = {Rule::kMatrixShape, Rule::kVectorShape}},
     {.name = "WriterMissing",
      .rule = Rule::kWaitUnsatisfied,
-     .message = "gate_up (layer 0): waits for middle, expected the phase before to write it, got o which "
-                "writes nothing",
+     .message =
+         "gate_up (layer 0): waits for post_attention, expected the phase before to write it, got o which "
+         "writes nothing",
      .damage = [](Plan& plan) { phase(plan, "o").writes = -1; }},
     {.name = "WriterWritesSomethingElse",
      .rule = Rule::kWaitUnsatisfied,
@@ -489,47 +491,48 @@ const std::vector<BadPlan> kBadPlans = {
      .message = "hidden: CTA 16 has no tile of down, expected signatures, got none",
      .damage =
          [](Plan& plan) {
-           for (const char* name : {"middle", "hidden"}) vector(plan, name).signatures = 0;
+           for (const char* name : {"post_attention", "hidden"}) vector(plan, name).signatures = 0;
            if (plan.model == "tiny-stories") return;
            // The large model has tiles for every CTA: take them away from the last.
            for (const char* name : {"o", "down"}) phase(plan, name).runs[16].count = 0;
          },
      .also = {Rule::kPageSkipped, Rule::kDealtUnlike},
      .choices = {.num_ctas = 17}},
-    {.name = "OfferMissing",
+    {.name = "CandidateMissing",
      .rule = Rule::kVectorShape,
-     .message = "offers: expected 5 elements, got 4",
-     .damage = [](Plan& plan) { --vector(plan, "offers").elements; }},
+     .message = "candidates: expected 5 elements, got 4",
+     .damage = [](Plan& plan) { --vector(plan, "candidates").elements; }},
     {.name = "VectorOfALaterPhase",
      .rule = Rule::kWaitTooEarly,
      .message = "gate_up (layer 0): waits for hidden, expected the phase before to write it, got o which "
-                "writes middle",
+                "writes post_attention",
      .damage = [](Plan& plan) { read_and_await(plan, "gate_up", "hidden"); },
      .also = {Rule::kClearedWhileRead}},
     {.name = "PhasesInTheWrongOrder",
      .rule = Rule::kWaitTooEarly,
-     .message = "gate_up (layer 0): waits for middle, expected the phase before to write it, got attention "
-                "which writes heads",
+     .message =
+         "gate_up (layer 0): waits for post_attention, expected the phase before to write it, got attention "
+         "which writes heads",
      .damage = [](Plan& plan) { std::swap(phase(plan, "o"), phase(plan, "gate_up")); },
      .also = {Rule::kClearedWhileRead, Rule::kClearedTooLate, Rule::kAppendedElsewhere}},
-    {.name = "StepThatDoesNotBeginWithTheOffers",
+    {.name = "StepThatDoesNotBeginWithTheCandidates",
      .rule = Rule::kWaitTooEarly,
      .message = "qkv (layer 0): waits for hidden, expected the phase before to write it, got lm_head which "
-                "writes offers",
+                "writes candidates",
      .damage = [](Plan& plan) { phase(plan, "qkv").first_layer_reads = -1; },
      .also = {Rule::kClearedWhileRead, Rule::kInputKind}},
     {.name = "NoWait",
      .rule = Rule::kReadWithoutWait,
-     .message = "gate_up (layer 0): reads middle, expected a wait for it, got a wait for nothing",
+     .message = "gate_up (layer 0): reads post_attention, expected a wait for it, got a wait for nothing",
      .damage = [](Plan& plan) { phase(plan, "gate_up").waits_for = -1; }},
     {.name = "WaitForAnotherVector",
      .rule = Rule::kReadWithoutWait,
-     .message = "gate_up (layer 0): reads heads, expected a wait for it, got a wait for middle",
+     .message = "gate_up (layer 0): reads heads, expected a wait for it, got a wait for post_attention",
      .damage = [](Plan& plan) { read_instead(plan, "gate_up", "heads"); },
      .choices = {.sync = SyncMode::kCounter}},
-    {.name = "LayerZeroReadsTheOffersUnawaited",
+    {.name = "LayerZeroReadsTheCandidatesUnawaited",
      .rule = Rule::kReadWithoutWait,
-     .message = "qkv (layer 0): reads offers, expected a wait for it, got a wait for ffn",
+     .message = "qkv (layer 0): reads candidates, expected a wait for it, got a wait for ffn",
      .damage = [](Plan& plan) { phase(plan, "qkv").waits_for = index_of(plan.vectors, "ffn"); },
      .also = {Rule::kWaitTooEarly}},
 
@@ -539,14 +542,14 @@ const std::vector<BadPlan> kBadPlans = {
      .rule = Rule::kNotCleared,
      .message = "heads: written in phases 1 and 6, expected a phase between that clears it",
      .damage = [](Plan& plan) { phase(plan, "gate_up").clears.clear(); }},
-    {.name = "OffersNeverCleared",
+    {.name = "CandidatesNeverCleared",
      .rule = Rule::kNotCleared,
-     .message = "offers: written in phases 30 and 61, expected a phase between that clears it",
+     .message = "candidates: written in phases 30 and 61, expected a phase between that clears it",
      .damage = [](Plan& plan) { phase(plan, "attention").first_layer_clears.clear(); },
      .also = {Rule::kClearedUnlike}},
     {.name = "ClearedOnlyInLayerZero",
      .rule = Rule::kNotCleared,
-     .message = "middle: written in phases 2 and 7, expected a phase between that clears it",
+     .message = "post_attention: written in phases 2 and 7, expected a phase between that clears it",
      .damage =
          [](Plan& plan) { std::swap(phase(plan, "down").clears, phase(plan, "down").first_layer_clears); },
      .also = {Rule::kClearedUnlike}},
@@ -555,9 +558,9 @@ const std::vector<BadPlan> kBadPlans = {
      .message = "heads: cleared in phase 2, expected phase 3 or later: it is read in phase 2",
      .damage = [](Plan& plan) { move_clear(plan, "heads", "gate_up", "o"); },
      .also = {Rule::kClearedUnlike}},
-    {.name = "OffersClearedByTheirReader",
+    {.name = "CandidatesClearedByTheirReader",
      .rule = Rule::kClearedWhileRead,
-     .message = "offers: cleared in phase 31, expected phase 32 or later: it is read in phase 31",
+     .message = "candidates: cleared in phase 31, expected phase 32 or later: it is read in phase 31",
      .damage =
          [](Plan& plan) {
            std::swap(phase(plan, "qkv").first_layer_clears, phase(plan, "attention").first_layer_clears);
@@ -565,7 +568,7 @@ const std::vector<BadPlan> kBadPlans = {
      .also = {Rule::kClearedUnlike}},
     {.name = "ClearedBeforeTheFirstRead",
      .rule = Rule::kClearedWhileRead,
-     .message = "middle: cleared in phase 4 before anyone read what phase 2 wrote",
+     .message = "post_attention: cleared in phase 4 before anyone read what phase 2 wrote",
      .damage = [](Plan& plan) { read_instead(plan, "gate_up", "heads"); },
      .also = {Rule::kReadWithoutWait}},
     {.name = "ReadAgainAfterClearing",
@@ -588,19 +591,19 @@ const std::vector<BadPlan> kBadPlans = {
      .message = "gate_up: expected to clear one vector at most, got 2",
      .damage = [](Plan& plan) { move_clear(plan, "qkv", "o", "gate_up"); },
      .also = {Rule::kClearedTooLate}},
-    {.name = "OffersClearedByAnotherPhase",
+    {.name = "CandidatesClearedByAnotherPhase",
      .rule = Rule::kClearedUnlike,
-     .message = "o: expected to clear 0 more in layer 0 (nothing), got 1 (offers)",
+     .message = "o: expected to clear 0 more in layer 0 (nothing), got 1 (candidates)",
      .damage =
          [](Plan& plan) {
            std::swap(phase(plan, "o").first_layer_clears, phase(plan, "attention").first_layer_clears);
          }},
-    {.name = "OffersClearedTwice",
+    {.name = "CandidatesClearedTwice",
      .rule = Rule::kClearedUnlike,
-     .message = "attention: expected to clear 1 more in layer 0 (offers), got 2 (offers)",
+     .message = "attention: expected to clear 1 more in layer 0 (candidates), got 2 (candidates)",
      .damage =
          [](Plan& plan) {
-           phase(plan, "attention").first_layer_clears.push_back(index_of(plan.vectors, "offers"));
+           phase(plan, "attention").first_layer_clears.push_back(index_of(plan.vectors, "candidates"));
          }},
 
     // Memory.
@@ -665,26 +668,26 @@ const std::vector<BadPlan> kBadPlans = {
      .rule = Rule::kPieceTooSmall,
      .message = "shared memory: query: expected 1536 bytes or more, got 1532",
      .damage = [](Plan& plan) { shared(plan, "query").bytes -= 4; }},
-    {.name = "StandingsTooSmall",
+    {.name = "StatusTooSmall",
      .rule = Rule::kPieceTooSmall,
-     .message = "shared memory: standings: expected 192 bytes or more, got 160",
-     .damage = [](Plan& plan) { shared(plan, "standings").bytes -= 32; }},
+     .message = "shared memory: statuses: expected 192 bytes or more, got 160",
+     .damage = [](Plan& plan) { shared(plan, "status").bytes -= 32; }},
     {.name = "ResidualTooSmall",
      .rule = Rule::kPieceTooSmall,
      .message = "shared memory: residual: expected 256 bytes or more, got 252",
      .damage = [](Plan& plan) { shared(plan, "residual").bytes -= 4; }},
-    {.name = "KeptTokenTooSmall",
+    {.name = "NewTokenTooSmall",
      .rule = Rule::kPieceTooSmall,
-     .message = "shared memory: kept: expected 256 bytes or more, got 252",
-     .damage = [](Plan& plan) { shared(plan, "kept").bytes -= 4; }},
+     .message = "shared memory: new_token: expected 256 bytes or more, got 252",
+     .damage = [](Plan& plan) { shared(plan, "new_token").bytes -= 4; }},
     {.name = "SquaresTooSmall",
      .rule = Rule::kPieceTooSmall,
      .message = "shared memory: squares: expected 32 bytes or more, got 28",
      .damage = [](Plan& plan) { shared(plan, "squares").bytes -= 4; }},
-    {.name = "MailTooSmall",
+    {.name = "DecisionTooSmall",
      .rule = Rule::kPieceTooSmall,
-     .message = "shared memory: mail: expected 8 bytes or more, got 4",
-     .damage = [](Plan& plan) { shared(plan, "mail").bytes -= 4; }},
+     .message = "shared memory: decision: expected 8 bytes or more, got 4",
+     .damage = [](Plan& plan) { shared(plan, "decision").bytes -= 4; }},
     {.name = "BarriersTooSmall",
      .rule = Rule::kPieceTooSmall,
      .message = "shared memory: barriers: expected 360 bytes or more, got 352",
@@ -711,8 +714,8 @@ const std::vector<BadPlan> kBadPlans = {
      .damage = [](Plan& plan) { ++plan.weight_bytes; }},
     {.name = "VectorsOfBothModesOverlap",
      .rule = Rule::kWorkspaceOverlap,
-     .message = "workspace: middle ends at 4608, expected before hidden which begins at 3584",
-     .damage = [](Plan& plan) { move_vector(plan, "hidden", vector(plan, "middle").offset); },
+     .message = "workspace: post_attention ends at 4608, expected before hidden which begins at 3584",
+     .damage = [](Plan& plan) { move_vector(plan, "hidden", vector(plan, "post_attention").offset); },
      .choices = {.sync = SyncMode::kCounter}},
     {.name = "InputUnderTheLastPage",
      .rule = Rule::kSharedOverlap,
@@ -724,8 +727,8 @@ const std::vector<BadPlan> kBadPlans = {
      .damage = [](Plan& plan) { shared(plan, "residual").offset -= 4; }},
     {.name = "PieceWithinAnother",
      .rule = Rule::kSharedOverlap,
-     .message = "shared memory: pages ends at 212992, expected before mail which begins at 1024",
-     .damage = [](Plan& plan) { shared(plan, "mail").offset = 1024; }},
+     .message = "shared memory: pages ends at 212992, expected before decision which begins at 1024",
+     .damage = [](Plan& plan) { shared(plan, "decision").offset = 1024; }},
     {.name = "OneByteTooManyOfSharedMemory",
      .rule = Rule::kSharedExceeded,
      .message = "shared memory: barriers ends at byte 222200, expected at most 222199",
@@ -749,17 +752,17 @@ const std::vector<BadPlan> kBadPlans = {
      .also = {Rule::kVectorMoved}},
     {.name = "SignaturesReachIntoTheNextVector",
      .rule = Rule::kWorkspaceOverlap,
-     .message = "workspace: heads ends at 3344, expected before middle which begins at 3328",
+     .message = "workspace: heads ends at 3344, expected before post_attention which begins at 3328",
      .damage =
          [](Plan& plan) {
            const PlanVector& heads = vector(plan, "heads");
-           vector(plan, "middle").offset = heads.offset + 4ll * heads.elements;
+           vector(plan, "post_attention").offset = heads.offset + 4ll * heads.elements;
          },
      .also = {Rule::kVectorMoved}},
-    {.name = "PartialsOverOffers",
+    {.name = "PartialsOverCandidates",
      .rule = Rule::kWorkspaceOverlap,
-     .message = "workspace: offers ends at 8744, expected before partials which begins at 8704",
-     .damage = [](Plan& plan) { workspace(plan, "partials").offset = vector(plan, "offers").offset; }},
+     .message = "workspace: candidates ends at 8744, expected before partials which begins at 8704",
+     .damage = [](Plan& plan) { workspace(plan, "partials").offset = vector(plan, "candidates").offset; }},
     {.name = "VectorBehindTheWorkspace",
      .rule = Rule::kWorkspaceOverlap,
      .message = "workspace: ffn ends at byte 16896, expected at most 13824",
@@ -1100,18 +1103,18 @@ TEST(Verify, ClearsAreJudgedByDistance) {
       "cleared too late: qkv: cleared in phase 4, expected phase 3 or earlier: it is written in phase 6\n");
 }
 
-// Offers are written in phases 5, 11 and 17, and read in phases 6 and 12.
+// Candidates are written in phases 5, 11 and 17, and read in phases 6 and 12.
 TEST(Verify, ClearsInLayerZeroAreJudgedByDistance) {
   const auto cleared_in = [](const std::string& name) {
     Plan plan = one_layer();
     phase(plan, name).first_layer_clears.swap(phase(plan, "attention").first_layer_clears);
     return refused_distances(plan);
   };
-  EXPECT_EQ(
-      cleared_in("qkv"),
-      "cleared while read: offers: cleared in phase 6, expected phase 7 or later: it is read in phase 6\n");
+  EXPECT_EQ(cleared_in("qkv"),
+            "cleared while read: candidates: cleared in phase 6, expected phase 7 or later: it is read in "
+            "phase 6\n");
   EXPECT_EQ(cleared_in("gate_up"),
-            "cleared too late: offers: cleared in phase 9, expected phase 8 or earlier: it is written in "
+            "cleared too late: candidates: cleared in phase 9, expected phase 8 or earlier: it is written in "
             "phase 11\n");
 }
 

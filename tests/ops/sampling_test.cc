@@ -28,7 +28,7 @@ struct StagePlan {
   static constexpr int kNumCtas = kCtas;
 };
 
-/// Warp w draws for rows w, w + number of warps, ... at positions 0, 1, ...; a CTA's offers go to the
+/// Warp w draws for rows w, w + number of warps, ... at positions 0, 1, ...; a CTA's candidates go to the
 /// workspace, [position][row][CTA].
 template <int kCtas>
 void stage(LaunchParams params) {
@@ -39,12 +39,12 @@ void stage(LaunchParams params) {
   const TileRun run = deal_tiles(num_tiles, kCtas / 2, kCtas, context.cta);
   RowSampler<StagePlan<kCtas>, StageContext, kCtas % 2 == 1 ? 8 : 4> sampler(
       context, bound, run, shared_memory() + warp * SharedHistogram::kBytes, warp);
-  auto* offers = static_cast<uint64_t*>(params.workspace);
+  auto* candidates = static_cast<uint64_t*>(params.workspace);
   for (int position = 0; position < params.num_steps; ++position) {
     for (int row = warp; row < params.tree.num_rows; row += sampling_warps(kMaxRows)) {
       const uint64_t best = sampler.draw(row, position, 0);
       if (context.lane == 0) {
-        store_global(offers + (position * params.tree.num_rows + row) * kCtas + context.cta, best);
+        store_global(candidates + (position * params.tree.num_rows + row) * kCtas + context.cta, best);
       }
     }
   }
@@ -70,7 +70,7 @@ class Stage {
     Buffer<float> all(rows.size() * static_cast<size_t>(line), NAN);
     Buffer<unsigned char> exchange(static_cast<size_t>(ExchangeLayout{kCtas}.bytes(kMaxRows)));
     Buffer<uint16_t> bits(rows.size() * tiles);
-    Buffer<uint64_t> offers(static_cast<size_t>(num_draws * num_rows * kCtas));
+    Buffer<uint64_t> candidates(static_cast<size_t>(num_draws * num_rows * kCtas));
     Buffer<float> logprobs(1);
     for (size_t row = 0; row < rows.size(); ++row) {
       sampling[row] = rows[row];
@@ -79,7 +79,7 @@ class Stage {
         bits[row * tiles + static_cast<size_t>(token / kTileRows)] |=
             static_cast<uint16_t>(1u << token % kTileRows);
     }
-    LaunchParams params = with_workspace(offers.data());
+    LaunchParams params = with_workspace(candidates.data());
     params.num_steps = num_draws;
     params.tree.num_rows = num_rows;
     params.sampling = {.rows = sampling.data(),
@@ -93,8 +93,9 @@ class Stage {
     EXPECT_EQ(run(stage<kCtas>, params, shape, options), "");
     std::vector<int> tokens;
     for (int i = 0; i < num_draws * num_rows; ++i) {
-      const uint64_t best = *std::max_element(offers.data() + i * kCtas, offers.data() + (i + 1) * kCtas);
-      tokens.push_back(best == kNoOffer ? 0 : offered_token(best));
+      const uint64_t best =
+          *std::max_element(candidates.data() + i * kCtas, candidates.data() + (i + 1) * kCtas);
+      tokens.push_back(best == kNoCandidate ? 0 : candidate_token(best));
     }
     const auto* words = reinterpret_cast<const float*>(exchange.data());
     norms.assign(words, words + 2 * rows.size());

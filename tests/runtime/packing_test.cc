@@ -38,7 +38,7 @@ IntegerTile random_tile(int columns, int num_groups, int num_rows) {
 struct PackedWeight {
   int value = 0;
   float scale = 0;
-  int zero = kMiddleZero;
+  int zero = kSymmetricZero;
 
   bool operator==(const PackedWeight&) const = default;
 };
@@ -59,7 +59,7 @@ PackedWeight read_packed(const std::vector<std::byte>& tile, WeightFormat format
   const IntegerPlace place = integer_place(columns, row, column - begin);
   uint32_t word = 0;
   std::memcpy(&word, page + place.offset, sizeof word);
-  uint16_t words[2] = {0, kMiddleZero};
+  uint16_t words[2] = {0, kSymmetricZero};
   std::memcpy(words, page + scale_offset(format, columns, row, (column - begin) / format.group),
               sizeof(uint16_t) * format.group_words());
   return {.value = static_cast<int>(word >> place.shift & 15),
@@ -86,7 +86,7 @@ void expect_packed(IntegerTile& rows, int group, WeightFormat format) {
       const int source = column / group;
       const PackedWeight expected = {.value = rows.row_values(row)[column],
                                      .scale = rows.row_scales(row)[source],
-                                     .zero = format.has_zeros ? rows.row_zeros(row)[source] : kMiddleZero};
+                                     .zero = format.has_zeros ? rows.row_zeros(row)[source] : kSymmetricZero};
       ASSERT_EQ(got, expected) << "row " << row << ", column " << column << " of " << rows.columns;
     }
   }

@@ -1,6 +1,6 @@
-// Greedy choice: everyone picks the best of the CTAs' offers.
+// Greedy choice: everyone picks the best of the CTAs' candidates.
 //
-// The offers are one vector of 64-bit words, one of each CTA, and one more in which CTA 0 passes on the
+// The candidates are one vector of 64-bit words, one of each CTA, and one more in which CTA 0 passes on the
 // host's wish to stop, so that all CTAs decide alike.
 #pragma once
 
@@ -21,13 +21,13 @@ SOLITON_DEVICE Choice read_choice(const Context<Plan>& context) {
   wait_for_grid(context);
   constexpr int kWords = Plan::kNumCtas + 1;
   constexpr int kLoads = ceil_divide(kWords, kWarpLanes);
-  const uint64_t* offers = context.template workspace<uint64_t>(Plan::kOffers.offset);
+  const uint64_t* candidates = context.template workspace<uint64_t>(Plan::kCandidates.offset);
   PolledLoads<uint64_t, kLoads, Plan::kSync> loads;
-  const auto address = [&](int i) { return offers + i * kWarpLanes + context.lane; };
+  const auto address = [&](int i) { return candidates + i * kWarpLanes + context.lane; };
   const auto present = [&](int i) { return i * kWarpLanes + context.lane < kWords; };
   loads.issue(address, present);
   wait_for_words(context, WaitKind::kVector, [&] { return loads.retry(address); });
-  uint64_t best = kNoOffer;
+  uint64_t best = kNoCandidate;
   bool stop = false;
   SOLITON_UNROLL
   for (int i = 0; i < kLoads; ++i) {
@@ -39,7 +39,7 @@ SOLITON_DEVICE Choice read_choice(const Context<Plan>& context) {
     const uint64_t other = shuffle_xor(best, mask);
     if (other > best) best = other;
   }
-  return {best == kNoOffer ? 0 : offered_token(best), warp_any(stop)};
+  return {best == kNoCandidate ? 0 : candidate_token(best), warp_any(stop)};
 }
 
 }  // namespace soliton

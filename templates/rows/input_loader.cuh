@@ -1,4 +1,4 @@
-// The feeder: one lane that begins each phase. It says when this CTA has ended the phase before, waits until
+// The input loader: one lane that begins each phase. It says when this CTA has ended the phase before, waits until
 // all have, and copies what the phase reads of it: chunks of activations, or queries and new tokens of the
 // CTA's attention items.
 #pragma once
@@ -8,11 +8,11 @@
 namespace soliton::rows {
 
 template <class Plan>
-class Feeder {
+class InputLoader {
  public:
   static constexpr RowsShape kRowsShape = kShape<Plan>;
 
-  SOLITON_DEVICE explicit Feeder(Context<Plan>& context) : context_(context) {}
+  SOLITON_DEVICE explicit InputLoader(Context<Plan>& context) : context_(context) {}
 
   SOLITON_DEVICE bool begin_step() {
     begin_phase();
@@ -27,7 +27,7 @@ class Feeder {
     const MatrixPhase& phase = at.phase;
     begin_phase();
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
-    if (phase.output == OutputKind::kGreedy) barrier_arrive(&context_.barriers().step_read);
+    if (phase.output == OutputKind::kLogits) barrier_arrive(&context_.barriers().step_read);
     const TileRun run = context_.tiles(phase);
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
     SOLITON_NO_UNROLL
