@@ -296,7 +296,10 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
     out.line(".num_ctas = {},", plan.num_ctas);
     out.line(".threads_per_cta = {},", plan.threads());
     out.line(".shared_bytes = {},", plan.shared_bytes());
-    out.line(".read_bandwidth = {},", literal(plan.limits.read_bandwidth_bytes_per_s));
+    out.line(
+        ".tree_costs = {{.item_us = {}, .mma_us = {}, .read_bytes_per_s = {}, .exchange_bytes_per_s = {}}},",
+        literal(plan.limits.attention_item_us), literal(plan.limits.attention_mma_us),
+        literal(plan.limits.read_bandwidth_bytes_per_s), literal(plan.limits.exchange_bytes_per_s));
     out.line(".rows = {},", plan.rows);
     out.line(".weight_bytes = {},", plan.weight_bytes);
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);

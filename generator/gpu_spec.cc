@@ -19,7 +19,7 @@ constexpr IntegerRange kRegistersPerThread = {.min = 32, .max = 255};
 constexpr IntegerRange kThreadsPerBlock = {.min = 32, .max = 1024, .multiple_of = 32};
 constexpr IntegerRange kWindow = {.min = 1, .max = 64};
 constexpr NumberRange kBandwidth = {.min = 1e6, .max = 1e15};
-constexpr NumberRange kPhaseTime = {.min = 0, .max = 1e6, .open = true};
+constexpr NumberRange kTime = {.min = 0, .max = 1e6, .open = true};
 
 }  // namespace
 
@@ -30,7 +30,8 @@ GpuSpec load_gpu_spec(const std::filesystem::path& path) {
 GpuSpec parse_gpu_spec(const StrictYaml& yaml) {
   yaml.allow_keys({"name", "compute_capability", "num_sms", "max_shared_bytes_per_block", "registers_per_sm",
                    "max_registers_per_thread", "max_threads_per_block", "read_bandwidth_bytes_per_s",
-                   "phase_wait_us", "phase_latency_us", "default_window", "emulated"});
+                   "phase_wait_us", "phase_latency_us", "attention_item_us", "attention_mma_us",
+                   "exchange_bytes_per_s", "default_window", "emulated"});
   const GpuSpec spec = {
       .name = yaml.name_of_file(),
       .compute_capability = yaml.integer_choice("compute_capability", {0, 80, 86, 87, 89, 90, 100, 110, 120}),
@@ -40,8 +41,11 @@ GpuSpec parse_gpu_spec(const StrictYaml& yaml) {
       .max_registers_per_thread = yaml.integer("max_registers_per_thread", kRegistersPerThread),
       .max_threads_per_block = yaml.integer("max_threads_per_block", kThreadsPerBlock),
       .read_bandwidth_bytes_per_s = yaml.number("read_bandwidth_bytes_per_s", kBandwidth),
-      .phase_wait_us = yaml.number("phase_wait_us", kPhaseTime),
-      .phase_latency_us = yaml.number("phase_latency_us", kPhaseTime),
+      .phase_wait_us = yaml.number("phase_wait_us", kTime),
+      .phase_latency_us = yaml.number("phase_latency_us", kTime),
+      .attention_item_us = yaml.number("attention_item_us", kTime),
+      .attention_mma_us = yaml.number("attention_mma_us", kTime),
+      .exchange_bytes_per_s = yaml.number("exchange_bytes_per_s", kBandwidth),
       .default_window = yaml.integer("default_window", kWindow),
       .emulated = yaml.boolean("emulated"),
   };

@@ -19,9 +19,12 @@ struct GpuSpec {
   int max_threads_per_block = 0;
   double read_bandwidth_bytes_per_s = 0;  // of a plain read stream, measured unless the file says otherwise
   double phase_wait_us = 0;               // what a phase adds to the time of its bytes
-  double phase_latency_us = 0;  // of a phase without bytes: one exchange of activations between all CTAs
-  int default_window = 0;       // pages in flight per SM that did best in the bench
-  bool emulated = false;        // runs on a CPU
+  double phase_latency_us = 0;      // of a phase without bytes: one exchange of activations between all CTAs
+  double attention_item_us = 0;     // to begin and end an item of the attention over a tree
+  double attention_mma_us = 0;      // a token of it by a tile of 16 query rows
+  double exchange_bytes_per_s = 0;  // partials that one CTA writes and another one reads
+  int default_window = 0;           // pages in flight per SM that did best in the bench
+  bool emulated = false;            // runs on a CPU
 };
 
 /// Reads generator/gpus/<name>.yaml. Throws UserError: kFile if it cannot be read, kContent with file and

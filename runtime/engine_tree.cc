@@ -12,10 +12,6 @@
 namespace soliton {
 namespace {
 
-// Rough figures for an H200. Only the cut into slices depends on them.
-constexpr double kItemUs = 1.5;         // to begin and end an attention item
-constexpr double kMmaUs = 0.003;        // a token by a tile of 16 queries, four warps at once
-constexpr double kExchangeShare = 1.0;  // of the read bandwidth: partial results through L2
 constexpr int kMinSliceTokens = 2 * kKvPageTokens;
 
 /// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
@@ -66,7 +62,6 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
   if (!planner) {
     const Descriptor& descriptor = library_.descriptor(kernel);
     const ModelFacts& facts = descriptor.facts;
-    const double cta_bytes_per_us = descriptor.read_bandwidth / descriptor.num_ctas * 1e-6;
     planner.emplace(TreeShape{.num_ctas = descriptor.num_ctas,
                               .num_kv_heads = facts.num_kv_heads,
                               .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
@@ -74,12 +69,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
                               .kv_parts = kv_shape(facts).parts,
                               .max_item_rows = max_item_rows(descriptor),
                               .resident_tokens = descriptor.resident_tokens},
-                    TreeCosts{.item_us = kItemUs,
-                              .cta_bytes_per_us = cta_bytes_per_us,
-                              .mma_us = kMmaUs,
-                              .exchange_bytes_per_us = cta_bytes_per_us * kExchangeShare,
-                              .copy_tokens = kKvPageTokens},
-                    SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
+                    descriptor.tree_costs, SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;
 }

@@ -171,7 +171,7 @@ constexpr Descriptor kDescriptor{
   .num_ctas = 128,
   .threads_per_cta = 352,
   .shared_bytes = 220360,
-  .read_bandwidth = 4600000000000.0,
+  .tree_costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0},
   .rows = 16,
   .weight_bytes = 139003428864,
   .needed_weight_bytes = 139003428864,

@@ -171,7 +171,7 @@ constexpr Descriptor kDescriptor{
   .num_ctas = 128,
   .threads_per_cta = 352,
   .shared_bytes = 218744,
-  .read_bandwidth = 4600000000000.0,
+  .tree_costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0},
   .rows = 8,
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,

@@ -17,6 +17,7 @@ static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyab
               "uploaded byte by byte");
 
 constexpr double kPicosecondsPerUs = 1e6;
+constexpr double kSecondsPerUs = 1e-6;
 constexpr double kReplanSlack = 1.1;
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
@@ -66,7 +67,7 @@ TreeView TreePlan::view() const {
 }
 
 TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits)
-    : shape_(shape), limits_(limits), copy_tokens_(costs.copy_tokens) {
+    : shape_(shape), limits_(limits) {
   expect(shape.num_ctas >= 1 && shape.num_ctas <= kMaxCtas, "CTAs", "1 to 4096", shape.num_ctas);
   expect(shape.num_kv_heads >= 1, "KV heads", "at least 1", shape.num_kv_heads);
   expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
@@ -75,20 +76,21 @@ TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const S
   expect(limits.min_tokens >= 1 && limits.min_tokens % kKvPageTokens == 0, "tokens of a slice",
          "a multiple of the page", limits.min_tokens);
   expect(limits.max_slices >= 1, "slices of a node", "at least 1", limits.max_slices);
-  expect(costs.copy_tokens >= 1 && kKvPageTokens % costs.copy_tokens == 0, "tokens of a copy",
-         "a divisor of the page", costs.copy_tokens);
   expect(costs.item_us >= 0, "time of an item", "at least 0", costs.item_us);
   expect(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
-  expect(costs.cta_bytes_per_us > 0, "rate of a CTA", "more than 0", costs.cta_bytes_per_us);
-  expect(costs.exchange_bytes_per_us > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_us);
+  expect(costs.read_bytes_per_s > 0, "rate of reading", "more than 0", costs.read_bytes_per_s);
+  expect(costs.exchange_bytes_per_s > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_s);
+  const auto transfer_ps = [&](double bytes, double bytes_per_s) {
+    return picoseconds(bytes / (bytes_per_s / shape.num_ctas * kSecondsPerUs));
+  };
   const KvShape one_head{
       .num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim, .parts = shape.kv_parts};
   const auto token_bytes = static_cast<double>(one_head.token_bytes());
   const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
   item_ps_ = picoseconds(costs.item_us);
-  byte_token_ps_ = std::max<int64_t>(1, picoseconds(token_bytes / costs.cta_bytes_per_us));
+  byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
   mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
-  row_ps_ = picoseconds(partial_bytes / costs.exchange_bytes_per_us);
+  row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);
 }
 
 void TreePlanner::plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan) {
@@ -140,7 +142,7 @@ int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
   const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
   const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_;
   return item_ps_ + rows * row_ps_ +
-         std::max(round_up(cached, copy_tokens_) * byte_token_ps_, (cached + fresh) * tile_ps);
+         std::max(round_up(cached, kKvPageTokens) * byte_token_ps_, (cached + fresh) * tile_ps);
 }
 
 void TreePlanner::measure(const TreeSnapshot& tree) {

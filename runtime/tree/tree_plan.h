@@ -3,7 +3,8 @@
 // finish), not for every token; the same snapshot, in the same order, gives the same plan.
 //
 // Cost of an item of R query rows (rows x query heads of a KV head) and n tokens:
-//   C(R, n) = item + max(n x token bytes / CTA's rate, n x ceil(R / 16) x mma) + R x partial bytes / exchange
+//   C(R, n) = item + max(n x token bytes / read, n x ceil(R / 16) x mma) + R x partial bytes / exchange
+// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Cached tokens are read in pages.
 //
 // How long slices are is a choice between two goods:
 // - SliceRule::kBalanced, by time: the least T is sought such that all work fits, cut into items of at most
@@ -23,15 +24,6 @@
 #include "runtime/tree/tree_snapshot.h"
 
 namespace soliton {
-
-/// What attention costs, measured while all CTAs are at it.
-struct TreeCosts {
-  double item_us = 0;                // to begin and end an item
-  double cta_bytes_per_us = 0;       // device memory, read by all CTAs at once, over their number
-  double mma_us = 0;                 // one token by 16 query rows: scores and values
-  double exchange_bytes_per_us = 0;  // one CTA writes partials that another one reads
-  int copy_tokens = kKvPageTokens;   // pages are read in pieces of so many tokens
-};
 
 /// What the kernel is built for.
 struct TreeShape {
@@ -142,7 +134,6 @@ class TreePlanner {
 
   TreeShape shape_;
   SliceLimits limits_;
-  int copy_tokens_;
   int64_t item_ps_;
   int64_t byte_token_ps_;  // to read a token
   int64_t mma_ps_;

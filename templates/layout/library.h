@@ -15,7 +15,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 8;
+constexpr uint32_t kLibraryAbi = 9;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).
@@ -44,7 +44,7 @@ struct Descriptor {
   int32_t num_ctas;
   int32_t threads_per_cta;
   int32_t shared_bytes;
-  double read_bandwidth;        // of the device, bytes per second, as its spec says
+  TreeCosts tree_costs;
   int32_t rows;                 // of activations in a step
   int64_t weight_bytes;         // packed, padding included
   int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no

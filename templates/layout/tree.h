@@ -76,6 +76,15 @@ struct TreeView {
   int32_t partials_per_head = 0;  // places for partials: num_kv_heads times as many
 };
 
+/// What attention costs on a card while all its CTAs are at it, as the card's spec says. How a plan cuts and
+/// deals its items depends on these numbers, the result of an item does not.
+struct TreeCosts {
+  double item_us = 0;               // to begin and end an item
+  double mma_us = 0;                // one token by a tile of 16 query rows: its scores and values
+  double read_bytes_per_s = 0;      // of device memory, all CTAs together
+  double exchange_bytes_per_s = 0;  // of partials that one CTA writes and another one reads, all together
+};
+
 /// Tokens to copy in all layers and KV heads, K and V: from_token + i of page from_page to to_token + i of
 /// to_page, i from 0 to num_tokens - 1 in this order (source and destination may overlap).
 struct TokenMove {

@@ -263,11 +263,8 @@ TEST(TreeSpec, ThePlannerPlansEveryWorkload) {
   constexpr int kSteps = 64;
   const TreeShape shape{
       .num_ctas = 128, .num_kv_heads = 8, .heads_per_kv_head = 4, .head_dim = 128, .max_item_rows = 64};
-  const TreeCosts costs{.item_us = 0.5,
-                        .cta_bytes_per_us = 36000,
-                        .mma_us = 0.004,
-                        .exchange_bytes_per_us = 20000,
-                        .copy_tokens = 16};
+  const TreeCosts costs{
+      .item_us = 0.5, .mma_us = 0.004, .read_bytes_per_s = 4.6e12, .exchange_bytes_per_s = 2.5e12};
   TreePlanner planner(shape, costs, {});
   TreePlan plan;
   TreeSnapshot snapshot;

@@ -179,6 +179,10 @@ TEST(Emit, DescriptorReadsBackAsPlanned) {
   EXPECT_EQ(descriptor.num_ctas, plan.num_ctas);
   EXPECT_EQ(descriptor.threads_per_cta, plan.threads());
   EXPECT_EQ(descriptor.shared_bytes, plan.shared_bytes());
+  EXPECT_EQ(descriptor.tree_costs.item_us, plan.limits.attention_item_us);
+  EXPECT_EQ(descriptor.tree_costs.mma_us, plan.limits.attention_mma_us);
+  EXPECT_EQ(descriptor.tree_costs.read_bytes_per_s, plan.limits.read_bandwidth_bytes_per_s);
+  EXPECT_EQ(descriptor.tree_costs.exchange_bytes_per_s, plan.limits.exchange_bytes_per_s);
   EXPECT_EQ(descriptor.weight_bytes, plan.weight_bytes);
   EXPECT_EQ(descriptor.needed_weight_bytes, plan.needed_weight_bytes);
   EXPECT_EQ(descriptor.workspace_bytes, plan.workspace_bytes());

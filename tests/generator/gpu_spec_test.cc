@@ -21,6 +21,9 @@ const std::string kGood =
     "read_bandwidth_bytes_per_s: 4.60e12\n"
     "phase_wait_us: 2.3\n"
     "phase_latency_us: 4.2\n"
+    "attention_item_us: 1.25\n"
+    "attention_mma_us: 0.002\n"
+    "exchange_bytes_per_s: 3.5e12\n"
     "default_window: 3\n"
     "emulated: false\n";
 
@@ -52,15 +55,21 @@ TEST(GpuSpec, RefusesNumbersOutOfRange) {
             "4 g.yaml:9: phase_wait_us: expected a number above 0 and below 1000000, got 0");
   EXPECT_EQ(changed("4.2", "0"),
             "4 g.yaml:10: phase_latency_us: expected a number above 0 and below 1000000, got 0");
+  EXPECT_EQ(changed("1.25", "0"),
+            "4 g.yaml:11: attention_item_us: expected a number above 0 and below 1000000, got 0");
+  EXPECT_EQ(changed("0.002", "-0.002"),
+            "4 g.yaml:12: attention_mma_us: expected a number above 0 and below 1000000, got -0.002");
+  EXPECT_EQ(changed("3.5e12", "3.5"),
+            "4 g.yaml:13: exchange_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 3.5");
   EXPECT_EQ(changed("default_window: 3", "default_window: 65"),
-            "4 g.yaml:11: default_window: expected an integer from 1 to 64, got 65");
+            "4 g.yaml:14: default_window: expected an integer from 1 to 64, got 65");
 }
 
 TEST(GpuSpec, EmulatedAndComputeCapabilityAgree) {
   EXPECT_EQ(changed("emulated: false", "emulated: true"),
-            "4 g.yaml:12: emulated: expected false with compute_capability = 90, got true");
+            "4 g.yaml:15: emulated: expected false with compute_capability = 90, got true");
   EXPECT_EQ(changed("compute_capability: 90", "compute_capability: 0"),
-            "4 g.yaml:12: emulated: expected true with compute_capability = 0, got false");
+            "4 g.yaml:15: emulated: expected true with compute_capability = 0, got false");
 }
 
 TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
@@ -69,7 +78,8 @@ TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(changed("num_sms", "sms"),
             "4 g.yaml:3: sms: expected one of name, compute_capability, num_sms, max_shared_bytes_per_block, "
             "registers_per_sm, max_registers_per_thread, max_threads_per_block, read_bandwidth_bytes_per_s, "
-            "phase_wait_us, phase_latency_us, default_window, emulated, got an unknown key");
+            "phase_wait_us, phase_latency_us, attention_item_us, attention_mma_us, exchange_bytes_per_s, "
+            "default_window, emulated, got an unknown key");
   EXPECT_EQ(changed("name: g", "name: h"), "4 g.yaml:1: name: expected g as the file is called, got h");
 }
 
@@ -95,6 +105,9 @@ TEST(GpuSpec, ReadsEveryNumber) {
   EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
   EXPECT_EQ(h200.phase_wait_us, 1.1);
   EXPECT_EQ(h200.phase_latency_us, 2.3);
+  EXPECT_EQ(h200.attention_item_us, 1.5);
+  EXPECT_EQ(h200.attention_mma_us, 0.003);
+  EXPECT_EQ(h200.exchange_bytes_per_s, 4.6e12);
   EXPECT_EQ(h200.default_window, 3);
   EXPECT_FALSE(h200.emulated);
   const GpuSpec cpu = load_gpu_spec(kGpus / "cpu.yaml");

@@ -32,11 +32,16 @@ double token_bytes(const TreeShape& shape) {
   return 2.0 * 2 * shape.kv_parts * shape.head_dim;
 }
 
+/// To move bytes at the share that one CTA has of a rate.
+double transfer_us(double bytes, double bytes_per_s, const TreeShape& shape) {
+  return 1e6 * bytes * shape.num_ctas / bytes_per_s;
+}
+
 /// Time of all work, uncut and spread evenly, in the middle of a plan: no plan takes less.
 int64_t ideal_ps(const TreeSnapshot& tree, const TreeShape& shape, int num_steps) {
-  const double read_us = token_bytes(shape) / kLargeCosts.cta_bytes_per_us;
-  const double row_us =
-      4.0 * tree_partial_words(shape.heads_per_kv_head, shape.head_dim) / kLargeCosts.exchange_bytes_per_us;
+  const double read_us = transfer_us(token_bytes(shape), kLargeCosts.read_bytes_per_s, shape);
+  const double row_us = transfer_us(4.0 * tree_partial_words(shape.heads_per_kv_head, shape.head_dim),
+                                    kLargeCosts.exchange_bytes_per_s, shape);
   double total_us = 0;
   for (const SnapshotNode& node : tree.nodes) {
     const int cached = node.num_tokens + (node.num_new > 0 ? num_steps / 2 : 0);
@@ -64,11 +69,12 @@ Loads loads_of(const TreePlan& plan, const TreeShape& shape, const TreeCosts& co
       const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
       if (cached + fresh == 0) continue;
       const int rows = item.end_row - item.first_row;
-      const double bytes = token_bytes(shape) * round_up(cached, costs.copy_tokens);
+      const double bytes = token_bytes(shape) * round_up(cached, kKvPageTokens);
       const double mma_us = (cached + fresh) * ceil_divide(rows * shape.heads_per_kv_head, 16) * costs.mma_us;
       const double partial_bytes = 4.0 * rows * tree_partial_words(shape.heads_per_kv_head, shape.head_dim);
-      const double cost_us = costs.item_us + std::max(bytes / costs.cta_bytes_per_us, mma_us) +
-                             partial_bytes / costs.exchange_bytes_per_us;
+      const double cost_us = costs.item_us +
+                             std::max(transfer_us(bytes, costs.read_bytes_per_s, shape), mma_us) +
+                             transfer_us(partial_bytes, costs.exchange_bytes_per_s, shape);
       load_us += cost_us;
       loads.longest_us = std::max(loads.longest_us, cost_us);
     }

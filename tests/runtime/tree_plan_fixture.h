@@ -18,11 +18,8 @@ namespace soliton {
 
 inline constexpr TreeShape kLargeShape{
     .num_ctas = 128, .num_kv_heads = 8, .heads_per_kv_head = 4, .head_dim = 128, .max_item_rows = 64};
-inline constexpr TreeCosts kLargeCosts{.item_us = 0.5,
-                                       .cta_bytes_per_us = 36000,
-                                       .mma_us = 0.004,
-                                       .exchange_bytes_per_us = 20000,
-                                       .copy_tokens = 16};
+inline constexpr TreeCosts kLargeCosts{
+    .item_us = 0.5, .mma_us = 0.004, .read_bytes_per_s = 4.6e12, .exchange_bytes_per_s = 2.5e12};
 inline constexpr TreeShape kSmallShape{
     .num_ctas = 5, .num_kv_heads = 2, .heads_per_kv_head = 3, .head_dim = 64, .max_item_rows = 7};
 inline constexpr SliceLimits kBalanced{.rule = SliceRule::kBalanced};

@@ -251,7 +251,7 @@ TEST(TreePlan, RefusesNumbersThatCannotBe) {
   EXPECT_TRUE(refused(kLargeShape, {}, kFixed));
   EXPECT_TRUE(refused(kLargeShape, kLargeCosts, {.rule = SliceRule::kFixed, .min_tokens = 100}));
   TreeCosts odd = kLargeCosts;
-  odd.copy_tokens = 48;
+  odd.exchange_bytes_per_s = 0;
   EXPECT_TRUE(refused(kLargeShape, odd, kFixed));
 }
 
