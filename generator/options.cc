@@ -102,7 +102,7 @@ void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
     // Flags are the only things that can lack an argument: "--gpu: 1 required NAME missing".
     const std::string message = failure.what();
     throw usage_error(message.substr(0, message.find(':')), "a value", "nothing");
-  } catch (const CLI::CallForHelp&) {
+  } catch (const CLI::Success&) {  // --help, --version
     throw;
   } catch (const CLI::ParseError& failure) {
     throw UserError(ExitCode::kUsage, fmt::format("command line: {}", failure.what()));
@@ -145,11 +145,15 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   bool no_tuned = false;
   app.add_flag("--no-tuned", no_tuned, "Ignore overrides in the folder tuned/ beside the model");
   app.add_flag("--dry-run", options.dry_run, "Print the plan and write nothing");
+  app.set_version_flag("--version", "soliton-gen " SOLITON_VERSION);
 
   try {
     parse_arguments(app, argc, argv);
   } catch (const CLI::CallForHelp&) {
     help << app.help();
+    return std::nullopt;
+  } catch (const CLI::CallForVersion& version) {
+    help << version.what() << "\n";
     return std::nullopt;
   }
   refuse_rest(app.remaining());

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -52,40 +51,9 @@ inline CLI::Validator not_empty() {
       "");
 }
 
-/// `error` as an Error of the form "FLAG: expected X, got Y".
-inline Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string message = error.what();
-  std::string flag = message.substr(0, message.find_first_of(": "));
-  std::string complaint =
-      "expected a value, got nothing";  // --model is required; --model: 1 required TEXT missing
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> rest = app.remaining();
-    const auto unknown =
-        std::find_if(rest.begin(), rest.end(), [](const auto& word) { return word[0] == '-'; });
-    flag = unknown == rest.end() ? rest.front() : *unknown;
-    complaint = "expected a flag that --help lists";
-  } else if (message.find("received") != std::string::npos) {  // --model: At Most 1 required but received 2
-    complaint =
-        fmt::format("expected to be given once, got {} times", message.substr(message.rfind(' ') + 1));
-  } else if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr &&
-             dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) {
-    return Error(ExitCode::kUsage, message);
-  }
-  return Error(ExitCode::kUsage, fmt::format("{}: {}", flag, complaint));
-}
-
-/// Parses the command line. Returns false after --help, which has then been printed. Throws Error (kUsage).
-inline bool parse_command_line(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    app.exit(success);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw usage_error(app, error);
-  }
-  return true;
-}
+/// Parses the command line, to which --version is added. Returns false after --help or --version, which has then been
+/// printed. Throws Error (kUsage).
+bool parse_command_line(CLI::App& app, int argc, char** argv);
 
 /// Throws Error if anything written to stdout so far is lost, as on a full disk.
 inline void flush_stdout() {
