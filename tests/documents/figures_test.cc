@@ -1,0 +1,254 @@
+// Every figure of a table of measurements is that of the JSON file named in its row, or right before the table.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "documents/document.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const fs::path kRoot = SOLITON_SOURCE_DIR;
+const fs::path kResults = "runtime/bench/results";
+
+/// What a figure is taken from.
+struct Source {
+  Json file;   // the row's, with what holds for the whole run
+  Json entry;  // in it: a test, a tree or a launch
+  Json peer;   // the same test in the row's "PyTorch file", if there is one
+};
+
+double number(const Json& json, const char* key) {
+  return json.at(key).get<double>();
+}
+
+/// The test of a run by its context: "tg128 @ d1024".
+Json find_test(const Json& file, const std::string& name) {
+  for (const Json& row : file.at("rows")) {
+    if (row.at("test").get<std::string>().ends_with(name)) return row;
+  }
+  throw std::runtime_error("no test " + name);
+}
+
+double sampled_us(const Source& source) {
+  return number(find_test(source.file, ", sampled"), "token_us_p50");
+}
+
+double metric(const Source& source, const char* unit) {
+  return number(source.entry.at("metrics"),
+                fmt::format("{}.avg.pct_of_peak_sustained_elapsed", unit).c_str());
+}
+
+using Figure = std::function<double(const Source&)>;
+
+/// A column by the key in the entry, times a factor.
+Figure of_entry(const char* key, double factor = 1) {
+  return [=](const Source& source) { return factor * number(source.entry, key); };
+}
+Figure of_peer(const char* key) {
+  return [=](const Source& source) { return number(source.peer, key); };
+}
+Figure of_step(const char* key) {
+  return
+      [=](const Source& source) { return number(source.entry, "step_us_p50") / number(source.entry, key); };
+}
+Figure of_unit(const char* unit) {
+  return [=](const Source& source) { return metric(source, unit); };
+}
+
+const std::map<std::string, Figure> kFigures = {
+    {"S, TB/s",
+     [](const Source& source) { return 1e-12 * number(source.file, "read_bandwidth_bytes_per_s"); }},
+    {"us per token", of_entry("token_us_p50")},
+    {"p99, us", of_entry("token_us_p99")},
+    {"tokens/s", of_entry("tokens_per_s")},
+    {"of S, %", of_entry("of_read_bandwidth", 100)},
+    {"tokens",
+     [](const Source& source) { return std::stod(source.entry.at("test").get<std::string>().substr(2)); }},
+    {"PyTorch, us", of_peer("token_us_p50")},
+    {"PyTorch, tokens/s", of_peer("tokens_per_s")},
+    {"PyTorch of S, %",
+     [](const Source& source) {
+       return 100 * number(source.peer, "bytes_per_s") / number(source.file, "read_bandwidth_bytes_per_s");
+     }},
+    {"ratio",
+     [](const Source& source) {
+       return number(source.entry, "tokens_per_s") / number(source.peer, "tokens_per_s");
+     }},
+    {"sampled us", sampled_us},
+    {"difference us",
+     [](const Source& source) { return sampled_us(source) - number(source.entry, "token_us_p50"); }},
+    {"rows", of_entry("rows")},
+    {"unique tokens", of_entry("unique_tokens")},
+    {"step us", of_entry("step_us_p50")},
+    {"apart us", of_entry("unshared_us_p50")},
+    {"step / floor", of_step("floor_us")},
+    {"step / one row", of_step("one_row_us_p50")},
+    {"device memory", of_unit("dram__throughput")},
+    {"L2", of_unit("lts__throughput")},
+    {"shared memory", of_unit("l1tex__data_pipe_lsu_wavefronts_mem_shared")},
+    {"issue slots", of_unit("sm__inst_issued")},
+    {"ALU", of_unit("sm__inst_executed_pipe_alu")},
+    {"tensor cores", of_unit("sm__pipe_tensor_cycles_active")},
+};
+
+/// Columns that say what is measured.
+const std::set<std::string> kLabels = {"model", "weights",   "context", "tree",         "kernel", "launch",
+                                       "file",  "attention", "prompt",  "PyTorch file", "card"};
+
+std::vector<std::string> split(const std::string& cell) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end; (end = cell.find(" / ", begin)) != std::string::npos; begin = end + 3) {
+    parts.push_back(cell.substr(begin, end - begin));
+  }
+  parts.push_back(cell.substr(begin));
+  return parts;
+}
+
+/// The number as written: with as many decimals as `text` has.
+std::string as_written(double value, const std::string& text) {
+  const size_t point = text.find('.');
+  return fmt::format("{:.{}f}", value, point == std::string::npos ? 0 : text.size() - point - 1);
+}
+
+/// One row of a table and the runs that it quotes.
+class RowOfFigures {
+ public:
+  RowOfFigures(const Document& document, const Table& table, size_t row)
+      : document_(document), table_(table), cells_(table.rows[row]) {}
+
+  /// The file that the row names; "" if none.
+  std::string file(const std::string& column) const {
+    const std::string text = has(column) ? cell(column) : column == "file" ? table_.caption : "";
+    for (const std::string& link : links_in(text)) {
+      if (link.ends_with(".json")) return (document_.folder() / link).lexically_normal();
+    }
+    return "";
+  }
+
+  /// Compares all of its figures. Returns their number.
+  int compare() const {
+    const std::vector<Source> sources = find_sources();
+    int num_figures = 0;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      const std::string& column = table_.columns[i];
+      if (kLabels.contains(column) || cells_[i] == "-") continue;
+      const auto figure = kFigures.find(column);
+      if (figure == kFigures.end()) throw std::runtime_error("no figure is called " + column);
+      const std::vector<std::string> written = split(cells_[i]);
+      const bool is_of_run = written.size() == 1;  // such as S
+      EXPECT_TRUE(is_of_run || written.size() == sources.size()) << column;
+      for (size_t n = 0; n < std::min(written.size(), sources.size()); ++n) {
+        EXPECT_EQ(written[n], as_written(figure->second(sources[n]), written[n])) << column;
+        ++num_figures;
+      }
+    }
+    return num_figures;
+  }
+
+ private:
+  bool has(const std::string& column) const { return table_.column(column).has_value(); }
+  const std::string& cell(const std::string& column) const { return cells_.at(*table_.column(column)); }
+
+  static Json read(const std::string& path) {
+    std::ifstream file(kRoot / path);
+    return Json::parse(file);
+  }
+
+  /// One for each context that the row lists.
+  std::vector<Source> find_sources() const {
+    const Json json = read(file("file"));
+    if (has("tree")) return {{json, find_tree(json), {}}};
+    if (has("kernel")) return {{json, find_launch(json), {}}};
+    if (has("prompt")) return {{json, find_test(json, "pp" + cell("prompt")), {}}};
+    const std::string peer = file("PyTorch file");
+    const Json peer_json = peer.empty() ? Json() : read(peer);
+    if (has("attention")) {
+      EXPECT_EQ(cell("attention"), peer_json.at("attention").get<std::string>());
+    }
+    std::vector<Source> sources;
+    for (const std::string& context : split(cell("context"))) {
+      const std::string test = " @ d" + context;
+      sources.push_back({json, find_test(json, test), peer.empty() ? Json() : find_test(peer_json, test)});
+    }
+    return sources;
+  }
+
+  Json find_tree(const Json& json) const {
+    for (const Json& tree : json.at("trees")) {
+      if (tree.at("test") == cell("tree")) return tree;
+    }
+    throw std::runtime_error("no tree " + cell("tree"));
+  }
+
+  Json find_launch(const Json& json) const {
+    const Json& launch = json.at("launches").at(std::stoul(cell("launch")));
+    EXPECT_EQ(launch.at("kernel"), cell("kernel"));
+    return launch;
+  }
+
+  const Document& document_;
+  const Table& table_;
+  const std::vector<std::string>& cells_;
+};
+
+/// Compares the figures of a document. Returns their number; adds the files that its tables name.
+int compare_figures(const Document& document, std::set<std::string>& files) {
+  int num_figures = 0;
+  for (const Table& table : document.tables) {
+    for (size_t i = 0; i < table.rows.size(); ++i) {
+      SCOPED_TRACE(document.at(table.line) + ", row " + std::to_string(i + 1));
+      const RowOfFigures row(document, table, i);
+      if (row.file("file").empty()) continue;
+      files.insert({row.file("file"), row.file("PyTorch file")});
+      try {
+        num_figures += row.compare();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+  return num_figures;
+}
+
+TEST(Figures, OfTheReadmeAreTheRecordedOnes) {
+  std::set<std::string> files;
+  EXPECT_GE(compare_figures(read_document(kRoot, "README.md"), files), 10);
+}
+
+TEST(Figures, OfTheResultsAreTheRecordedOnes) {
+  std::set<std::string> files;
+  EXPECT_GE(compare_figures(read_document(kRoot, kResults / "README.md"), files), 200);
+  for (const auto& entry : fs::directory_iterator(kRoot / kResults)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string file = kResults / entry.path().filename();
+    EXPECT_TRUE(files.contains(file)) << file << ": expected in a table of " << kResults / "README.md";
+  }
+}
+
+/// Tables of measurements without a file hold what checks print; they stand below the heading that says so.
+TEST(Figures, HaveAFileButForThoseOfChecks) {
+  const Document document = read_document(kRoot, kResults / "README.md");
+  int checks = 0;
+  for (const Mention& heading : document.headings) {
+    if (heading.text == "Checks on the card") checks = heading.line;
+  }
+  ASSERT_GT(checks, 0);
+  for (const Table& table : document.tables) {
+    for (size_t i = 0; i < table.rows.size() && table.line < checks; ++i) {
+      EXPECT_NE(RowOfFigures(document, table, i).file("file"), "") << document.at(table.line);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton
