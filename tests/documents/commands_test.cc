@@ -36,8 +36,7 @@ constexpr std::array kNotRun = {
     // README.md
     NotRun{"cmake --preset release && cmake --build --preset release", kTime,
            R"sh(test "$(cmake --list-presets=all | grep -c '"release"')" -ge 2)sh"},
-    NotRun{"./dev demo", "installs packages",
-           "build/soliton-chat -m models/tiny-stories -p 'Once upon a time' -n 2"},
+    NotRun{"./dev demo", "installs packages; see TheDemoTellsTheStoryOfTheReadme", ""},
     NotRun{"./dev test", "is what runs this test", ""},
     NotRun{"hf download Qwen/Qwen2.5-7B-Instruct --local-dir qwen2.5-7b", "needs a network", ""},
     NotRun{"build/soliton-chat qwen2.5-7b", "needs what was downloaded",
@@ -59,9 +58,7 @@ constexpr std::array kNotRun = {
     NotRun{"build/soliton-bench -k w4.so --random-weights -n 128 -d 128", kCard,
            "build/soliton-bench -k build/kernels/tiny-stories-cpu.so --random-weights -n 1 -d 8 -r 1"},
     // runtime/README.md
-    NotRun{R"(build/soliton-chat -m models/tiny-stories -p "Once upon a time" -n 120)",
-           "takes seconds in emulation",
-           R"(build/soliton-chat -m models/tiny-stories -p "Once upon a time" -n 1)"},
+    NotRun{"build/soliton-chat --verify models/tiny-stories", "is what a test of soliton-chat does", ""},
     NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-h200.so --random-weights -n 32 -r 3 --tree "
            "few-shot:20,speculative:64",
            kCard, ""},
@@ -274,13 +271,13 @@ std::string story_of_the_readme() {
 
 TEST(Commands, TheDemoTellsTheStoryOfTheReadme) {
   const Checkout checkout;
-  ASSERT_EQ(checkout.run("build/soliton-chat -m models/tiny-stories -p 'Once upon a time' -n 24 -k "
+  ASSERT_EQ(checkout.run("build/soliton-chat -m models/tiny-stories -p 'Once upon a time' -n 10 -k "
                          "build/kernels/tiny-stories-cpu.so"),
             0)
       << checkout.errors();
   std::string told = checkout.output();
   while (told.ends_with('\n')) told.pop_back();
-  EXPECT_GE(told.size(), 60u);
+  EXPECT_GE(told.size(), 30u);
   EXPECT_EQ(story_of_the_readme().substr(0, told.size()), told);
 }
 
