@@ -20,7 +20,7 @@ std::string describe_facts(const ModelConfig& model) {
   return text;
 }
 
-/// The passes up to a sound plan. Throws UserError, and leaves the dumps so far, whose names end in `suffix`.
+/// The passes up to a sound plan. Throws Error, and leaves the dumps so far, whose names end in `suffix`.
 Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices,
                const std::string& suffix, std::map<std::string, std::string>& dumps) {
   const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
@@ -36,9 +36,8 @@ Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& 
     verdict += fmt::format("{}: {}\n", rule_name(violation.rule), violation.message);
   }
   if (!violations.empty()) {
-    throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
-                                rule_name(violations[0].rule), violations[0].message));
+    throw Error(ExitCode::kPlanRefused, fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
+                                                    rule_name(violations[0].rule), violations[0].message));
   }
   verdict = "sound\n";
   return plan;
@@ -57,7 +56,7 @@ Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoic
       further.rows = rows;
       plans.push_back(make_plan(model, gpu, further, fmt::format("-rows{}", rows), result.dumps));
     }
-  } catch (const UserError& refusal) {
+  } catch (const Error& refusal) {
     // Facts and card were checked when they were read: it can only be the plan.
     const std::string tuned = choices.tuned.empty() ? "" : fmt::format(" ({})", choices.tuned);
     throw PlanRefused(refusal.what() + tuned, std::move(result.dumps));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "generator/plan/plan.h"
-#include "generator/user_error.h"
+#include "models/error.h"
 
 namespace soliton {
 
@@ -17,10 +17,10 @@ struct Generated {
 };
 
 /// No kernel can be planned, or the plan is not sound. Has what the passes before have dumped: pass -> text.
-class PlanRefused : public UserError {
+class PlanRefused : public Error {
  public:
   PlanRefused(const std::string& message, std::map<std::string, std::string> dumps)
-      : UserError(ExitCode::kPlanRefused, message), dumps_(std::move(dumps)) {}
+      : Error(ExitCode::kPlanRefused, message), dumps_(std::move(dumps)) {}
 
   const std::map<std::string, std::string>& dumps() const { return dumps_; }
 

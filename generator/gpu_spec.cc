@@ -68,8 +68,8 @@ std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   if (failure) {
-    throw UserError(ExitCode::kUsage, fmt::format("--gpus-dir: expected a folder of GPU specs, got {} ({})",
-                                                  show_text(gpus_dir.string()), failure.message()));
+    throw Error(ExitCode::kUsage, fmt::format("--gpus-dir: expected a folder of GPU specs, got {} ({})",
+                                              show_text(gpus_dir.string()), failure.message()));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -79,8 +79,8 @@ std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesyste
   if (gpu.ends_with(".yaml")) return gpu;
   const std::vector<std::string> names = list_gpus(gpus_dir);
   if (std::find(names.begin(), names.end(), gpu) == names.end()) {
-    throw UserError(ExitCode::kUsage, fmt::format("--gpu: expected one of {} or a FILE.yaml, got {}",
-                                                  fmt::join(names, ", "), show_text(gpu)));
+    throw Error(ExitCode::kUsage, fmt::format("--gpu: expected one of {} or a FILE.yaml, got {}",
+                                              fmt::join(names, ", "), show_text(gpu)));
   }
   return gpus_dir / (gpu + ".yaml");
 }

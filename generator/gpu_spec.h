@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "generator/strict_yaml.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 
@@ -27,7 +27,7 @@ struct GpuSpec {
   bool emulated = false;            // runs on a CPU
 };
 
-/// Reads generator/gpus/<name>.yaml. Throws UserError: kFile if it cannot be read, kContent with file and
+/// Reads generator/gpus/<name>.yaml. Throws Error: kNotFound if it cannot be read, kBadFile with file and
 /// line if a key is unknown, missing, of the wrong type or out of range.
 GpuSpec load_gpu_spec(const std::filesystem::path& path);
 
@@ -37,12 +37,12 @@ GpuSpec parse_gpu_spec(const StrictYaml& yaml);
 /// generator/gpus of the source tree.
 std::filesystem::path default_gpus_dir();
 
-/// The names that --gpu knows: stems of the YAML files in `gpus_dir`, sorted. Throws UserError (kUsage) if
+/// The names that --gpu knows: stems of the YAML files in `gpus_dir`, sorted. Throws Error (kUsage) if
 /// there is no such folder.
 std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir);
 
 /// The file that the value of --gpu stands for: a name, whose file then exists, or a path that ends in .yaml.
-/// Throws UserError (kUsage).
+/// Throws Error (kUsage).
 std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir);
 
 }  // namespace soliton

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "generator/plan/plan.h"
-#include "generator/strict_yaml.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 

@@ -1,5 +1,4 @@
-// soliton-gen: reads a model and a card, writes the kernel. A model is a YAML file or a Hugging Face folder; for
-// the latter this program, not the generator's library, uses the runtime's reader of config.json.
+// soliton-gen: reads a model and a card, writes the kernel. A model is a YAML file or a Hugging Face folder.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -8,8 +7,8 @@
 #include "generator/options.h"
 #include "generator/overrides.h"
 #include "generator/text_writer.h"
-#include "runtime/error.h"
-#include "runtime/hf_config.h"
+#include "models/error.h"
+#include "models/hf_config.h"
 
 namespace soliton {
 namespace {
@@ -43,8 +42,8 @@ ModelConfig read_folder(const Options& options) {
 ModelConfig read_facts(const Options& options) {
   if (is_folder(options.model)) return read_folder(options);
   if (options.write_model) {
-    throw UserError(ExitCode::kUsage, fmt::format("--write-model: expected a Hugging Face folder, got {}",
-                                                  options.model.string()));
+    throw Error(ExitCode::kUsage,
+                fmt::format("--write-model: expected a Hugging Face folder, got {}", options.model.string()));
   }
   return load_model_config(options.model);
 }
@@ -98,10 +97,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return soliton::run(argc, argv);
-  } catch (const soliton::UserError& error) {
-    fmt::print(stderr, "soliton-gen: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const soliton::Error& error) {  // of config.json
+  } catch (const soliton::Error& error) {
     fmt::print(stderr, "soliton-gen: {}\n", error.what());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {

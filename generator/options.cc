@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "generator/knobs.h"
-#include "generator/model_config.h"
+#include "models/model_config.h"
 
 namespace soliton {
 namespace {
 
-UserError usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
-  return UserError(ExitCode::kUsage, fmt::format("{}: expected {}, got {}", flag, expected, got));
+Error usage_error(const std::string& flag, const std::string& expected, const std::string& got) {
+  return Error(ExitCode::kUsage, fmt::format("{}: expected {}, got {}", flag, expected, got));
 }
 
 /// A flag with a value, kept as the user wrote it.
@@ -105,7 +105,7 @@ void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   } catch (const CLI::Success&) {  // --help, --version
     throw;
   } catch (const CLI::ParseError& failure) {
-    throw UserError(ExitCode::kUsage, fmt::format("command line: {}", failure.what()));
+    throw Error(ExitCode::kUsage, fmt::format("command line: {}", failure.what()));
   }
 }
 

@@ -24,7 +24,7 @@ struct Options {
 };
 
 /// Reads the command line; argv[0] is the program's name. Returns nothing after --help, whose text goes to
-/// `help`. Throws UserError (kUsage) of one line, `FLAG: expected X, got Y`.
+/// `help`. Throws Error (kUsage) of one line, `FLAG: expected X, got Y`.
 std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help);
 
 }  // namespace soliton

@@ -13,8 +13,8 @@ namespace soliton {
 /// Where the overrides for a model's YAML and a card would stand.
 std::filesystem::path overrides_path(const std::filesystem::path& model, const std::string& gpu);
 
-/// The knobs of a file of overrides, or nothing if there is no such file. Throws UserError: kFile if it cannot
-/// be read, kContent with file and line for an unknown key, another type or a value out of range.
+/// The knobs of a file of overrides, or nothing if there is no such file. Throws Error: kNotFound if it cannot
+/// be read, kBadFile with file and line for an unknown key, another type or a value out of range.
 std::optional<PlanChoices> load_overrides(const std::filesystem::path& path);
 
 /// The same from YAML at hand.

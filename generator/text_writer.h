@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "generator/user_error.h"
+#include "models/error.h"
 
 namespace soliton {
 
@@ -71,9 +71,9 @@ inline std::optional<std::string> read_if_file(const std::filesystem::path& path
   return stream.bad() || !stream.is_open() ? std::nullopt : std::optional(std::move(text));
 }
 
-inline UserError not_writable(const std::filesystem::path& path, const std::string& reason) {
-  return UserError(ExitCode::kFile,
-                   fmt::format("{}: expected a place that can be written, got: {}", path.string(), reason));
+inline Error not_writable(const std::filesystem::path& path, const std::string& reason) {
+  return Error(ExitCode::kNotFound,
+               fmt::format("{}: expected a place that can be written, got: {}", path.string(), reason));
 }
 
 /// A new folder that goes away with this object, with all in it and with the parents that were made for it,
@@ -184,14 +184,13 @@ inline void write_changed(const std::filesystem::path& target,
 
 /// Makes the files `name -> text` stand in `folder`, which is made if need be with all its parents. Other
 /// files there are left alone, and so are files that already hold the same text. Returns the names of those
-/// written. Throws UserError (kFile) if that cannot be done; everything is then as it was before. Names are
+/// written. Throws Error (kNotFound) if that cannot be done; everything is then as it was before. Names are
 /// plain file names.
 inline std::vector<std::string> write_folder(const std::filesystem::path& folder,
                                              const std::map<std::string, std::string>& files) {
   for (const auto& [name, text] : files) {
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
-      throw UserError(ExitCode::kInternal,
-                      fmt::format("write_folder: expected a file name, got \"{}\"", name));
+      throw Error(ExitCode::kInternal, fmt::format("write_folder: expected a file name, got \"{}\"", name));
     }
   }
   try {

@@ -13,7 +13,7 @@
 #include <new>
 #include <string>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "layout/page.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/launch_signals.h"
 #include "runtime/progress.h"
 #include "runtime/rotary.h"

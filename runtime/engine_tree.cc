@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "layout/activations.h"
+#include "models/error.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
 #include "runtime/launch_signals.h"
 
 namespace soliton {

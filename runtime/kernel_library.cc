@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/mapped_file.h"
+#include "models/mapped_file.h"
 
 namespace soliton {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "layout/library.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "layout/rows.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/packing.h"
 #include "runtime/quantization/nibbles.h"
 

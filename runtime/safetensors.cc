@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/strict_json.h"
+
 namespace soliton {
 namespace {
 

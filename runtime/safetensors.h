@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/mapped_file.h"
+#include "models/mapped_file.h"
 
 namespace soliton {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "layout/sampling.h"
-#include "runtime/hf_config.h"
+#include "models/hf_config.h"
 
 namespace soliton {
 

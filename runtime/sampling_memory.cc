@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "layout/order.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/matrix_source.h"
 #include "runtime/packing.h"
 #include "runtime/progress.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/quantization_config.h"
 #include "runtime/kernel_library.h"
-#include "runtime/quantization/quantization_config.h"
 #include "runtime/safetensors.h"
 
 namespace soliton {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "layout/random.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/random.h"
-#include "runtime/hf_config.h"
-#include "runtime/mapped_file.h"
+#include "models/hf_config.h"
+#include "models/strict_json.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "generator/plan/plan.h"
-#include "generator/user_error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "generator/plan/plan.h"
-#include "generator/user_error.h"
 #include "layout/tree.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

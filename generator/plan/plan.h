@@ -9,10 +9,10 @@
 
 #include "generator/gpu_spec.h"
 #include "generator/graph.h"
-#include "generator/model_config.h"
 #include "layout/activations.h"
 #include "layout/deal.h"
 #include "layout/phase.h"
+#include "models/model_config.h"
 
 namespace soliton {
 

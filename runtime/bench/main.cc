@@ -7,19 +7,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "generator/knobs.h"
 #include "layout/page.h"
+#include "models/error.h"
+#include "models/hf_config.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/bench/tree.h"
-#include "runtime/bench/tune.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
-#include "runtime/hf_config.h"
 #include "runtime/progress.h"
 #include "runtime/sampling_flags.h"
+#include "runtime/tools/tune/tune.h"
 
 namespace soliton {
 namespace {
@@ -204,12 +203,6 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
   }
   for (const TreeMeasurement& tree : trees) json["trees"].push_back(tree_json(tree));
   return json.dump(2) + "\n";
-}
-
-std::vector<std::string> knob_names() {
-  std::vector<std::string> names;
-  for (const Knob& knob : kKnobs) names.push_back(knob.name);
-  return names;
 }
 
 void check_tune(const Options& options) {

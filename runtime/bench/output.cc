@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

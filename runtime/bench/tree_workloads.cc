@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
+#include "models/error.h"
+#include "models/strict_json.h"
 #include "runtime/bench/tree_spec.h"
 #include "runtime/bench/tree_thoughts.h"
-#include "runtime/error.h"
-#include "runtime/mapped_file.h"
 
 namespace soliton {
 namespace {

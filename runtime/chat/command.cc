@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

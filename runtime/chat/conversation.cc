@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/mapped_file.h"
+#include "models/strict_json.h"
 
 namespace soliton {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "models/error.h"
 #include "runtime/chat/speculate.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

@@ -14,9 +14,9 @@
 #include <optional>
 #include <string_view>
 
+#include "models/error.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
-#include "runtime/error.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton {

@@ -5,13 +5,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "models/mapped_file.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
 #include "runtime/chat/repl.h"
 #include "runtime/command_line.h"
-#include "runtime/doctor/report.h"
-#include "runtime/mapped_file.h"
+#include "runtime/tools/doctor/report.h"
 #include "runtime/verify/verify.h"
 
 namespace soliton {

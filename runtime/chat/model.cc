@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "generator/model_config.h"
-#include "runtime/error.h"
-#include "runtime/make/make_kernel.h"
-#include "runtime/make/places.h"
+#include "models/error.h"
+#include "models/model_config.h"
 #include "runtime/progress.h"
+#include "runtime/tools/make/make_kernel.h"
+#include "runtime/tools/make/places.h"
 
 namespace soliton {
 namespace {

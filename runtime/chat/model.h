@@ -3,11 +3,11 @@
 
 #include <memory>
 
+#include "models/hf_config.h"
 #include "runtime/chat/answer_text.h"
 #include "runtime/chat/options.h"
 #include "runtime/chat/prompter.h"
 #include "runtime/engine.h"
-#include "runtime/hf_config.h"
 
 namespace soliton {
 

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "models/error.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/generator.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/parallel.h"
 #include "runtime/command_line.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "layout/page.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/mapped_file.h"
+#include "models/mapped_file.h"
+#include "models/strict_json.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton {

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "models/error.h"
 #include "runtime/chat/command.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

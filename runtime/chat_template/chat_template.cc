@@ -5,10 +5,11 @@
 #include <map>
 #include <unordered_map>
 
+#include "models/mapped_file.h"
+#include "models/strict_json.h"
 #include "runtime/chat_template/evaluator.h"
 #include "runtime/chat_template/json_text.h"
 #include "runtime/chat_template/parser.h"
-#include "runtime/mapped_file.h"
 
 namespace soliton {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton::jinja {
 

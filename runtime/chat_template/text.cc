@@ -6,7 +6,7 @@
 #include <clocale>
 #include <cwctype>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton::jinja {
 namespace {
@@ -39,7 +39,8 @@ size_t valid_length(std::string_view bytes) {
 
 locale_t unicode_locale() {
   static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  if (locale == nullptr) throw Error(ExitCode::kFile, "locale C.UTF-8: expected to be installed, got none");
+  if (locale == nullptr)
+    throw Error(ExitCode::kNotFound, "locale C.UTF-8: expected to be installed, got none");
   return locale;
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/quantization/quantization_config.h"
+#include "models/quantization_config.h"
 #include "runtime/safetensors.h"
 
 namespace soliton {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/mapped_file.h"
+#include "models/strict_json.h"
 #include "runtime/tokenizer/bpe.h"
 #include "runtime/tokenizer/normalizer.h"
 

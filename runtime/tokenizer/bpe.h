@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/mapped_file.h"
+#include "models/strict_json.h"
 #include "runtime/tokenizer/byte_letters.h"
 
 namespace soliton::tokenization {

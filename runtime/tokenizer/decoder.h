@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/mapped_file.h"
+#include "models/strict_json.h"
 
 namespace soliton::tokenization {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/mapped_file.h"
+#include "models/strict_json.h"
 
 namespace soliton::tokenization {
 

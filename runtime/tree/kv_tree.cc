@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "layout/page.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "layout/activations.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

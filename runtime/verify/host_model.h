@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/hf_config.h"
+#include "models/hf_config.h"
 #include "runtime/verify/host_matrix.h"
 
 namespace soliton {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <map>
 
+#include "models/error.h"
 #include "runtime/bench/tree_thoughts.h"
-#include "runtime/error.h"
 #include "runtime/tree/tree_plan.h"
 #include "temporary_folder.h"
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/error.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/settings.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

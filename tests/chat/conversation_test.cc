@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/run_program.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -9,7 +9,7 @@
 #include <regex>
 
 #include "cli/run_program.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "cli/run_program.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

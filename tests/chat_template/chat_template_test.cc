@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

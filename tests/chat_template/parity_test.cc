@@ -10,8 +10,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/error.h"
 #include "runtime/chat_template/chat_template.h"
-#include "runtime/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -14,8 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "generator/user_error.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -32,22 +31,17 @@ inline void expect(bool holds, const char* what) {
 /// Runs `read`, in which errors for the user are fine; whether there was none.
 template <class Read>
 bool accepts(Read&& read) {
-  const auto check = [](ExitCode code, const char* message) {
-    expect(code != ExitCode::kInternal, message);
-    const std::string_view text = message;
-    const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-    expect(!text.empty() && std::none_of(text.begin(), text.end(), is_control),
-           "an error of one printable line");
-  };
   try {
     read();
     return true;
   } catch (const Error& error) {
-    check(error.code(), error.what());
-  } catch (const UserError& error) {
-    check(error.code(), error.what());
+    expect(error.code() != ExitCode::kInternal, error.what());
+    const std::string_view text = error.what();
+    const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+    expect(!text.empty() && std::none_of(text.begin(), text.end(), is_control),
+           "an error of one printable line");
+    return false;
   }
-  return false;
 }
 
 /// A folder for the files that readers want, in memory where there is such a place.

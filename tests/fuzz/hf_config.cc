@@ -1,9 +1,9 @@
 // config.json: what is read passes the generator's checks or is refused by them, and survives being written as
 // YAML.
-#include "runtime/hf_config.h"
+#include "models/hf_config.h"
 
 #include "fuzz/fuzz_target.h"
-#include "generator/model_config.h"
+#include "models/model_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace soliton;

@@ -1,6 +1,6 @@
 // models/*.yaml: what is read survives being written.
 #include "fuzz/fuzz_target.h"
-#include "generator/model_config.h"
+#include "models/model_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace soliton;

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "error_of.h"
 #include "generator/text_writer.h"
-#include "tests/generator/error_of.h"
 #include "tests/generator/golden/plan.h"
 #include "tests/generator/plan_fixture.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/generator/error_of.h"
+#include "error_of.h"
 
 namespace soliton {
 namespace {

@@ -1,8 +1,8 @@
 // Plans of matrices that are 4-bit integers: what the model's facts make of formats, pages, chunks and bytes.
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "layout/weight_format.h"
-#include "tests/generator/error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

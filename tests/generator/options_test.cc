@@ -6,8 +6,8 @@
 
 #include <sstream>
 
+#include "error_of.h"
 #include "generator/knobs.h"
-#include "tests/generator/error_of.h"
 
 namespace soliton {
 namespace {

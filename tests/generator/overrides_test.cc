@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "error_of.h"
 #include "generator/generate.h"
 #include "generator/knobs.h"
-#include "tests/generator/error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

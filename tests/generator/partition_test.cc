@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/generator/error_of.h"
+#include "error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

@@ -2,7 +2,7 @@
 // left.
 #include <gtest/gtest.h>
 
-#include "tests/generator/error_of.h"
+#include "error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

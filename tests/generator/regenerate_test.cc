@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "error_of.h"
 #include "generator/generate.h"
-#include "tests/generator/error_of.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

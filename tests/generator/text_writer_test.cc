@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/generator/error_of.h"
+#include "error_of.h"
 
 namespace soliton {
 namespace {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "generator/plan/verify.h"
+#include "models/error.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {
@@ -123,7 +124,7 @@ TEST(VerifyRows, RandomModelsThatNormHeadsHaveSoundPlans) {
         const Plan plan = make_plan(random.model, shipped_gpu("h200"), {.rows = rows});
         EXPECT_EQ(refusals(plan), "") << random.describe() << ", " << rows << " rows";
         ++num_plans;
-      } catch (const UserError& error) {
+      } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::kPlanRefused);  // too wide for a CTA's shared memory
       }
     }

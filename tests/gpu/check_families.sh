@@ -12,7 +12,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=""
-not_verified=9 # kNotVerified of generator/exit_code.h
+not_verified=9 # kNotVerified of models/error.h
 
 check() { # check NAME COMMAND...: runs it, keeps its output
   local name=$1

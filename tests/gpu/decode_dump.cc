@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/random.h"
+#include "models/error.h"
+#include "models/hf_config.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
-#include "runtime/hf_config.h"
 
 namespace soliton {
 namespace {

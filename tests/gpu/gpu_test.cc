@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "models/error.h"
 #include "reference_model.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

@@ -8,10 +8,10 @@
 #include <filesystem>
 
 #include "layout/random.h"
+#include "models/error.h"
+#include "models/hf_config.h"
 #include "reference_model.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
-#include "runtime/hf_config.h"
 #include "verify/verified.h"
 
 namespace soliton {

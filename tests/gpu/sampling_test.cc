@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "models/error.h"
 #include "reference_sampling.h"
 #include "runtime/engine.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

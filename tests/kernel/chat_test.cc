@@ -5,9 +5,9 @@
 #include <set>
 
 #include "kernel/kernel_fixture.h"
+#include "models/error.h"
 #include "runtime/chat/parallel.h"
 #include "runtime/chat/speculate.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

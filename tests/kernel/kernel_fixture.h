@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "layout/random.h"
+#include "models/hf_config.h"
 #include "primitives/emulation/emulator.h"
 #include "reference_model.h"
 #include "runtime/engine.h"
-#include "runtime/hf_config.h"
 
 namespace soliton {
 

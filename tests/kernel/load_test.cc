@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernel/kernel_fixture.h"
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -1,8 +1,8 @@
 // Whole decodes with sampling: every token is what the definition chooses from the kernel's own logits, with one
 // row and with several; logprobs; ends of launches; races.
 #include "kernel/tree_fixture.h"
+#include "models/error.h"
 #include "reference_sampling.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

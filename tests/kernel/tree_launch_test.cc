@@ -1,7 +1,7 @@
 // What surrounds the steps of a tree's launch: its end, the choice of tokens, requests that are refused.
 #include "kernel/tree_fixture.h"
+#include "models/error.h"
 #include "reference_sampling.h"
-#include "runtime/error.h"
 
 namespace soliton {
 namespace {

@@ -15,7 +15,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/tree/kv_tree.h"
 
 namespace soliton {

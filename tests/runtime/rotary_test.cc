@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/hf_config.h"
+#include "models/hf_config.h"
 #include "tests/reference_model.h"
 #include "tests/temporary_folder.h"
 

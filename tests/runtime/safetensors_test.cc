@@ -1,17 +1,15 @@
-// Files that users bring: mapping, strict JSON and safetensors, chiefly every way in which they can be wrong.
+// Safetensors, chiefly every way in which they can be wrong.
 #include "runtime/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "refusals.h"
 #include "temporary_folder.h"
 
 namespace soliton {
@@ -19,17 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-void expect_error(const std::function<void()>& action, ExitCode code, const std::string& fragment) {
-  try {
-    action();
-    ADD_FAILURE() << "no error; expected: " << fragment;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "one line only";
-  }
-}
 
 std::string length_bytes(uint64_t length) {
   std::string bytes(8, '\0');
@@ -45,7 +32,7 @@ json entry(const char* dtype, const json& shape, const json& offsets) {
   return {{"dtype", dtype}, {"shape", shape}, {"data_offsets", offsets}};
 }
 
-class FilesTest : public testing::Test {
+class SafetensorsTest : public testing::Test {
  protected:
   fs::path write(const std::string& name, const std::string& content) {
     std::ofstream(folder_ / name, std::ios::binary) << content;
@@ -61,101 +48,6 @@ class FilesTest : public testing::Test {
   const TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
 };
-using MappedFileTest = FilesTest;
-using JsonTest = FilesTest;
-using SafetensorsTest = FilesTest;
-
-TEST_F(MappedFileTest, MapsTheContent) {
-  MappedFile file = MappedFile::open(write("a", "content"));
-  const MappedFile moved = std::move(file);
-  EXPECT_EQ(moved.text(), "content");
-  EXPECT_EQ(moved.bytes().size(), 7u);
-  EXPECT_EQ(moved.path(), (folder_ / "a").string());
-}
-
-TEST_F(MappedFileTest, RefusesWhatIsNoReadableFile) {
-  const auto open = [&](const std::string& name) { return [=, this] { MappedFile::open(folder_ / name); }; };
-  expect_error(open("absent"), ExitCode::kNotFound, "absent: no such file");
-  expect_error(open("."), ExitCode::kNotFound, "expected a file, got a directory");
-  expect_error(open(std::string("a\0b", 3)), ExitCode::kNotFound, "cannot be read");
-  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  expect_error(open("pipe"), ExitCode::kNotFound, "expected a regular file");
-  write("file", "x");
-  expect_error(open("file/inside"), ExitCode::kNotFound, "cannot be read: Not a directory");
-  write("empty", "");
-  expect_error(open("empty"), ExitCode::kBadFile, "empty: the file is empty");
-  write("pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n");
-  expect_error(open("pointer"), ExitCode::kBadFile, "pointer: a git-LFS pointer, not the content");
-}
-
-TEST_F(MappedFileTest, RefusesWhatMayNotBeRead) {
-  write("file", "x");
-  fs::permissions(folder_ / "file", fs::perms::none);
-  if (access((folder_ / "file").c_str(), R_OK) == 0) GTEST_SKIP() << "root reads everything";
-  expect_error([&] { MappedFile::open(folder_ / "file"); }, ExitCode::kNotFound,
-               "cannot be read: Permission denied");
-}
-
-TEST(Error, IsOnePrintableLine) {
-  EXPECT_STREQ(Error(ExitCode::kUsage, "a\n\x1b[31mb\x7f").what(), "a\\x0a\\x1b[31mb\\x7f");
-  EXPECT_EQ(in_quotes("abc", 3), "\"abc\"");
-  EXPECT_EQ(in_quotes("ab\xc3\xa9", 3), "\"ab...\"");
-  EXPECT_STREQ(bad_file("f", "expected {}, got {}", 1, 2).what(), "f: expected 1, got 2");
-}
-
-TEST_F(JsonTest, RefusesDuplicateKeysAtAnyDepth) {
-  expect_error([] { parse_json(R"({"a": 1, "a": 1})", "f"); }, ExitCode::kBadFile, "f: a: duplicate key");
-  expect_error([] { parse_json(R"({"a": [0, {"b": 1, "c": {"d": 2, "d": 3}}]})", "f"); }, ExitCode::kBadFile,
-               "f: a[2].c.d: duplicate key");
-  EXPECT_NO_THROW(parse_json(R"({"a": {"a": [{"a": 1}, {"a": 1}]}})", "f"));
-}
-
-TEST_F(JsonTest, LimitsDepth) {
-  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  EXPECT_NO_THROW(parse_json(nested(63), "f"));
-  EXPECT_NO_THROW(parse_json(nested(64), "f"));
-  expect_error([&] { parse_json(nested(65), "f"); }, ExitCode::kBadFile, "nested at most 64 deep");
-  expect_error([&] { parse_json(std::string(1 << 20, '['), "f"); }, ExitCode::kBadFile,
-               "nested at most 64 deep");
-  std::string objects;
-  for (int i = 0; i < 100; ++i) objects += "{\"a\":";
-  expect_error([&] { parse_json(objects, "f"); }, ExitCode::kBadFile, "nested at most 64 deep");
-}
-
-TEST_F(JsonTest, LimitsTheNumberOfValues) {
-  std::string text = "[0";
-  for (int i = 0; i < 8'000'000; ++i) text += ",0";
-  expect_error([&] { parse_json(text + "]", "f"); }, ExitCode::kBadFile, "at most 8000000 JSON values");
-}
-
-TEST_F(JsonTest, RefusesBadSyntax) {
-  for (const char* text :
-       {"", "{", "{\"a\"}", "[1,]", "nul", "1 2", "\"\xff\"", "\"\x01\"", "[1e999]", "{'a': 1}"}) {
-    expect_error([&] { parse_json(text, "f"); }, ExitCode::kBadFile, "f: not valid JSON");
-  }
-}
-
-TEST_F(JsonTest, TypedAccessChecksTypeAndRange) {
-  const json document =
-      parse_json(R"({"big": 18446744073709551615, "negative": -1, "huge": 99999999999999999999,
-                                       "float": 2.0, "text": "2", "list": [1], "max": 9223372036854775807})",
-                 "f");
-  const JsonView root(document, "f");
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  const auto refused = [&](const char* key, const std::string& message) {
-    expect_error([&] { root[key].integer(0, kMax); }, ExitCode::kBadFile, message);
-  };
-  refused("big", "f: big: expected an integer in [0, 9223372036854775807], got 18446744073709551615");
-  refused("negative", "got -1");
-  refused("huge", "f: huge: expected an integer, got 1e+20");
-  refused("float", "expected an integer, got 2.0");
-  refused("text", "expected an integer, got \"2\"");
-  refused("list", "expected an integer, got an array");
-  refused("absent", "f: absent: expected an integer, got nothing");
-  EXPECT_EQ(root["max"].integer(0, kMax), kMax);
-  expect_error([&] { root["list"][1]; }, ExitCode::kBadFile, "f: list: expected at least 2 elements, got 1");
-  expect_error([&] { root["list"]["x"]; }, ExitCode::kBadFile, "f: list: expected an object, got an array");
-}
 
 TEST_F(SafetensorsTest, ReadsTensors) {
   const json header = {{"__metadata__", {{"format", "pt"}}},
@@ -320,7 +212,7 @@ TEST_F(SafetensorsTest, TensorsTileTheBuffer) {
   refused({0, 4}, {4, int64_t{1} << 60}, "cut short: expected 1152921504606846976 bytes of tensors, got 8");
 }
 
-class ShardsTest : public FilesTest {
+class ShardsTest : public SafetensorsTest {
  protected:
   ShardsTest() {
     write("one.safetensors",
@@ -374,7 +266,7 @@ TEST_F(ShardsTest, RefusesWhatIsMissing) {
                "weight_map: expected an object, got nothing");
 }
 
-TEST_F(FilesTest, FolderWithoutWeightsIsNamed) {
+TEST_F(SafetensorsTest, FolderWithoutWeightsIsNamed) {
   expect_error(
       [&] { TensorSource::open(folder_); }, ExitCode::kNotFound,
       folder_.string() + ": expected model.safetensors or model.safetensors.index.json in it, got neither");

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "runtime/error.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "runtime/error.h"
+#include "models/error.h"
 #include "temporary_folder.h"
 
 namespace soliton {

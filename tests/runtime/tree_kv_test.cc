@@ -10,7 +10,7 @@
 #include <random>
 
 #include "layout/page.h"
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/tree/kv_tree.h"
 
 namespace soliton {

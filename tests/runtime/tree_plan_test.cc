@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/error.h"
+#include "models/error.h"
 #include "runtime/tree_plan_fixture.h"
 
 namespace soliton {

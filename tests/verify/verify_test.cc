@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/error.h"
+#include "models/error.h"
 #include "verify/verified.h"
 
 namespace soliton {

@@ -1,0 +1,380 @@
+// config.json has two schemas: rope_theta and rope_scaling at the top, or both inside rope_parameters, which
+// may be nested by layer type. A file that states both has to state the same.
+#include "models/hf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "models/mapped_file.h"
+#include "models/strict_json.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Bounds well above any published model; products of any two stay within 64 bits.
+constexpr int64_t kMaxHidden = 1 << 16;
+constexpr int64_t kMaxFfn = 1 << 20;
+constexpr int64_t kMaxLayers = 1 << 12;
+constexpr int64_t kMaxHeads = 1 << 10;
+constexpr int64_t kMaxVocabulary = 1 << 24;
+constexpr int64_t kMaxContext = 1 << 24;
+constexpr double kMaxNormEpsilon = 0.1;
+constexpr double kMaxRope = 1e15;
+constexpr double kMinPositive = 1e-30;
+constexpr int64_t kSizeMultiple = 64;
+constexpr std::array kHeadDims = {64, 96, 128, 256};
+
+/// Whose config.json is read, and what is its own. Once no window leaves anything of the context out, they differ
+/// in what an absent member means, and in two facts.
+struct Family {
+  const char* architecture;
+  const char* model_type;
+  std::optional<int32_t> absent_kv_heads =
+      {};  // what an absent num_key_value_heads means; else as many as heads
+  std::optional<int32_t> absent_head_dim =
+      {};  // what an absent head_dim means; else the heads share hidden_size
+  std::optional<int32_t> absent_window = {};  // what an absent sliding_window means, in tokens; else none
+  bool switches_window = false;               // is there a window only where use_sliding_window is true?
+  bool qkv_bias = false;                      // always: attention_bias says nothing
+  bool head_norm = false;
+};
+constexpr std::array kFamilies = {
+    Family{.architecture = "LlamaForCausalLM", .model_type = "llama"},
+    Family{.architecture = "MistralForCausalLM",
+           .model_type = "mistral",
+           .absent_kv_heads = 8,
+           .absent_window = 4096},
+    Family{.architecture = "Qwen2ForCausalLM",
+           .model_type = "qwen2",
+           .absent_kv_heads = 32,
+           .absent_window = 4096,
+           .switches_window = true,
+           .qkv_bias = true},
+    Family{.architecture = "Qwen3ForCausalLM",
+           .model_type = "qwen3",
+           .absent_kv_heads = 32,
+           .absent_head_dim = 128,
+           .absent_window = 4096,
+           .switches_window = true,
+           .head_norm = true},
+};
+
+int32_t read_size(const JsonView& config, const char* key, int64_t max) {
+  return static_cast<int32_t>(config[key].integer(1, max));
+}
+
+double number_or(const JsonView& view, double fallback, double min, double max) {
+  return view.is_null() ? fallback : view.number(min, max);
+}
+
+bool boolean_or(const JsonView& view, bool fallback) {
+  return view.is_null() ? fallback : view.boolean();
+}
+
+const Family& read_family(const JsonView& config) {
+  const JsonView architectures = config["architectures"];
+  if (architectures.array_size() != 1) {
+    throw architectures.error("expected one architecture, got {}", architectures.array_size());
+  }
+  const std::string name = architectures[0].string();
+  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                   [&](const Family& each) { return name == each.architecture; });
+  if (family == kFamilies.end()) {
+    std::vector<std::string> known;
+    for (const Family& each : kFamilies) known.push_back(each.architecture);
+    throw architectures.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
+                              in_quotes(name));
+  }
+  const JsonView model_type = config["model_type"];
+  if (!model_type.is_null() && model_type.string() != family->model_type) {
+    throw model_type.error(ExitCode::kMismatch, "expected \"{}\", got {}", family->model_type,
+                           model_type.describe());
+  }
+  return *family;
+}
+
+/// Absent, rather than null.
+bool is_absent(const JsonView& config, const char* key) {
+  return !config.object().contains(key);
+}
+
+/// A window that never leaves a token out is none.
+void refuse_sliding_window(const JsonView& config, const Family& family, int32_t max_context) {
+  if (!family.absent_window) return;
+  if (family.switches_window && !boolean_or(config["use_sliding_window"], false)) return;
+  const JsonView view = config["sliding_window"];
+  const bool absent = is_absent(config, "sliding_window");
+  if (view.is_null() && !absent) return;
+  const int64_t window = absent ? *family.absent_window : view.integer(1, kMaxContext);
+  if (window >= max_context) return;
+  throw view.error(ExitCode::kMismatch,
+                   "expected null, or at least max_position_embeddings = {}, got {}: not supported",
+                   max_context, absent ? fmt::format("nothing, which means {}", window) : view.describe());
+}
+
+void refuse_unsupported(const JsonView& config, const Family& family) {
+  for (const std::string_view bias : {"attention_bias", "mlp_bias"}) {
+    if (family.qkv_bias && bias == "attention_bias") continue;
+    const JsonView view = config[bias];
+    if (boolean_or(view, false))
+      throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
+  }
+  const JsonView activation = config["hidden_act"];
+  if (!activation.is_null() && activation.string() != "silu") {
+    throw activation.error(ExitCode::kMismatch, "expected \"silu\", got {}", activation.describe());
+  }
+}
+
+int32_t read_width(const JsonView& config, const char* key, int64_t max) {
+  const int32_t width = read_size(config, key, max);
+  if (width % kSizeMultiple != 0) {
+    throw config[key].error(ExitCode::kMismatch, "expected a multiple of {}, got {}", kSizeMultiple, width);
+  }
+  return width;
+}
+
+int32_t read_head_dim(const JsonView& config, const Family& family, int32_t hidden, int32_t num_heads) {
+  const JsonView view = config["head_dim"];
+  if (is_absent(config, "head_dim") && family.absent_head_dim) return *family.absent_head_dim;
+  if (view.is_null() && hidden % num_heads != 0) {
+    throw config["num_attention_heads"].error(
+        "expected a divisor of hidden_size = {} where head_dim is absent, got {}", hidden, num_heads);
+  }
+  const auto head_dim =
+      view.is_null() ? hidden / num_heads : static_cast<int32_t>(view.integer(1, kMaxHidden));
+  if (std::find(kHeadDims.begin(), kHeadDims.end(), head_dim) == kHeadDims.end()) {
+    throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(kHeadDims, ", "), head_dim);
+  }
+  if (family.head_norm && !can_norm_heads(head_dim)) {
+    throw view.error(ExitCode::kMismatch, "expected 64 or 128 where heads are normed, got {}: not supported",
+                     head_dim);
+  }
+  return head_dim;
+}
+
+void read_sizes(const JsonView& config, const Family& family, ModelFacts& facts) {
+  facts.hidden = read_width(config, "hidden_size", kMaxHidden);
+  facts.ffn = read_width(config, "intermediate_size", kMaxFfn);
+  facts.num_layers = read_size(config, "num_hidden_layers", kMaxLayers);
+  facts.num_heads = read_size(config, "num_attention_heads", kMaxHeads);
+  facts.vocabulary = read_size(config, "vocab_size", kMaxVocabulary);
+  facts.max_context = read_size(config, "max_position_embeddings", kMaxContext);
+
+  const JsonView kv_heads = config["num_key_value_heads"];
+  const int32_t absent_kv_heads = is_absent(config, "num_key_value_heads")
+                                      ? family.absent_kv_heads.value_or(facts.num_heads)
+                                      : facts.num_heads;
+  facts.num_kv_heads =
+      kv_heads.is_null() ? absent_kv_heads : read_size(config, "num_key_value_heads", kMaxHeads);
+  if (facts.num_heads % facts.num_kv_heads != 0) {
+    throw kv_heads.error("expected a divisor of num_attention_heads = {}, got {}", facts.num_heads,
+                         facts.num_kv_heads);
+  }
+  facts.head_dim = read_head_dim(config, family, facts.hidden, facts.num_heads);
+  facts.qkv_bias = family.qkv_bias ? 1 : 0;
+  facts.head_norm = family.head_norm ? 1 : 0;
+  facts.tied_lm_head = boolean_or(config["tie_word_embeddings"], false) ? 1 : 0;
+  constexpr double kDefaultEpsilon = 1e-6;
+  facts.norm_epsilon = number_or(config["rms_norm_eps"], kDefaultEpsilon, kMinPositive, kMaxNormEpsilon);
+}
+
+/// The object that describes RoPE, whichever schema it comes from; may be null.
+JsonView find_rope(const JsonView& config) {
+  const JsonView scaling = config["rope_scaling"];
+  const JsonView parameters = config["rope_parameters"];
+  if (parameters.is_null()) return scaling;
+  if (!scaling.is_null() && scaling.object() != parameters.object()) {
+    throw scaling.error("expected what rope_parameters says, or nothing; got something else");
+  }
+  const json& members = parameters.object();
+  const bool nested = !members.empty() && std::all_of(members.begin(), members.end(),
+                                                      [](const json& member) { return member.is_object(); });
+  if (!nested) return parameters;
+  for (const json& member : members) {
+    if (member != members.front()) {
+      throw parameters.error(ExitCode::kMismatch, "expected the same for every layer type, got differences");
+    }
+  }
+  return parameters[members.begin().key()];
+}
+
+/// From rope_type or its older name `type`.
+RopeKind read_rope_kind(const JsonView& rope) {
+  const JsonView current = rope["rope_type"];
+  const JsonView legacy = rope["type"];
+  if (!current.is_null() && !legacy.is_null() && current.string() != legacy.string()) {
+    throw legacy.error("expected what rope_type says, {}, got {}", current.describe(), legacy.describe());
+  }
+  const JsonView view = current.is_null() ? legacy : current;
+  if (view.is_null()) {
+    if (!rope["factor"].is_null()) throw current.error("expected a string beside factor, got nothing");
+    return RopeKind::kDefault;
+  }
+  std::vector<std::string> known;
+  for (const RopeKind kind : {RopeKind::kDefault, RopeKind::kLlama3, RopeKind::kLinear, RopeKind::kYarn}) {
+    if (view.string() == rope_name(kind)) return kind;
+    known.push_back(in_quotes(rope_name(kind)));
+  }
+  throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
+                   view.describe());
+}
+
+void read_llama3_rope(const JsonView& rope, ModelFacts& facts) {
+  facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
+  facts.rope_low_freq_factor = rope["low_freq_factor"].number(kMinPositive, kMaxRope);
+  const JsonView high = rope["high_freq_factor"];
+  facts.rope_high_freq_factor = high.number(kMinPositive, kMaxRope);
+  // The two bound a band of wavelengths, whose width divides.
+  if (facts.rope_high_freq_factor <= facts.rope_low_freq_factor) {
+    throw high.error("expected more than low_freq_factor = {}, got {}", facts.rope_low_freq_factor,
+                     facts.rope_high_freq_factor);
+  }
+  facts.rope_original_context = read_size(rope, "original_max_position_embeddings", kMaxContext);
+}
+
+/// As transformers reads it. The context may be stated as it was before it was stretched: what is stretched to
+/// counts if it is longer.
+void read_yarn_rope(const JsonView& rope, ModelFacts& facts) {
+  facts.rope_original_context = rope["original_max_position_embeddings"].is_null()
+                                    ? facts.max_context
+                                    : read_size(rope, "original_max_position_embeddings", kMaxContext);
+  const double implied_factor = std::max(1.0, double(facts.max_context) / facts.rope_original_context);
+  facts.rope_factor = number_or(rope["factor"], implied_factor, 1.0, kMaxRope);
+  facts.rope_beta_fast = number_or(rope["beta_fast"], facts.rope_beta_fast, kMinPositive, kMaxRope);
+  facts.rope_beta_slow = number_or(rope["beta_slow"], facts.rope_beta_slow, kMinPositive, kMaxRope);
+  if (facts.rope_beta_fast <= facts.rope_beta_slow) {
+    throw rope["beta_fast"].error("expected more than beta_slow = {}, got {}", facts.rope_beta_slow,
+                                  facts.rope_beta_fast);
+  }
+  facts.rope_truncate = boolean_or(rope["truncate"], true) ? 1 : 0;
+  const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxRope);
+  const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxRope);
+  const bool is_scaled = mscale != 0.0 && mscale_all_dim != 0.0;
+  const double implied = is_scaled ? yarn_attention_factor(facts.rope_factor, mscale) /
+                                         yarn_attention_factor(facts.rope_factor, mscale_all_dim)
+                                   : yarn_attention_factor(facts.rope_factor);
+  facts.rope_attention_factor = number_or(rope["attention_factor"], implied, kMinPositive, kMaxRope);
+  const double stretched = std::min(facts.rope_factor * facts.rope_original_context, double{kMaxContext});
+  facts.max_context = std::max(facts.max_context, static_cast<int32_t>(stretched));
+}
+
+void refuse_partial_rotary(const JsonView& parent) {
+  const JsonView view = parent["partial_rotary_factor"];
+  if (number_or(view, 1.0, 0.0, 1.0) != 1.0) {
+    throw view.error(ExitCode::kMismatch, "expected 1, got {}: not supported", view.describe());
+  }
+}
+
+void read_rope(const JsonView& config, ModelFacts& facts) {
+  constexpr double kDefaultTheta = 10000.0;
+  const JsonView top_theta = config["rope_theta"];
+  facts.rope_theta = number_or(top_theta, kDefaultTheta, 1.0, kMaxRope);
+  refuse_partial_rotary(config);
+  const JsonView rope = find_rope(config);
+  if (rope.is_null()) return;
+  const JsonView theta = rope["rope_theta"];
+  const double inner_theta = number_or(theta, facts.rope_theta, 1.0, kMaxRope);
+  if (!top_theta.is_null() && inner_theta != facts.rope_theta) {
+    throw theta.error("expected what rope_theta at the top says, {}, got {}", facts.rope_theta, inner_theta);
+  }
+  facts.rope_theta = inner_theta;
+  refuse_partial_rotary(rope);
+  facts.rope_kind = read_rope_kind(rope);
+  if (facts.rope_kind == RopeKind::kLlama3) read_llama3_rope(rope, facts);
+  if (facts.rope_kind == RopeKind::kLinear) facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
+  if (facts.rope_kind == RopeKind::kYarn) read_yarn_rope(rope, facts);
+}
+
+void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts) {
+  facts.weight_bits = quantization.bits;
+  facts.weight_group = quantization.group_size;
+  facts.weight_zeros = quantization.symmetric ? 0 : 1;
+  // A single group takes the columns as they come.
+  facts.weight_order = quantization.act_order && quantization.group_size > 0 ? 1 : 0;
+  if (quantization.lm_head) facts.lm_head_bits = quantization.bits;
+}
+
+std::string read_dtype(const JsonView& config) {
+  const JsonView current = config["dtype"];
+  const JsonView legacy = config["torch_dtype"];
+  if (!current.is_null() && !legacy.is_null() && current.string() != legacy.string()) {
+    throw legacy.error("expected what dtype says, {}, got {}", current.describe(), legacy.describe());
+  }
+  const JsonView view = current.is_null() ? legacy : current;
+  return view.is_null() ? "" : view.string();
+}
+
+/// Takes bos_token_id, unless already known, and adds eos_token_id, an integer or a list of them.
+void read_token_ids(const JsonView& document, HfConfig& config) {
+  const int64_t max_id = config.facts.vocabulary - 1;
+  const JsonView bos = document["bos_token_id"];
+  if (!bos.is_null()) {
+    const auto id = static_cast<int>(bos.integer(0, max_id));
+    if (config.bos_id < 0) config.bos_id = id;
+  }
+  const JsonView eos = document["eos_token_id"];
+  if (eos.is_null()) return;
+  if (!eos.is_array()) {
+    config.eos_ids.push_back(static_cast<int>(eos.integer(0, max_id)));
+    return;
+  }
+  for (size_t i = 0; i < eos.array_size(); ++i) {
+    config.eos_ids.push_back(static_cast<int>(eos[i].integer(0, max_id)));
+  }
+}
+
+/// Null, as an absent member, is no default.
+std::optional<double> read_default(const JsonView& view, double min, double max) {
+  return view.is_null() ? std::nullopt : std::optional(view.number(min, max));
+}
+
+GenerationDefaults read_generation(const JsonView& document) {
+  GenerationDefaults defaults;
+  defaults.do_sample = boolean_or(document["do_sample"], false);
+  defaults.temperature = read_default(document["temperature"], 0, kMaxTemperature);
+  if (const JsonView top_k = document["top_k"]; !top_k.is_null())
+    defaults.top_k = static_cast<int>(top_k.integer(0, kMaxVocabulary));
+  defaults.top_p = read_default(document["top_p"], 0, 1);
+  defaults.min_p = read_default(document["min_p"], 0, 1);
+  defaults.repetition_penalty = read_default(document["repetition_penalty"], kMinPenalty, kMaxPenalty);
+  return defaults;
+}
+
+}  // namespace
+
+HfConfig HfConfig::open(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  const std::string name = path.string();
+  const json document = read_json(path);
+  const JsonView root(document, name);
+  HfConfig config;
+  const Family& family = read_family(root);
+  config.architecture = family.architecture;
+  refuse_unsupported(root, family);
+  read_sizes(root, family, config.facts);
+  read_rope(root, config.facts);
+  refuse_sliding_window(root, family, config.facts.max_context);
+  config.dtype = read_dtype(root);
+  config.quantization = QuantizationConfig::read(root, folder);
+  if (config.quantization.has_value()) note_quantization(*config.quantization, config.facts);
+  read_token_ids(root, config);
+
+  const fs::path generation_path = folder / "generation_config.json";
+  if (is_present(generation_path)) {
+    const std::string generation_name = generation_path.string();
+    const json generation = read_json(generation_path);
+    const JsonView view(generation, generation_name);
+    read_token_ids(view, config);
+    config.generation = read_generation(view);
+  }
+  std::sort(config.eos_ids.begin(), config.eos_ids.end());
+  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()), config.eos_ids.end());
+  return config;
+}
+
+}  // namespace soliton

@@ -1,0 +1,82 @@
+// See mapped_file.h.
+#include "models/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+constexpr std::string_view kLfsPointer = "version https://git-lfs";
+
+struct Descriptor {
+  explicit Descriptor(int number) : fd(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  const int fd;
+};
+
+Error unreadable(const std::string& path, int error) {
+  if (error == ENOENT) {
+    return file_error(ExitCode::kNotFound, path, "{}",
+                      is_present(path) ? "no such file, only a link to it" : "no such file");
+  }
+  return file_error(ExitCode::kNotFound, path, "cannot be read: {}", std::strerror(error));
+}
+
+}  // namespace
+
+bool is_present(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+MappedFile MappedFile::open(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  if (name.find('\0') != std::string::npos) throw unreadable(name, EINVAL);
+  // Without O_NONBLOCK a named pipe would wait for a writer before we can refuse it.
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) throw unreadable(name, errno);
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) throw unreadable(name, errno);
+  if (S_ISDIR(status.st_mode))
+    throw file_error(ExitCode::kNotFound, name, "expected a file, got a directory");
+  if (!S_ISREG(status.st_mode)) throw file_error(ExitCode::kNotFound, name, "expected a regular file");
+  if (status.st_size == 0) throw bad_file(name, "the file is empty");
+  const auto size = static_cast<size_t>(status.st_size);
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (address == MAP_FAILED) throw unreadable(name, errno);
+  MappedFile mapped(name, address, size);
+  if (mapped.text().starts_with(kLfsPointer)) {
+    throw bad_file(name, "a git-LFS pointer, not the content; run `git lfs pull` in its folder");
+  }
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      address_(std::exchange(other.address_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(address_, other.address_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (address_ != nullptr) ::munmap(address_, size_);
+}
+
+}  // namespace soliton

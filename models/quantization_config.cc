@@ -1,0 +1,307 @@
+// Three dialects. Each is read into the members it states, so that two files can be compared member by member
+// before defaults blur what was said.
+#include "models/quantization_config.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Method = QuantizationMethod;
+
+constexpr const char* kSecondFile = "quantize_config.json";
+constexpr int kBits = 4;
+constexpr int64_t kMaxBits = 64;
+constexpr int64_t kMaxGroupSize = 1 << 20;
+constexpr int64_t kOneGroup = -1;
+constexpr std::array<int64_t, 4> kGroupSizes = {32, 64, 128, kOneGroup};
+
+struct MethodName {
+  Method method;
+  const char* name;
+};
+constexpr std::array kMethods = {MethodName{Method::kGptq, "gptq"}, MethodName{Method::kAwq, "awq"},
+                                 MethodName{Method::kCompressedTensors, "compressed-tensors"}};
+
+/// A member that may be absent, and where it is or would be.
+template <class T>
+struct Member {
+  JsonView view;
+  std::optional<T> value;
+};
+
+/// What one file states. Until a member is read, its place is the root.
+struct Stated {
+  explicit Stated(const JsonView& root)
+      : method{root, {}},
+        bits{root, {}},
+        group_size{root, {}},
+        symmetric{root, {}},
+        act_order{root, {}},
+        lm_head{root, {}},
+        zeros{root, {}} {}
+
+  Member<Method> method;
+  Member<int> bits;
+  Member<int> group_size;
+  Member<bool> symmetric;
+  Member<bool> act_order;
+  Member<bool> lm_head;
+  Member<ZeroFormat> zeros;
+};
+
+std::optional<bool> optional_boolean(const JsonView& view) {
+  return view.is_null() ? std::nullopt : std::optional(view.boolean());
+}
+
+Member<bool> boolean_member(const JsonView& view) {
+  return {view, optional_boolean(view)};
+}
+
+bool same_letters(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+Error unsupported(const JsonView& view, std::string_view expected) {
+  return view.error(ExitCode::kMismatch, "expected {}, got {}: not supported", expected, view.describe());
+}
+
+/// Refuses a member that is present with anything but `only`, in any case of letters.
+void expect_only(const JsonView& view, std::string_view only) {
+  if (!view.is_null() && !same_letters(view.string(), only)) throw unsupported(view, in_quotes(only));
+}
+
+/// Refuses a member that is more than null, or an object or array without elements.
+void expect_empty(const JsonView& view, const char* expected) {
+  if (view.is_null()) return;
+  if (view.is_array() ? view.array_size() > 0 : !view.object().empty()) throw unsupported(view, expected);
+}
+
+void expect_null(const JsonView& view) {
+  if (!view.is_null()) throw unsupported(view, "nothing or null");
+}
+
+int read_bits(const JsonView& view) {
+  if (view.integer(1, kMaxBits) != kBits) throw unsupported(view, fmt::format("{}", kBits));
+  return kBits;
+}
+
+Member<int> bits_member(const JsonView& view) {
+  return {view, view.is_null() ? std::nullopt : std::optional(read_bits(view))};
+}
+
+int read_group_size(const JsonView& view) {
+  const int64_t size = view.integer(kOneGroup, kMaxGroupSize);
+  if (std::find(kGroupSizes.begin(), kGroupSizes.end(), size) == kGroupSizes.end()) {
+    throw unsupported(view, fmt::format("one of {}", fmt::join(kGroupSizes, ", ")));
+  }
+  return static_cast<int>(size);
+}
+
+Member<int> group_size_member(const JsonView& view) {
+  return {view, view.is_null() ? std::nullopt : std::optional(read_group_size(view))};
+}
+
+Method read_method(const JsonView& view) {
+  const std::string& name = view.string();
+  for (const MethodName& known : kMethods) {
+    if (name == known.name) return known.method;
+  }
+  throw unsupported(view, "\"gptq\", \"awq\" or \"compressed-tensors\"");
+}
+
+/// gptq or gptq_v2, from checkpoint_format or its newer name `format`.
+Member<ZeroFormat> read_zero_format(const JsonView& root) {
+  const JsonView older = root["checkpoint_format"];
+  const JsonView newer = root["format"];
+  if (!older.is_null() && !newer.is_null() && older.string() != newer.string()) {
+    throw newer.error("expected what checkpoint_format says, {}, got {}", older.describe(), newer.describe());
+  }
+  const JsonView view = older.is_null() ? newer : older;
+  if (view.is_null()) return {view, std::nullopt};
+  for (const ZeroFormat zeros : {ZeroFormat::kV1, ZeroFormat::kV2}) {
+    if (view.string() == zero_format_name(zeros)) return {view, zeros};
+  }
+  throw unsupported(view, "\"gptq\" or \"gptq_v2\"");
+}
+
+void read_gptq(const JsonView& root, Stated& stated) {
+  expect_empty(root["dynamic"], "no overrides of single modules");
+  expect_only(root["pack_dtype"], "int32");
+  const JsonView marlin = root["is_marlin_format"];
+  if (optional_boolean(marlin).value_or(false)) throw unsupported(marlin, "false");
+  stated.bits = bits_member(root["bits"]);
+  stated.group_size = group_size_member(root["group_size"]);
+  stated.symmetric = boolean_member(root["sym"]);
+  stated.act_order = boolean_member(root["desc_act"]);
+  stated.lm_head = boolean_member(root["lm_head"]);
+  stated.zeros = read_zero_format(root);
+}
+
+void read_awq(const JsonView& root, Stated& stated) {
+  expect_only(root["version"], "gemm");
+  expect_only(root["backend"], "autoawq");
+  stated.bits = bits_member(root["bits"]);
+  stated.group_size = group_size_member(root["group_size"]);
+  stated.symmetric = boolean_member(root["zero_point"]);
+  if (stated.symmetric.value) stated.symmetric.value = !*stated.symmetric.value;
+}
+
+/// group_size of compressed-tensors, which strategy decides where it is stated.
+int read_strategy(const JsonView& weights) {
+  const JsonView strategy = weights["strategy"];
+  const JsonView size = weights["group_size"];
+  if (strategy.is_null() || strategy.string() == "group") {
+    const int group_size = read_group_size(size);
+    if (group_size == kOneGroup && !strategy.is_null()) {
+      throw size.error("expected inputs of a group, because strategy is \"group\"; got -1");
+    }
+    return group_size;
+  }
+  if (strategy.string() != "channel") throw unsupported(strategy, "\"group\" or \"channel\"");
+  if (!size.is_null() && size.integer(kOneGroup, kMaxGroupSize) != kOneGroup) {
+    throw size.error("expected -1 or null, because strategy is \"channel\"; got {}", size.describe());
+  }
+  return kOneGroup;
+}
+
+/// Whether groups take inputs by weight_g_idx. With "static" only the writer sorted, not the file.
+bool read_actorder(const JsonView& view) {
+  if (view.is_null()) return false;
+  for (const char* sorted : {"group", "dynamic"}) {
+    if (view.string() == sorted) return true;
+  }
+  for (const char* natural : {"static", "weight"}) {
+    if (view.string() == natural) return false;
+  }
+  throw unsupported(view, "\"group\", \"static\", \"weight\" or null");
+}
+
+/// The only group of compressed-tensors; `name` stays alive as long as the document.
+JsonView only_group(const JsonView& root) {
+  const JsonView groups = root["config_groups"];
+  const json& members = groups.object();
+  if (members.size() != 1) {
+    throw groups.error(members.empty() ? ExitCode::kBadFile : ExitCode::kMismatch,
+                       "expected one group, got {}", members.size());
+  }
+  return groups[members.begin().key()];
+}
+
+bool names_lm_head(const JsonView& ignore) {
+  if (ignore.is_null()) return false;
+  bool found = false;
+  for (size_t i = 0; i < ignore.array_size(); ++i) {
+    found |= ignore[i].string().find("lm_head") != std::string::npos;
+  }
+  return found;
+}
+
+void read_compressed_tensors(const JsonView& root, Stated& stated) {
+  if (root["format"].string() != "pack-quantized") throw unsupported(root["format"], "\"pack-quantized\"");
+  expect_only(root["quantization_status"], "compressed");
+  expect_null(root["kv_cache_scheme"]);
+  expect_empty(root["transform_config"], "no transforms");
+  const JsonView sparsity = root["sparsity_config"];
+  if (!sparsity.is_null() && !sparsity.object().empty()) expect_only(sparsity["format"], "dense");
+
+  const JsonView group = only_group(root);
+  expect_only(group["format"], "pack-quantized");
+  expect_null(group["input_activations"]);
+  expect_null(group["output_activations"]);
+  const JsonView weights = group["weights"];
+  stated.bits = {weights["num_bits"], read_bits(weights["num_bits"])};
+  expect_only(weights["type"], "int");
+  const JsonView dynamic = weights["dynamic"];
+  if (optional_boolean(dynamic).value_or(false)) throw unsupported(dynamic, "false");
+  stated.group_size = {weights["group_size"], read_strategy(weights)};
+  stated.symmetric = boolean_member(weights["symmetric"]);
+  stated.act_order = {weights["actorder"], read_actorder(weights["actorder"])};
+  stated.lm_head = {root["ignore"], !names_lm_head(root["ignore"])};
+}
+
+/// Reads what `root` states; where it names no method, that is `fallback`, if there is one.
+Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
+  const JsonView name = root["quant_method"];
+  Stated stated(root);
+  const Method method = name.is_null() && fallback ? *fallback : read_method(name);
+  stated.method = {name, method};
+  if (method == Method::kGptq) read_gptq(root, stated);
+  if (method == Method::kAwq) read_awq(root, stated);
+  if (method == Method::kCompressedTensors) read_compressed_tensors(root, stated);
+  return stated;
+}
+
+/// Fills `member` in from the second file, which may not contradict it.
+template <class T>
+void merge(Member<T>& member, const Member<T>& other) {
+  if (!other.value) return;
+  if (!member.value) {
+    member = other;
+  } else if (*member.value != *other.value) {
+    throw other.view.error("expected what quantization_config in config.json says, {}, got {}",
+                           member.view.describe(), other.view.describe());
+  }
+}
+
+void merge(Stated& stated, const Stated& other) {
+  merge(stated.method, other.method);
+  merge(stated.bits, other.bits);
+  merge(stated.group_size, other.group_size);
+  merge(stated.symmetric, other.symmetric);
+  merge(stated.act_order, other.act_order);
+  merge(stated.lm_head, other.lm_head);
+  merge(stated.zeros, other.zeros);
+}
+
+int require(const Member<int>& member) {
+  if (!member.value) throw member.view.error("expected an integer, got {}", member.view.describe());
+  return *member.value;
+}
+
+QuantizationConfig finish(const Stated& stated, std::string file) {
+  const Method method = *stated.method.value;
+  return {.method = method,
+          .bits = require(stated.bits),
+          .group_size = require(stated.group_size),
+          .symmetric = stated.symmetric.value.value_or(method != Method::kAwq),
+          .act_order = stated.act_order.value.value_or(false),
+          .lm_head = stated.lm_head.value.value_or(false),
+          .zeros = stated.zeros.value.value_or(method == Method::kGptq ? ZeroFormat::kV1 : ZeroFormat::kV2),
+          .file = std::move(file)};
+}
+
+}  // namespace
+
+std::string_view zero_format_name(ZeroFormat zeros) {
+  return zeros == ZeroFormat::kV1 ? "gptq" : "gptq_v2";
+}
+
+std::optional<QuantizationConfig> QuantizationConfig::read(const JsonView& config, const fs::path& folder) {
+  const JsonView first = config["quantization_config"];
+  const std::string first_name = (folder / "config.json").string();
+  const fs::path second_path = folder / kSecondFile;
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(second_path, ignored))) {
+    if (first.is_null()) return std::nullopt;
+    return finish(read_stated(first, std::nullopt), first_name);
+  }
+
+  const std::string second_name = second_path.string();
+  const json document = read_json(second_path);
+  const JsonView second(document, second_name);
+  // The file's first writer was GPTQ, and did not name itself.
+  if (first.is_null()) return finish(read_stated(second, Method::kGptq), second_name);
+  Stated stated = read_stated(first, std::nullopt);
+  const bool may_be_the_same = *stated.method.value != Method::kCompressedTensors;
+  merge(stated, read_stated(second, may_be_the_same ? *stated.method.value : Method::kGptq));
+  return finish(stated, first_name);
+}
+
+}  // namespace soliton

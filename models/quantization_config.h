@@ -1,0 +1,44 @@
+// How a checkpoint's linear layers were quantised, as config.json or quantize_config.json states it. What no
+// kernel can be generated for is refused here by name.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/strict_json.h"
+
+namespace soliton {
+
+/// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order.
+enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors };
+
+/// What GPTQ stores for a zero point: the zero less one, or the zero itself.
+enum class ZeroFormat { kV1, kV2 };
+
+/// The name in the file, such as "gptq_v2".
+std::string_view zero_format_name(ZeroFormat zeros);
+
+/// What a folder says of its quantisation. Which layers are quantised, and in which order their inputs stand,
+/// only their tensors say.
+struct QuantizationConfig {
+  using Method = QuantizationMethod;
+
+  Method method{};
+  int bits = 4;
+  int group_size = -1;                 // inputs that share a scale: 32, 64, 128, or -1 for all of a row
+  bool symmetric = true;               // every zero point is 8
+  bool act_order = false;              // GPTQ's desc_act: groups take inputs in an order that tensors give
+  bool lm_head = false;                // whether lm_head is among the layers meant to be quantised
+  ZeroFormat zeros = ZeroFormat::kV2;  // kV1 in GPTQ alone
+  std::string file;                    // where it was read, for messages
+
+  /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`.
+  /// Where both exist they may not contradict one another, and what config.json leaves out is taken from the
+  /// other one. Nothing if neither exists. Throws kBadFile if a member is missing, of a wrong type or
+  /// contradicted, and kMismatch for a sound checkpoint that is not supported.
+  static std::optional<QuantizationConfig> read(const JsonView& config, const std::filesystem::path& folder);
+};
+
+}  // namespace soliton

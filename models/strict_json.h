@@ -1,0 +1,73 @@
+// JSON that users bring, read strictly (duplicate keys, depth, number of values), with typed access whose errors
+// name the file and the key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/error.h"
+
+namespace soliton {
+
+/// Limit on the text of one JSON document, in bytes; that of a safetensors header.
+inline constexpr uint64_t kMaxJsonBytes = 100'000'000;
+
+/// Parses one JSON document. Throws kBadFile, naming `path`, on a syntax error, invalid UTF-8, a duplicate
+/// key, nesting deeper than 64 or more than 8 million values.
+nlohmann::json parse_json(std::string_view text, std::string_view path);
+
+/// parse_json of a whole file; also throws what MappedFile::open does, and kBadFile above kMaxJsonBytes.
+nlohmann::json read_json(const std::filesystem::path& path);
+
+/// A value inside a JSON document, with its file and key path for errors. Refers to both: keep them alive.
+/// Absent members are views too, and null: `config["head_dim"].is_null()`.
+class JsonView {
+ public:
+  JsonView(const nlohmann::json& value, std::string_view file) : JsonView(&value, file, "") {}
+
+  /// Whether the value is absent or null.
+  bool is_null() const;
+  bool is_array() const;
+  /// A member of this object; throws kBadFile if this is no object.
+  JsonView operator[](std::string_view key) const;
+  /// An element of this array; throws kBadFile if this is no array or is shorter.
+  JsonView operator[](size_t index) const;
+  /// Elements of this array; throws kBadFile if this is no array.
+  size_t array_size() const;
+
+  /// Typed values; each throws kBadFile on another type or a value outside [min, max].
+  int64_t integer(int64_t min, int64_t max) const;
+  double number(double min, double max) const;
+  bool boolean() const;
+  const std::string& string() const;
+  const nlohmann::json& object() const;
+
+  /// An Error that reads "file: key.path: message"; the second form is for malformed content.
+  template <class... Args>
+  Error error(ExitCode code, fmt::format_string<Args...> format, Args&&... args) const {
+    return located(code, fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  Error error(fmt::format_string<Args...> format, Args&&... args) const {
+    return located(ExitCode::kBadFile, fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// The value for a message: "nothing", a scalar as JSON, "an array" or "an object".
+  std::string describe() const;
+
+ private:
+  JsonView(const nlohmann::json* value, std::string_view file, std::string key)
+      : value_(value), file_(file), key_(std::move(key)) {}
+  Error located(ExitCode code, std::string_view message) const;
+  Error unexpected(std::string_view expected) const;
+
+  const nlohmann::json* value_;  // null if absent
+  std::string_view file_;
+  std::string key_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,142 @@
+#include "runtime/tools/doctor/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "models/error.h"
+#include "models/model_config.h"
+#include "runtime/kernel_library.h"
+#include "runtime/tools/make/compiler.h"
+#include "runtime/tools/make/gpu_for_device.h"
+#include "runtime/tools/make/make_kernel.h"
+#include "runtime/tools/make/model_memory.h"
+#include "runtime/tools/make/places.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The result of `look`; what it throws goes to `problem`.
+template <class Look>
+auto attempt(std::string& problem, Look&& look) -> decltype(look()) {
+  try {
+    return look();
+  } catch (const std::exception& error) {
+    problem = error.what();
+    return {};
+  }
+}
+
+FoundCompiler look_for_compiler(bool emulated) {
+  FoundCompiler found;
+  attempt(found.problem, [&] {
+    const Compiler compiler = find_compiler(emulated);
+    found.program = compiler.program;
+    found.version = compiler_version(compiler);
+    return 0;
+  });
+  return found;
+}
+
+FoundKernel look_at_kernel(const fs::path& path) {
+  FoundKernel found{.file = path.filename().string(), .model = {}, .gpu = {}, .rows = {}, .problem = {}};
+  attempt(found.problem, [&] {
+    const KernelLibrary library = KernelLibrary::open(path);
+    found.model = library.descriptor().model;
+    found.gpu = library.descriptor().gpu;
+    for (int i = 0; i < library.num_kernels(); ++i) found.rows.push_back(library.descriptor(i).rows);
+    return 0;
+  });
+  // The folder is said once.
+  const std::string folder = path.parent_path().string() + "/";
+  if (found.problem.starts_with(folder)) found.problem.erase(0, folder.size());
+  return found;
+}
+
+template <class Place>
+KernelFolder look_for_kernels(Place&& place) {
+  KernelFolder found;
+  const fs::path folder = attempt(found.problem, place);
+  found.folder = folder.string();
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return found;
+  for (const fs::path& path : attempt(found.problem, [&] { return list_libraries(folder); })) {
+    found.kernels.push_back(look_at_kernel(path));
+  }
+  return found;
+}
+
+std::vector<FoundModel> look_for_models(const fs::path& folder, const std::optional<DeviceInfo>& device) {
+  std::vector<FoundModel> models;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() != ".yaml") continue;
+    std::string problem;  // of a file that somebody is working on
+    const auto config =
+        attempt(problem, [&] { return std::optional<ModelConfig>(load_model_config(entry.path())); });
+    if (!config) continue;
+    const ModelFacts& facts = config->facts;
+    models.push_back(
+        {.name = config->name,
+         .weight_bits = facts.weight_bits,
+         .weight_bytes = device_weight_bytes(facts),
+         .token_bytes = device_token_bytes(facts),
+         .max_context = facts.max_context,
+         .context = device ? std::optional(fitting_context(facts, device->free_bytes)) : std::nullopt});
+  }
+  std::sort(models.begin(), models.end(), [](const FoundModel& a, const FoundModel& b) {
+    return std::pair(a.weight_bytes, a.name) < std::pair(b.weight_bytes, b.name);
+  });
+  return models;
+}
+
+/// MemAvailable counts what caches would give back, which sysconf() does not know.
+int64_t available_host_bytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  constexpr int64_t kKib = 1024;
+  std::string key;
+  int64_t kib = 0;
+  for (std::string unit; meminfo >> key >> kib && std::getline(meminfo, unit);) {
+    if (key == "MemAvailable:") return kib * kKib;
+  }
+  return int64_t{::sysconf(_SC_AVPHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+std::string driver_version_in(const std::string& text) {
+  std::smatch match;
+  static const std::regex version(R"(NVRM version:.*?\s(\d+(?:\.\d+)+)\s)");
+  return std::regex_search(text, match, version) ? match[1].str() : "";
+}
+
+DoctorReport examine(const DoctorOptions& options) {
+  DoctorReport report;
+  report.shipped = look_for_kernels(shipped_kernels_folder);
+  report.cache = look_for_kernels(kernel_cache_folder);
+  const DeviceAnswer answer = ask_device(report.shipped.folder, options.device);
+  report.device = answer.device;
+  report.device_problem = has_card() ? answer.reason : "no NVIDIA card found";
+  std::ifstream driver("/proc/driver/nvidia/version");
+  report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
+  const fs::path sources = attempt(report.sources_problem, sources_folder);
+  report.sources = sources.string();
+  if (report.device && !sources.empty()) {
+    report.gpu = attempt(report.gpu_problem,
+                         [&] { return gpu_for_device(*report.device, sources / "generator" / "gpus").name; });
+  }
+  report.nvcc = look_for_compiler(false);
+  report.cxx = look_for_compiler(true);
+  report.host_bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  report.available_host_bytes = available_host_bytes();
+  if (!sources.empty()) report.models = look_for_models(sources / "models", report.device);
+  return report;
+}
+
+}  // namespace soliton

@@ -1,0 +1,195 @@
+#include "runtime/tools/make/compiler.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "models/error.h"
+
+extern char** environ;
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool is_program(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+/// The path of a program given by name or path, or nothing.
+std::optional<std::string> resolve(const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    return is_program(program) ? std::optional(program) : std::nullopt;
+  }
+  std::istringstream folders(environment("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!folder.empty() && is_program(fs::path(folder) / program)) return fs::path(folder) / program;
+  }
+  return std::nullopt;
+}
+
+/// The program that an environment variable names; nothing if the variable is not set.
+std::optional<std::string> from_variable(const char* name) {
+  const std::string value = environment(name);
+  if (value.empty()) return std::nullopt;
+  const std::optional<std::string> program = resolve(value);
+  if (!program) {
+    throw Error(ExitCode::kNotFound, fmt::format("{}: expected a compiler, got {}", name, in_quotes(value)));
+  }
+  return program;
+}
+
+std::string find_nvcc() {
+  if (const auto program = from_variable("CUDACXX")) return *program;
+  const std::string home = environment("CUDA_HOME");
+  for (const std::string& candidate : {home.empty() ? std::string() : home + "/bin/nvcc", std::string("nvcc"),
+                                       std::string("/usr/local/cuda/bin/nvcc")}) {
+    if (const auto program = resolve(candidate)) return *program;
+  }
+  throw Error(ExitCode::kNotFound,
+              "nvcc: expected it in CUDACXX, CUDA_HOME, PATH or /usr/local/cuda/bin, found none");
+}
+
+std::vector<std::string> words(const char* text) {
+  std::istringstream stream(text);
+  std::vector<std::string> list;
+  for (std::string word; stream >> word;) list.push_back(word);
+  return list;
+}
+
+std::vector<std::string> command(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {
+  std::vector<std::string> line{compiler.program};
+  const auto add = [&](const std::vector<std::string>& more) {
+    line.insert(line.end(), more.begin(), more.end());
+  };
+  if (!compiler.emulated) {
+    add(words(SOLITON_NVCC_OPTIONS));
+    add({"-I", sources / "templates", folder / "kernel.cu", "-o", folder / "kernel.so"});
+    return line;
+  }
+  add(words(SOLITON_EMULATION_OPTIONS));  // of the emulated kernels of the build; they end with -xc++
+  // Another compiler may warn of other things.
+  add({"-Wno-error", "-std=c++20", "-fPIC", "-shared", "-I", sources, "-I", sources / "templates"});
+  add({folder / "kernel.cu", "-xnone"});
+  add(words(SOLITON_EMULATION_LIBRARIES));
+  add({"-pthread", "-o", folder / "kernel.so"});
+  return line;
+}
+
+/// The exit status, with everything that was said in `log`; -1 if the program cannot be started or is killed.
+int run(const std::vector<std::string>& line, const fs::path& log) {
+  std::vector<char*> argv;
+  for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t pid = 0;
+  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (failure != 0 || ::waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+}  // namespace
+
+Compiler find_compiler(bool emulated) {
+  if (!emulated) return {.program = find_nvcc(), .emulated = false};
+  if (const auto program = from_variable("CXX")) return {.program = *program, .emulated = true};
+  if (is_program(SOLITON_CXX)) return {.program = SOLITON_CXX, .emulated = true};
+  throw Error(ExitCode::kNotFound, "CXX: expected a C++ compiler, got none, and " SOLITON_CXX " is gone");
+}
+
+std::string compiler_version(const Compiler& compiler) {
+  std::string quoted = "'";
+  for (const char c : compiler.program) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen((quoted + "' --version 2>&1").c_str(), "r"),
+                                                   ::pclose);
+  std::string said;
+  char chunk[512];
+  for (size_t count = 0; pipe && (count = std::fread(chunk, 1, sizeof chunk, pipe.get())) > 0;) {
+    said.append(chunk, count);
+  }
+  if (said.empty()) {
+    throw Error(
+        ExitCode::kNotFound,
+        fmt::format("{}: expected a compiler that says its --version, got nothing", compiler.program));
+  }
+  // "Cuda compilation tools, release 13.0, V13.0.48"; "g++ (Debian 12.2.0-14) 12.2.0".
+  const std::regex version(compiler.emulated ? R"((?:^|\s)(\d+(?:\.\d+)+))" : R"(V(\d+(?:\.\d+)+))");
+  std::smatch match;
+  const std::string number = std::regex_search(said, match, version)
+                                 ? match[1].str()
+                                 : fmt::format("{:016x}", std::hash<std::string>()(said));
+  return fmt::format("{}-{}", fs::path(compiler.program).filename().string(), number);
+}
+
+std::string compiler_options(bool emulated) {
+  return emulated ? SOLITON_EMULATION_OPTIONS " " SOLITON_EMULATION_LIBRARIES : SOLITON_NVCC_OPTIONS;
+}
+
+Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {
+  const fs::path log = folder / "compiler.log";
+  Compilation result;
+  result.status = run(command(compiler, folder, sources), log);
+  if (result.status != 0) result.complaint = "no message";
+  bool is_error = false;
+  std::ifstream report(log);
+  for (std::string line; std::getline(report, line);) {
+    const bool is_frame = line.find("bytes stack frame") != std::string::npos;
+    if (is_frame && result.spills.empty() &&
+        line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos) {
+      result.spills = line.substr(line.find_first_not_of(' '));
+    }
+    if (result.status == 0 || is_error || line.empty()) continue;
+    is_error = line.find("error") != std::string::npos;
+    result.complaint = line;  // the first error, or else the last line
+  }
+  return result;
+}
+
+std::vector<std::string> compile_kernels(const Compiler& compiler, const std::vector<fs::path>& folders,
+                                         const fs::path& sources) {
+  std::vector<std::string> refusals(folders.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < folders.size(); i = next++) {
+      const Compilation result = compile_kernel(compiler, folders[i], sources);
+      if (!result.spills.empty()) {
+        refusals[i] = "spills: " + result.spills;
+      } else if (result.status != 0) {
+        refusals[i] =
+            fmt::format("{} failed with status {}: {}", compiler.program, result.status, result.complaint);
+      }
+    }
+  };
+  const size_t count = std::min<size_t>(folders.size(), std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  threads.clear();  // joins
+  return refusals;
+}
+
+}  // namespace soliton

@@ -1,0 +1,276 @@
+// See make_kernel.h. A kernel's name in the cache has a hash of all that goes into it: the generated source but
+// for the model's name (so of facts, card, rows and planner), the templates, and the compiler's options; and the
+// compiler's version beside it, so that a kernel is still found once the compiler is gone.
+#include "runtime/tools/make/make_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "generator/generate.h"
+#include "generator/text_writer.h"
+#include "models/error.h"
+#include "runtime/kernel_library.h"
+#include "runtime/tools/make/compiler.h"
+#include "runtime/tools/make/gpu_for_device.h"
+#include "runtime/tools/make/model_memory.h"
+#include "runtime/tools/make/places.h"
+#include "runtime/tools/make/scratch_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMakingPrefix = ".making-";
+constexpr auto kStaleAge = std::chrono::hours(24);       // of a folder whose maker was killed
+constexpr int64_t kMaxEmulatedBytes = int64_t{1} << 30;  // of weights; a token reads them in a minute or so
+
+DeviceInfo emulated_device() {
+  DeviceInfo device{};
+  std::string_view("CPU emulation").copy(device.name, sizeof(device.name) - 1);
+  return device;
+}
+
+PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
+  PlanChoices choices;
+  choices.rows = 1;
+  choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
+  std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
+  return choices;
+}
+
+/// 64-bit FNV-1a.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) step(static_cast<unsigned char>(c));
+    step(0);  // "ab", "c" is not "a", "bc"
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  void step(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211ull; }
+  uint64_t value_ = 14695981039346656037ull;
+};
+
+std::string read_file(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void add_templates(Hash& hash, const fs::path& templates) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(templates)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    hash.add(file.lexically_relative(templates).string());
+    hash.add(read_file(file));
+  }
+}
+
+/// "h200-0123456789abcdef": all but the compiler.
+std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::path& sources) {
+  Hash hash;
+  const ModelConfig nameless{.name = "model", .path = "", .facts = facts};
+  for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu)).files) {
+    hash.add(name);
+    hash.add(text);
+  }
+  add_templates(hash, sources / "templates");
+  hash.add(compiler_options(gpu.emulated));
+  return fmt::format("{}-{:016x}", gpu.name, hash.value());
+}
+
+/// Makes and finds one kernel.
+class Maker {
+ public:
+  Maker(const MakeKernelRequest& request, const DeviceInfo& device)
+      : request_(request),
+        device_(device),
+        cache_(request.cache.empty() ? kernel_cache_folder() : request.cache),
+        sources_(sources_folder()),
+        gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
+        model_(make_model_config(request.name, request.facts, request.source)),
+        files_(generate(model_, gpu_, choices_for(request.facts, gpu_)).files),
+        key_(cache_key(request.facts, gpu_, sources_)) {}
+
+  fs::path find_or_make(const ProgressLine& progress) const {
+    std::optional<Compiler> compiler;
+    try {
+      compiler = find_compiler(gpu_.emulated);
+    } catch (const Error& absent) {
+      if (const auto made = find_of_any_compiler()) return *made;
+      throw Error(absent.code(), fmt::format("{}; needed to make the kernel of {} for {}", absent.what(),
+                                             model_.name, device_.name));
+    }
+    const std::string stem = key_ + "-" + compiler_version(*compiler);
+    const fs::path path = cache_ / (stem + ".so");
+    if (is_usable(path)) return path;
+    progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
+                         gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
+                         cache_.string()));
+    make(*compiler, path);
+    return path;
+  }
+
+ private:
+  std::string show_device() const {
+    const bool is_known = gpu_.emulated || is_called(device_, gpu_);
+    return is_known ? device_.name : fmt::format("{} (planned as for {})", device_.name, gpu_.name);
+  }
+
+  /// Whether the library is whole and this model's, and runs on the card, if it is here.
+  bool is_usable(const fs::path& path) const {
+    try {
+      KernelLibrary library = KernelLibrary::open(path);
+      if (library.descriptor().facts_hash != hash_facts(request_.facts)) return false;
+      if (!request_.card) library.select_device(request_.device);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  std::optional<fs::path> find_of_any_compiler() const {
+    std::error_code ignored;
+    std::vector<fs::path> made;
+    for (const auto& entry : fs::directory_iterator(cache_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(key_ + "-") && name.ends_with(".so")) made.push_back(entry.path());
+    }
+    std::sort(made.begin(), made.end());
+    const auto usable =
+        std::find_if(made.rbegin(), made.rend(), [&](const auto& path) { return is_usable(path); });
+    return usable == made.rend() ? std::nullopt : std::optional(*usable);
+  }
+
+  /// Nothing stands at `path` before all of it does.
+  void make(const Compiler& compiler, const fs::path& path) const {
+    create_cache();
+    remove_stale();
+    const ScratchFolder scratch(cache_ / kMakingPrefix);
+    write_folder(scratch.path(), files_);
+    const Compilation result = compile_kernel(compiler, scratch.path(), sources_);
+    const fs::path made = scratch.path() / "kernel.so";
+    const fs::path log = fs::path(path).replace_extension(".log");
+    std::error_code failure;
+    if (result.status != 0 || !is_usable(made)) {
+      fs::rename(scratch.path() / "compiler.log", log, failure);
+      throw file_error(ExitCode::kMakeFailed, log.string(), "expected a kernel of {} for {} from {}, got {}",
+                       model_.name, device_.name, compiler.program,
+                       result.status != 0 ? fmt::format("status {}: {}", result.status, result.complaint)
+                                          : "a library that cannot be used");
+    }
+    fs::rename(made, path, failure);
+    if (failure) {
+      throw file_error(ExitCode::kNotFound, path.string(), "expected a place that can be written, got: {}",
+                       failure.message());
+    }
+    fs::remove(log, failure);  // of a failure before
+  }
+
+  void create_cache() const {
+    std::error_code failure;
+    fs::create_directories(cache_, failure);
+    if (failure) {
+      throw file_error(ExitCode::kNotFound, cache_.string(), "expected a folder that can be made, got: {}",
+                       failure.message());
+    }
+  }
+
+  void remove_stale() const {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(cache_, ignored)) {
+      const bool is_scratch = entry.path().filename().string().starts_with(kMakingPrefix);
+      if (is_scratch && fs::file_time_type::clock::now() - entry.last_write_time(ignored) > kStaleAge) {
+        fs::remove_all(entry.path(), ignored);
+      }
+    }
+  }
+
+  const MakeKernelRequest& request_;
+  const DeviceInfo device_;
+  const fs::path cache_;
+  const fs::path sources_;
+  const GpuSpec gpu_;
+  const ModelConfig model_;
+  const std::map<std::string, std::string> files_;  // generated: name -> text
+  const std::string key_;
+};
+
+KernelSearch search_shipped(const MakeKernelRequest& request) {
+  std::error_code ignored;
+  if (!fs::is_directory(request.kernels, ignored)) return {};
+  return search_kernels(request.kernels, request.facts, request.device);
+}
+
+/// The card, or the emulation where there is none.
+DeviceInfo choose_device(const MakeKernelRequest& request) {
+  const DeviceAnswer answer = ask_device(request.kernels, request.device);
+  if (answer.device) return *answer.device;
+  if (has_card() || request.device > 0) {
+    throw Error(ExitCode::kDevice, fmt::format("device {}: {}", request.device, answer.reason));
+  }
+  return emulated_device();
+}
+
+}  // namespace
+
+void print_progress_line(const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
+}
+
+bool has_card() {
+  std::error_code ignored;
+  // The last is WSL's.
+  return fs::exists("/dev/nvidiactl", ignored) || fs::exists("/dev/nvidia0", ignored) ||
+         fs::exists("/dev/dxg", ignored);
+}
+
+DeviceAnswer ask_device(const fs::path& kernels, int device) {
+  DeviceAnswer answer{
+      .device = {},
+      .reason = fmt::format("expected a CUDA library in {} to ask it with, found none", kernels.string())};
+  std::error_code ignored;
+  if (!fs::is_directory(kernels, ignored)) return answer;
+  for (const fs::path& path : list_libraries(kernels)) {
+    try {
+      const KernelLibrary library = KernelLibrary::open(path);
+      if (library.descriptor().compute_capability == 0) continue;
+      DeviceInfo info{};
+      if (library.functions().open(device, &info) == 0) return {.device = info, .reason = ""};
+      answer.reason = library.functions().last_error();
+      return answer;
+    } catch (const Error&) {
+      continue;  // no library; search_kernels() minds
+    }
+  }
+  return answer;
+}
+
+fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {
+  if (request.card) return Maker(request, *request.card).find_or_make(progress);
+  const KernelSearch shipped = search_shipped(request);
+  if (shipped.fitting) return *shipped.fitting;
+  const DeviceInfo device = choose_device(request);
+  if (device.compute_capability == 0) {
+    if (shipped.emulation) return *shipped.emulation;
+    if (const int64_t bytes = device_weight_bytes(request.facts); bytes > kMaxEmulatedBytes) {
+      throw file_error(
+          ExitCode::kDevice, request.source,
+          "expected a GPU for a model of {:.1f} GB, found none; emulation is for up to {:.1f} GB",
+          static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
+    }
+  }
+  return Maker(request, device).find_or_make(progress);
+}
+
+}  // namespace soliton

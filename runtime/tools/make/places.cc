@@ -1,0 +1,60 @@
+#include "runtime/tools/make/places.h"
+
+#include <cstdlib>
+
+#include "models/error.h"
+
+namespace soliton {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// An environment variable that holds an absolute path; empty else, as the XDG specification wants it.
+fs::path absolute_path_from(const char* variable) {
+  const char* value = std::getenv(variable);
+  const fs::path path = value == nullptr ? "" : value;
+  return path.is_absolute() ? path : fs::path();
+}
+
+bool is_sources(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "templates" / "kernel.cuh", ignored);
+}
+
+}  // namespace
+
+fs::path program_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path();
+}
+
+fs::path shipped_kernels_folder() {
+  const char* chosen = std::getenv("SOLITON_KERNELS");
+  if (chosen == nullptr) return program_folder() / "kernels";
+  std::error_code unreadable;
+  fs::directory_iterator(chosen, unreadable);
+  if (unreadable) {
+    throw file_error(ExitCode::kNotFound, chosen, "expected a folder of kernel libraries, got: {}",
+                     unreadable.message());
+  }
+  return chosen;
+}
+
+fs::path sources_folder() {
+  const fs::path installed = program_folder().parent_path() / "share" / "soliton";
+  if (is_sources(installed)) return installed;
+  if (is_sources(SOLITON_SOURCE_DIR)) return SOLITON_SOURCE_DIR;
+  throw file_error(ExitCode::kNotFound, installed.string(),
+                   "expected the sources that kernels are made from, got none, and {} is gone",
+                   SOLITON_SOURCE_DIR);
+}
+
+fs::path kernel_cache_folder() {
+  const fs::path cache = absolute_path_from("XDG_CACHE_HOME");
+  if (!cache.empty()) return cache / "soliton" / "kernels";
+  const fs::path home = absolute_path_from("HOME");
+  if (!home.empty()) return home / ".cache" / "soliton" / "kernels";
+  throw Error(ExitCode::kNotFound, "HOME: expected an absolute path, or one in XDG_CACHE_HOME, got neither");
+}
+
+}  // namespace soliton

@@ -1,0 +1,205 @@
+// The facts of a family's config.json, on both sides: as the runtime reads them they are those of
+// models/<name>.yaml, and written as YAML the generator reads the same.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "models/hf_config.h"
+#include "models/model_config.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const fs::path kModels = fs::path(SOLITON_SOURCE_DIR) / "models";
+
+/// config.json as published, without what does not matter here.
+json llama(int hidden, int ffn, int layers, int heads, double factor, bool tied) {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"attention_bias", false},
+          {"bos_token_id", 128000},
+          {"eos_token_id", 128001},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 131072},
+          {"mlp_bias", false},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", layers},
+          {"num_key_value_heads", 8},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling",
+           {{"factor", factor},
+            {"low_freq_factor", 1.0},
+            {"high_freq_factor", 4.0},
+            {"original_max_position_embeddings", 8192},
+            {"rope_type", "llama3"}}},
+          {"rope_theta", 500000.0},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"vocab_size", 128256}};
+}
+
+/// The same of Qwen2.5, of its base models.
+json qwen2(int hidden, int ffn, int heads, int kv_heads, int vocabulary, bool tied) {
+  return {{"architectures", {"Qwen2ForCausalLM"}},
+          {"model_type", "qwen2"},
+          {"bos_token_id", 151643},
+          {"eos_token_id", 151643},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 131072},
+          {"max_window_layers", 28},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", 28},
+          {"num_key_value_heads", kv_heads},
+          {"rms_norm_eps", 1e-06},
+          {"rope_theta", 1000000.0},
+          {"sliding_window", 131072},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"use_mrope", false},
+          {"use_sliding_window", false},
+          {"vocab_size", vocabulary}};
+}
+
+/// And of Qwen3.
+json qwen3(int hidden, int ffn, int layers, int heads, bool tied) {
+  return {{"architectures", {"Qwen3ForCausalLM"}},
+          {"model_type", "qwen3"},
+          {"attention_bias", false},
+          {"bos_token_id", 151643},
+          {"eos_token_id", 151645},
+          {"head_dim", 128},
+          {"hidden_act", "silu"},
+          {"hidden_size", hidden},
+          {"intermediate_size", ffn},
+          {"max_position_embeddings", 40960},
+          {"max_window_layers", layers},
+          {"num_attention_heads", heads},
+          {"num_hidden_layers", layers},
+          {"num_key_value_heads", 8},
+          {"rms_norm_eps", 1e-06},
+          {"rope_scaling", nullptr},
+          {"rope_theta", 1000000},
+          {"sliding_window", nullptr},
+          {"tie_word_embeddings", tied},
+          {"torch_dtype", "bfloat16"},
+          {"use_sliding_window", false},
+          {"vocab_size", 151936}};
+}
+
+/// As GPTQ's programs leave it by default.
+json gptq(json config, bool lm_head) {
+  config["quantization_config"] = {{"quant_method", "gptq"},
+                                   {"checkpoint_format", "gptq"},
+                                   {"bits", 4},
+                                   {"group_size", 128},
+                                   {"sym", true},
+                                   {"desc_act", false},
+                                   {"lm_head", lm_head},
+                                   {"damp_percent", 0.01},
+                                   {"true_sequential", true}};
+  return config;
+}
+
+std::map<std::string, json> published_configs() {
+  return {{"llama-3.1-8b-gptq-lm-head", gptq(llama(4096, 14336, 32, 32, 8.0, false), true)},
+          {"llama-3.1-8b-gptq", gptq(llama(4096, 14336, 32, 32, 8.0, false), false)},
+          {"llama-3.1-70b-gptq", gptq(llama(8192, 28672, 80, 64, 8.0, false), false)},
+          {"llama-3.1-8b", llama(4096, 14336, 32, 32, 8.0, false)},
+          {"llama-3.1-70b", llama(8192, 28672, 80, 64, 8.0, false)},
+          {"llama-3.2-1b", llama(2048, 8192, 16, 32, 32.0, true)},
+          {"llama-3.2-3b", llama(3072, 8192, 28, 24, 32.0, true)},
+          {"qwen2.5-1.5b", qwen2(1536, 8960, 12, 2, 151936, true)},
+          {"qwen2.5-7b", qwen2(3584, 18944, 28, 4, 152064, false)},
+          {"qwen3-0.6b", qwen3(1024, 3072, 28, 16, true)},
+          {"qwen3-8b", qwen3(4096, 12288, 36, 32, false)},
+          {"mistral-7b",
+           {{"architectures", {"MistralForCausalLM"}},
+            {"attention_dropout", 0.0},
+            {"bos_token_id", 1},
+            {"eos_token_id", 2},
+            {"hidden_act", "silu"},
+            {"hidden_size", 4096},
+            {"initializer_range", 0.02},
+            {"intermediate_size", 14336},
+            {"max_position_embeddings", 32768},
+            {"model_type", "mistral"},
+            {"num_attention_heads", 32},
+            {"num_hidden_layers", 32},
+            {"num_key_value_heads", 8},
+            {"rms_norm_eps", 1e-05},
+            {"rope_theta", 1000000.0},
+            {"sliding_window", nullptr},
+            {"tie_word_embeddings", false},
+            {"torch_dtype", "bfloat16"},
+            {"use_cache", true},
+            {"vocab_size", 32768}}}};
+}
+
+void expect_alike(const ModelFacts& facts, const std::string& name) {
+  SCOPED_TRACE(name);
+  EXPECT_EQ(hash_facts(facts), hash_facts(load_model_config(kModels / (name + ".yaml")).facts));
+  const std::string text = format_model_config(name, facts, "");
+  const ModelConfig written = parse_model_config(StrictYaml::parse(text, name + ".yaml"), "");
+  EXPECT_EQ(hash_facts(written.facts), hash_facts(facts)) << text;
+}
+
+TEST(FolderFacts, AreThoseOfTheShippedModels) {
+  const TemporaryFolder folder;
+  for (const auto& [name, config] : published_configs()) {
+    std::ofstream(folder.path() / "config.json") << config;
+    expect_alike(HfConfig::open(folder.path()).facts, name);
+  }
+  for (const char* name : {"tiny-stories", "tiny-stories-gptq"}) {
+    expect_alike(HfConfig::open(kModels / name).facts, name);
+  }
+}
+
+TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {
+  const TemporaryFolder folder;
+  const auto facts_of = [&](const json& quantization) {
+    json config = llama(4096, 14336, 32, 32, 8.0, false);
+    config["quantization_config"] = quantization;
+    std::ofstream(folder.path() / "config.json") << config;
+    return HfConfig::open(folder.path()).facts;
+  };
+  const auto expect_written = [](const ModelFacts& facts, const std::string& text) {
+    const std::string whole = format_model_config("m", facts, "");
+    EXPECT_NE(whole.find(text), std::string::npos) << whole;
+    EXPECT_EQ(hash_facts(make_model_config("m", facts, "").facts), hash_facts(facts));
+  };
+  json quantization = {{"quant_method", "gptq"}, {"bits", 4},         {"group_size", 64},
+                       {"sym", false},           {"desc_act", false}, {"lm_head", true}};
+  expect_written(
+      facts_of(quantization),
+      "quantization:\n  bits: 4\n  group: 64\n  symmetric: false\n  act_order: false\n  lm_head: true\n"
+      "rope:\n");
+  quantization["group_size"] = -1;
+  quantization["desc_act"] = true;  // which says nothing of a single group
+  expect_written(facts_of(quantization), "  group: -1\n  symmetric: false\n  act_order: false\n");
+  expect_written(facts_of({{"quant_method", "awq"}, {"bits", 4}, {"group_size", 32}, {"zero_point", true}}),
+                 "  group: 32\n  symmetric: false\n  act_order: false\n  lm_head: false\n");
+  expect_written(facts_of(nullptr), "norm_epsilon: 1e-05\nrope:\n");
+  quantization["group_size"] = 128;
+  expect_written(facts_of(quantization), "  group: 128\n  symmetric: false\n  act_order: true\n");
+}
+
+TEST(FolderFacts, EveryShippedModelIsComparedWithItsFolder) {
+  for (const auto& entry : fs::directory_iterator(kModels)) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() != ".yaml" || name.starts_with("tiny-stories")) continue;
+    EXPECT_TRUE(published_configs().contains(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace soliton

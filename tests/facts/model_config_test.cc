@@ -1,0 +1,420 @@
+// Shipped models load with the facts they are known for; every contradiction is refused by its exact line.
+#include "models/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "error_of.h"
+
+namespace soliton {
+namespace {
+
+const std::filesystem::path kModels = std::filesystem::path(SOLITON_SOURCE_DIR) / "models";
+
+const std::string kGood =
+    "name: m\n"
+    "hidden: 4096\n"
+    "ffn: 14336\n"
+    "num_layers: 32\n"
+    "num_heads: 32\n"
+    "num_kv_heads: 8\n"
+    "head_dim: 128\n"
+    "vocabulary: 128256\n"
+    "tied_lm_head: false\n"
+    "max_context: 131072\n"
+    "norm_epsilon: 1e-5\n"
+    "rope:\n"
+    "  kind: llama3\n"
+    "  theta: 500000\n"
+    "  factor: 8\n"
+    "  low_freq_factor: 1\n"
+    "  high_freq_factor: 4\n"
+    "  original_context: 8192\n";
+
+const std::string kDefaultRope =
+    kGood.substr(0, kGood.find("rope:")) + "rope:\n  kind: default\n  theta: 10000\n";
+
+const std::string kYarnRope = kGood.substr(0, kGood.find("rope:")) +
+                              "rope:\n  kind: yarn\n  theta: 10000\n  factor: 4\n"
+                              "  original_context: 32768\n";
+
+const std::string kQuantization =
+    "quantization:\n"
+    "  bits: 4\n"
+    "  group: 128\n"
+    "  symmetric: true\n"
+    "  act_order: false\n"
+    "  lm_head: false\n";
+
+const std::string kGoodInt4 = kGood + kQuantization;
+
+std::string parse_error(const std::string& text) {
+  return error_of([&] { parse_model_config(StrictYaml::parse(text, "models/m.yaml"), "models/m.yaml"); });
+}
+
+std::string refusal(int line, const std::string& rest) {
+  return "4 models/m.yaml:" + std::to_string(line) + ": " + rest;
+}
+
+TEST(ModelConfig, ReadsEveryFact) {
+  const ModelConfig config = parse_model_config(StrictYaml::parse(kGood, "models/m.yaml"), "models/m.yaml");
+  EXPECT_EQ(config.name, "m");
+  EXPECT_EQ(config.path, "models/m.yaml");
+  const ModelFacts& facts = config.facts;
+  EXPECT_EQ(facts.hidden, 4096);
+  EXPECT_EQ(facts.ffn, 14336);
+  EXPECT_EQ(facts.num_layers, 32);
+  EXPECT_EQ(facts.num_heads, 32);
+  EXPECT_EQ(facts.num_kv_heads, 8);
+  EXPECT_EQ(facts.head_dim, 128);
+  EXPECT_EQ(facts.vocabulary, 128256);
+  EXPECT_EQ(facts.tied_lm_head, 0);
+  EXPECT_EQ(facts.max_context, 131072);
+  EXPECT_EQ(facts.rope_kind, RopeKind::kLlama3);
+  EXPECT_EQ(facts.rope_original_context, 8192);
+  EXPECT_EQ(facts.norm_epsilon, 1e-5);
+  EXPECT_EQ(facts.rope_theta, 500000.0);
+  EXPECT_EQ(facts.rope_factor, 8.0);
+  EXPECT_EQ(facts.rope_low_freq_factor, 1.0);
+  EXPECT_EQ(facts.rope_high_freq_factor, 4.0);
+}
+
+TEST(ModelConfig, DefaultRopeLeavesTheFactorsAlone) {
+  const ModelFacts facts = parse_model_config(StrictYaml::parse(kDefaultRope, "m.yaml"), "m.yaml").facts;
+  EXPECT_EQ(facts.rope_kind, RopeKind::kDefault);
+  EXPECT_EQ(facts.rope_theta, 10000.0);
+  EXPECT_EQ(facts.rope_factor, 1.0);
+  EXPECT_EQ(facts.rope_original_context, 0);
+}
+
+TEST(ModelConfig, YarnHasDefaults) {
+  const auto facts_of = [](const std::string& text) {
+    return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+  };
+  const ModelFacts facts = facts_of(kYarnRope);
+  EXPECT_EQ(facts.rope_kind, RopeKind::kYarn);
+  EXPECT_EQ(facts.rope_factor, 4.0);
+  EXPECT_EQ(facts.rope_original_context, 32768);
+  EXPECT_EQ(facts.rope_beta_fast, 32.0);
+  EXPECT_EQ(facts.rope_beta_slow, 1.0);
+  EXPECT_EQ(facts.rope_truncate, 1);
+  EXPECT_DOUBLE_EQ(facts.rope_attention_factor, 1.138629436111989);  // 0.1 ln 4 + 1
+  const ModelFacts stated =
+      facts_of(kYarnRope + "  beta_fast: 16\n  beta_slow: 2\n  attention_factor: 1.5\n  truncate: false\n");
+  EXPECT_EQ(stated.rope_beta_fast, 16.0);
+  EXPECT_EQ(stated.rope_beta_slow, 2.0);
+  EXPECT_EQ(stated.rope_attention_factor, 1.5);
+  EXPECT_EQ(stated.rope_truncate, 0);
+}
+
+ModelFacts facts_of(const std::string& text) {
+  return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+}
+
+TEST(ModelConfig, TheCacheHas16BitsUnlessItSaysOtherwise) {
+  EXPECT_EQ(facts_of(kGood).kv_bits, 16);
+  EXPECT_EQ(facts_of(kGood + "kv_bits: 16\n").kv_bits, 16);
+  EXPECT_EQ(facts_of(kGood + "kv_bits: 32\n").kv_bits, 32);
+  EXPECT_NE(hash_facts(facts_of(kGood + "kv_bits: 32\n")), hash_facts(facts_of(kGood)));
+  EXPECT_EQ(parse_error(kGood + "kv_bits: 8\n"), refusal(19, "kv_bits: expected one of 16, 32, got 8"));
+}
+
+TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {
+  EXPECT_EQ(facts_of(kGood).qkv_bias, 0);
+  EXPECT_EQ(facts_of(kGood).head_norm, 0);
+  EXPECT_EQ(facts_of(kGood + "qkv_bias: true\n").qkv_bias, 1);
+  EXPECT_EQ(facts_of(kGood + "head_norm: true\n").head_norm, 1);
+  EXPECT_NE(hash_facts(facts_of(kGood + "qkv_bias: true\n")), hash_facts(facts_of(kGood)));
+  EXPECT_NE(hash_facts(facts_of(kGood + "head_norm: true\n")), hash_facts(facts_of(kGood)));
+  EXPECT_EQ(
+      parse_error(with(kGood, "head_dim: 128", "head_dim: 96") + "head_norm: true\n"),
+      refusal(19,
+              "head_norm: expected false where head_dim is neither 64 nor 128, got true with head_dim = 96"));
+}
+
+ModelFacts quantized_facts(const std::string& text) {
+  return parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts;
+}
+
+TEST(ModelConfig, WeightsAreBf16WithoutTheKey) {
+  const ModelFacts facts = quantized_facts(kGood);
+  EXPECT_EQ(facts.weight_bits, 16);
+  EXPECT_EQ(facts.weight_group, 0);
+  EXPECT_EQ(facts.weight_zeros, 0);
+  EXPECT_EQ(facts.weight_order, 0);
+  EXPECT_EQ(facts.lm_head_bits, 16);
+}
+
+TEST(ModelConfig, ReadsQuantization) {
+  const ModelFacts plain = quantized_facts(kGoodInt4);
+  EXPECT_EQ(plain.weight_bits, 4);
+  EXPECT_EQ(plain.weight_group, 128);
+  EXPECT_EQ(plain.weight_zeros, 0);
+  EXPECT_EQ(plain.weight_order, 0);
+  EXPECT_EQ(plain.lm_head_bits, 16);
+  for (const int group : {-1, 32, 64, 128}) {
+    EXPECT_EQ(quantized_facts(with(kGoodInt4, "group: 128", "group: " + std::to_string(group))).weight_group,
+              group);
+  }
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "symmetric: true", "symmetric: false")).weight_zeros, 1);
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "act_order: false", "act_order: true")).weight_order, 1);
+  EXPECT_EQ(quantized_facts(with(kGoodInt4, "  lm_head: false", "  lm_head: true")).lm_head_bits, 4);
+}
+
+// A fact that the reader forgot would leave the hash alone.
+TEST(ModelConfig, EveryFactReachesTheHash) {
+  const std::pair<const char*, const char*> changes[] = {
+      {"hidden: 4096", "hidden: 4160"},
+      {"ffn: 14336", "ffn: 64"},
+      {"num_layers: 32", "num_layers: 31"},
+      {"num_heads: 32", "num_heads: 16"},
+      {"num_kv_heads: 8", "num_kv_heads: 4"},
+      {"head_dim: 128", "head_dim: 64"},
+      {"vocabulary: 128256", "vocabulary: 128255"},
+      {"tied_lm_head: false", "tied_lm_head: true"},
+      {"max_context: 131072", "max_context: 131071"},
+      {"norm_epsilon: 1e-5", "norm_epsilon: 1e-6"},
+      {"theta: 500000", "theta: 500001"},
+      {"factor: 8", "factor: 32"},
+      {"low_freq_factor: 1", "low_freq_factor: 2"},
+      {"high_freq_factor: 4", "high_freq_factor: 5"},
+      {"original_context: 8192", "original_context: 8191"},
+  };
+  const std::pair<const char*, const char*> quantization_changes[] = {
+      {"group: 128", "group: 64"},
+      {"group: 128", "group: -1"},
+      {"symmetric: true", "symmetric: false"},
+      {"act_order: false", "act_order: true"},
+      {"  lm_head: false", "  lm_head: true"},
+  };
+  const auto hash = [](const std::string& text) {
+    return hash_facts(parse_model_config(StrictYaml::parse(text, "m.yaml"), "m.yaml").facts);
+  };
+  std::set<uint64_t> hashes = {hash(kGood), hash(kDefaultRope), hash(kGoodInt4)};
+  for (const auto& [from, to] : changes) hashes.insert(hash(with(kGood, from, to)));
+  for (const auto& [from, to] : quantization_changes) hashes.insert(hash(with(kGoodInt4, from, to)));
+  EXPECT_EQ(hashes.size(), std::size(changes) + std::size(quantization_changes) + 3);
+}
+
+TEST(ModelConfig, RefusesSizesOutOfRange) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGood, from, to));
+  };
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 4097"),
+            refusal(2, "hidden: expected a multiple of 64 from 64 to 65536, got 4097"));
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 65536"), "no error");
+  EXPECT_EQ(changed("hidden: 4096", "hidden: 65600"),
+            refusal(2, "hidden: expected a multiple of 64 from 64 to 65536, got 65600"));
+  EXPECT_EQ(changed("ffn: 14336", "ffn: 0"),
+            refusal(3, "ffn: expected a multiple of 64 from 64 to 262144, got 0"));
+  EXPECT_EQ(changed("ffn: 14336", "ffn: 14337"),
+            refusal(3, "ffn: expected a multiple of 64 from 64 to 262144, got 14337"));
+  EXPECT_EQ(changed("num_layers: 32", "num_layers: 1025"),
+            refusal(4, "num_layers: expected an integer from 1 to 1024, got 1025"));
+  EXPECT_EQ(changed("num_heads: 32", "num_heads: -32"),
+            refusal(5, "num_heads: expected an integer from 1 to 1024, got -32"));
+  EXPECT_EQ(changed("num_kv_heads: 8", "num_kv_heads: 0"),
+            refusal(6, "num_kv_heads: expected an integer from 1 to 1024, got 0"));
+  EXPECT_EQ(changed("head_dim: 128", "head_dim: 80"),
+            refusal(7, "head_dim: expected one of 64, 96, 128, 256, got 80"));
+  EXPECT_EQ(changed("vocabulary: 128256", "vocabulary: 16777217"),
+            refusal(8, "vocabulary: expected an integer from 1 to 16777216, got 16777217"));
+  EXPECT_EQ(changed("tied_lm_head: false", "tied_lm_head: 0"),
+            refusal(9, "tied_lm_head: expected true or false, got 0"));
+  EXPECT_EQ(changed("max_context: 131072", "max_context: 4194305"),
+            refusal(10, "max_context: expected an integer from 1 to 4194304, got 4194305"));
+  EXPECT_EQ(changed("norm_epsilon: 1e-5", "norm_epsilon: 0.1"),
+            refusal(11, "norm_epsilon: expected a number above 0 and below 0.1, got 0.1"));
+}
+
+TEST(ModelConfig, KvHeadsMustDivideHeads) {
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 5")),
+            refusal(6, "num_kv_heads: expected a divisor of num_heads = 32, got 5"));
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 64")),
+            refusal(6, "num_kv_heads: expected a divisor of num_heads = 32, got 64"));
+  EXPECT_EQ(parse_error(with(kGood, "num_kv_heads: 8", "num_kv_heads: 32")), "no error");
+}
+
+TEST(ModelConfig, RefusesImpossibleRope) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGood, from, to));
+  };
+  EXPECT_EQ(changed("kind: llama3", "kind: longrope"),
+            refusal(13, "rope.kind: expected one of default, llama3, linear, yarn, got longrope"));
+  EXPECT_EQ(changed("theta: 500000", "theta: 1"),
+            refusal(14, "rope.theta: expected a number above 1 and below 1000000000000, got 1"));
+  EXPECT_EQ(changed("  factor: 8", "  factor: 0.5"),
+            refusal(15, "rope.factor: expected a number from 1 to 1024, got 0.5"));
+  EXPECT_EQ(changed("  factor: 8\n", ""),
+            refusal(12, "rope.factor: expected a number from 1 to 1024, got no such key"));
+  EXPECT_EQ(changed("low_freq_factor: 1", "low_freq_factor: 0"),
+            refusal(16, "rope.low_freq_factor: expected a number above 0 and below 1024, got 0"));
+  EXPECT_EQ(changed("high_freq_factor: 4", "high_freq_factor: 1"),
+            refusal(17, "rope.high_freq_factor: expected a number above low_freq_factor = 1, got 1"));
+  EXPECT_EQ(changed("original_context: 8192", "original_context: 0"),
+            refusal(18, "rope.original_context: expected an integer from 1 to 4194304, got 0"));
+  EXPECT_EQ(
+      changed("kind: llama3", "kind: default"),
+      refusal(15,
+              "rope.factor: expected this key only with kind = llama3 or linear or yarn, got it with kind = "
+              "default"));
+  EXPECT_EQ(changed("kind: llama3", "kind: linear"),
+            refusal(16,
+                    "rope.low_freq_factor: expected this key only with kind = llama3, got it with kind = "
+                    "linear"));
+  EXPECT_EQ(
+      parse_error(kDefaultRope + "  original_context: 8192\n"),
+      refusal(15,
+              "rope.original_context: expected this key only with kind = llama3 or yarn, got it with kind = "
+              "default"));
+  EXPECT_EQ(parse_error(kYarnRope + "  beta_fast: 1\n"),
+            refusal(17, "rope.beta_fast: expected a number above beta_slow = 1, got 1"));
+  EXPECT_EQ(parse_error(kYarnRope + "  attention_factor: 0\n"),
+            refusal(17, "rope.attention_factor: expected a number above 0 and below 64, got 0"));
+  EXPECT_EQ(parse_error(kYarnRope + "  truncate: 1\n"),
+            refusal(17, "rope.truncate: expected true or false, got 1"));
+  EXPECT_EQ(
+      changed("  factor: 8", "  fator: 8"),
+      refusal(15,
+              "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
+              "original_context, beta_fast, beta_slow, attention_factor, truncate, got an unknown key"));
+}
+
+TEST(ModelConfig, RefusesImpossibleQuantization) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    return parse_error(with(kGoodInt4, from, to));
+  };
+  EXPECT_EQ(parse_error(kGoodInt4), "no error");
+  EXPECT_EQ(changed("bits: 4", "bits: 8"), refusal(20, "quantization.bits: expected one of 4, got 8"));
+  EXPECT_EQ(changed("bits: 4", "bits: four"), refusal(20, "quantization.bits: expected one of 4, got four"));
+  EXPECT_EQ(changed("group: 128", "group: 256"),
+            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 256"));
+  EXPECT_EQ(changed("group: 128", "group: 0"),
+            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 0"));
+  EXPECT_EQ(changed("symmetric: true", "symmetric: 1"),
+            refusal(22, "quantization.symmetric: expected true or false, got 1"));
+  EXPECT_EQ(changed("act_order: false", "act_order: no"),
+            refusal(23, "quantization.act_order: expected true or false, got no"));
+  EXPECT_EQ(changed("  lm_head: false", "  lm_head: 4"),
+            refusal(24, "quantization.lm_head: expected true or false, got 4"));
+  EXPECT_EQ(changed("  bits: 4\n", ""), refusal(19, "quantization.bits: expected one of 4, got no such key"));
+  EXPECT_EQ(changed("  group: 128\n", ""),
+            refusal(19, "quantization.group: expected one of -1, 32, 64, 128, got no such key"));
+  for (const char* key : {"symmetric: true", "act_order: false", "lm_head: false"}) {
+    const std::string name = std::string(key).substr(0, std::string(key).find(':'));
+    EXPECT_EQ(changed("  " + std::string(key) + "\n", ""),
+              refusal(19, "quantization." + name + ": expected true or false, got no such key"));
+  }
+  EXPECT_EQ(changed("symmetric: true", "sym: true"),
+            refusal(22,
+                    "quantization.sym: expected one of bits, group, symmetric, act_order, lm_head, got an "
+                    "unknown key"));
+  EXPECT_EQ(parse_error(kGood + "quantization: gptq\n"),
+            refusal(19, "quantization: expected a map of keys, got gptq"));
+}
+
+TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
+  EXPECT_EQ(
+      parse_error(kGood + "dtype: bf16\n"),
+      refusal(
+          19,
+          "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
+          "vocabulary, tied_lm_head, qkv_bias, head_norm, kv_bits, max_context, norm_epsilon, quantization, "
+          "rope, got an unknown key"));
+  EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
+            refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
+  EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),
+            refusal(1, "name: expected m as the file is called, got n"));
+}
+
+TEST(ModelConfig, EveryShippedModelLoads) {
+  int num_models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++num_models;
+    EXPECT_EQ(error_of([&] { load_model_config(entry.path()); }), "no error");
+  }
+  EXPECT_GE(num_models, 5);
+}
+
+// Weights of one token: known sizes of the models, so that a mistyped fact is seen.
+TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
+  const auto num_parameters = [](const std::string& name) {
+    const ModelFacts f = load_model_config(kModels / (name + ".yaml")).facts;
+    const int64_t hidden = f.hidden;
+    const int64_t attention = hidden * f.head_dim * (2 * f.num_heads + 2 * f.num_kv_heads);
+    const int64_t layer = attention + 3 * hidden * f.ffn + 2 * hidden;
+    return f.num_layers * layer + hidden + hidden * f.vocabulary * (f.tied_lm_head ? 1 : 2);
+  };
+  EXPECT_EQ(num_parameters("llama-3.1-8b"), 8030261248);
+  EXPECT_EQ(num_parameters("llama-3.1-70b"), 70553706496);
+  EXPECT_EQ(num_parameters("llama-3.2-1b"), 1235814400);
+  EXPECT_EQ(num_parameters("llama-3.2-3b"), 3212749824);
+  EXPECT_EQ(num_parameters("mistral-7b"), 7248023552);
+}
+
+TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {
+  for (const auto& folder : {kModels, kModels.parent_path() / "tests" / "models"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      const ModelConfig config = load_model_config(entry.path());
+      const std::string file = "models/" + config.name + ".yaml";
+      const std::string text = format_model_config(config.name, config.facts, "Source: a\nfolder.");
+      EXPECT_TRUE(text.starts_with("# Source: a\n# folder.\nname: "));
+      const ModelConfig again = parse_model_config(StrictYaml::parse(text, file), file);
+      EXPECT_EQ(again.name, config.name);
+      EXPECT_EQ(hash_facts(again.facts), hash_facts(config.facts)) << text;
+    }
+  }
+  // Doubles that no short decimal number stands for.
+  ModelFacts odd = load_model_config(kModels / "llama-3.1-8b.yaml").facts;
+  odd.norm_epsilon = 1.0 / 3e5;
+  odd.rope_theta = 1e12 / 3;
+  odd.rope_factor = 0x1.921fb54442d18p+1;
+  odd.rope_low_freq_factor = 1e-300;
+  EXPECT_EQ(hash_facts(make_model_config("odd", odd, "here").facts), hash_facts(odd));
+}
+
+TEST(ModelConfig, FactsFromElsewherePassTheSameChecks) {
+  const ModelFacts good = load_model_config(kModels / "llama-3.1-8b.yaml").facts;
+  const ModelConfig config = make_model_config("m", good, "folder/config.json");
+  EXPECT_EQ(config.name, "m");
+  EXPECT_EQ(config.path, "folder/config.json");
+  const auto refusal_of = [](const ModelFacts& facts) {
+    return error_of([&] { make_model_config("m", facts, "folder/config.json"); });
+  };
+  ModelFacts facts = good;
+  facts.ffn = 14337;
+  EXPECT_EQ(refusal_of(facts),
+            "5 folder/config.json: ffn: expected a multiple of 64 from 64 to 262144, got 14337");
+  facts = good;
+  facts.rope_theta = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 folder/config.json: rope.theta: expected a number above 1 and below "
+            "1000000000000, got 1");
+  facts = good;
+  facts.norm_epsilon = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refusal_of(facts), "no error");
+}
+
+TEST(ModelConfig, ModelsAreNamedAfterTheirFolder) {
+  EXPECT_EQ(model_name_of("/models/Llama-3.1-8B"), "llama-3.1-8b");
+  EXPECT_EQ(model_name_of("/models/Llama-3.1-8B//"), "llama-3.1-8b");
+  EXPECT_EQ(model_name_of("a/./My Model (v2)/x/.."), "my-model--v2-");
+  EXPECT_EQ(model_name_of("/hub/models--meta-llama--Llama-3.2-1B/snapshots/0123abc/"), "llama-3.2-1b");
+  EXPECT_EQ(model_name_of("/hub/else/snapshots/0123abc"), "0123abc");
+  EXPECT_EQ(model_name_of("/models/.hidden"), "hidden");
+  EXPECT_EQ(model_name_of("/models/--"), "model");
+  EXPECT_EQ(model_name_of("/"), "model");
+  EXPECT_EQ(model_name_of("."), model_name_of(std::filesystem::current_path()));
+}
+
+TEST(ModelConfig, MissingFileIsNamed) {
+  EXPECT_EQ(error_of([] { load_model_config("models/none.yaml"); }),
+            "3 models/none.yaml: expected a readable file, got: No such file or directory");
+}
+
+}  // namespace
+}  // namespace soliton

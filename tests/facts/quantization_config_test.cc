@@ -1,0 +1,304 @@
+// QuantizationConfig: the three dialects, two files of one folder, and every reason to refuse one.
+#include "models/quantization_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "refusals.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+using nlohmann::json;
+using Method = QuantizationMethod;
+
+json gptq() {
+  return json::parse(R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": true, "desc_act": true,
+    "lm_head": false, "checkpoint_format": "gptq", "pack_dtype": "int32", "dynamic": {}, "damp_percent": 0.1,
+    "static_groups": false, "true_sequential": true, "meta": {"quantizer": ["gptqmodel:2.2.0"]}})");
+}
+
+json awq() {
+  return json::parse(R"({"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": true,
+    "version": "gemm", "backend": "autoawq", "modules_to_not_convert": null})");
+}
+
+json compressed_tensors() {
+  return json::parse(
+      R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+    "quantization_status": "compressed", "kv_cache_scheme": null, "sparsity_config": {}, "transform_config": {},
+    "config_groups": {"group_0": {"targets": ["Linear"], "input_activations": null, "output_activations": null,
+      "format": null, "weights": {"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group",
+        "group_size": 128, "actorder": "group", "dynamic": false, "block_structure": null}}}})");
+}
+
+/// A patch of the weights of compressed-tensors.
+json weights(const json& patch) {
+  return {{"config_groups", {{"group_0", {{"weights", patch}}}}}};
+}
+
+class QuantizationConfigTest : public testing::Test {
+ protected:
+  static json patched(json base, const json& patch) {
+    base.merge_patch(patch);
+    return base;
+  }
+  std::optional<QuantizationConfig> read_root(const json& root) {
+    return QuantizationConfig::read(JsonView(root, name_), folder_.path());
+  }
+  QuantizationConfig read(const json& config) { return read_root({{"quantization_config", config}}).value(); }
+  void refused(const json& base, const json& patch, ExitCode code, const std::string& message) {
+    expect_refused([&] { read(patched(base, patch)); }, code, name_ + ": quantization_config." + message);
+  }
+  void unsupported(const json& base, const json& patch, const std::string& message) {
+    refused(base, patch, ExitCode::kMismatch, message);
+  }
+  void malformed(const json& base, const json& patch, const std::string& message) {
+    refused(base, patch, ExitCode::kBadFile, message);
+  }
+  void second_refused(const json& first, const std::string& second, ExitCode code,
+                      const std::string& message) {
+    const std::string path = folder_.write("quantize_config.json", second);
+    expect_refused([&] { read_root({{"quantization_config", first}}); }, code, path + ": " + message);
+  }
+
+  const TemporaryFolder folder_;
+  const std::string name_ = (folder_.path() / "config.json").string();
+};
+
+TEST_F(QuantizationConfigTest, NothingIsUnquantised) {
+  EXPECT_FALSE(read_root(json::object()));
+  EXPECT_FALSE(read_root({{"quantization_config", nullptr}}));
+}
+
+TEST_F(QuantizationConfigTest, ReadsGptq) {
+  const QuantizationConfig config = read(gptq());
+  EXPECT_EQ(config.method, Method::kGptq);
+  EXPECT_EQ(config.bits, 4);
+  EXPECT_EQ(config.group_size, 128);
+  EXPECT_TRUE(config.symmetric);
+  EXPECT_TRUE(config.act_order);
+  EXPECT_FALSE(config.lm_head);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV1);
+  EXPECT_EQ(config.file, name_);
+
+  const QuantizationConfig other = read(patched(gptq(), {{"group_size", -1},
+                                                         {"sym", false},
+                                                         {"desc_act", false},
+                                                         {"lm_head", true},
+                                                         {"checkpoint_format", "gptq_v2"}}));
+  EXPECT_EQ(other.group_size, -1);
+  EXPECT_FALSE(other.symmetric);
+  EXPECT_FALSE(other.act_order);
+  EXPECT_TRUE(other.lm_head);
+  EXPECT_EQ(other.zeros, ZeroFormat::kV2);
+  EXPECT_EQ(read(patched(gptq(), {{"checkpoint_format", nullptr}, {"format", "gptq_v2"}})).zeros,
+            ZeroFormat::kV2);
+}
+
+TEST_F(QuantizationConfigTest, AbsentMembersOfGptqTakeItsDefaults) {
+  const QuantizationConfig config = read({{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}});
+  EXPECT_TRUE(config.symmetric);
+  EXPECT_FALSE(config.act_order);
+  EXPECT_FALSE(config.lm_head);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV1);
+}
+
+TEST_F(QuantizationConfigTest, ReadsAwq) {
+  const QuantizationConfig config = read(awq());
+  EXPECT_EQ(config.method, Method::kAwq);
+  EXPECT_EQ(config.group_size, 64);
+  EXPECT_FALSE(config.symmetric);
+  EXPECT_FALSE(config.act_order);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV2);
+  EXPECT_TRUE(read(patched(awq(), {{"zero_point", false}, {"version", "GEMM"}})).symmetric);
+  EXPECT_FALSE(read(patched(awq(), {{"zero_point", nullptr}, {"version", nullptr}})).symmetric);
+}
+
+TEST_F(QuantizationConfigTest, ReadsCompressedTensors) {
+  const QuantizationConfig config = read(compressed_tensors());
+  EXPECT_EQ(config.method, Method::kCompressedTensors);
+  EXPECT_EQ(config.bits, 4);
+  EXPECT_EQ(config.group_size, 128);
+  EXPECT_TRUE(config.symmetric);
+  EXPECT_TRUE(config.act_order);
+  EXPECT_FALSE(config.lm_head);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV2);
+
+  const auto with = [&](const json& patch) { return read(patched(compressed_tensors(), weights(patch))); };
+  EXPECT_EQ(with({{"strategy", "channel"}, {"group_size", nullptr}}).group_size, -1);
+  EXPECT_EQ(with({{"strategy", "channel"}, {"group_size", -1}}).group_size, -1);
+  EXPECT_EQ(with({{"strategy", nullptr}, {"group_size", -1}}).group_size, -1);
+  EXPECT_EQ(with({{"strategy", nullptr}, {"group_size", 32}}).group_size, 32);
+  EXPECT_FALSE(with({{"symmetric", false}}).symmetric);
+  EXPECT_TRUE(with({{"actorder", "dynamic"}}).act_order);
+  for (const json& natural : {json("static"), json("weight"), json()}) {
+    EXPECT_FALSE(with({{"actorder", natural}}).act_order) << natural;
+  }
+  EXPECT_TRUE(read(patched(compressed_tensors(), {{"ignore", json::array()}})).lm_head);
+  EXPECT_FALSE(read(patched(compressed_tensors(), {{"ignore", {"re:.*lm_head"}}})).lm_head);
+}
+
+TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
+  unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
+              "quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"bitsandbytes\": not "
+              "supported");
+  for (const int bits : {2, 3, 8}) {
+    unsupported(gptq(), {{"bits", bits}}, "bits: expected 4, got " + std::to_string(bits));
+    unsupported(awq(), {{"bits", bits}}, "bits: expected 4, got " + std::to_string(bits));
+    unsupported(compressed_tensors(), weights({{"num_bits", bits}}),
+                "config_groups.group_0.weights.num_bits: expected 4, got " + std::to_string(bits));
+  }
+  for (const int size : {0, 16, 96, 256, 1024}) {
+    const std::string message = "group_size: expected one of 32, 64, 128, -1, got " + std::to_string(size);
+    unsupported(gptq(), {{"group_size", size}}, message);
+    unsupported(awq(), {{"group_size", size}}, message);
+    unsupported(compressed_tensors(), weights({{"group_size", size}}),
+                "config_groups.group_0.weights." + message);
+  }
+}
+
+TEST_F(QuantizationConfigTest, RefusesVariantsOfGptqAndAwq) {
+  unsupported(gptq(), {{"dynamic", {{"-:.*down_proj.*", json::object()}}}},
+              "dynamic: expected no overrides of single modules, got an object: not supported");
+  unsupported(gptq(), {{"pack_dtype", "int8"}}, "pack_dtype: expected \"int32\", got \"int8\"");
+  unsupported(gptq(), {{"checkpoint_format", "marlin"}},
+              "checkpoint_format: expected \"gptq\" or \"gptq_v2\", got \"marlin\"");
+  unsupported(gptq(), {{"is_marlin_format", true}}, "is_marlin_format: expected false, got true");
+  for (const char* version : {"gemv", "gemv_fast", "marlin", "exllama", "ipex"}) {
+    unsupported(awq(), {{"version", version}},
+                "version: expected \"gemm\", got \"" + std::string(version) + "\"");
+  }
+  unsupported(awq(), {{"backend", "llm-awq"}}, "backend: expected \"autoawq\", got \"llm-awq\"");
+}
+
+TEST_F(QuantizationConfigTest, RefusesVariantsOfCompressedTensors) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    unsupported(compressed_tensors(), patch, message);
+  };
+  const auto weights_refused = [&](const json& patch, const std::string& message) {
+    refused(weights(patch), "config_groups.group_0.weights." + message);
+  };
+  const json eight_bits = {{"num_bits", 8}};
+  for (const char* format : {"int-quantized", "marlin-24", "nvfp4-pack-quantized", "dense"}) {
+    refused({{"format", format}},
+            "format: expected \"pack-quantized\", got \"" + std::string(format) + "\": not supported");
+  }
+  refused({{"config_groups", {{"group_0", {{"format", "int-quantized"}}}}}},
+          "config_groups.group_0.format: expected \"pack-quantized\", got \"int-quantized\"");
+  refused({{"config_groups", {{"group_1", json::object()}}}}, "config_groups: expected one group, got 2");
+  refused({{"quantization_status", "frozen"}},
+          "quantization_status: expected \"compressed\", got \"frozen\"");
+  refused({{"kv_cache_scheme", eight_bits}}, "kv_cache_scheme: expected nothing or null, got an object");
+  refused({{"transform_config", eight_bits}}, "transform_config: expected no transforms, got an object");
+  refused({{"sparsity_config", {{"format", "sparse-24-bitmask"}}}},
+          "sparsity_config.format: expected \"dense\", got \"sparse-24-bitmask\"");
+  for (const std::string side : {"input_activations", "output_activations"}) {
+    refused({{"config_groups", {{"group_0", {{side, eight_bits}}}}}},
+            "config_groups.group_0." + side + ": expected nothing or null, got an object");
+  }
+  weights_refused({{"type", "float"}}, "type: expected \"int\", got \"float\"");
+  weights_refused({{"dynamic", true}}, "dynamic: expected false, got true");
+  for (const char* strategy : {"tensor", "block", "token", "tensor_group"}) {
+    weights_refused({{"strategy", strategy}}, "strategy: expected \"group\" or \"channel\", got \"" +
+                                                  std::string(strategy) + "\": not supported");
+  }
+  weights_refused({{"actorder", "sorted"}},
+                  "actorder: expected \"group\", \"static\", \"weight\" or null, got \"sorted\"");
+}
+
+TEST_F(QuantizationConfigTest, RefusesMalformedMembers) {
+  expect_refused([&] { read("gptq"); }, ExitCode::kBadFile,
+                 name_ + ": quantization_config: expected an object, got \"gptq\"");
+  malformed(gptq(), {{"quant_method", nullptr}}, "quant_method: expected a string, got nothing");
+  malformed(gptq(), {{"bits", nullptr}}, "bits: expected an integer, got nothing");
+  malformed(gptq(), {{"bits", "4"}}, "bits: expected an integer, got \"4\"");
+  malformed(gptq(), {{"bits", 0}}, "bits: expected an integer in [1, 64], got 0");
+  malformed(gptq(), {{"group_size", nullptr}}, "group_size: expected an integer, got nothing");
+  malformed(gptq(), {{"group_size", -2}}, "group_size: expected an integer in [-1, 1048576], got -2");
+  malformed(gptq(), {{"group_size", 128.0}}, "group_size: expected an integer, got 128.0");
+  malformed(gptq(), {{"sym", 1}}, "sym: expected true or false, got 1");
+  malformed(gptq(), {{"desc_act", "no"}}, "desc_act: expected true or false, got \"no\"");
+  malformed(gptq(), {{"lm_head", json::array()}}, "lm_head: expected true or false, got an array");
+  malformed(gptq(), {{"dynamic", true}}, "dynamic: expected an object, got true");
+  malformed(gptq(), {{"pack_dtype", 32}}, "pack_dtype: expected a string, got 32");
+  malformed(gptq(), {{"checkpoint_format", 2}}, "checkpoint_format: expected a string, got 2");
+  malformed(gptq(), {{"format", "gptq_v2"}},
+            "format: expected what checkpoint_format says, \"gptq\", got \"gptq_v2\"");
+  malformed(awq(), {{"zero_point", 1}}, "zero_point: expected true or false, got 1");
+  malformed(compressed_tensors(), {{"format", nullptr}}, "format: expected a string, got nothing");
+  malformed(compressed_tensors(), {{"config_groups", nullptr}}, "config_groups: expected an object");
+  malformed(compressed_tensors(), {{"config_groups", {{"group_0", nullptr}}}},
+            "config_groups: expected one group, got 0");
+  malformed(compressed_tensors(), {{"ignore", "lm_head"}}, "ignore: expected an array, got \"lm_head\"");
+  const std::string prefix = "config_groups.group_0.weights.";
+  malformed(compressed_tensors(), weights(nullptr), "config_groups.group_0.weights: expected an object");
+  malformed(compressed_tensors(), weights({{"num_bits", nullptr}}), prefix + "num_bits: expected an integer");
+  malformed(compressed_tensors(), weights({{"group_size", nullptr}}),
+            prefix + "group_size: expected an intege");
+  malformed(compressed_tensors(), weights({{"group_size", -1}}),
+            prefix + "group_size: expected inputs of a group, because strategy is \"group\"; got -1");
+  malformed(compressed_tensors(), weights({{"strategy", "channel"}}),
+            prefix + "group_size: expected -1 or null, because strategy is \"channel\"; got 128");
+  malformed(compressed_tensors(), weights({{"actorder", 1}}), prefix + "actorder: expected a string, got 1");
+}
+
+TEST_F(QuantizationConfigTest, ReadsTheSecondFileAlone) {
+  json second = gptq();
+  second.erase("quant_method");
+  second["checkpoint_format"] = "gptq_v2";
+  const std::string path = folder_.write("quantize_config.json", second.dump());
+  const QuantizationConfig config = read_root(json::object()).value();
+  EXPECT_EQ(config.method, Method::kGptq);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV2);
+  EXPECT_EQ(config.file, path);
+
+  folder_.write("quantize_config.json", awq().dump());
+  EXPECT_EQ(read_root(json::object()).value().method, Method::kAwq);
+}
+
+TEST_F(QuantizationConfigTest, TheSecondFileOnlyCompletesTheFirst) {
+  json first = gptq();
+  first.erase("bits");
+  first.erase("group_size");
+  first.erase("checkpoint_format");
+  json second = gptq();
+  second.erase("quant_method");
+  second["checkpoint_format"] = "gptq_v2";
+  second["damp_percent"] = 0.01;  // of no concern
+  folder_.write("quantize_config.json", second.dump());
+  const QuantizationConfig config = read(first);
+  EXPECT_EQ(config.group_size, 128);
+  EXPECT_EQ(config.zeros, ZeroFormat::kV2);
+  EXPECT_EQ(config.file, name_);
+}
+
+TEST_F(QuantizationConfigTest, RefusesFilesThatContradictOneAnother) {
+  const auto contradicted = [&](const json& patch, const std::string& message) {
+    second_refused(gptq(), patched(gptq(), patch).dump(), ExitCode::kBadFile, message);
+  };
+  const std::string says = "expected what quantization_config in config.json says, ";
+  contradicted({{"quant_method", "awq"}, {"checkpoint_format", nullptr}},
+               "quant_method: " + says + "\"gptq\", got \"awq\"");
+  contradicted({{"group_size", 64}}, "group_size: " + says + "128, got 64");
+  contradicted({{"sym", false}}, "sym: " + says + "true, got false");
+  contradicted({{"desc_act", false}}, "desc_act: " + says + "true, got false");
+  contradicted({{"lm_head", true}}, "lm_head: " + says + "false, got true");
+  contradicted({{"checkpoint_format", "gptq_v2"}},
+               "checkpoint_format: " + says + "\"gptq\", got \"gptq_v2\"");
+  second_refused(compressed_tensors(), R"({"bits": 4, "group_size": 128})", ExitCode::kBadFile,
+                 "quant_method: " + says + "\"compressed-tensors\", got nothing");
+}
+
+TEST_F(QuantizationConfigTest, RefusesAnUnreadableSecondFile) {
+  second_refused(gptq(), R"({"bits": 8})", ExitCode::kMismatch, "bits: expected 4, got 8: not supported");
+  second_refused(gptq(), "{", ExitCode::kBadFile, "not valid JSON");
+  second_refused(gptq(), "[]", ExitCode::kBadFile, "expected an object, got an array");
+  second_refused(gptq(), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+                 ExitCode::kBadFile, "a git-LFS pointer, not the content");
+}
+
+}  // namespace
+}  // namespace soliton

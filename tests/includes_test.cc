@@ -1,0 +1,140 @@
+// Who may include whom: the rooms of the house, as the #include lines of their files tell them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Folders, of which a file belongs to the longest that it lies in, and whose files it may include.
+const std::map<std::string, std::set<std::string>> kRooms = {
+    {"templates/layout", {"templates/layout"}},
+    {"templates", {"templates", "templates/layout"}},
+    {"models", {"models", "templates/layout"}},
+    {"generator", {"generator", "models", "templates/layout"}},
+    {"runtime", {"runtime", "runtime/tools", "models", "templates/layout"}},
+    {"runtime/tools", {"runtime/tools", "runtime", "generator", "models", "templates/layout"}},
+};
+
+std::string room_of(const std::string& file) {
+  std::string room;
+  for (const auto& [name, allowed] : kRooms) {
+    if (file.starts_with(name + "/") && name.size() > room.size()) room = name;
+  }
+  return room;
+}
+
+/// The files of a source tree and what they include in quotes, all as paths from its root.
+class Sources {
+ public:
+  explicit Sources(const fs::path& root) {
+    for (const auto& [room, allowed] : kRooms) {
+      if (fs::is_directory(root / room)) read_folder(root, root / room);
+    }
+  }
+
+  /// "FILE includes FILE" for each line that goes where it may not.
+  std::vector<std::string> violations() const {
+    std::vector<std::string> found;
+    for (const auto& [file, includes] : includes_) {
+      for (const std::string& include : includes) {
+        if (!kRooms.at(room_of(file)).contains(room_of(include)))
+          found.push_back(file + " includes " + include);
+      }
+    }
+    return found;
+  }
+
+  /// Files of `room` that see one of `other`, be it through files of other rooms.
+  std::vector<std::string> seeing(const std::string& room, const std::string& other) const {
+    std::vector<std::string> found;
+    for (const auto& [file, includes] : includes_) {
+      if (room_of(file) != room) continue;
+      for (const std::string& seen : all_seen_by(file)) {
+        if (room_of(seen) == other) found.push_back(file + " sees " + seen);
+      }
+    }
+    return found;
+  }
+
+  size_t size() const { return includes_.size(); }
+
+ private:
+  void read_folder(const fs::path& root, const fs::path& folder) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cc" && extension != ".h" && extension != ".cuh") continue;
+      std::vector<std::string>& includes = includes_[entry.path().lexically_relative(root)];
+      includes.clear();  // of a room within a room
+      std::ifstream stream(entry.path());
+      const std::string start = "#include \"";
+      for (std::string line; std::getline(stream, line);) {
+        if (!line.starts_with(start)) continue;
+        const std::string name = line.substr(start.size(), line.find('"', start.size()) - start.size());
+        includes.push_back(fs::exists(root / "templates" / name) ? "templates/" + name : name);
+      }
+    }
+  }
+
+  std::set<std::string> all_seen_by(const std::string& file) const {
+    std::set<std::string> seen;
+    std::vector<std::string> rest = {file};
+    while (!rest.empty()) {
+      const std::string next = rest.back();
+      rest.pop_back();
+      const auto known = includes_.find(next);
+      if (known == includes_.end()) continue;
+      for (const std::string& include : known->second) {
+        if (seen.insert(include).second) rest.push_back(include);
+      }
+    }
+    return seen;
+  }
+
+  std::map<std::string, std::vector<std::string>> includes_;
+};
+
+TEST(Includes, GoOneWay) {
+  const Sources sources(SOLITON_SOURCE_DIR);
+  EXPECT_GT(sources.size(), 200u);
+  EXPECT_EQ(sources.violations(), std::vector<std::string>{});
+}
+
+// A program may call what needs both, and then sees its headers.
+TEST(Includes, NothingOfTheGeneratorShowsThroughTheTools) {
+  const Sources sources(SOLITON_SOURCE_DIR);
+  EXPECT_EQ(sources.seeing("runtime", "generator"), std::vector<std::string>{});
+  EXPECT_FALSE(sources.seeing("runtime/tools", "generator").empty());
+}
+
+TEST(Includes, AreFoundWhereTheyMayNotBe) {
+  const TemporaryFolder folder;
+  for (const char* room : {"templates/layout", "models", "generator", "runtime/tools"}) {
+    fs::create_directories(folder.path() / room);
+  }
+  folder.write("templates/layout/page.h", "#include <vector>\n");
+  folder.write("generator/plan.h", "#include \"layout/page.h\"\n");
+  folder.write("runtime/engine.h", "#include \"generator/plan.h\"\n");
+  folder.write("runtime/chat.h", "#include \"runtime/tools/make.h\"\n");
+  folder.write("runtime/tools/make.h", "#include \"generator/plan.h\"\n");
+  folder.write("models/error.h", "#include \"runtime/engine.h\"\n#include \"no/such/file.h\"\n");
+  const Sources sources(folder.path());
+  EXPECT_EQ(sources.violations(), (std::vector<std::string>{"models/error.h includes runtime/engine.h",
+                                                            "models/error.h includes no/such/file.h",
+                                                            "runtime/engine.h includes generator/plan.h"}));
+  EXPECT_EQ(sources.seeing("runtime", "generator"),
+            (std::vector<std::string>{"runtime/chat.h sees generator/plan.h",
+                                      "runtime/engine.h sees generator/plan.h"}));
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,358 @@
+// Kernels found, or made and kept: by the real compiler once, else by scripts in its place, which note that they
+// were called and leave what a compiler might leave.
+#include "runtime/tools/make/make_kernel.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/run_program.h"
+#include "models/error.h"
+#include "models/hf_config.h"
+#include "models/model_config.h"
+#include "runtime/kernel_library.h"
+#include "runtime/tools/make/places.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMicroKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
+constexpr const char* kCopies = "for last; do :; done; cp '{}' \"$last\"";  // to the place of the kernel
+
+DeviceInfo device(const std::string& name, int compute_capability, int num_sms) {
+  DeviceInfo info{};
+  name.copy(info.name, sizeof(info.name) - 1);
+  info.compute_capability = compute_capability;
+  info.num_sms = num_sms;
+  info.max_shared_bytes = 232448;
+  return info;
+}
+
+class MakeKernel : public testing::Test {
+ protected:
+  MakeKernel() {
+    request_.facts =
+        load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "micro.yaml").facts;
+    request_.name = "micro";
+    request_.source = "micro/config.json";
+    request_.cache = folder_.path() / "new" / "cache";
+    request_.card = device("CPU emulation", 0, 0);
+  }
+  ~MakeKernel() override {
+    for (const char* variable : {"CXX", "CUDACXX", "XDG_CACHE_HOME", "SOLITON_KERNELS"}) unsetenv(variable);
+  }
+
+  /// A compiler that runs `body`, and whose version is `version`.
+  void use_compiler(const std::string& body, const std::string& version = "1.0",
+                    const char* variable = "CXX") {
+    const fs::path script = folder_.path() / "compiler";
+    write_text(script,
+               fmt::format("#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'tools V{0} {0}'; exit; fi\n"
+                           "echo \"$@\" >> '{1}'\n{2}\n",
+                           version, (folder_.path() / "calls").string(), body));
+    ::chmod(script.c_str(), 0700);
+    setenv(variable, script.c_str(), 1);
+  }
+  void use_copying_compiler(const std::string& version = "1.0", const char* variable = "CXX") {
+    use_compiler(fmt::format(fmt::runtime(kCopies), kMicroKernel), version, variable);
+  }
+  int num_calls() const {
+    const std::string calls = read_text(folder_.path() / "calls");
+    return static_cast<int>(std::count(calls.begin(), calls.end(), '\n'));
+  }
+
+  fs::path make() {
+    return find_or_make_kernel(request_, [&](const std::string& line) { lines_.push_back(line); });
+  }
+  void expect_refused(ExitCode code, const std::string& message) {
+    try {
+      make();
+      ADD_FAILURE() << "made; expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  }
+  /// Names of all that lies in the cache.
+  std::vector<std::string> cached() const {
+    std::vector<std::string> names;
+    if (!fs::exists(request_.cache)) return names;
+    for (const auto& entry : fs::directory_iterator(request_.cache)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const TemporaryFolder folder_;
+  MakeKernelRequest request_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(MakeKernel, MakesWithTheRealCompilerWhatRuns) {
+  const fs::path path = make();
+  KernelLibrary library = KernelLibrary::open(path);
+  library.select_device(0);
+  EXPECT_EQ(library.num_kernels(), 2);
+  EXPECT_EQ(library.max_rows(), 8);
+  EXPECT_EQ(library.descriptor().facts_hash, hash_facts(request_.facts));
+  EXPECT_STREQ(library.descriptor().model, "micro");
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(lines_[0],
+            "Making the kernel for CPU emulation, some seconds: micro, kept in " + request_.cache.string());
+  EXPECT_EQ(cached(), std::vector<std::string>{path.filename()});
+}
+
+// As soliton-chat asks.
+TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
+  if (has_card()) GTEST_SKIP() << "there is a card";
+  use_copying_compiler();
+  const fs::path folder = fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories";
+  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  const auto find = [&](const ModelFacts& facts) {
+    return find_or_make_kernel({.facts = facts,
+                                .name = model_name_of(folder),
+                                .source = (folder / "config.json").string(),
+                                .kernels = shipped_kernels_folder(),
+                                .cache = kernel_cache_folder(),
+                                .device = 0});
+  };
+  const std::string shipped = program_folder() / "kernels" / "tiny-stories-cpu.so";
+  EXPECT_EQ(find(HfConfig::open(folder).facts), shipped);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find(request_.facts).parent_path(), folder_.path() / "soliton" / "kernels");
+  EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("Making the kernel for CPU emulation, "));
+}
+
+TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
+  if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
+  request_.card = device("NVIDIA H200", 90, 132);
+  request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories.yaml").facts;
+  const KernelLibrary library = KernelLibrary::open(make());
+  EXPECT_EQ(library.num_kernels(), 5);
+  EXPECT_EQ(library.max_rows(), 64);
+  EXPECT_STREQ(library.descriptor().gpu, "h200");
+  EXPECT_TRUE(lines_.at(0).starts_with("Making the kernel for NVIDIA H200, less than a minute: "));
+}
+
+TEST_F(MakeKernel, MakesOnceAndFindsFromThenOn) {
+  use_copying_compiler();
+  const fs::path path = make();
+  EXPECT_EQ(path.parent_path(), request_.cache);
+  EXPECT_EQ(num_calls(), 1);
+  EXPECT_EQ(make(), path);
+  request_.name = "another";  // names do not matter: an instruct model has its base's kernel
+  request_.source = "else";
+  EXPECT_EQ(make(), path);
+  EXPECT_EQ(num_calls(), 1);
+  EXPECT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(cached(), std::vector<std::string>{path.filename()});
+}
+
+TEST_F(MakeKernel, MakesAnotherForOtherFactsCardsAndCompilers) {
+  const auto make_anew = [&] {
+    try {
+      make();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kMakeFailed);  // the script has the kernel of other facts
+    }
+    return num_calls();
+  };
+  use_copying_compiler();
+  EXPECT_EQ(make_anew(), 1);
+  request_.facts.max_context *= 2;
+  EXPECT_EQ(make_anew(), 2);
+  request_.facts.max_context /= 2;
+  EXPECT_EQ(make_anew(), 2);
+  use_copying_compiler("1.1");
+  EXPECT_EQ(make_anew(), 3);
+  use_copying_compiler("1.1", "CUDACXX");
+  request_.card = device("NVIDIA H200", 90, 132);
+  EXPECT_EQ(make_anew(), 4);
+  request_.card = device("NVIDIA H100", 90, 132);
+  EXPECT_EQ(make_anew(), 5);
+  EXPECT_EQ(make_anew(), 5);
+  EXPECT_EQ(std::ranges::count_if(cached(), [](const auto& name) { return name.ends_with(".so"); }), 4);
+}
+
+TEST_F(MakeKernel, MakesAllRowsForACard) {
+  request_.card = device("NVIDIA H800", 90, 132);
+  use_compiler(
+      fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
+                  folder_.path().string()) +
+          fmt::format(fmt::runtime(kCopies), kMicroKernel),
+      "13.0", "CUDACXX");
+  const fs::path path = make();
+  for (const char* name :
+       {"kernel.cu", "plan.h", "plan-rows8.h", "plan-rows16.h", "plan-rows32.h", "plan-rows64.h"}) {
+    EXPECT_TRUE(fs::exists(folder_.path() / "made" / name)) << name;
+  }
+  EXPECT_TRUE(lines_.at(0).starts_with(
+      "Making the kernel for NVIDIA H800 (planned as for h100), less than a minute: "));
+  EXPECT_TRUE(path.filename().string().ends_with("-compiler-13.0.so")) << path;
+  const std::string call = read_text(folder_.path() / "calls");
+  EXPECT_NE(call.find("-gencode=arch=compute_90a"), std::string::npos) << call;
+  EXPECT_NE(call.find(fmt::format("-I {}/templates", SOLITON_SOURCE_DIR)), std::string::npos) << call;
+  EXPECT_EQ(call.find("-Werror"), std::string::npos) << call;
+}
+
+TEST_F(MakeKernel, BrokenCompilersLeaveNothingButTheirLog) {
+  const auto expect_log_only = [&](const std::string& said) {
+    ASSERT_EQ(cached().size(), 1u);
+    EXPECT_TRUE(cached()[0].ends_with(".log"));
+    EXPECT_EQ(read_text(request_.cache / cached()[0]), said);
+  };
+  use_compiler("echo 'kernel.cu: note'; echo 'kernel.cu(1): error: broken' >&2; echo more; exit 3");
+  expect_refused(ExitCode::kMakeFailed, "/compiler, got status 3: kernel.cu(1): error: broken");
+  expect_log_only("kernel.cu: note\nkernel.cu(1): error: broken\nmore\n");
+  use_compiler("for last; do :; done; echo half > \"$last\"; exit 1");
+  expect_refused(ExitCode::kMakeFailed, "got status 1: no message");
+  expect_log_only("");
+  use_compiler("echo fine");
+  expect_refused(ExitCode::kMakeFailed, "got a library that cannot be used");
+  expect_log_only("fine\n");
+  use_compiler("for last; do :; done; echo text > \"$last\"");
+  expect_refused(ExitCode::kMakeFailed, ".log: expected a kernel of micro for CPU emulation from ");
+  use_compiler("kill -9 $$");
+  expect_refused(ExitCode::kMakeFailed, "got status -1");
+  expect_log_only("");
+  use_copying_compiler();
+  make();  // and so the log goes away
+  EXPECT_EQ(cached().size(), 1u);
+  EXPECT_TRUE(cached()[0].ends_with(".so"));
+}
+
+TEST_F(MakeKernel, MakesForIntegersTheRowsThatCanBeHad) {
+  request_.card = device("NVIDIA H200", 90, 132);
+  request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "int4.yaml").facts;
+  use_compiler(
+      fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
+                  folder_.path().string()) +
+          fmt::format(fmt::runtime(kCopies), std::string(SOLITON_TEST_KERNELS) + "/int4-3.so"),
+      "13.0", "CUDACXX");
+  make();
+  EXPECT_TRUE(fs::exists(folder_.path() / "made" / "plan-rows32.h"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "made" / "plan-rows64.h"));
+  fs::remove_all(folder_.path() / "made");
+  request_.facts.weight_order = 1;
+  expect_refused(ExitCode::kMakeFailed, "a library that cannot be used");  // the script has another model's
+  EXPECT_TRUE(fs::exists(folder_.path() / "made" / "plan.h"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "made" / "plan-rows8.h"));
+}
+
+TEST_F(MakeKernel, DamagedKernelsAreMadeAgain) {
+  use_copying_compiler();
+  const fs::path path = make();
+  const std::string whole = read_text(path);
+  for (const std::string& damaged : {std::string(), std::string("text"), whole.substr(0, whole.size() / 2)}) {
+    write_text(path, damaged);
+    EXPECT_EQ(make(), path);
+    EXPECT_EQ(read_text(path), whole);
+  }
+  EXPECT_EQ(num_calls(), 4);
+}
+
+TEST_F(MakeKernel, FindsWhatWasMadeByACompilerThatIsGone) {
+  use_copying_compiler();
+  const fs::path path = make();
+  setenv("CXX", "absent", 1);
+  EXPECT_EQ(make(), path);
+  request_.facts.max_context *= 2;
+  expect_refused(
+      ExitCode::kNotFound,
+      "CXX: expected a compiler, got \"absent\"; needed to make the kernel of micro for CPU emulation");
+}
+
+TEST_F(MakeKernel, MakersDoNotMeet) {
+  use_compiler("sleep 0.2; " + fmt::format(fmt::runtime(kCopies), kMicroKernel));
+  std::vector<fs::path> paths(4);
+  {
+    std::vector<std::jthread> threads;
+    for (fs::path& path : paths)
+      threads.emplace_back([&] { path = find_or_make_kernel(request_, [](const std::string&) {}); });
+  }
+  for (const fs::path& path : paths) {
+    EXPECT_EQ(path, paths[0]);
+    EXPECT_EQ(read_text(path), read_text(kMicroKernel));
+  }
+  EXPECT_EQ(cached(), std::vector<std::string>{paths[0].filename()});
+}
+
+TEST_F(MakeKernel, ClearsAwayWhatAKilledMakerLeft) {
+  use_copying_compiler();
+  const fs::path old = request_.cache / ".making-old";
+  const fs::path fresh = request_.cache / ".making-fresh";
+  for (const fs::path& each : {old, fresh}) {
+    fs::create_directories(each);
+    write_text(each / "kernel.cu", "");
+  }
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  make();
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(fresh));
+}
+
+TEST_F(MakeKernel, PrefersWhatCameWithThePrograms) {
+  if (has_card()) GTEST_SKIP() << "there is a card";
+  request_.card.reset();
+  request_.kernels = folder_.path() / "kernels";
+  use_copying_compiler();
+  const fs::path made = make();  // a folder that is not there holds nothing
+  EXPECT_EQ(made.parent_path(), request_.cache);
+  fs::create_directory(request_.kernels);
+  write_text(request_.kernels / "damaged.so", "text");
+  EXPECT_EQ(make(), made);
+  fs::copy(kMicroKernel, request_.kernels / "micro.so");
+  EXPECT_EQ(make(), request_.kernels / "micro.so");
+  EXPECT_EQ(num_calls(), 1);
+  request_.device = 1;
+  expect_refused(ExitCode::kDevice, "device 1: expected a CUDA library in " + request_.kernels.string());
+}
+
+TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
+  use_copying_compiler();
+  const ModelFacts good = request_.facts;
+  request_.facts.ffn = 65;
+  expect_refused(ExitCode::kMismatch, "micro/config.json: ffn: expected a multiple of 64");
+  request_.facts = good;
+  request_.facts.num_kv_heads = request_.facts.num_heads + 1;
+  expect_refused(ExitCode::kMismatch, "micro/config.json: num_kv_heads: expected a divisor");
+  request_.facts = good;
+  request_.card = device("NVIDIA A100", 80, 108);
+  expect_refused(ExitCode::kMismatch, "NVIDIA A100: expected one of h100");
+  request_.card = device("CPU emulation", 0, 0);
+  write_text(folder_.path() / "file", "");
+  request_.cache = folder_.path() / "file" / "cache";
+  expect_refused(ExitCode::kNotFound,
+                 "/file/cache: expected a folder that can be made, got: Not a directory");
+  EXPECT_EQ(num_calls(), 0);
+  EXPECT_TRUE(lines_.size() == 1);
+  if (has_card()) return;
+  request_.card.reset();
+  request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
+  expect_refused(ExitCode::kDevice, "micro/config.json: expected a GPU for a model of 16.1 GB, found none");
+}
+
+TEST_F(MakeKernel, KnowsItsPlaces) {
+  setenv("XDG_CACHE_HOME", "/x", 1);
+  EXPECT_EQ(kernel_cache_folder(), "/x/soliton/kernels");
+  setenv("XDG_CACHE_HOME", "relative", 1);  // which the specification wants ignored
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  setenv("HOME", "/home/someone", 1);
+  EXPECT_EQ(kernel_cache_folder(), "/home/someone/.cache/soliton/kernels");
+  unsetenv("HOME");
+  EXPECT_THROW(kernel_cache_folder(), Error);
+  setenv("HOME", home.c_str(), 1);
+  EXPECT_EQ(shipped_kernels_folder(), program_folder() / "kernels");
+  setenv("SOLITON_KERNELS", folder_.path().c_str(), 1);
+  EXPECT_EQ(shipped_kernels_folder(), folder_.path());
+  setenv("SOLITON_KERNELS", "absent", 1);
+  EXPECT_THROW(shipped_kernels_folder(), Error);
+  EXPECT_TRUE(fs::exists(sources_folder() / "templates" / "kernel.cuh"));
+}
+
+}  // namespace
+}  // namespace soliton
