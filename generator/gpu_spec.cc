@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "models/strict_yaml.h"
+
 #ifndef SOLITON_SOURCE_DIR
 #error "define SOLITON_SOURCE_DIR as the root of the source tree"
 #endif

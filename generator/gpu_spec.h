@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "models/strict_yaml.h"
-
 namespace soliton {
+
+class StrictYaml;
 
 struct GpuSpec {
   std::string name;                    // "h200"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "generator/plan/plan.h"
-#include "models/strict_yaml.h"
+#include "models/ranges.h"
 
 namespace soliton {
 

@@ -36,7 +36,7 @@ ModelConfig read_folder(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   const std::string name =
       options.write_model ? options.write_model->stem().string() : model_name_of(options.model);
-  return make_model_config(name, config.facts, (options.model / "config.json").string());
+  return {.name = name, .path = (options.model / "config.json").string(), .facts = config.facts};
 }
 
 ModelConfig read_facts(const Options& options) {

@@ -12,6 +12,7 @@
 
 #include "generator/knobs.h"
 #include "models/model_config.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 namespace {

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "generator/knobs.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 

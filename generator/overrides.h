@@ -10,6 +10,8 @@
 
 namespace soliton {
 
+class StrictYaml;
+
 /// Where the overrides for a model's YAML and a card would stand.
 std::filesystem::path overrides_path(const std::filesystem::path& model, const std::string& gpu);
 

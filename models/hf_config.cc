@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/check.h"
+#include "models/limits.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
 
@@ -16,18 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Bounds well above any published model; products of any two stay within 64 bits.
-constexpr int64_t kMaxHidden = 1 << 16;
-constexpr int64_t kMaxFfn = 1 << 20;
-constexpr int64_t kMaxLayers = 1 << 12;
-constexpr int64_t kMaxHeads = 1 << 10;
-constexpr int64_t kMaxVocabulary = 1 << 24;
-constexpr int64_t kMaxContext = 1 << 24;
-constexpr double kMaxNormEpsilon = 0.1;
-constexpr double kMaxRope = 1e15;
-constexpr double kMinPositive = 1e-30;
-constexpr int64_t kSizeMultiple = 64;
-constexpr std::array kHeadDims = {64, 96, 128, 256};
+constexpr double kMaxScale = 1e15;  // of yarn's mscale, which is no fact
 
 /// Whose config.json is read, and what is its own. Once no window leaves anything of the context out, they differ
 /// in what an absent member means, and in two facts.
@@ -64,8 +56,21 @@ constexpr std::array kFamilies = {
            .head_norm = true},
 };
 
-int32_t read_size(const JsonView& config, const char* key, int64_t max) {
-  return static_cast<int32_t>(config[key].integer(1, max));
+/// The member becomes the fact; whether it may be that, check() says.
+void read_fact(const JsonView& view, int32_t ModelFacts::*fact, StatedFacts& stated) {
+  stated.state(fact, view.integer(), view.place());
+}
+void read_fact(const JsonView& view, double ModelFacts::*fact, StatedFacts& stated) {
+  stated.state(fact, view.number(), view.place());
+}
+
+/// The same of a member that may be absent, which means `fallback`.
+template <class Type>
+void read_fact_or(const JsonView& view, Type ModelFacts::*fact, Type fallback, StatedFacts& stated) {
+  if (!view.is_null()) return read_fact(view, fact, stated);
+  Place place = view.place();
+  place.got = fmt::format("{}", fallback);
+  stated.state(fact, fallback, place);
 }
 
 double number_or(const JsonView& view, double fallback, double min, double max) {
@@ -110,7 +115,8 @@ void refuse_sliding_window(const JsonView& config, const Family& family, int32_t
   const JsonView view = config["sliding_window"];
   const bool absent = is_absent(config, "sliding_window");
   if (view.is_null() && !absent) return;
-  const int64_t window = absent ? *family.absent_window : view.integer(1, kMaxContext);
+  const int64_t window =
+      absent ? *family.absent_window : view.integer(1, std::numeric_limits<int32_t>::max());
   if (window >= max_context) return;
   throw view.error(ExitCode::kMismatch,
                    "expected null, or at least max_position_embeddings = {}, got {}: not supported",
@@ -130,57 +136,38 @@ void refuse_unsupported(const JsonView& config, const Family& family) {
   }
 }
 
-int32_t read_width(const JsonView& config, const char* key, int64_t max) {
-  const int32_t width = read_size(config, key, max);
-  if (width % kSizeMultiple != 0) {
-    throw config[key].error(ExitCode::kMismatch, "expected a multiple of {}, got {}", kSizeMultiple, width);
-  }
-  return width;
-}
-
-int32_t read_head_dim(const JsonView& config, const Family& family, int32_t hidden, int32_t num_heads) {
-  const JsonView view = config["head_dim"];
+/// What an absent head_dim means. Zero where what it is worked out from cannot be, which check() says first.
+int32_t implied_head_dim(const JsonView& config, const Family& family, const ModelFacts& facts) {
   if (is_absent(config, "head_dim") && family.absent_head_dim) return *family.absent_head_dim;
-  if (view.is_null() && hidden % num_heads != 0) {
+  if (!kHeadsLimit.contains(facts.num_heads) || !kHiddenLimit.contains(facts.hidden)) return 0;
+  if (facts.hidden % facts.num_heads != 0) {
     throw config["num_attention_heads"].error(
-        "expected a divisor of hidden_size = {} where head_dim is absent, got {}", hidden, num_heads);
+        "expected a divisor of hidden_size = {} where head_dim is absent, got {}", facts.hidden,
+        facts.num_heads);
   }
-  const auto head_dim =
-      view.is_null() ? hidden / num_heads : static_cast<int32_t>(view.integer(1, kMaxHidden));
-  if (std::find(kHeadDims.begin(), kHeadDims.end(), head_dim) == kHeadDims.end()) {
-    throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(kHeadDims, ", "), head_dim);
-  }
-  if (family.head_norm && !can_norm_heads(head_dim)) {
-    throw view.error(ExitCode::kMismatch, "expected 64 or 128 where heads are normed, got {}: not supported",
-                     head_dim);
-  }
-  return head_dim;
+  return facts.hidden / facts.num_heads;
 }
 
-void read_sizes(const JsonView& config, const Family& family, ModelFacts& facts) {
-  facts.hidden = read_width(config, "hidden_size", kMaxHidden);
-  facts.ffn = read_width(config, "intermediate_size", kMaxFfn);
-  facts.num_layers = read_size(config, "num_hidden_layers", kMaxLayers);
-  facts.num_heads = read_size(config, "num_attention_heads", kMaxHeads);
-  facts.vocabulary = read_size(config, "vocab_size", kMaxVocabulary);
-  facts.max_context = read_size(config, "max_position_embeddings", kMaxContext);
-
-  const JsonView kv_heads = config["num_key_value_heads"];
-  const int32_t absent_kv_heads = is_absent(config, "num_key_value_heads")
-                                      ? family.absent_kv_heads.value_or(facts.num_heads)
-                                      : facts.num_heads;
-  facts.num_kv_heads =
-      kv_heads.is_null() ? absent_kv_heads : read_size(config, "num_key_value_heads", kMaxHeads);
-  if (facts.num_heads % facts.num_kv_heads != 0) {
-    throw kv_heads.error("expected a divisor of num_attention_heads = {}, got {}", facts.num_heads,
-                         facts.num_kv_heads);
-  }
-  facts.head_dim = read_head_dim(config, family, facts.hidden, facts.num_heads);
+void read_sizes(const JsonView& config, const Family& family, StatedFacts& stated) {
+  ModelFacts& facts = stated.facts;
+  read_fact(config["hidden_size"], &ModelFacts::hidden, stated);
+  read_fact(config["intermediate_size"], &ModelFacts::ffn, stated);
+  read_fact(config["num_hidden_layers"], &ModelFacts::num_layers, stated);
+  read_fact(config["num_attention_heads"], &ModelFacts::num_heads, stated);
+  read_fact(config["vocab_size"], &ModelFacts::vocabulary, stated);
+  read_fact(config["max_position_embeddings"], &ModelFacts::max_context, stated);
+  const int32_t implied_kv_heads = is_absent(config, "num_key_value_heads")
+                                       ? family.absent_kv_heads.value_or(facts.num_heads)
+                                       : facts.num_heads;
+  read_fact_or(config["num_key_value_heads"], &ModelFacts::num_kv_heads, implied_kv_heads, stated);
+  const JsonView head_dim = config["head_dim"];
+  read_fact_or(head_dim, &ModelFacts::head_dim,
+               head_dim.is_null() ? implied_head_dim(config, family, facts) : 0, stated);
   facts.qkv_bias = family.qkv_bias ? 1 : 0;
   facts.head_norm = family.head_norm ? 1 : 0;
   facts.tied_lm_head = boolean_or(config["tie_word_embeddings"], false) ? 1 : 0;
   constexpr double kDefaultEpsilon = 1e-6;
-  facts.norm_epsilon = number_or(config["rms_norm_eps"], kDefaultEpsilon, kMinPositive, kMaxNormEpsilon);
+  read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, kDefaultEpsilon, stated);
 }
 
 /// The object that describes RoPE, whichever schema it comes from; may be null.
@@ -224,43 +211,42 @@ RopeKind read_rope_kind(const JsonView& rope) {
                    view.describe());
 }
 
-void read_llama3_rope(const JsonView& rope, ModelFacts& facts) {
-  facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
-  facts.rope_low_freq_factor = rope["low_freq_factor"].number(kMinPositive, kMaxRope);
-  const JsonView high = rope["high_freq_factor"];
-  facts.rope_high_freq_factor = high.number(kMinPositive, kMaxRope);
-  // The two bound a band of wavelengths, whose width divides.
-  if (facts.rope_high_freq_factor <= facts.rope_low_freq_factor) {
-    throw high.error("expected more than low_freq_factor = {}, got {}", facts.rope_low_freq_factor,
-                     facts.rope_high_freq_factor);
-  }
-  facts.rope_original_context = read_size(rope, "original_max_position_embeddings", kMaxContext);
+void read_llama3_rope(const JsonView& rope, StatedFacts& stated) {
+  read_fact(rope["factor"], &ModelFacts::rope_factor, stated);
+  read_fact(rope["low_freq_factor"], &ModelFacts::rope_low_freq_factor, stated);
+  read_fact(rope["high_freq_factor"], &ModelFacts::rope_high_freq_factor, stated);
+  read_fact(rope["original_max_position_embeddings"], &ModelFacts::rope_original_context, stated);
 }
 
-/// As transformers reads it. The context may be stated as it was before it was stretched: what is stretched to
-/// counts if it is longer.
-void read_yarn_rope(const JsonView& rope, ModelFacts& facts) {
-  facts.rope_original_context = rope["original_max_position_embeddings"].is_null()
-                                    ? facts.max_context
-                                    : read_size(rope, "original_max_position_embeddings", kMaxContext);
+/// The context may be stated as it was before it was stretched: what is stretched to counts if it is longer.
+void stretch_context(const JsonView& rope, StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (!kRopeFactorLimit.contains(facts.rope_factor)) return;  // check() says so
+  const auto stretched = static_cast<int64_t>(facts.rope_factor * facts.rope_original_context);
+  if (stretched <= facts.max_context) return;
+  Place place = stated.place(&ModelFacts::max_context);
+  place.got += fmt::format(", stretched to {} by {}", stretched, rope["factor"].place().key);
+  stated.state(&ModelFacts::max_context, stretched, place);
+}
+
+/// As transformers reads it.
+void read_yarn_rope(const JsonView& rope, StatedFacts& stated) {
+  ModelFacts& facts = stated.facts;
+  read_fact_or(rope["original_max_position_embeddings"], &ModelFacts::rope_original_context,
+               facts.max_context, stated);
   const double implied_factor = std::max(1.0, double(facts.max_context) / facts.rope_original_context);
-  facts.rope_factor = number_or(rope["factor"], implied_factor, 1.0, kMaxRope);
-  facts.rope_beta_fast = number_or(rope["beta_fast"], facts.rope_beta_fast, kMinPositive, kMaxRope);
-  facts.rope_beta_slow = number_or(rope["beta_slow"], facts.rope_beta_slow, kMinPositive, kMaxRope);
-  if (facts.rope_beta_fast <= facts.rope_beta_slow) {
-    throw rope["beta_fast"].error("expected more than beta_slow = {}, got {}", facts.rope_beta_slow,
-                                  facts.rope_beta_fast);
-  }
+  read_fact_or(rope["factor"], &ModelFacts::rope_factor, implied_factor, stated);
+  read_fact_or(rope["beta_fast"], &ModelFacts::rope_beta_fast, facts.rope_beta_fast, stated);
+  read_fact_or(rope["beta_slow"], &ModelFacts::rope_beta_slow, facts.rope_beta_slow, stated);
   facts.rope_truncate = boolean_or(rope["truncate"], true) ? 1 : 0;
-  const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxRope);
-  const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxRope);
+  const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxScale);
+  const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxScale);
   const bool is_scaled = mscale != 0.0 && mscale_all_dim != 0.0;
   const double implied = is_scaled ? yarn_attention_factor(facts.rope_factor, mscale) /
                                          yarn_attention_factor(facts.rope_factor, mscale_all_dim)
                                    : yarn_attention_factor(facts.rope_factor);
-  facts.rope_attention_factor = number_or(rope["attention_factor"], implied, kMinPositive, kMaxRope);
-  const double stretched = std::min(facts.rope_factor * facts.rope_original_context, double{kMaxContext});
-  facts.max_context = std::max(facts.max_context, static_cast<int32_t>(stretched));
+  read_fact_or(rope["attention_factor"], &ModelFacts::rope_attention_factor, implied, stated);
+  stretch_context(rope, stated);
 }
 
 void refuse_partial_rotary(const JsonView& parent) {
@@ -270,24 +256,26 @@ void refuse_partial_rotary(const JsonView& parent) {
   }
 }
 
-void read_rope(const JsonView& config, ModelFacts& facts) {
+void read_rope(const JsonView& config, StatedFacts& stated) {
   constexpr double kDefaultTheta = 10000.0;
   const JsonView top_theta = config["rope_theta"];
-  facts.rope_theta = number_or(top_theta, kDefaultTheta, 1.0, kMaxRope);
+  read_fact_or(top_theta, &ModelFacts::rope_theta, kDefaultTheta, stated);
   refuse_partial_rotary(config);
   const JsonView rope = find_rope(config);
   if (rope.is_null()) return;
-  const JsonView theta = rope["rope_theta"];
-  const double inner_theta = number_or(theta, facts.rope_theta, 1.0, kMaxRope);
-  if (!top_theta.is_null() && inner_theta != facts.rope_theta) {
-    throw theta.error("expected what rope_theta at the top says, {}, got {}", facts.rope_theta, inner_theta);
+  if (const JsonView theta = rope["rope_theta"]; !theta.is_null()) {
+    if (!top_theta.is_null() && theta.number() != top_theta.number()) {
+      throw theta.error("expected what rope_theta at the top says, {}, got {}", top_theta.number(),
+                        theta.number());
+    }
+    read_fact(theta, &ModelFacts::rope_theta, stated);
   }
-  facts.rope_theta = inner_theta;
   refuse_partial_rotary(rope);
-  facts.rope_kind = read_rope_kind(rope);
-  if (facts.rope_kind == RopeKind::kLlama3) read_llama3_rope(rope, facts);
-  if (facts.rope_kind == RopeKind::kLinear) facts.rope_factor = rope["factor"].number(1.0, kMaxRope);
-  if (facts.rope_kind == RopeKind::kYarn) read_yarn_rope(rope, facts);
+  const RopeKind kind = read_rope_kind(rope);
+  stated.facts.rope_kind = kind;
+  if (kind == RopeKind::kLlama3) read_llama3_rope(rope, stated);
+  if (kind == RopeKind::kLinear) read_fact(rope["factor"], &ModelFacts::rope_factor, stated);
+  if (kind == RopeKind::kYarn) read_yarn_rope(rope, stated);
 }
 
 void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts) {
@@ -338,7 +326,7 @@ GenerationDefaults read_generation(const JsonView& document) {
   defaults.do_sample = boolean_or(document["do_sample"], false);
   defaults.temperature = read_default(document["temperature"], 0, kMaxTemperature);
   if (const JsonView top_k = document["top_k"]; !top_k.is_null())
-    defaults.top_k = static_cast<int>(top_k.integer(0, kMaxVocabulary));
+    defaults.top_k = static_cast<int>(top_k.integer(0, kVocabularyLimit.max));
   defaults.top_p = read_default(document["top_p"], 0, 1);
   defaults.min_p = read_default(document["min_p"], 0, 1);
   defaults.repetition_penalty = read_default(document["repetition_penalty"], kMinPenalty, kMaxPenalty);
@@ -356,12 +344,15 @@ HfConfig HfConfig::open(const fs::path& folder) {
   const Family& family = read_family(root);
   config.architecture = family.architecture;
   refuse_unsupported(root, family);
-  read_sizes(root, family, config.facts);
-  read_rope(root, config.facts);
+  StatedFacts stated = {.file = name, .unsupported = ExitCode::kMismatch};
+  read_sizes(root, family, stated);
+  read_rope(root, stated);
+  config.quantization = QuantizationConfig::read(root, folder);
+  if (config.quantization.has_value()) note_quantization(*config.quantization, stated.facts);
+  check(stated);
+  config.facts = stated.facts;
   refuse_sliding_window(root, family, config.facts.max_context);
   config.dtype = read_dtype(root);
-  config.quantization = QuantizationConfig::read(root, folder);
-  if (config.quantization.has_value()) note_quantization(*config.quantization, config.facts);
   read_token_ids(root, config);
 
   const fs::path generation_path = folder / "generation_config.json";

@@ -1,4 +1,3 @@
-// See model_config.h. The limits lie well above any model of today and well below what overflows.
 #include "models/model_config.h"
 
 #include <fmt/format.h>
@@ -6,30 +5,45 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "models/check.h"
+#include "models/limits.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 namespace {
 
-constexpr IntegerRange kHidden = {.min = 64, .max = 65536, .multiple_of = 64};
-constexpr IntegerRange kFfn = {.min = 64, .max = 262144, .multiple_of = 64};
-constexpr IntegerRange kLayers = {.min = 1, .max = 1024};
-constexpr IntegerRange kHeads = {.min = 1, .max = 1024};
-constexpr IntegerRange kVocabulary = {.min = 1, .max = 1 << 24};
-constexpr IntegerRange kContext = {.min = 1, .max = 1 << 22};
-constexpr NumberRange kNormEpsilon = {.min = 0, .max = 0.1, .open = true};
-constexpr NumberRange kRopeTheta = {.min = 1, .max = 1e12, .open = true};  // 1 would rotate all pairs alike
-constexpr NumberRange kRopeFactor = {.min = 1, .max = 1024};
-constexpr NumberRange kRopeFreqFactor = {.min = 0, .max = 1024, .open = true};
-constexpr NumberRange kRopeBeta = {.min = 0, .max = 65536, .open = true};
-constexpr NumberRange kRopeAttentionFactor = {.min = 0, .max = 64, .open = true};
+/// The value of a key becomes the fact; whether it may be that, check() says.
+void read_fact(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact, StatedFacts& stated) {
+  const int64_t value = yaml.any_integer(key, describe_limit(fact));
+  stated.state(fact, value, yaml.place(key));
+}
+void read_fact(const StrictYaml& yaml, std::string_view key, double ModelFacts::*fact, StatedFacts& stated) {
+  const double value = yaml.any_number(key, describe_limit(fact));
+  stated.state(fact, value, yaml.place(key));
+}
+void read_flag(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact, StatedFacts& stated) {
+  stated.facts.*fact = yaml.boolean(key) ? 1 : 0;
+}
 
-constexpr int kIntegerBits = 4;
+template <class Type>
+void read_fact_if_there(const StrictYaml& yaml, std::string_view key, Type ModelFacts::*fact,
+                        StatedFacts& stated) {
+  if (yaml.has(key)) read_fact(yaml, key, fact, stated);
+}
+void read_flag_if_there(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact,
+                        StatedFacts& stated) {
+  if (yaml.has(key)) read_flag(yaml, key, fact, stated);
+}
 
 /// How the matrices stand; without the key in bf16.
-void read_quantization(const StrictYaml& quantization, ModelFacts& facts) {
+void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   quantization.allow_keys({"bits", "group", "symmetric", "act_order", "lm_head"});
+  ModelFacts& facts = stated.facts;
   facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits});
-  facts.weight_group = quantization.integer_choice("group", {-1, 32, 64, 128});
+  read_fact(quantization, "group", &ModelFacts::weight_group, stated);
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
   // A single group takes the columns as they come.
   facts.weight_order = quantization.boolean("act_order") && facts.weight_group > 0 ? 1 : 0;
@@ -59,41 +73,31 @@ bool rope_has(RopeKind kind, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-void read_llama3(const StrictYaml& rope, ModelFacts& facts) {
-  facts.rope_factor = rope.number("factor", kRopeFactor);
-  facts.rope_low_freq_factor = rope.number("low_freq_factor", kRopeFreqFactor);
-  facts.rope_high_freq_factor = rope.number("high_freq_factor", kRopeFreqFactor);
-  facts.rope_original_context = rope.integer("original_context", kContext);
-  // Frequencies between the two are interpolated with their difference as the divisor.
-  if (facts.rope_high_freq_factor <= facts.rope_low_freq_factor) {
-    throw rope.error("high_freq_factor",
-                     fmt::format("a number above low_freq_factor = {}", facts.rope_low_freq_factor),
-                     fmt::format("{}", facts.rope_high_freq_factor));
-  }
+void read_llama3(const StrictYaml& rope, StatedFacts& stated) {
+  read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
+  read_fact(rope, "low_freq_factor", &ModelFacts::rope_low_freq_factor, stated);
+  read_fact(rope, "high_freq_factor", &ModelFacts::rope_high_freq_factor, stated);
+  read_fact(rope, "original_context", &ModelFacts::rope_original_context, stated);
 }
 
-void read_yarn(const StrictYaml& rope, ModelFacts& facts) {
-  facts.rope_factor = rope.number("factor", kRopeFactor);
-  facts.rope_original_context = rope.integer("original_context", kContext);
-  if (rope.has("beta_fast")) facts.rope_beta_fast = rope.number("beta_fast", kRopeBeta);
-  if (rope.has("beta_slow")) facts.rope_beta_slow = rope.number("beta_slow", kRopeBeta);
-  if (facts.rope_beta_fast <= facts.rope_beta_slow) {
-    throw rope.error("beta_fast", fmt::format("a number above beta_slow = {}", facts.rope_beta_slow),
-                     fmt::format("{}", facts.rope_beta_fast));
-  }
-  facts.rope_attention_factor = rope.has("attention_factor")
-                                    ? rope.number("attention_factor", kRopeAttentionFactor)
-                                    : yarn_attention_factor(facts.rope_factor);
-  if (rope.has("truncate")) facts.rope_truncate = rope.boolean("truncate") ? 1 : 0;
+void read_yarn(const StrictYaml& rope, StatedFacts& stated) {
+  read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
+  read_fact(rope, "original_context", &ModelFacts::rope_original_context, stated);
+  read_fact_if_there(rope, "beta_fast", &ModelFacts::rope_beta_fast, stated);
+  read_fact_if_there(rope, "beta_slow", &ModelFacts::rope_beta_slow, stated);
+  stated.facts.rope_attention_factor = yarn_attention_factor(stated.facts.rope_factor);
+  read_fact_if_there(rope, "attention_factor", &ModelFacts::rope_attention_factor, stated);
+  read_flag_if_there(rope, "truncate", &ModelFacts::rope_truncate, stated);
 }
 
-void read_rope(const StrictYaml& rope, ModelFacts& facts) {
+void read_rope(const StrictYaml& rope, StatedFacts& stated) {
+  ModelFacts& facts = stated.facts;
   rope.allow_keys(kRopeKeys);
   const std::string name = rope.text_choice("kind", {"default", "llama3", "linear", "yarn"});
   for (const RopeKeys& each : rope_keys()) {
     if (name == rope_name(each.kind)) facts.rope_kind = each.kind;
   }
-  facts.rope_theta = rope.number("theta", kRopeTheta);
+  read_fact(rope, "theta", &ModelFacts::rope_theta, stated);
   for (const std::string_view key : kRopeKeys) {
     if (key == "kind" || key == "theta" || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
     std::vector<std::string> kinds;
@@ -103,20 +107,9 @@ void read_rope(const StrictYaml& rope, ModelFacts& facts) {
     throw rope.error(key, fmt::format("this key only with kind = {}", fmt::join(kinds, " or ")),
                      fmt::format("it with kind = {}", name));
   }
-  if (facts.rope_kind == RopeKind::kLlama3) read_llama3(rope, facts);
-  if (facts.rope_kind == RopeKind::kLinear) facts.rope_factor = rope.number("factor", kRopeFactor);
-  if (facts.rope_kind == RopeKind::kYarn) read_yarn(rope, facts);
-}
-
-/// Keys that may be absent: biases and normed heads, which only some families have, and the bits of the cache.
-void read_attention(const StrictYaml& yaml, ModelFacts& facts) {
-  if (yaml.has("qkv_bias")) facts.qkv_bias = yaml.boolean("qkv_bias") ? 1 : 0;
-  if (yaml.has("kv_bits")) facts.kv_bits = yaml.integer_choice("kv_bits", {16, 32});
-  if (yaml.has("head_norm")) facts.head_norm = yaml.boolean("head_norm") ? 1 : 0;
-  if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
-    throw yaml.error("head_norm", "false where head_dim is neither 64 nor 128",
-                     fmt::format("true with head_dim = {}", facts.head_dim));
-  }
+  if (facts.rope_kind == RopeKind::kLlama3) read_llama3(rope, stated);
+  if (facts.rope_kind == RopeKind::kLinear) read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
+  if (facts.rope_kind == RopeKind::kYarn) read_yarn(rope, stated);
 }
 
 }  // namespace
@@ -129,41 +122,26 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
                    "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "kv_bits", "max_context",
                    "norm_epsilon", "quantization", "rope"});
-  ModelConfig config = {
-      .name = yaml.name_of_file(),
-      .path = path,
-      .facts = {.hidden = yaml.integer("hidden", kHidden),
-                .ffn = yaml.integer("ffn", kFfn),
-                .num_layers = yaml.integer("num_layers", kLayers),
-                .num_heads = yaml.integer("num_heads", kHeads),
-                .num_kv_heads = yaml.integer("num_kv_heads", kHeads),
-                .head_dim = yaml.integer_choice("head_dim", {64, 96, 128, 256}),
-                .vocabulary = yaml.integer("vocabulary", kVocabulary),
-                .tied_lm_head = yaml.boolean("tied_lm_head"),
-                .max_context = yaml.integer("max_context", kContext),
-                .norm_epsilon = yaml.number("norm_epsilon", kNormEpsilon)},
-  };
-  const ModelFacts& facts = config.facts;
-  if (facts.num_heads % facts.num_kv_heads != 0) {
-    throw yaml.error("num_kv_heads", fmt::format("a divisor of num_heads = {}", facts.num_heads),
-                     fmt::format("{}", facts.num_kv_heads));
-  }
-  read_attention(yaml, config.facts);
-  if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), config.facts);
-  read_rope(yaml.map("rope"), config.facts);
-  return config;
-}
-
-ModelConfig make_model_config(const std::string& name, const ModelFacts& facts, const std::string& source) {
-  try {
-    const std::string file = name + ".yaml";
-    return parse_model_config(StrictYaml::parse(format_model_config(name, facts, ""), file), source);
-  } catch (const Error& error) {
-    // "name.yaml:3: ffn: ...": there is no such file, and no such line.
-    const std::string message = error.what();
-    throw Error(ExitCode::kPlanRefused,
-                fmt::format("{}: {}", source, message.substr(message.find(": ") + 2)));
-  }
+  const std::string name = yaml.name_of_file();
+  StatedFacts stated = {.file = path};
+  read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
+  read_fact(yaml, "ffn", &ModelFacts::ffn, stated);
+  read_fact(yaml, "num_layers", &ModelFacts::num_layers, stated);
+  read_fact(yaml, "num_heads", &ModelFacts::num_heads, stated);
+  read_fact(yaml, "num_kv_heads", &ModelFacts::num_kv_heads, stated);
+  read_fact(yaml, "head_dim", &ModelFacts::head_dim, stated);
+  read_fact(yaml, "vocabulary", &ModelFacts::vocabulary, stated);
+  read_flag(yaml, "tied_lm_head", &ModelFacts::tied_lm_head, stated);
+  read_fact(yaml, "max_context", &ModelFacts::max_context, stated);
+  read_fact(yaml, "norm_epsilon", &ModelFacts::norm_epsilon, stated);
+  // Some families alone have these.
+  read_flag_if_there(yaml, "qkv_bias", &ModelFacts::qkv_bias, stated);
+  read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
+  read_fact_if_there(yaml, "kv_bits", &ModelFacts::kv_bits, stated);
+  if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), stated);
+  read_rope(yaml.map("rope"), stated);
+  check(stated);
+  return {.name = name, .path = path, .facts = stated.facts};
 }
 
 namespace {

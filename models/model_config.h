@@ -1,32 +1,28 @@
-// A model as the generator sees it: the facts of models/<name>.yaml, read and checked, or facts from elsewhere
-// that pass the same checks. No weights, no hardware.
+// A model as the generator sees it: the facts of models/<name>.yaml, read and checked, or those of a Hugging Face
+// folder. No weights, no hardware.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "layout/model_facts.h"
-#include "models/strict_yaml.h"
 
 namespace soliton {
+
+class StrictYaml;
 
 struct ModelConfig {
   std::string name;  // "llama-3.1-8b"
   std::string path;  // of the file, as the user gave it
-  ModelFacts
-      facts;  // checked: divisible, positive, within limits that keep byte counts of a layer in 64 bits
+  ModelFacts facts;  // that have passed check()
 };
 
-/// Reads models/<name>.yaml. Throws Error: kNotFound if it cannot be read, kBadFile with file and line if a
-/// key is unknown, missing, of the wrong type or out of range, or if facts contradict each other.
+/// Reads models/<name>.yaml. Throws Error: kNotFound if it cannot be read, kBadFile with file and line if a key is
+/// unknown, missing, of the wrong type or out of range, or if facts contradict each other.
 ModelConfig load_model_config(const std::filesystem::path& path);
 
 /// The same from YAML at hand, for tests.
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path);
-
-/// A model whose facts were read elsewhere: they pass the checks of models/<name>.yaml. Throws Error
-/// (kPlanRefused) that names `source` for facts that no such file may state.
-ModelConfig make_model_config(const std::string& name, const ModelFacts& facts, const std::string& source);
 
 /// The text of models/<name>.yaml, under a comment of one or several lines. Read back it gives the same facts,
 /// bit by bit.

@@ -6,6 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "models/limits.h"
+
 namespace soliton {
 namespace {
 
@@ -14,11 +16,9 @@ using nlohmann::json;
 using Method = QuantizationMethod;
 
 constexpr const char* kSecondFile = "quantize_config.json";
-constexpr int kBits = 4;
 constexpr int64_t kMaxBits = 64;
 constexpr int64_t kMaxGroupSize = 1 << 20;
 constexpr int64_t kOneGroup = -1;
-constexpr std::array<int64_t, 4> kGroupSizes = {32, 64, 128, kOneGroup};
 
 struct MethodName {
   Method method;
@@ -88,8 +88,8 @@ void expect_null(const JsonView& view) {
 }
 
 int read_bits(const JsonView& view) {
-  if (view.integer(1, kMaxBits) != kBits) throw unsupported(view, fmt::format("{}", kBits));
-  return kBits;
+  if (view.integer(1, kMaxBits) != kIntegerBits) throw unsupported(view, fmt::format("{}", kIntegerBits));
+  return kIntegerBits;
 }
 
 Member<int> bits_member(const JsonView& view) {
@@ -98,9 +98,8 @@ Member<int> bits_member(const JsonView& view) {
 
 int read_group_size(const JsonView& view) {
   const int64_t size = view.integer(kOneGroup, kMaxGroupSize);
-  if (std::find(kGroupSizes.begin(), kGroupSizes.end(), size) == kGroupSizes.end()) {
-    throw unsupported(view, fmt::format("one of {}", fmt::join(kGroupSizes, ", ")));
-  }
+  constexpr IntegerChoice kSizes = {kWeightGroups};
+  if (!kSizes.contains(size)) throw unsupported(view, kSizes.describe());
   return static_cast<int>(size);
 }
 

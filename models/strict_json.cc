@@ -151,19 +151,28 @@ size_t JsonView::array_size() const {
   return value_->size();
 }
 
-int64_t JsonView::integer(int64_t min, int64_t max) const {
+int64_t JsonView::integer() const {
   if (value_ == nullptr || !value_->is_number_integer()) throw unexpected("an integer");
   constexpr uint64_t kMaxSigned = std::numeric_limits<int64_t>::max();
   // Unsigned first: the library's conversion to int64_t would wrap.
   const bool fits = !value_->is_number_unsigned() || value_->get<uint64_t>() <= kMaxSigned;
-  const int64_t value = fits ? value_->get<int64_t>() : 0;
+  return fits ? value_->get<int64_t>() : static_cast<int64_t>(kMaxSigned);
+}
+
+int64_t JsonView::integer(int64_t min, int64_t max) const {
+  const int64_t value = integer();
+  const bool fits = !value_->is_number_unsigned() || value_->get<uint64_t>() == static_cast<uint64_t>(value);
   if (!fits || value < min || value > max) throw unexpected(fmt::format("an integer in [{}, {}]", min, max));
   return value;
 }
 
-double JsonView::number(double min, double max) const {
+double JsonView::number() const {
   if (value_ == nullptr || !value_->is_number()) throw unexpected("a number");
-  const double value = value_->get<double>();
+  return value_->get<double>();
+}
+
+double JsonView::number(double min, double max) const {
+  const double value = number();
   if (!(value >= min && value <= max)) throw unexpected(fmt::format("a number in [{}, {}]", min, max));
   return value;
 }
@@ -191,10 +200,14 @@ std::string JsonView::describe() const {
   return value_->dump();
 }
 
+Place JsonView::place() const {
+  constexpr size_t kMaxKeyPathBytes = 200;
+  return {.file = std::string(file_), .key = key_.substr(0, kMaxKeyPathBytes), .got = describe()};
+}
+
 Error JsonView::located(ExitCode code, std::string_view message) const {
   if (key_.empty()) return file_error(code, file_, "{}", message);
-  constexpr size_t kMaxKeyPathBytes = 200;
-  return file_error(code, file_, "{}: {}", std::string_view(key_).substr(0, kMaxKeyPathBytes), message);
+  return file_error(code, file_, "{}: {}", place().key, message);
 }
 
 Error JsonView::unexpected(std::string_view expected) const {

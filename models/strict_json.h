@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/error.h"
+#include "models/place.h"
 
 namespace soliton {
 
@@ -43,6 +44,9 @@ class JsonView {
   /// Typed values; each throws kBadFile on another type or a value outside [min, max].
   int64_t integer(int64_t min, int64_t max) const;
   double number(double min, double max) const;
+  /// The same without bounds; of integers beyond 64 bits the nearest that fits.
+  int64_t integer() const;
+  double number() const;
   bool boolean() const;
   const std::string& string() const;
   const nlohmann::json& object() const;
@@ -56,6 +60,8 @@ class JsonView {
   Error error(fmt::format_string<Args...> format, Args&&... args) const {
     return located(ExitCode::kBadFile, fmt::format(format, std::forward<Args>(args)...));
   }
+  /// Where the value stands or would stand.
+  Place place() const;
   /// The value for a message: "nothing", a scalar as JSON, "an array" or "an object".
   std::string describe() const;
 

@@ -141,24 +141,6 @@ std::string read_text_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool IntegerRange::contains(int64_t value) const {
-  return value >= min && value <= max && value % multiple_of == 0;
-}
-
-std::string IntegerRange::describe() const {
-  return multiple_of == 1 ? fmt::format("an integer from {} to {}", min, max)
-                          : fmt::format("a multiple of {} from {} to {}", multiple_of, min, max);
-}
-
-bool NumberRange::contains(double value) const {
-  return open ? value > min && value < max : value >= min && value <= max;
-}
-
-std::string NumberRange::describe() const {
-  return open ? fmt::format("a number above {} and below {}", min, max)
-              : fmt::format("a number from {} to {}", min, max);
-}
-
 std::optional<int64_t> read_integer(std::string_view text) {
   if (has_leading_zero(text)) return std::nullopt;
   return convert_all<int64_t>(text);
@@ -288,30 +270,44 @@ std::string StrictYaml::text_choice(std::string_view key,
   return value;
 }
 
-int StrictYaml::integer(std::string_view key, const IntegerRange& range) const {
-  const std::string expected = range.describe();
+int64_t StrictYaml::any_integer(std::string_view key, const std::string& expected) const {
   const std::string text = plain_scalar(key, expected);
   const std::optional<int64_t> value = read_integer(text);
   if (!value) throw error(key, expected, describe_non_integer(text));
-  if (!range.contains(*value)) throw error(key, expected, text);
-  return static_cast<int>(*value);
+  return *value;
+}
+
+int StrictYaml::integer(std::string_view key, const IntegerRange& range) const {
+  const int64_t value = any_integer(key, range.describe());
+  if (!range.contains(value)) throw error(key, range.describe(), place(key).got);
+  return static_cast<int>(value);
 }
 
 int StrictYaml::integer_choice(std::string_view key, std::initializer_list<int> choices) const {
-  const std::string expected = fmt::format("one of {}", fmt::join(choices, ", "));
+  const IntegerChoice choice = {choices};
+  const int64_t value = any_integer(key, choice.describe());
+  if (!choice.contains(value)) throw error(key, choice.describe(), place(key).got);
+  return static_cast<int>(value);
+}
+
+double StrictYaml::any_number(std::string_view key, const std::string& expected) const {
   const std::string text = plain_scalar(key, expected);
-  const std::optional<int64_t> value = read_integer(text);
-  if (!value) throw error(key, expected, describe_non_integer(text));
-  if (std::find(choices.begin(), choices.end(), *value) == choices.end()) throw error(key, expected, text);
-  return static_cast<int>(*value);
+  const std::optional<double> value = read_number(text);
+  if (!value) throw error(key, expected, show_text(text));
+  return *value;
 }
 
 double StrictYaml::number(std::string_view key, const NumberRange& range) const {
-  const std::string expected = range.describe();
-  const std::string text = plain_scalar(key, expected);
-  const std::optional<double> value = read_number(text);
-  if (!value || !range.contains(*value)) throw error(key, expected, show_text(text));
-  return *value;
+  const double value = any_number(key, range.describe());
+  if (!range.contains(value)) throw error(key, range.describe(), place(key).got);
+  return value;
+}
+
+Place StrictYaml::place(std::string_view key) const {
+  const Entry* entry = find(key);
+  return {.file = fmt::format("{}:{}", file_, entry->line),
+          .key = prefix_ + entry->key,
+          .got = show_text(entry->value.Scalar())};
 }
 
 bool StrictYaml::boolean(std::string_view key) const {

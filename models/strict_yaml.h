@@ -15,30 +15,10 @@
 #include <vector>
 
 #include "models/error.h"
+#include "models/place.h"
+#include "models/ranges.h"
 
 namespace soliton {
-
-/// Integers from `min` to `max`, both included, that `multiple_of` divides.
-struct IntegerRange {
-  int min = 0;
-  int max = 0;
-  int multiple_of = 1;
-
-  bool contains(int64_t value) const;
-  /// "an integer from 1 to 8", "a multiple of 64 from 64 to 65536".
-  std::string describe() const;
-};
-
-/// Finite numbers from `min` to `max`; the bounds themselves belong to it unless `open`.
-struct NumberRange {
-  double min = 0;
-  double max = 0;
-  bool open = false;
-
-  bool contains(double value) const;
-  /// "a number from 1 to 8", "a number above 0 and below 0.1".
-  std::string describe() const;
-};
 
 /// The value of plain decimal digits with an optional minus sign; nothing for all else (010, 1e5, 0x10, +1,
 /// 1_000) and for what needs more than 64 bits.
@@ -84,11 +64,17 @@ class StrictYaml {
   /// A decimal integer within the range.
   int integer(std::string_view key, const IntegerRange& range) const;
 
+  /// Any decimal integer of 64 bits; `expected` is for the error where there is none.
+  int64_t any_integer(std::string_view key, const std::string& expected) const;
+
   /// One of the given integers.
   int integer_choice(std::string_view key, std::initializer_list<int> choices) const;
 
   /// A decimal number within the range; integers are numbers too.
   double number(std::string_view key, const NumberRange& range) const;
+
+  /// Any finite decimal number; `expected` is for the error where there is none.
+  double any_number(std::string_view key, const std::string& expected) const;
 
   /// `true` or `false`, and no other of YAML's words for them.
   bool boolean(std::string_view key) const;
@@ -99,6 +85,9 @@ class StrictYaml {
   /// The value of `name`, which must be the file's name without extension: lower-case letters, digits, '.',
   /// '-', '_', as it becomes part of folder names and generated text.
   std::string name_of_file() const;
+
+  /// Where a key that is there and has a scalar stands.
+  Place place(std::string_view key) const;
 
   /// The error for a key whose value is fine by itself but does not go with others; stands at the key's line.
   Error error(std::string_view key, const std::string& expected, const std::string& got) const;

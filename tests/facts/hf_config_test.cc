@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
@@ -270,8 +271,7 @@ TEST_F(HfConfigTest, Qwen3NormsHeads) {
   EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 128);
   config["head_dim"] = 96;
   write("config.json", config.dump());
-  expect_refused_as_is(ExitCode::kMismatch,
-                       "head_dim: expected 64 or 128 where heads are normed, got 96: not supported");
+  expect_refused_as_is(ExitCode::kMismatch, "head_dim: expected 64 or 128 where heads are normed, got 96");
   config["head_dim"] = 128;
   config["attention_bias"] = true;
   write("config.json", config.dump());
@@ -351,14 +351,23 @@ TEST_F(HfConfigTest, RefusesBadYarn) {
     write("config.json", config.dump());
     expect_refused_as_is(ExitCode::kBadFile, "rope_scaling." + message);
   };
-  refused({{"factor", 0.5}}, "factor: expected a number in [1, ");
+  refused({{"factor", 0.5}}, "factor: expected a number from 1 to 1024, got 0.5");
   refused({{"factor", "4"}}, "factor: expected a number, got \"4\"");
   refused({{"original_max_position_embeddings", 0}},
-          "original_max_position_embeddings: expected an integer in");
-  refused({{"beta_fast", 1}}, "beta_fast: expected more than beta_slow = 1, got 1");
-  refused({{"attention_factor", 0}}, "attention_factor: expected a number in");
+          "original_max_position_embeddings: expected an integer from 1 to 4194304, got 0");
+  refused({{"beta_fast", 1}}, "beta_fast: expected a number above beta_slow = 1, got 1");
+  refused({{"attention_factor", 0}}, "attention_factor: expected a number above 0 and below 64, got 0");
   refused({{"truncate", 1}}, "truncate: expected true or false, got 1");
+  refused({{"original_max_position_embeddings", 1}, {"factor", nullptr}},
+          "factor: expected a number from 1 to 1024, got 131072");
   json config = base_config();
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 64}, {"original_max_position_embeddings", 131072}};
+  write("config.json", config.dump());
+  expect_refused_as_is(
+      ExitCode::kBadFile,
+      "max_position_embeddings: expected an integer from 1 to 4194304, got 131072, stretched to "
+      "8388608 by rope_scaling.factor");
   config["rope_scaling"] = {{"rope_type", "linear"}};
   write("config.json", config.dump());
   expect_refused_as_is(ExitCode::kBadFile, "rope_scaling.factor: expected a number, got nothing");
@@ -395,8 +404,9 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
   refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\", got \"gelu\"");
-  refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64, got 2080");
-  refused({{"intermediate_size", 8191}}, "intermediate_size: expected a multiple of 64, got 8191");
+  refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64 from 64 to 65536, got 2080");
+  refused({{"intermediate_size", 8191}},
+          "intermediate_size: expected a multiple of 64 from 64 to 262144, got 8191");
   refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
   refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
           "head_dim: expected one of 64, 96, 128, 256, got 32");
@@ -429,9 +439,9 @@ TEST_F(HfConfigTest, RefusesMalformedMembers) {
   refused({{"quantization_config", "gptq"}}, "quantization_config: expected an object, got \"gptq\"");
   refused({{"attention_bias", "no"}}, "attention_bias: expected true or false, got \"no\"");
   refused({{"tie_word_embeddings", 1}}, "tie_word_embeddings: expected true or false, got 1");
-  refused({{"rms_norm_eps", 0}}, "rms_norm_eps: expected a number in [1e-30, 0.1], got 0");
+  refused({{"rms_norm_eps", 0}}, "rms_norm_eps: expected a number above 0 and below 0.1, got 0");
   refused({{"rms_norm_eps", "1e-5"}}, "rms_norm_eps: expected a number, got \"1e-5\"");
-  refused({{"rope_theta", -1}}, "rope_theta: expected a number in");
+  refused({{"rope_theta", -1}}, "rope_theta: expected a number above 1 and below 1000000000000, got -1");
   refused({{"dtype", "float32"}}, "torch_dtype: expected what dtype says, \"float32\", got \"bfloat16\"");
   refused({{"eos_token_id", -1}}, "eos_token_id: expected an integer in [0, 128255], got -1");
   refused({{"eos_token_id", {1, 1.5}}}, "eos_token_id[1]: expected an integer, got 1.5");
@@ -439,26 +449,38 @@ TEST_F(HfConfigTest, RefusesMalformedMembers) {
 }
 
 TEST_F(HfConfigTest, RefusesBadSizes) {
-  for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                          "vocab_size", "max_position_embeddings"}) {
+  for (const auto& [key, range] : {std::pair("hidden_size", "a multiple of 64 from 64 to 65536"),
+                                   {"intermediate_size", "a multiple of 64 from 64 to 262144"},
+                                   {"num_hidden_layers", "an integer from 1 to 1024"},
+                                   {"num_attention_heads", "an integer from 1 to 1024"},
+                                   {"vocab_size", "an integer from 1 to 16777216"},
+                                   {"max_position_embeddings", "an integer from 1 to 4194304"}}) {
     const std::string name = key;
     const auto refused = [&](const json& value, const std::string& message) {
-      expect_refused({{key, value}}, ExitCode::kBadFile, name + ": " + message);
+      expect_refused({{name, value}}, ExitCode::kBadFile, name + ": " + message);
     };
+    const std::string out_of_range = fmt::format("expected {}, got ", range);
     refused(nullptr, "expected an integer, got nothing");
-    refused(0, "expected an integer in [1, ");
-    refused(-64, "expected an integer in [1, ");
-    refused(int64_t{1} << 31, "expected an integer in [1, ");
-    refused((int64_t{1} << 32) + 64, "expected an integer in [1, ");
-    refused(~uint64_t{0}, "expected an integer in [1, ");
+    refused(0, out_of_range + "0");
+    refused(-64, out_of_range + "-64");
+    refused(int64_t{1} << 31, out_of_range + "2147483648");
+    refused((int64_t{1} << 32) + 64, out_of_range + "4294967360");
+    refused(std::numeric_limits<int64_t>::min(), out_of_range + "-9223372036854775808");
+    refused(~uint64_t{0}, out_of_range + "18446744073709551615");
     refused(1e30, "expected an integer, got 1e+30");
     refused(64.0, "expected an integer, got 64.0");
     refused("64", "expected an integer, got \"64\"");
     refused({64}, "expected an integer, got an array");
   }
   expect_refused({{"num_key_value_heads", 0}}, ExitCode::kBadFile,
-                 "num_key_value_heads: expected an integer in");
-  expect_refused({{"head_dim", -64}}, ExitCode::kBadFile, "head_dim: expected an integer in");
+                 "num_key_value_heads: expected an integer from 1 to 1024, got 0");
+  expect_refused({{"head_dim", -64}}, ExitCode::kBadFile,
+                 "head_dim: expected one of 64, 96, 128, 256, got -64");
+  // What an absent member means is not worked out from a size that cannot be.
+  expect_refused({{"head_dim", nullptr}, {"num_attention_heads", 0}}, ExitCode::kBadFile,
+                 "num_attention_heads: expected an integer from 1 to 1024, got 0");
+  expect_refused({{"head_dim", nullptr}, {"hidden_size", 65537}}, ExitCode::kBadFile,
+                 "hidden_size: expected a multiple of 64 from 64 to 65536, got 65537");
 }
 
 TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
@@ -494,14 +516,15 @@ TEST_F(HfConfigTest, RefusesBadRope) {
   refused({{"type", "default"}},
           "rope_scaling.type: expected what rope_type says, \"llama3\", got \"default\"");
   refused({{"factor", nullptr}}, "rope_scaling.factor: expected a number, got nothing");
-  refused({{"factor", 0}}, "rope_scaling.factor: expected a number in [1, ");
-  refused({{"low_freq_factor", 0}}, "rope_scaling.low_freq_factor: expected a number in");
+  refused({{"factor", 0}}, "rope_scaling.factor: expected a number from 1 to 1024, got 0");
+  refused({{"low_freq_factor", 0}},
+          "rope_scaling.low_freq_factor: expected a number above 0 and below 1024, got 0");
   refused({{"high_freq_factor", 1}},
-          "rope_scaling.high_freq_factor: expected more than low_freq_factor = 1, got 1");
+          "rope_scaling.high_freq_factor: expected a number above low_freq_factor = 1, got 1");
   refused({{"original_max_position_embeddings", nullptr}},
           "rope_scaling.original_max_position_embeddings: expected an integer, got nothing");
   refused({{"original_max_position_embeddings", 0}},
-          "rope_scaling.original_max_position_embeddings: expected");
+          "rope_scaling.original_max_position_embeddings: expected an integer from 1 to 4194304, got 0");
   refused({{"rope_theta", 10000}},
           "rope_scaling.rope_theta: expected what rope_theta at the top says, 500000, got 10000");
   expect_refused({{"rope_parameters", {{"rope_type", "default"}}}}, ExitCode::kBadFile,

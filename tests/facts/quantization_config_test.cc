@@ -152,7 +152,7 @@ TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
                 "config_groups.group_0.weights.num_bits: expected 4, got " + std::to_string(bits));
   }
   for (const int size : {0, 16, 96, 256, 1024}) {
-    const std::string message = "group_size: expected one of 32, 64, 128, -1, got " + std::to_string(size);
+    const std::string message = "group_size: expected one of -1, 32, 64, 128, got " + std::to_string(size);
     unsupported(gptq(), {{"group_size", size}}, message);
     unsupported(awq(), {{"group_size", size}}, message);
     unsupported(compressed_tensors(), weights({{"group_size", size}}),

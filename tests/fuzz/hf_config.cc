@@ -1,9 +1,9 @@
-// config.json: what is read passes the generator's checks or is refused by them, and survives being written as
-// YAML.
+// config.json: what is read survives being written as YAML.
 #include "models/hf_config.h"
 
 #include "fuzz/fuzz_target.h"
 #include "models/model_config.h"
+#include "models/strict_yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace soliton;
@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     expect(facts.hidden > 0 && facts.head_dim > 0 && facts.num_heads % facts.num_kv_heads == 0,
            "sizes that divide");
     for (const int id : config.eos_ids) expect(id >= 0 && id < facts.vocabulary, "tokens of the vocabulary");
-    const ModelConfig model = make_model_config("m", facts, "config.json");
+    const std::string written = format_model_config("m", facts, "");
+    const ModelConfig model = parse_model_config(StrictYaml::parse(written, "m.yaml"), "m.yaml");
     expect(hash_facts(model.facts) == hash_facts(facts), "facts that survive being written");
   });
   return 0;

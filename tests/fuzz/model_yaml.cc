@@ -1,6 +1,7 @@
 // models/*.yaml: what is read survives being written.
 #include "fuzz/fuzz_target.h"
 #include "models/model_config.h"
+#include "models/strict_yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace soliton;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
+#include "models/strict_yaml.h"
 
 namespace soliton {
 namespace {

@@ -6,6 +6,7 @@
 #include "error_of.h"
 #include "generator/generate.h"
 #include "generator/knobs.h"
+#include "models/strict_yaml.h"
 #include "tests/generator/plan_fixture.h"
 
 namespace soliton {

@@ -98,7 +98,7 @@ class Maker {
         cache_(request.cache.empty() ? kernel_cache_folder() : request.cache),
         sources_(sources_folder()),
         gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
-        model_(make_model_config(request.name, request.facts, request.source)),
+        model_{.name = request.name, .path = request.source, .facts = request.facts},
         files_(generate(model_, gpu_, choices_for(request.facts, gpu_)).files),
         key_(cache_key(request.facts, gpu_, sources_)) {}
 

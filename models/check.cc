@@ -1,0 +1,176 @@
+#include "models/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "models/limits.h"
+
+namespace soliton {
+namespace {
+
+bool always(const ModelFacts&) {
+  return true;
+}
+bool is_quantized(const ModelFacts& facts) {
+  return facts.weight_bits == kIntegerBits;
+}
+bool has_original_context(const ModelFacts& facts) {
+  return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn;
+}
+
+struct Rule {
+  Fact fact;
+  std::variant<IntegerRange, IntegerChoice, NumberRange> limit;
+  bool (*applies)(const ModelFacts& facts) = always;
+};
+
+/// Of every fact but rope_kind, in the order in which they are checked.
+constexpr std::array kRules = {
+    Rule{&ModelFacts::hidden, kHiddenLimit},
+    Rule{&ModelFacts::ffn, kFfnLimit},
+    Rule{&ModelFacts::num_layers, kLayersLimit},
+    Rule{&ModelFacts::num_heads, kHeadsLimit},
+    Rule{&ModelFacts::num_kv_heads, kHeadsLimit},
+    Rule{&ModelFacts::head_dim, IntegerChoice{kHeadDims}},
+    Rule{&ModelFacts::vocabulary, kVocabularyLimit},
+    Rule{&ModelFacts::tied_lm_head, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::qkv_bias, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
+    Rule{&ModelFacts::max_context, kContextLimit},
+    Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
+    Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
+    Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, is_quantized},
+    Rule{&ModelFacts::weight_zeros, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::weight_order, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
+    Rule{&ModelFacts::rope_theta, kRopeThetaLimit},
+    Rule{&ModelFacts::rope_original_context, kContextLimit, has_original_context},
+    Rule{&ModelFacts::rope_factor, kRopeFactorLimit},
+    Rule{&ModelFacts::rope_low_freq_factor, kRopeFreqFactorLimit},
+    Rule{&ModelFacts::rope_high_freq_factor, kRopeFreqFactorLimit},
+    Rule{&ModelFacts::rope_truncate, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::rope_beta_fast, kRopeBetaLimit},
+    Rule{&ModelFacts::rope_beta_slow, kRopeBetaLimit},
+    Rule{&ModelFacts::rope_attention_factor, kRopeAttentionFactorLimit},
+};
+
+Error refusal(ExitCode code, const Place& place, const std::string& expected) {
+  return Error(code, fmt::format("{}: {}: expected {}, got {}", place.file, place.key, expected, place.got));
+}
+
+/// Whether a size may be some model's, if not one that kernels can be generated for.
+bool is_possible(const IntegerRange& range, int value) {
+  return value >= 1 && value <= range.max;
+}
+bool is_possible(const IntegerChoice&, int value) {
+  return value >= 1;
+}
+bool is_possible(const NumberRange&, double) {
+  return false;
+}
+
+/// The fact's value, of the type that its limit is for.
+template <class Limit>
+auto value_of(const ModelFacts& facts, const Fact& fact) {
+  if constexpr (std::is_same_v<Limit, NumberRange>) {
+    return facts.*std::get<double ModelFacts::*>(fact);
+  } else {
+    return facts.*std::get<int32_t ModelFacts::*>(fact);
+  }
+}
+
+void check_limit(const StatedFacts& stated, const Rule& rule) {
+  if (!rule.applies(stated.facts)) return;
+  std::visit(
+      [&]<class Limit>(const Limit& limit) {
+        const auto value = value_of<Limit>(stated.facts, rule.fact);
+        if (limit.contains(value)) return;
+        throw refusal(is_possible(limit, value) ? stated.unsupported : ExitCode::kBadFile,
+                      stated.place(rule.fact), limit.describe());
+      },
+      rule.limit);
+}
+
+/// The key without those that it is nested in.
+std::string last_word(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
+/// Both bound a band whose width divides.
+void check_above(const StatedFacts& stated, double ModelFacts::*high, double ModelFacts::*low) {
+  if (stated.facts.*high > stated.facts.*low) return;
+  throw refusal(ExitCode::kBadFile, stated.place(high),
+                fmt::format("a number above {} = {}", last_word(stated.place(low).key), stated.facts.*low));
+}
+
+void check_together(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (facts.num_heads % facts.num_kv_heads != 0) {
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::num_kv_heads),
+                  fmt::format("a divisor of {} = {}", last_word(stated.place(&ModelFacts::num_heads).key),
+                              facts.num_heads));
+  }
+  if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::head_dim),
+                  "64 or 128 where heads are normed");
+  }
+  // Frequencies between the two are interpolated.
+  if (facts.rope_kind == RopeKind::kLlama3) {
+    check_above(stated, &ModelFacts::rope_high_freq_factor, &ModelFacts::rope_low_freq_factor);
+  }
+  if (facts.rope_kind == RopeKind::kYarn) {
+    check_above(stated, &ModelFacts::rope_beta_fast, &ModelFacts::rope_beta_slow);
+  }
+}
+
+/// The key that models/*.yaml have for it.
+std::string key_of(const Fact& fact) {
+  static const ModelFacts facts;
+  const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
+  std::string found;
+  for_each_fact(facts, [&](const char* name, const auto& value) {
+    if (&value == wanted) found = name;
+  });
+  constexpr std::string_view kRope = "rope_";
+  return found.starts_with(kRope) ? "rope." + found.substr(kRope.size()) : found;
+}
+
+}  // namespace
+
+void StatedFacts::state(int32_t ModelFacts::*fact, int64_t value, Place place) {
+  using Limits = std::numeric_limits<int32_t>;
+  facts.*fact = static_cast<int32_t>(std::clamp<int64_t>(value, Limits::min(), Limits::max()));
+  places.emplace_back(fact, std::move(place));
+}
+
+void StatedFacts::state(double ModelFacts::*fact, double value, Place place) {
+  facts.*fact = value;
+  places.emplace_back(fact, std::move(place));
+}
+
+Place StatedFacts::place(const Fact& fact) const {
+  const auto stated =
+      std::find_if(places.rbegin(), places.rend(), [&](const auto& each) { return each.first == fact; });
+  if (stated != places.rend()) return stated->second;
+  return {.file = file,
+          .key = key_of(fact),
+          .got = std::visit([&](auto member) { return fmt::format("{}", facts.*member); }, fact)};
+}
+
+std::string describe_limit(const Fact& fact) {
+  const auto rule =
+      std::find_if(kRules.begin(), kRules.end(), [&](const Rule& each) { return each.fact == fact; });
+  return std::visit([](const auto& limit) { return limit.describe(); }, rule->limit);
+}
+
+void check(const StatedFacts& stated) {
+  for (const Rule& rule : kRules) check_limit(stated, rule);
+  check_together(stated);
+}
+
+}  // namespace soliton

@@ -1,0 +1,43 @@
+// The one check that facts of a model pass, whichever file they were read from.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "layout/model_facts.h"
+#include "models/error.h"
+#include "models/place.h"
+
+namespace soliton {
+
+/// Which fact is meant.
+using Fact = std::variant<int32_t ModelFacts::*, double ModelFacts::*>;
+
+/// Facts as a file states them, in its own words. Readers look at types and at what only their file can get wrong;
+/// values are left to check().
+struct StatedFacts {
+  std::string file;  // for facts that no place is known of
+  /// What a sound value is that no kernel can be generated for: a fault in a file that is written for the generator, no
+  /// match in one that is written for others.
+  ExitCode unsupported = ExitCode::kBadFile;
+  ModelFacts facts = {};
+  std::vector<std::pair<Fact, Place>> places = {};
+
+  /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
+  void state(int32_t ModelFacts::*fact, int64_t value, Place place);
+  void state(double ModelFacts::*fact, double value, Place place);
+
+  /// As stated; else the file, and key and value as they are known here.
+  Place place(const Fact& fact) const;
+};
+
+/// What the fact may be by itself: "a multiple of 64 from 64 to 65536".
+std::string describe_limit(const Fact& fact);
+
+/// Throws Error, which names key and place, for the first fact that is out of its limits (limits.h) or contradicts
+/// another: `unsupported` where only our kernels cannot do it, else kBadFile.
+void check(const StatedFacts& stated);
+
+}  // namespace soliton

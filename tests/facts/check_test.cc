@@ -1,0 +1,175 @@
+// The one check of facts: every fact has a limit, and both readers' files are refused by the same.
+#include "models/check.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "error_of.h"
+#include "models/hf_config.h"
+#include "models/limits.h"
+#include "models/model_config.h"
+
+namespace soliton {
+namespace {
+
+using nlohmann::json;
+
+const std::filesystem::path kModels = std::filesystem::path(SOLITON_SOURCE_DIR) / "models";
+
+/// Facts to which every rule applies.
+ModelFacts good_facts() {
+  ModelFacts facts = load_model_config(kModels / "llama-3.1-8b-gptq.yaml").facts;
+  facts.rope_kind = RopeKind::kYarn;
+  return facts;
+}
+
+std::string refusal_of(const ModelFacts& facts) {
+  return error_of(
+      [&] { check({.file = "config.json", .unsupported = ExitCode::kMismatch, .facts = facts}); });
+}
+
+TEST(Check, TakesTheFactsOfShippedModels) {
+  EXPECT_EQ(refusal_of(good_facts()), "no error");
+}
+
+TEST(Check, EveryFactHasALimit) {
+  ModelFacts facts = good_facts();
+  int num_facts = 0;
+  for_each_fact(facts, [&](const char* name, auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (!std::is_enum_v<Value>) {
+      ++num_facts;
+      std::string key = name;
+      if (key.starts_with("rope_")) key[4] = '.';
+      const Value good = value;
+      for (const Value bad : {std::numeric_limits<Value>::max(), std::numeric_limits<Value>::lowest()}) {
+        value = bad;
+        const std::string refusal = refusal_of(facts);
+        EXPECT_NE(refusal.find(" config.json: " + key + ": expected "), std::string::npos) << refusal;
+        EXPECT_TRUE(refusal.ends_with(fmt::format(", got {}", bad))) << refusal;
+      }
+      value = good;
+    }
+  });
+  EXPECT_EQ(num_facts, 27);
+  EXPECT_EQ(refusal_of(facts), "no error");
+}
+
+TEST(Check, TellsWhatCannotBeFromWhatIsNotSupported) {
+  ModelFacts facts = good_facts();
+  facts.ffn = 14337;
+  EXPECT_EQ(refusal_of(facts), "5 config.json: ffn: expected a multiple of 64 from 64 to 262144, got 14337");
+  facts.ffn = 1 << 20;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: ffn: expected a multiple of 64 from 64 to 262144, got 1048576");
+  facts = good_facts();
+  facts.head_dim = 80;
+  EXPECT_EQ(refusal_of(facts), "5 config.json: head_dim: expected one of 64, 96, 128, 256, got 80");
+  EXPECT_EQ(error_of([&] { check({.file = "m.yaml", .facts = facts}); }),
+            "4 m.yaml: head_dim: expected one of 64, 96, 128, 256, got 80");
+  facts = good_facts();
+  facts.norm_epsilon = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: norm_epsilon: expected a number above 0 and below 0.1, got nan");
+  facts = good_facts();
+  facts.rope_theta = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: rope.theta: expected a number above 1 and below 1000000000000, got 1");
+}
+
+TEST(Check, FactsMustGoTogether) {
+  ModelFacts facts = good_facts();
+  facts.num_kv_heads = 5;
+  EXPECT_EQ(refusal_of(facts), "4 config.json: num_kv_heads: expected a divisor of num_heads = 32, got 5");
+  facts = good_facts();
+  facts.head_dim = 256;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.head_norm = 1;
+  EXPECT_EQ(refusal_of(facts), "5 config.json: head_dim: expected 64 or 128 where heads are normed, got 256");
+  facts = good_facts();
+  facts.rope_beta_slow = 32;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: rope.beta_fast: expected a number above beta_slow = 32, got 32");
+  facts.rope_kind = RopeKind::kLlama3;
+  EXPECT_EQ(refusal_of(facts), "no error") << "no business of this kind";
+  facts.rope_high_freq_factor = facts.rope_low_freq_factor;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: rope.high_freq_factor: expected a number above low_freq_factor = 1, got 1");
+}
+
+TEST(Check, NamesThePlaceThatWasStatedLast) {
+  StatedFacts stated = {.file = "config.json", .facts = good_facts()};
+  stated.state(&ModelFacts::num_layers, int64_t{1} << 40,
+               {.file = "config.json", .key = "num_hidden_layers", .got = "1099511627776"});
+  EXPECT_EQ(error_of([&] { check(stated); }),
+            "4 config.json: num_hidden_layers: expected an integer from 1 to 1024, got 1099511627776");
+  stated.state(&ModelFacts::num_layers, 0, {.file = "m.yaml:4", .key = "num_layers", .got = "0"});
+  EXPECT_EQ(error_of([&] { check(stated); }),
+            "4 m.yaml:4: num_layers: expected an integer from 1 to 1024, got 0");
+  stated.state(&ModelFacts::num_layers, 4, {.file = "m.yaml:4", .key = "num_layers", .got = "4"});
+  EXPECT_EQ(error_of([&] { check(stated); }), "no error");
+}
+
+/// What follows the key in the refusal of a file with this one change.
+std::string complaint(const std::string& refusal) {
+  return refusal.substr(std::min(refusal.size(), refusal.rfind(": ")));
+}
+
+// The same value in either file: each names its own key, and both say the same of it.
+TEST(Check, ReadersShareItsLimits) {
+  const TemporaryFolder folder;
+  std::ifstream yaml_stream(kModels / "llama-3.1-8b.yaml");
+  const std::string yaml{std::istreambuf_iterator<char>(yaml_stream), {}};
+  const json config = json::parse(std::ifstream(kModels / "tiny-stories" / "config.json"));
+  const auto of_yaml = [&](const std::string& key, const json& value) {
+    std::istringstream lines(yaml);
+    std::string changed;
+    for (std::string line; std::getline(lines, line);) {
+      const size_t start = line.find_first_not_of(' ');
+      if (start != std::string::npos && line.substr(start).starts_with(key + ":")) {
+        line = std::string(start, ' ') + key + ": " + value.dump();
+      }
+      changed += line + "\n";
+    }
+    return error_of([&] { load_model_config(folder.write("llama-3.1-8b.yaml", changed)); });
+  };
+  const auto of_json = [&](const json& pointer, const json& value) {
+    json changed = config;
+    changed[json::json_pointer("/" + pointer.get<std::string>())] = value;
+    folder.write("config.json", changed.dump());
+    return error_of([&] { HfConfig::open(folder.path()); });
+  };
+  EXPECT_EQ(of_yaml("hidden", 4096), "no error");
+  EXPECT_EQ(of_json("hidden_size", 4096), "no error");
+  const std::tuple<const char*, const char*, std::vector<json>> facts[] = {
+      {"hidden", "hidden_size", {0, 65600, 4097}},
+      {"ffn", "intermediate_size", {0, 262208, 100}},
+      {"num_layers", "num_hidden_layers", {0, 1025, 5000}},
+      {"num_heads", "num_attention_heads", {0, 1025}},
+      {"num_kv_heads", "num_key_value_heads", {0, 1025}},
+      {"head_dim", "head_dim", {0, 80, 512}},
+      {"vocabulary", "vocab_size", {0, 16777217}},
+      {"max_context", "max_position_embeddings", {0, 4194305, 20000000}},
+      {"norm_epsilon", "rms_norm_eps", {0, 0.1, 1.5}},
+      {"theta", "rope_theta", {1, 2000000000000}},
+      {"factor", "rope_scaling/factor", {0.5, 1025}},
+      {"low_freq_factor", "rope_scaling/low_freq_factor", {0, 1024}},
+      {"high_freq_factor", "rope_scaling/high_freq_factor", {0, 1024}},
+      {"original_context", "rope_scaling/original_max_position_embeddings", {0, 4194305}},
+  };
+  for (const auto& [yaml_key, json_key, values] : facts) {
+    for (const json& value : values) {
+      const std::string refusal = of_yaml(yaml_key, value);
+      EXPECT_TRUE(refusal.starts_with("4 ")) << yaml_key << " " << value << ": " << refusal;
+      EXPECT_EQ(complaint(of_json(json_key, value)), complaint(refusal));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton
