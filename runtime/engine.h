@@ -1,4 +1,9 @@
-// Decoding: one kernel library, one set of weights, one sequence of tokens.
+// Decoding: one kernel library, one set of weights, one tree of branches, and launches that extend them. A
+// single sequence of tokens is a tree with one branch.
+//
+//   engine.cc         memory, weights, positions
+//   engine_decode.cc  requests: what is checked, which kernels do it, in how many launches
+//   engine_launch.cc  one launch: what goes to the device, and what comes back while it runs
 #pragma once
 
 #include <cstdint>
@@ -7,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/engine_input.h"
 #include "runtime/kernel_library.h"
 #include "runtime/kv_pool.h"
 #include "runtime/safetensors.h"
@@ -26,7 +32,7 @@ struct EngineOptions {
   uint64_t timeout_ms = 2000;  // bound of every wait inside the kernel
 };
 
-/// What one call decodes.
+/// What one call decodes in the main branch.
 struct DecodeRequest {
   std::span<const int32_t> tokens;            // fed first, at least one
   int max_tokens = 0;                         // to generate, at least one
@@ -57,7 +63,7 @@ struct TreeRequest {
   std::span<const std::vector<int32_t>> past = {};  // [rows], or empty: tokens that a penalty counts
   bool want_logits = false;
   bool want_logprobs = false;
-  bool skips_choice = false;  // one step that only fills the cache
+  bool skips_choice = false;  // one step that only fills the cache; its logits are not computed
   uint32_t delay_seed = 0;    // as in DecodeRequest
   SliceRule rule = SliceRule::kBalanced;
   int min_rows = 0;  // that the kernel takes: the same kernel then for steps of more and of fewer rows
@@ -88,10 +94,18 @@ class Engine {
   /// Weights from a seed, for measurements.
   void load_random(uint64_t seed);
 
-  /// Feeds tokens and generates: in one launch, or with a launch before it that takes the tokens
-  /// several at once, if the library has a kernel for that. `on_token` is called for each token while a
-  /// launch runs and ends it by returning false. Throws Error: kOutOfMemory, before anything is changed, if
-  /// the context would be exceeded; kDevice, with the stuck wait if there is one, if the kernel fails.
+  /// Appends tokens to a branch without choosing any behind them: where the library has kernels of several
+  /// rows, in chunks of as many as the largest takes, and else one after another in one launch. The lm_head
+  /// is never computed. All other branches wait. The branch then has one new token a step, whatever its draft
+  /// was before. Throws Error as decode() does; kInternal if the branch is none, or shares tokens and there is
+  /// no kernel of several rows.
+  void feed(Branch branch, std::span<const int32_t> tokens);
+
+  /// Feeds tokens to the main branch and generates behind them: in one launch, or with launches before it that
+  /// take the tokens in chunks, if the library has a kernel for that. All other branches wait. `on_token` is
+  /// called for each token while a launch runs and ends it by returning false. Throws Error: kOutOfMemory,
+  /// before anything is changed, if the context would be exceeded; kDevice, with the stuck wait if there is
+  /// one, if the kernel fails.
   DecodeResult decode(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token = {});
 
   /// The KV pages of this engine as a tree of branches. It has one branch, main_branch(), in which decode()
@@ -131,36 +145,52 @@ class Engine {
   double measure_bandwidth(int repeats) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
-  /// Feeds tokens one a step even if the library has a kernel for several.
+  /// From now on prompts are fed one token a step even if the library has a kernel for several.
   void feed_one_by_one() { one_by_one_ = true; }
 
   const KernelLibrary& library() const { return library_; }
 
  private:
-  void check_request(const DecodeRequest& request) const;
+  using OnStep = std::function<bool(std::span<const int32_t>)>;
+
+  /// A request on the rows of one kernel.
+  struct Run {
+    int kernel = 0;
+    std::optional<Branch> only = {};  // whose rows they are, all other branches wait; nothing: all that live
+    TreeRequest request;              // a kernel of one row takes any number of tokens, one a step
+    int timeline_step = -1;           // see DecodeRequest
+  };
+
+  // engine_decode.cc
   void check_tokens(std::span<const int32_t> tokens) const;
-  static bool draws(const DecodeRequest& request);
-  static std::vector<int32_t> past_of(const DecodeRequest& request);
-  void reserve(int num_tokens);
-  size_t feed_prompt(const DecodeRequest& request, DecodeResult& result);
-  int kernel_for_prompt(int num_tokens) const;
+  void check_decode(const DecodeRequest& request) const;
+  void check_tree(const TreeRequest& request) const;
+  bool takes_chunks(const DecodeRequest& request) const;
+  void feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed);
+  TreeResult feed_chunk(Branch branch, const TreeRequest& request);
+  void generate(const DecodeRequest& request, std::span<const int32_t> tokens,
+                const std::function<bool(int32_t)>& on_token, DecodeResult& result);
+
+  // engine_launch.cc
+  TreeResult run(const Run& run, const OnStep& on_step = {});
+  bool begin_sampling(const TreeRequest& request, int num_rows);
   TreePlanner& planner(int kernel, SliceRule rule);
-  void clear_workspace(const Descriptor& descriptor);
+  int plan(const Run& run, int num_steps);
   void move_tokens();
+  void clear_workspace(const Descriptor& descriptor);
+  void make_room(const Descriptor& descriptor, const TreeRequest& request);
   LaunchParams common_params() const;
-  int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
-  void decode_row(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
-                  DecodeResult& result);
-  void decode_branch(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
-                     DecodeResult& result);
-  LaunchParams prepare(const DecodeRequest& request);
-  LaunchParams prepare_tree(int kernel, const TreeRequest& request);
-  void check_tree_request(const TreeRequest& request) const;
-  bool follow_tree(const TreeRequest& request, int rows,
-                   const std::function<bool(std::span<const int32_t>)>& on_step, TreeResult& result);
-  bool follow(const DecodeRequest& request, const std::function<bool(int32_t)>& on_token,
-              DecodeResult& result);
+  LaunchParams prepare(const Run& run, const TreeRequest& request);
+  void put_branch(const TreeRequest& request, LaunchParams& params);
+  void put_tree(const TreeRequest& request, LaunchParams& params);
+  void prepare_timeline(int step, LaunchParams& params);
+  std::vector<PhaseRecord> download_timeline() const;
+  void download_logits(int kernel, int num_steps, TreeResult& result) const;
+  bool follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result);
   [[noreturn]] void throw_failure() const;
+
+  void reserve(Branch branch, int num_tokens);
+  int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
 
   KernelLibrary library_;
   uint64_t timeout_ns_;
@@ -173,7 +203,7 @@ class Engine {
   Branch main_;
   DeviceMemory rotary_;
   DeviceMemory workspace_;
-  DeviceMemory input_;  // of a launch: tokens, stop tokens, pages; with several rows: the plan of the tree
+  EngineInput input_;  // tokens, stop tokens, and the branch's pages or the plan of the tree
   DeviceMemory partials_;
   DeviceMemory logits_;
   SamplingMemory sampling_;
@@ -181,9 +211,8 @@ class Engine {
   HostMemory records_;
   HostMemory signals_;                                // Signals
   std::vector<std::optional<TreePlanner>> planners_;  // [kernel][SliceRule]
-  TreeSnapshot snapshot_;
-  TreePlan plan_;
-  std::vector<std::byte> staging_;
+  TreeSnapshot snapshot_;                             // The rows of the next launch,
+  TreePlan plan_;                                     // and their attention in a kernel of several rows.
 };
 
 }  // namespace soliton

@@ -77,7 +77,7 @@ bool EngineGenerator::feed(std::span<const int32_t> prompt, const std::function<
   while (prompt.size() - cached_.size() > kPromptChunk) {
     if (goes_on && !goes_on()) return false;
     const std::span<const int32_t> chunk = prompt.subspan(cached_.size(), kPromptChunk);
-    engine_->decode({.tokens = chunk, .max_tokens = 1});
+    engine_->feed(engine_->main_branch(), chunk);
     cached_.insert(cached_.end(), chunk.begin(), chunk.end());
   }
   return true;

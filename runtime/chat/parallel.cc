@@ -65,8 +65,7 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   const int min_rows = std::max(request.min_rows, request.num_samples);
   engine.kernel_for_rows(min_rows);  // throws
-  const std::span<const int32_t> shared = request.prompt.first(request.prompt.size() - 1);
-  if (!shared.empty()) engine.decode({.tokens = shared, .max_tokens = 1});
+  engine.feed(engine.main_branch(), request.prompt.first(request.prompt.size() - 1));
 
   LiveSamples live = fork_samples(engine.tree(), engine.main_branch(), request);
   ParallelResult result;

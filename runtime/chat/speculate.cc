@@ -29,10 +29,9 @@ SpeculationResult decode_speculatively(Engine& engine, const SpeculationRequest&
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   const int most_rows = request.max_drafts + 1;
   engine.kernel_for_rows(most_rows);  // throws
-  const std::span<const int32_t> fed = request.prompt.first(request.prompt.size() - 1);
-  if (!fed.empty()) engine.decode({.tokens = fed, .max_tokens = 1});
-
   const Branch branch = engine.main_branch();
+  engine.feed(branch, request.prompt.first(request.prompt.size() - 1));
+
   PromptLookup lookup;
   lookup.append(request.cached);
   lookup.append(request.prompt);

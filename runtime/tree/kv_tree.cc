@@ -62,6 +62,12 @@ void KvTree::reserve(int num_tokens) {
   }
 }
 
+void KvTree::reserve(Branch branch, int num_tokens) {
+  Node& node = node_of(branch);
+  expect_free(missing_pages(node, num_tokens));
+  grow(node, num_tokens);
+}
+
 std::vector<Branch> KvTree::fork(Branch branch, int num_branches) {
   const int32_t node = index_of(branch);
   if (num_branches < 1) throw misuse("branches of a fork: expected at least 1, got {}", num_branches);
@@ -174,6 +180,10 @@ std::vector<PageTokens> KvTree::path(Branch branch) const {
   return path;
 }
 
+bool KvTree::shares_tokens(Branch branch) const {
+  return node_of(branch).parent != kRoot;
+}
+
 std::span<const int32_t> KvTree::own_pages(Branch branch) const {
   const Node& node = node_of(branch);
   if (node.parent != kRoot) throw misuse("pages of a branch: expected one that shares none, got {}", branch);
@@ -185,7 +195,7 @@ int KvTree::num_tokens(Branch branch) const {
   return first_position(node) + nodes_[node].num_tokens;
 }
 
-void KvTree::snapshot(TreeSnapshot& snapshot) const {
+void KvTree::snapshot(TreeSnapshot& snapshot, std::optional<Branch> only) const {
   snapshot.nodes.clear();
   snapshot.pages.clear();
   snapshot.rows.clear();
@@ -193,7 +203,9 @@ void KvTree::snapshot(TreeSnapshot& snapshot) const {
   int position = 0;    // where the node ends
   for (int32_t at = nodes_[kRoot].first_child; at != kNone;) {
     position += nodes_[at].num_tokens;
-    enter(nodes_[at], above, position, snapshot);
+    enter(nodes_[at], above, snapshot);
+    const Branch branch = nodes_[at].branch;
+    if (branch != kNone && branch == only.value_or(branch)) enter_rows(nodes_[at], position, snapshot);
     above = static_cast<int32_t>(snapshot.nodes.size()) - 1;
     if (nodes_[at].first_child != kNone) {
       at = nodes_[at].first_child;
@@ -210,9 +222,8 @@ void KvTree::snapshot(TreeSnapshot& snapshot) const {
   }
 }
 
-/// Adds a node and its rows to a snapshot; `position` is where the node ends.
-void KvTree::enter(const Node& node, int32_t parent, int position, TreeSnapshot& snapshot) const {
-  const auto index = static_cast<int32_t>(snapshot.nodes.size());
+/// Adds a node to a snapshot, without rows.
+void KvTree::enter(const Node& node, int32_t parent, TreeSnapshot& snapshot) const {
   const auto first_row = static_cast<int32_t>(snapshot.rows.size());
   snapshot.nodes.push_back({.parent = parent,
                             .num_tokens = node.num_tokens,
@@ -222,7 +233,12 @@ void KvTree::enter(const Node& node, int32_t parent, int position, TreeSnapshot&
                             .first_row = first_row,
                             .end_row = first_row});
   snapshot.pages.insert(snapshot.pages.end(), node.pages.begin(), node.pages.end());
-  if (node.branch == kNone) return;
+}
+
+/// Adds the rows of the last node of a snapshot, which ends at `position`.
+void KvTree::enter_rows(const Node& node, int position, TreeSnapshot& snapshot) const {
+  const auto index = static_cast<int32_t>(snapshot.nodes.size()) - 1;
+  const auto first_row = static_cast<int32_t>(snapshot.rows.size());
   const std::vector<int32_t>& parents = branches_[node.branch].parents;
   const auto num_new = static_cast<int32_t>(parents.size());
   snapshot.nodes.back().num_new = num_new;

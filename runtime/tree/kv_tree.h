@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,8 @@ class KvTree {
 
   /// Makes sure that every live branch has pages for `num_tokens` further tokens, but for paused ones.
   void reserve(int num_tokens);
+  /// The same for one branch, paused or not.
+  void reserve(Branch branch, int num_tokens);
 
   /// Replaces a live branch by num_branches (1 or more) that share its tokens; each has one new token a step.
   std::vector<Branch> fork(Branch branch, int num_branches);
@@ -82,11 +85,14 @@ class KvTree {
   std::vector<PageTokens> path(Branch branch) const;
   /// Cached tokens of a branch.
   int num_tokens(Branch branch) const;
+  /// Does the branch have tokens in common with others?
+  bool shares_tokens(Branch branch) const;
   /// Pages of a branch that shares nothing, with those reserved: page i holds tokens 64 i to 64 i + 63.
   std::span<const int32_t> own_pages(Branch branch) const;
 
-  /// What the planner needs; reuses the memory of `snapshot`.
-  void snapshot(TreeSnapshot& snapshot) const;
+  /// What the planner needs; reuses the memory of `snapshot`. With `only`, all branches but this one are
+  /// seen as if they were paused.
+  void snapshot(TreeSnapshot& snapshot, std::optional<Branch> only = {}) const;
 
   /// Live branches in depth-first order.
   std::vector<Branch> branches() const;
@@ -125,7 +131,8 @@ class KvTree {
   void trim(Node& node);
   void plain_draft(Branch branch);
 
-  void enter(const Node& node, int32_t parent, int position, TreeSnapshot& snapshot) const;
+  void enter(const Node& node, int32_t parent, TreeSnapshot& snapshot) const;
+  void enter_rows(const Node& node, int position, TreeSnapshot& snapshot) const;
 
   int32_t add_node(int32_t parent);
   Branch add_branch(int32_t node);

@@ -41,9 +41,9 @@ class GeneratorOf : public testing::TestWithParam<const char*> {
   }
   /// By a generator that has kept nothing.
   Generated generate_anew(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
-    EngineGenerator opaque(make_engine(GetParam()), kContext);
-    return fresh.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
-                          [](int32_t) { return true; });
+    EngineGenerator another(make_engine(GetParam()), kContext);
+    return another.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
+                            [](int32_t) { return true; });
   }
   std::vector<Sampling> samplings() {
     std::vector<Sampling> all = {

@@ -26,8 +26,7 @@ class Chat : public testing::TestWithParam<const char*> {
   /// Greedily, one token a step, with the kernel of the least rows that takes `min_rows`.
   Tokens plain(const Tokens& prompt, int max_tokens, int min_rows) {
     engine().reset_tree();
-    const std::span<const int32_t> fed = std::span(prompt).first(prompt.size() - 1);
-    if (!fed.empty()) engine().decode({.tokens = fed, .max_tokens = 1});
+    engine().feed(engine().main_branch(), std::span(prompt).first(prompt.size() - 1));
     const Tokens last = {prompt.back()};
     return engine()
         .decode_tree(

@@ -83,7 +83,7 @@ TEST_P(Race, HasNone) {
   const bool takes_rows = kernel.engine().library().descriptor().rows > 1;
   const std::vector<int32_t> last =
       takes_rows ? kernel.prompt(13) : kernel.decode(kernel.prompt(127), 1).tokens;
-  if (takes_rows) kernel.decode(kernel.prompt(118), 1);
+  if (takes_rows) kernel.engine().feed(kernel.engine().main_branch(), kernel.prompt(118));
   kernel.emulation().check = true;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     kernel.emulation().seed = seed;

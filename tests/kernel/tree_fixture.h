@@ -116,18 +116,8 @@ class TreeUnderTest : public KernelUnderTest {
         {.tokens = tokens, .num_steps = num_steps, .want_logits = true, .rule = rule});
   }
 
-  /// Feeds a branch `num_tokens` random tokens, as many a step as the largest kernel takes.
-  void fill(Branch branch, int num_tokens) {
-    while (num_tokens > 0) {
-      const int count = std::min(num_tokens, engine().max_rows());
-      const std::vector<int32_t> tokens = prepare({{branch, {chain(count), any_tokens(count)}}});
-      engine().decode_tree({.tokens = tokens, .skips_choice = true});
-      std::vector<int32_t> path(count);
-      for (int i = 0; i < count; ++i) path[i] = i;
-      if (count > 1) tree().accept(branch, path);
-      num_tokens -= count;
-    }
-  }
+  /// Feeds a branch `num_tokens` random tokens.
+  void fill(Branch branch, int num_tokens) { engine().feed(branch, any_tokens(num_tokens)); }
 
   /// Takes back what a step of these has appended.
   void take_back(const Drafts& drafts) {

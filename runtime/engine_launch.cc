@@ -1,0 +1,331 @@
+// Launches of an engine: what goes to the device, and what comes back while a kernel runs. A kernel of one row
+// and one of several differ in how they are told where keys and values are, put_branch() and put_tree(), and
+// in nothing else.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "layout/activations.h"
+#include "models/error.h"
+#include "runtime/engine.h"
+#include "runtime/launch_signals.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kMinSliceTokens = 2 * kKvPageTokens;
+
+/// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
+int max_item_rows(const Descriptor& descriptor) {
+  const int group = descriptor.facts.num_heads / descriptor.facts.num_kv_heads;
+  if (descriptor.max_query_tiles * kQueryRows >= descriptor.rows * group) return descriptor.rows;
+  return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
+}
+
+bool has_stop_token(std::span<const int32_t> chosen, std::span<const int32_t> stop_tokens) {
+  return std::find_first_of(chosen.begin(), chosen.end(), stop_tokens.begin(), stop_tokens.end()) !=
+         chosen.end();
+}
+
+/// KV pages that a step of a plan reads.
+int64_t pages_read(const TreePlan& plan, int step) {
+  int64_t pages = 0;
+  for (const TreeItem& item : plan.items) pages += num_pages(item, step);
+  return pages;
+}
+
+}  // namespace
+
+/// Does a request for which pages are reserved, in one launch or, where a plan holds for fewer steps than
+/// wanted, in several.
+TreeResult Engine::run(const Run& run, const OnStep& on_step) {
+  const TreeRequest& request = run.request;
+  const int kernel_rows = library_.descriptor(run.kernel).rows;
+  move_tokens();
+  TreeResult result;
+  result.kernel = run.kernel;
+  result.num_rows = kernel_rows == 1 ? 1 : static_cast<int>(request.tokens.size());
+  const bool draws = begin_sampling(request, result.num_rows);
+  TreeRequest part = request;   // of the next launch
+  std::vector<int32_t> chosen;  // by the launch before
+  for (bool goes_on = true; goes_on;) {
+    part.num_steps = plan(run, request.num_steps - result.num_steps);
+    LaunchParams params = prepare(run, part);
+    if (draws) params.sampling = sampling_.prepare(library_, run.kernel, part.num_steps * kernel_rows);
+    library_.check(library_.functions().launch(run.kernel, &params, num_ctas(run.kernel)), "launch");
+    const int before = result.num_steps;
+    const bool wanted = follow(part, kernel_rows, on_step, result);
+    const int done = result.num_steps - before;
+    if (request.want_logits) download_logits(run.kernel, done, result);
+    if (result.num_steps == request.num_steps) result.page_reads = pages_read(plan_, done - 1);
+    const int num_inputs = static_cast<int>(part.tokens.size()) / result.num_rows;
+    for (const SnapshotNode& node : snapshot_.nodes) {
+      if (node.num_new == 1) tree_.append(snapshot_.rows[node.first_row].branch, num_inputs - 1 + done);
+    }
+    goes_on = wanted && done == part.num_steps && result.num_steps < request.num_steps;
+    if (!goes_on) break;
+    chosen.assign(result.chosen.end() - result.num_rows, result.chosen.end());
+    goes_on = !has_stop_token(chosen, request.stop_tokens);
+    part.tokens = chosen;
+  }
+  return result;
+}
+
+// ---- Before a launch
+
+/// Does what the tree owes to its changes, before a launch reads any of it.
+void Engine::move_tokens() {
+  const std::vector<TokenMove> moves = tree_.take_moves();
+  if (moves.empty()) return;
+  const KvShape shape = kv_shape(library_.descriptor().facts);
+  library_.check(
+      library_.functions().move_tokens(pool_.address(), &shape, moves.data(), static_cast<int>(moves.size())),
+      "move tokens");
+}
+
+/// Takes the rows of the next launch from the tree and plans their attention. Returns the number of steps for
+/// which the plan holds, at most num_steps.
+int Engine::plan(const Run& run, int num_steps) {
+  tree_.snapshot(snapshot_, run.only);
+  if (library_.descriptor(run.kernel).rows == 1) {
+    plan_.items.clear();  // The kernel deals its one row itself.
+    return num_steps;
+  }
+  planner(run.kernel, run.request.rule).plan(snapshot_, num_steps, plan_);
+  return plan_.num_steps;
+}
+
+TreePlanner& Engine::planner(int kernel, SliceRule rule) {
+  std::optional<TreePlanner>& planner = planners_[2 * kernel + static_cast<int>(rule)];
+  if (!planner) {
+    const Descriptor& descriptor = library_.descriptor(kernel);
+    const ModelFacts& facts = descriptor.facts;
+    planner.emplace(TreeShape{.num_ctas = descriptor.num_ctas,
+                              .num_kv_heads = facts.num_kv_heads,
+                              .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
+                              .head_dim = facts.head_dim,
+                              .kv_parts = kv_shape(facts).parts,
+                              .max_item_rows = max_item_rows(descriptor),
+                              .resident_tokens = descriptor.resident_tokens},
+                    descriptor.tree_costs, SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
+  }
+  return *planner;
+}
+
+/// Uploads how the rows draw their tokens. Returns false if all take their best logit and no
+/// probability is wanted: then there is nothing to upload.
+bool Engine::begin_sampling(const TreeRequest& request, int num_rows) {
+  std::vector<RowSampling> sampling(request.sampling.begin(), request.sampling.end());
+  if (request.want_logprobs) sampling.resize(static_cast<size_t>(num_rows));
+  if (sampling.empty()) return false;
+  sampling_.begin(library_, {.rows = sampling, .past = request.past, .want_logprobs = request.want_logprobs});
+  return true;
+}
+
+/// Fills the workspace as the kernel expects it at its launch.
+void Engine::clear_workspace(const Descriptor& descriptor) {
+  const Library& device = library_.functions();
+  library_.check(device.fill(workspace_.as<void>(), descriptor.workspace_byte,
+                             static_cast<size_t>(descriptor.workspace_bytes)),
+                 "clear the workspace");
+  library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
+                             static_cast<size_t>(descriptor.counter_bytes)),
+                 "clear the counters");
+  *signals_.as<Signals>() = {};
+}
+
+/// Makes sure that there is memory for what a launch puts out, and empties its records.
+void Engine::make_room(const Descriptor& descriptor, const TreeRequest& request) {
+  const Library& device = library_.functions();
+  const size_t outputs = static_cast<size_t>(request.num_steps) * descriptor.rows;
+  const size_t records = outputs + 1;  // the last one: of the launch's beginning
+  if (records_.bytes() < records * sizeof(uint64_t))
+    records_ = HostMemory(device, records * sizeof(uint64_t));
+  std::fill_n(records_.as<uint64_t>(), records, kNoRecord);
+  if (!request.want_logits) return;
+  const size_t bytes = outputs * descriptor.facts.vocabulary * sizeof(float);
+  if (logits_.bytes() < bytes) logits_ = DeviceMemory(device, bytes);
+}
+
+/// What every launch is given.
+LaunchParams Engine::common_params() const {
+  LaunchParams params{};
+  params.weights = weights_->pages.as<void>();
+  params.embedding = weights_->embedding.as<uint16_t>();
+  params.norms = weights_->norms.as<uint16_t>();
+  params.qkv_biases = weights_->qkv_biases.as<float>();
+  params.head_norms = weights_->head_norms.as<uint16_t>();
+  params.positions = weights_->positions.as<int32_t>();
+  params.rotary = rotary_.as<float>();
+  params.kv_pool = pool_.address();
+  params.workspace = workspace_.as<void>();
+  params.records = records_.as<uint64_t>();
+  params.stop_request = &signals_.as<Signals>()->stop_request;
+  params.stall = &signals_.as<Signals>()->stall;
+  params.timeout_ns = timeout_ns_;
+  params.timeline_step = -1;
+  return params;
+}
+
+/// Brings everything that a launch needs to the device, in the order of the device's stream.
+LaunchParams Engine::prepare(const Run& run, const TreeRequest& request) {
+  const Descriptor& descriptor = library_.descriptor(run.kernel);
+  make_room(descriptor, request);
+  LaunchParams params = common_params();
+  params.logits = request.want_logits ? logits_.as<float>() : nullptr;
+  params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
+  params.delay_seed = request.delay_seed;
+  input_.clear();
+  const size_t stops = input_.add<int32_t>(request.stop_tokens);
+  if (descriptor.rows == 1) {
+    put_branch(request, params);
+  } else {
+    put_tree(request, params);
+  }
+  params.stop_tokens = input_.at<int32_t>(stops);
+  if (run.timeline_step >= 0) prepare_timeline(run.timeline_step, params);
+  clear_workspace(descriptor);
+  return params;
+}
+
+/// For a kernel of one row: any number of tokens, one a step, in a branch whose pages in order are the page
+/// table.
+void Engine::put_branch(const TreeRequest& request, LaunchParams& params) {
+  const SnapshotRow& row = snapshot_.rows.at(0);
+  std::vector<int32_t> input(request.tokens.begin(), request.tokens.end());
+  // A step that an input token follows chooses none. Where none is to choose, one follows the last step too,
+  // which is never fed.
+  if (request.skips_choice) input.push_back(0);
+  const size_t tokens = input_.add<int32_t>(input);
+  const size_t pages = input_.add<int32_t>(tree_.own_pages(row.branch));
+  input_.upload(library_);
+  params.input_tokens = input_.at<int32_t>(tokens);
+  params.page_table = input_.at<int32_t>(pages);
+  params.num_input_tokens = static_cast<int32_t>(input.size());
+  params.first_position = row.position;
+  params.num_steps = params.num_input_tokens - 1 + (request.skips_choice ? 0 : request.num_steps);
+}
+
+/// For a kernel of several rows: a token a row, and the plan of their attention.
+void Engine::put_tree(const TreeRequest& request, LaunchParams& params) {
+  const ModelFacts& facts = library_.descriptor().facts;
+  const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan_.partials_per_head) *
+                               facts.num_kv_heads *
+                               tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
+  if (partials_.bytes() < partial_bytes) partials_ = DeviceMemory(library_.functions(), partial_bytes);
+  const size_t tokens = input_.add<int32_t>(request.tokens);
+  const size_t first_item = input_.add<int32_t>(plan_.first_item);
+  const size_t items = input_.add<TreeItem>(plan_.items);
+  const size_t pages = input_.add<int32_t>(plan_.pages);
+  const size_t rows = input_.add<TreeRow>(plan_.rows);
+  const size_t merges = input_.add<TreeMerge>(plan_.merges);
+  input_.upload(library_);
+  params.tree = plan_.view();
+  params.tree.first_item = input_.at<int32_t>(first_item);
+  params.tree.items = input_.at<TreeItem>(items);
+  params.tree.pages = input_.at<int32_t>(pages);
+  params.tree.rows = input_.at<TreeRow>(rows);
+  params.tree.merges = input_.at<TreeMerge>(merges);
+  params.partials = partials_.as<float>();
+  params.input_tokens = input_.at<int32_t>(tokens);
+  params.num_input_tokens = params.tree.num_rows;
+  params.num_steps = request.num_steps;
+  params.skips_choice = request.skips_choice ? 1 : 0;
+}
+
+/// Has the kernel of one row record a step.
+void Engine::prepare_timeline(int step, LaunchParams& params) {
+  const Library& device = library_.functions();
+  if (!device.timeline) {
+    throw file_error(ExitCode::kMismatch, library_.path(),
+                     "expected a kernel compiled with SOLITON_TIMELINE, got one without");
+  }
+  const Descriptor& descriptor = library_.descriptor();
+  const int warps = timeline_warps(descriptor.threads_per_cta);
+  const size_t records =
+      static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas(0) * warps;
+  if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
+  library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
+  params.timeline = timeline_.as<PhaseRecord>();
+  params.timeline_step = step;
+}
+
+// ---- While a launch runs, and after it
+
+/// Takes the steps' choices as the kernel writes them, until the launch has ended. Returns false if on_step
+/// wants no more: what the kernel did meanwhile is forgotten.
+bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result) {
+  const auto record = [&](int step, int row) {
+    return std::atomic_ref<uint64_t>(records_.as<uint64_t>()[step * kernel_rows + row])
+        .load(std::memory_order_acquire);
+  };
+  bool wanted = true;
+  int done = 0;
+  for (bool running = true; running;) {
+    const LaunchState state = library_.functions().poll();
+    if (state == LaunchState::kFailed) throw_failure();
+    running = state == LaunchState::kRunning;
+    bool idle = true;
+    while (wanted && !request.skips_choice && done < request.num_steps) {
+      int known = 0;
+      while (known < result.num_rows && record(done, known) != kNoRecord) ++known;
+      if (known < result.num_rows) break;
+      idle = false;
+      for (int row = 0; row < result.num_rows; ++row) {
+        result.chosen.push_back(record_token(record(done, row)));
+        if (request.want_logprobs) result.logprobs.push_back(sampling_.logprob(done * kernel_rows + row));
+      }
+      result.times_ns.push_back(record_time_ns(record(done, 0)));
+      ++done;
+      const std::span<const int32_t> chosen(result.chosen.end() - result.num_rows, result.chosen.end());
+      if (on_step && !on_step(chosen)) {
+        wanted = false;
+        std::atomic_ref<uint32_t>(signals_.as<Signals>()->stop_request).store(1, std::memory_order_release);
+      }
+    }
+    if (running && idle) std::this_thread::sleep_for(kIdlePause);
+  }
+  library_.check(library_.functions().wait(), "decode");
+  if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));
+  result.num_steps += request.skips_choice ? 1 : done;
+  return wanted;
+}
+
+/// Adds the logits of the last num_steps steps to the result: of each step the lines of the rows that it had.
+void Engine::download_logits(int kernel, int num_steps, TreeResult& result) const {
+  const Descriptor& descriptor = library_.descriptor(kernel);
+  const size_t vocabulary = static_cast<size_t>(descriptor.facts.vocabulary);
+  // Of a kernel whose rows are all in use, all steps are one array.
+  const bool all_rows = result.num_rows == descriptor.rows;
+  const size_t num_copies = all_rows ? 1 : num_steps;
+  const size_t copy = vocabulary * result.num_rows * (all_rows ? num_steps : 1);
+  const size_t before = result.logits.size();
+  result.logits.resize(before + num_copies * copy);
+  for (size_t i = 0; i < num_copies; ++i) {
+    const float* from = logits_.as<float>() + i * vocabulary * descriptor.rows;
+    library_.check(
+        library_.functions().download(result.logits.data() + before + i * copy, from, copy * sizeof(float)),
+        "download logits");
+  }
+}
+
+std::vector<PhaseRecord> Engine::download_timeline() const {
+  std::vector<PhaseRecord> timeline(timeline_.bytes() / sizeof(PhaseRecord));
+  library_.check(library_.functions().download(timeline.data(), timeline_.as<void>(), timeline_.bytes()),
+                 "download the timeline");
+  return timeline;
+}
+
+void Engine::throw_failure() const {
+  library_.functions().wait();  // It has failed: this only fetches the reason.
+  const StallReport& stall = signals_.as<Signals>()->stall;
+  if (stall.valid == 0)
+    throw file_error(ExitCode::kDevice, library_.path(), "{}", library_.functions().last_error());
+  throw file_error(ExitCode::kDevice, library_.path(),
+                   "kernel stalled: CTA {}, thread {} waited for {} (step {}, phase {}, index {}): expected "
+                   "{:#x}, seen {:#x}",
+                   stall.cta, stall.thread, wait_name(stall.site.kind), stall.site.step, stall.site.phase,
+                   stall.site.index, stall.site.expected, stall.site.seen);
+}
+
+}  // namespace soliton
