@@ -58,8 +58,8 @@ TEST(GpuForDevice, RefusesOthersAndListsTheKnown) {
   EXPECT_EQ(
       chosen(device("NVIDIA A100-SXM4-80GB", 80, 108, 166912)),
       "NVIDIA A100-SXM4-80GB" + known +
-          "sm_80, 108 SMs, 166912 bytes of shared memory a block; for another card see \"Add a card\" in the "
-          "README");
+          "sm_80, 108 SMs, 166912 bytes of shared memory a block; for another card see \"Add a card\" in "
+          "generator/README.md");
   for (const DeviceInfo& info :
        {device("NVIDIA H100 PCIe", 90, 114), device("NVIDIA H200 MIG 1g.18gb", 90, 16),
         device("NVIDIA H200", 90, 132, kSharedBytes - 1), device("NVIDIA H200", 100, 132),

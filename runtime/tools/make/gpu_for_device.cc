@@ -71,7 +71,7 @@ GpuSpec gpu_for_device(const DeviceInfo& device, const std::filesystem::path& gp
   if (alike != nullptr) return *alike;
   throw Error(ExitCode::kMismatch,
               fmt::format("{}: expected one of {}, got sm_{}, {} SMs, {} bytes of shared memory a block; for "
-                          "another card see \"Add a card\" in the README",
+                          "another card see \"Add a card\" in generator/README.md",
                           std::string_view(device.name).empty() ? "device" : device.name, list_cards(gpus),
                           device.compute_capability, device.num_sms, device.max_shared_bytes));
 }
