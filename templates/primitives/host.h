@@ -2,6 +2,7 @@
 // through memcpy, because kernels view the same bytes as different types.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -93,6 +94,12 @@ inline void vote_any(void* const* operands) {
   for (int lane = 0; lane < 32; ++lane) *static_cast<bool*>(operands[lane]) = any;
 }
 
+inline void find_max(void* const* operands) {
+  uint32_t most = 0;
+  for (int lane = 0; lane < 32; ++lane) most = std::max(most, *static_cast<const uint32_t*>(operands[lane]));
+  for (int lane = 0; lane < 32; ++lane) *static_cast<uint32_t*>(operands[lane]) = most;
+}
+
 inline void do_nothing(void* const*) {}
 
 template <class T>
@@ -132,7 +139,7 @@ inline bool warp_any(bool condition) {
 }
 
 inline uint32_t warp_max(uint32_t value) {
-  for (int mask = 16; mask > 0; mask /= 2) value = std::max(value, shuffle_xor(value, mask));
+  emulation::collective(emulation::find_max, "warp_max", &value);
   return value;
 }
 
@@ -437,8 +444,14 @@ inline uint32_t subtract_bf16(uint32_t a, uint32_t b) {
                    bf16_to_float(high) - bf16_to_float(static_cast<uint16_t>(b >> 16)));
 }
 
+/// By hand, because without an instruction for it a conversion is a call of the compiler's library.
 inline float f16_to_float(uint16_t value) {
-  return static_cast<float>(std::bit_cast<_Float16>(value));
+  constexpr float kExponents = 0x1p112f;  // between the least of f16 and of float
+  const uint32_t magnitude = (value & 0x7fffu) << 13;
+  const bool finite = (value & 0x7c00) != 0x7c00;
+  const uint32_t bits =
+      finite ? std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * kExponents) : magnitude | 0x7f800000;
+  return std::bit_cast<float>(bits | (value & 0x8000u) << 16);
 }
 
 inline uint16_t float_to_f16(float value) {

@@ -18,23 +18,25 @@ constexpr int kLanes = 32;
 
 void shuffle_kernel(LaunchParams params) {
   const int lane = thread_index() % kLanes;
-  auto* out = static_cast<int*>(params.workspace) + lane * 5;
+  auto* out = static_cast<int*>(params.workspace) + lane * 6;
   store_global(out + 0, shuffle(lane * 10, 7));
   store_global(out + 1, shuffle_xor(lane, 5));
   store_global(out + 2, shuffle_down(lane, 4));
   store_global(out + 3, warp_any(lane == 31) ? 1 : 0);
   store_global(out + 4, warp_any(lane == 32) ? 1 : 0);
+  store_global(out + 5, static_cast<int>(warp_max(lane == 9 ? 0x7fffffffu : static_cast<uint32_t>(lane))));
 }
 
 TEST(Collectives, ShufflesAndVotesGiveHandResults) {
-  Buffer<int> out(kLanes * 5, -1);
+  Buffer<int> out(kLanes * 6, -1);
   ASSERT_EQ(run(shuffle_kernel, with_workspace(out.data()), {1, kLanes, 0}, checked()), "");
   for (int lane = 0; lane < kLanes; ++lane) {
-    EXPECT_EQ(out[lane * 5 + 0], 70);
-    EXPECT_EQ(out[lane * 5 + 1], lane ^ 5);
-    EXPECT_EQ(out[lane * 5 + 2], lane < 28 ? lane + 4 : lane);
-    EXPECT_EQ(out[lane * 5 + 3], 1);
-    EXPECT_EQ(out[lane * 5 + 4], 0);
+    EXPECT_EQ(out[lane * 6 + 0], 70);
+    EXPECT_EQ(out[lane * 6 + 1], lane ^ 5);
+    EXPECT_EQ(out[lane * 6 + 2], lane < 28 ? lane + 4 : lane);
+    EXPECT_EQ(out[lane * 6 + 3], 1);
+    EXPECT_EQ(out[lane * 6 + 4], 0);
+    EXPECT_EQ(out[lane * 6 + 5], 0x7fffffff);
   }
 }
 
@@ -140,6 +142,18 @@ TEST(Arithmetic, Bf16RoundsToNearestEven) {
   EXPECT_EQ(bits(-INFINITY), 0xff80);
   EXPECT_TRUE(std::isnan(bf16_to_float(float_to_bf16(std::bit_cast<float>(0x7f800001u)))));
   EXPECT_EQ(pack_bf16(1.0f, -2.0f), 0xc0003f80u);
+}
+
+TEST(Arithmetic, EveryF16IsTheFloatThatTheCompilerMakesOfIt) {
+  for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const auto expected = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+    const float value = f16_to_float(static_cast<uint16_t>(bits));
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(value)) << bits;
+    } else {
+      EXPECT_EQ(float_bits(value), float_bits(expected)) << bits;
+    }
+  }
 }
 
 // ---- Barriers and copies.

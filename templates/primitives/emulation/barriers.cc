@@ -1,5 +1,7 @@
 // Barriers and bulk copies of a launch.
+#include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "primitives/emulation/launch.h"
 #include "primitives/emulation/report.h"
@@ -25,29 +27,31 @@ void Launch::init_barrier(Barrier* barrier, int arrivals) {
   if (holds(FaultKind::kBarrierCount) && options_.fault.ordinal == ordinal) arrivals += options_.fault.delta;
   if (arrivals < 1)
     fail("barrier_init with " + std::to_string(arrivals) + " arrivals by " + describe_thread(self));
-  barriers_.push_back({.address = barrier,
-                       .cta = self.cta,
-                       .ordinal = ordinal,
-                       .count = arrivals,
-                       .pending = arrivals,
-                       .initialiser = self.id});
+  barriers_.push_back(std::make_unique<BarrierState>(BarrierState{.address = barrier,
+                                                                  .cta = self.cta,
+                                                                  .ordinal = ordinal,
+                                                                  .count = arrivals,
+                                                                  .pending = arrivals,
+                                                                  .initialiser = self.id}));
   barrier->handle = kMagic + barriers_.size();
 }
 
 void Launch::fence_barrier_init() {
-  for (BarrierState& barrier : barriers_) barrier.fenced |= barrier.initialiser == scheduler_.current().id;
+  for (const auto& barrier : barriers_) barrier->fenced |= barrier->initialiser == scheduler_.current().id;
+}
+
+void Launch::fail_no_barrier(const Barrier* barrier, const char* user) {
+  const Fiber& self = scheduler_.current();
+  fail(std::string(user) + " on what is no barrier: shared+" +
+       std::to_string(reinterpret_cast<const unsigned char*>(barrier) - self.shared) + ", by " +
+       describe_thread(self));
 }
 
 BarrierState& Launch::find_barrier(Barrier* barrier, const char* user) {
-  const Fiber& self = scheduler_.current();
   if (checking) check_access(Access::kBarrier, Space::kShared, barrier, sizeof(Barrier));
   const uint64_t index = barrier->handle - kMagic - 1;
-  if (index >= barriers_.size() || barriers_[index].address != barrier) {
-    fail(std::string(user) + " on what is no barrier: shared+" +
-         std::to_string(reinterpret_cast<unsigned char*>(barrier) - self.shared) + ", by " +
-         describe_thread(self));
-  }
-  return barriers_[index];
+  if (index >= barriers_.size() || barriers_[index]->address != barrier) fail_no_barrier(barrier, user);
+  return *barriers_[index];
 }
 
 void Launch::arrive(Barrier* address, int bytes) {
@@ -57,15 +61,37 @@ void Launch::arrive(Barrier* address, int bytes) {
   }
   barrier.transaction_bytes += bytes;
   --barrier.pending;
+  ++barrier.arrivals;
+  barrier.warps |= uint64_t{1} << running->thread / kLanes;
   if (checking) races_->release_to(scheduler_.current().id, barrier.arriving);
   complete_if_due(barrier);
+}
+
+std::vector<BarrierCount> Launch::count_barriers() const {
+  std::vector<BarrierCount> counts;
+  for (const auto& barrier : barriers_) {
+    const auto* shared = shared_.get() + barrier->cta * shared_stride_;
+    counts.push_back({.cta = barrier->cta,
+                      .offset = reinterpret_cast<const unsigned char*>(barrier->address) - shared,
+                      .expected = barrier->count,
+                      .phases = barrier->phase,
+                      .arrivals = barrier->arrivals,
+                      .warps = barrier->warps});
+  }
+  std::sort(counts.begin(), counts.end(), [](const BarrierCount& a, const BarrierCount& b) {
+    return std::tie(a.cta, a.offset) < std::tie(b.cta, b.offset);
+  });
+  return counts;
 }
 
 void Launch::complete_if_due(BarrierState& barrier) {
   if (barrier.pending != 0 || barrier.transaction_bytes != 0) return;
   ++barrier.phase;
   barrier.pending = barrier.count;
-  if (checking) barrier.completed = barrier.arriving;
+  if (checking) {
+    barrier.completed = barrier.arriving;
+    barrier.id = races_->next_id();
+  }
   ++num_stores;
   // Whoever is woken tests again when it runs: should the next phase have completed by then, it waits on, as
   // it would on the GPU.
@@ -79,7 +105,7 @@ void Launch::complete_if_due(BarrierState& barrier) {
 bool Launch::test_barrier(Barrier* address, uint32_t parity) {
   BarrierState& barrier = find_barrier(address, "barrier_test");
   if (!barrier.test(parity)) return false;
-  if (checking) races_->acquire_from(scheduler_.current().id, barrier.completed);
+  if (checking) races_->acquire_from(scheduler_.current().id, barrier.completed, barrier.id);
   return true;
 }
 
@@ -94,7 +120,7 @@ void Launch::wait_barrier(Barrier* address, uint32_t parity, const WaitSite& sit
     scheduler_.block(FiberState::kBarrier);
     give_way();
   }
-  if (checking) races_->acquire_from(self.id, barrier.completed);
+  if (checking) races_->acquire_from(self.id, barrier.completed, barrier.id);
 }
 
 void Launch::copy_page(void* shared, const void* global, int bytes, Barrier* address) {

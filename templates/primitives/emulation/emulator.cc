@@ -2,7 +2,6 @@
 #include "primitives/emulation/emulator.h"
 
 #include <cstdlib>
-#include <cstring>
 
 #include "primitives/emulation/fibers.h"
 #include "primitives/emulation/launch.h"
@@ -16,31 +15,25 @@ namespace {
 
 Launch* launch = nullptr;
 
-void enter_fiber(boost::context::detail::transfer_t from) {
-  launch->run_fiber(from);
-}
-
-float widen(uint32_t bits) {
-  bits <<= 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+void enter_fiber() {
+  launch->run_fiber();
 }
 
 }  // namespace
 
 std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
                 EmulationControl& control) {
-  static StackPool& stacks = *new StackPool;  // Never destroyed: a launch may run while the process ends.
   if (launch != nullptr) return "emulation: a launch is running already";
   if (shape.num_ctas < 1 || shape.threads_per_cta < kLanes || shape.threads_per_cta % kLanes != 0) {
     return "emulation: expected at least one CTA of whole warps, got " + std::to_string(shape.num_ctas) +
            " CTAs of " + std::to_string(shape.threads_per_cta) + " threads";
   }
   control.stats = {};
+  control.barriers.clear();
+  control.params = params;
   Launch now(kernel, params, shape, control);
   launch = &now;
-  std::string error = now.run(stacks, enter_fiber);
+  std::string error = now.run(stack_pool(), enter_fiber);
   launch = nullptr;
   return error;
 }
@@ -86,81 +79,6 @@ void pause(const WaitSite& site) {
 }
 void note_host_load() {
   launch->note_host_load();
-}
-
-/// `widen` makes a float of the bits of one operand.
-template <class Widen>
-static void multiply_by(void* const* operands, const Widen& widen) {
-  float a[16][16];  // [row][k]
-  float b[16][8];   // [k][column]
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const auto& operand = *static_cast<const MmaOperand*>(operands[lane]);
-    const int group = lane / 4;
-    const int pair = lane % 4;
-    for (int reg = 0; reg < 4; ++reg) {
-      float* to = &a[group + reg % 2 * 8][(pair + reg / 2 * 4) * 2];
-      to[0] = widen(operand.a[reg] & 0xffff);
-      to[1] = widen(operand.a[reg] >> 16);
-    }
-    for (int reg = 0; reg < 2; ++reg) {
-      b[(pair + reg * 4) * 2][group] = widen(operand.b[reg] & 0xffff);
-      b[(pair + reg * 4) * 2 + 1][group] = widen(operand.b[reg] >> 16);
-    }
-  }
-  for (int row = 0; row < 16; ++row) {
-    float sum[8] = {};
-    for (int k = 0; k < 16; ++k) {
-      for (int column = 0; column < 8; ++column) sum[column] += a[row][k] * b[k][column];
-    }
-    for (int column = 0; column < 8; ++column) {
-      const int lane = row % 8 * 4 + column / 2;
-      static_cast<const MmaOperand*>(operands[lane])->c[row / 8 * 2 + column % 2] += sum[column];
-    }
-  }
-}
-
-void multiply_accumulate(void* const* operands) {
-  multiply_by(operands, [](uint32_t bits) { return widen(bits); });
-}
-
-void multiply_accumulate_f16(void* const* operands) {
-  multiply_by(operands, [](uint32_t bits) {
-    return static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
-  });
-}
-
-void multiply_accumulate_u8(void* const* operands) {
-  constexpr int kRows = 16;
-  constexpr int kColumns = 8;
-  constexpr int kDepth = 32;
-  uint8_t a[kRows][kDepth];
-  int8_t b[kDepth][kColumns];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
-    for (int i = 0; i < 4; ++i)
-      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &own.a[i], sizeof own.a[i]);
-    for (int k = 0; k < 8; ++k)
-      b[lane % 4 * 4 + k / 4 * 16 + k % 4][lane / 4] = static_cast<int8_t>(own.b[k / 4] >> k % 4 * 8);
-  }
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
-    for (int i = 0; i < 4; ++i) {
-      for (int k = 0; k < kDepth; ++k) own.c[i] += a[lane / 4 + i / 2 * 8][k] * b[k][lane % 4 * 2 + i % 2];
-    }
-  }
-}
-
-void transpose(void* const* operands) {
-  uint16_t matrix[8][8];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    std::memcpy(&matrix[lane / 4][lane % 4 * 2], operands[lane], sizeof(uint32_t));
-  }
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const int row = lane / 4;
-    const int column = lane % 4 * 2;
-    const uint32_t value = matrix[column][row] | static_cast<uint32_t>(matrix[column + 1][row]) << 16;
-    std::memcpy(operands[lane], &value, sizeof value);
-  }
 }
 
 }  // namespace soliton::emulation

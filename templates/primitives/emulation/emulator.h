@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "layout/launch.h"
 
@@ -53,10 +54,22 @@ struct EmulationStats {
   uint64_t polls = 0;  // Spin::pause
 };
 
+/// What one barrier of the launch that ended last has seen.
+struct BarrierCount {
+  int cta = 0;
+  int64_t offset = 0;     // of the Barrier in the CTA's shared memory
+  int expected = 0;       // arrivals that complete a phase
+  uint64_t phases = 0;    // completed
+  uint64_t arrivals = 0;  // of all phases, the one that has not completed included
+  uint64_t warps = 0;     // bit w: warp w of the CTA has arrived, in any phase
+};
+
 struct EmulationControl {
   EmulationControl();
   EmulationOptions options;
   EmulationStats stats;
+  std::vector<BarrierCount> barriers;  // by CTA, then by offset
+  LaunchParams params = {};            // of that launch
 };
 
 /// Lies in the shared memory of a CTA, where mbarrier state would be; names the emulator's own record.

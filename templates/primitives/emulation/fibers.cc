@@ -7,8 +7,6 @@
 
 namespace soliton::emulation {
 
-namespace context = boost::context::detail;
-
 RunningThread* running = nullptr;
 
 namespace {
@@ -16,10 +14,18 @@ namespace {
 /// Every guard page splits the mapping, and the kernel allows 65530 parts.
 constexpr int kMaxGuarded = 16384;
 
+/// Lanes of a warp stand at the same place of their stacks: without this, in the same lines of the cache.
+constexpr size_t kLaneOffset = 128;
+
 }  // namespace
 
 StackPool::~StackPool() {
   unmap();
+}
+
+StackPool& stack_pool() {
+  static StackPool pool;
+  return pool;
 }
 
 void StackPool::unmap() {
@@ -66,9 +72,12 @@ Scheduler::Scheduler(int num_ctas, int threads_per_cta, uint64_t seed)
 }
 
 bool Scheduler::prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry) {
-  if (!stacks.reserve(static_cast<int>(fibers_.size()), stack_bytes)) return false;
-  for (Fiber& fiber : fibers_)
-    fiber.context = context::make_fcontext(stacks.top(fiber.id), stacks.bytes(), entry);
+  if (!stacks.reserve(static_cast<int>(fibers_.size()), stack_bytes + kLanes * kLaneOffset)) return false;
+  for (Fiber& fiber : fibers_) {
+    const size_t offset = static_cast<size_t>(fiber.lane) * kLaneOffset;
+    auto* top = static_cast<unsigned char*>(stacks.top(fiber.id)) - offset;
+    fiber.context = make_context(top, stacks.bytes() - offset, entry);
+  }
   return true;
 }
 
@@ -76,18 +85,13 @@ void Scheduler::enter() {
   Warp& warp = *ready_[random_.below(static_cast<uint32_t>(ready_.size()))];
   current_ = &warp.fibers[random_.below(kLanes)];
   running = current_;
-  context::jump_fcontext(current_->context, nullptr);
+  switch_context(&outside_, current_->context);
   running = nullptr;
 }
 
 void Scheduler::leave() {
-  context::jump_fcontext(outside_, nullptr);
+  switch_context(&current_->context, outside_);
   __builtin_unreachable();
-}
-
-void Scheduler::arrive_from(context::transfer_t transfer) {
-  auto* fiber = static_cast<Fiber*>(transfer.data);
-  (fiber == nullptr ? outside_ : fiber->context) = transfer.fctx;
 }
 
 void Scheduler::block(FiberState state) {
@@ -157,21 +161,13 @@ bool Scheduler::switch_to_any() {
   return false;
 }
 
-bool Scheduler::switch_to_neighbour() {
-  const Warp& warp = *current_->warp;
-  if (warp.ready == 0) return false;
-  const int turn = current_->lane;
-  switch_to(warp.fibers[(std::countr_zero(std::rotr(warp.ready, turn)) + turn) % kLanes]);
-  return true;
-}
-
 void Scheduler::switch_to(Fiber& fiber) {
   if (&fiber == current_) return;
   ++switches;
   Fiber* self = current_;
   current_ = &fiber;
   running = &fiber;
-  arrive_from(context::jump_fcontext(fiber.context, self));
+  switch_context(&self->context, fiber.context);
 }
 
 }  // namespace soliton::emulation

@@ -2,10 +2,11 @@
 // scheduler draws a ready warp, then a ready lane. Nothing here knows why a fiber waits.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "primitives/emulation/context.h"
 #include "primitives/emulation/emulator.h"
 
 namespace soliton::emulation {
@@ -15,10 +16,10 @@ constexpr int kLanes = 32;
 enum class FiberState : uint8_t { kReady, kCollective, kBarrier, kCtaSync, kPolling, kReturned };
 
 struct Warp;
-using FiberEntry = void (*)(boost::context::detail::transfer_t);
+using FiberEntry = void (*)();
 
 struct Fiber : RunningThread {
-  boost::context::detail::fcontext_t context = nullptr;
+  Context context = nullptr;
   Warp* warp = nullptr;
   int id = 0;    // over all CTAs
   int lane = 0;  // within the warp
@@ -59,6 +60,9 @@ class StackPool {
   int count_ = 0;
 };
 
+/// The one of this library.
+StackPool& stack_pool();
+
 /// splitmix64.
 class Random {
  public:
@@ -84,8 +88,6 @@ class Scheduler {
   /// Leaves the calling context for the fibers, until one calls leave().
   void enter();
   [[noreturn]] void leave();
-  /// Every context calls this first after it was jumped to.
-  void arrive_from(boost::context::detail::transfer_t transfer);
 
   Fiber& current() { return *current_; }
   std::vector<Fiber>& fibers() { return fibers_; }
@@ -98,8 +100,8 @@ class Scheduler {
   void wake_warp(Warp& warp);
   /// Runs a fiber drawn from the ready ones; returns false at once if there is none.
   bool switch_to_any();
-  /// Runs the next ready lane of the running fiber's warp; false if there is none.
-  bool switch_to_neighbour();
+  /// The running fiber waits for the other lanes of its warp. Runs the next ready one; false if there is none.
+  bool block_and_switch_to_neighbour();
 
   bool anybody_polls() const { return !polling_.empty(); }
   void wake_one_poller();
@@ -118,7 +120,24 @@ class Scheduler {
   std::vector<Warp*> polling_;  // Exactly the warps with a polling lane.
   Random random_;
   Fiber* current_ = nullptr;
-  boost::context::detail::fcontext_t outside_ = nullptr;
+  Context outside_ = nullptr;
 };
+
+// Here, to become one function with the collectives: most switches are made by it.
+inline bool Scheduler::block_and_switch_to_neighbour() {
+  Fiber& self = *current_;
+  Warp& warp = *self.warp;
+  self.state = FiberState::kCollective;
+  self.waits_since = switches;
+  warp.ready &= ~(1u << self.lane);
+  if (warp.ready == 0) return false;
+  const int turn = self.lane;
+  Fiber& next = warp.fibers[(std::countr_zero(std::rotr(warp.ready, turn)) + turn) % kLanes];
+  ++switches;
+  current_ = &next;
+  running = &next;
+  switch_context(&self.context, next.context);
+  return true;
+}
 
 }  // namespace soliton::emulation

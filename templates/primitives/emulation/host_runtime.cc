@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "layout/random.h"
+#include "primitives/emulation/fibers.h"
 #include "primitives/host.h"
 
 namespace soliton::emulation {
@@ -17,6 +18,7 @@ namespace {
 constexpr int kMaxSharedBytes = 232448;  // what a block of sm_90 may have
 
 struct HostRuntime {
+  HostRuntime() { stack_pool(); }  // Made before this, so gone after it: a launch may run until then.
   ~HostRuntime() {
     if (thread.joinable()) thread.join();
   }

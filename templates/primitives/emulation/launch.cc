@@ -66,11 +66,11 @@ std::string Launch::run(StackPool& stacks, FiberEntry enter_fiber) {
   scheduler_.enter();
   checking = false;
   control_.stats.switches = scheduler_.switches;
+  control_.barriers = count_barriers();
   return std::move(error_);
 }
 
-void Launch::run_fiber(boost::context::detail::transfer_t from) {
-  scheduler_.arrive_from(from);
+void Launch::run_fiber() {
   std::string exception;
   try {
     kernel_(params_);
@@ -112,8 +112,13 @@ void Launch::fail_stuck(const char* what) {
   fail(describe_waits(what, scheduler_.fibers()));
 }
 
-void Launch::maybe_preempt() {
-  if (!checking) return;
+void Launch::fail_mixed(const char* name) {
+  const Fiber& self = scheduler_.current();
+  fail("lanes of one warp meet in different operations: " + describe_thread(self) + " in " + name +
+       ", others in " + self.warp->name);
+}
+
+void Launch::preempt_at_random() {
   if (scheduler_.random().below(100) < static_cast<uint32_t>(options_.preempt_percent)) give_way();
 }
 
@@ -196,14 +201,12 @@ void Launch::collective(Operation operation, const char* name, void* operand) {
     warp.operation = operation;
     warp.name = name;
   } else if (warp.operation != operation) {
-    fail("lanes of one warp meet in different operations: " + describe_thread(self) + " in " + name +
-         ", others in " + warp.name);
+    fail_mixed(name);
   }
   warp.operands[self.lane] = operand;
   warp.arrived |= 1u << self.lane;
   if (warp.arrived != ~0u) {
-    scheduler_.block(FiberState::kCollective);
-    if (!scheduler_.switch_to_neighbour()) give_way();
+    if (!scheduler_.block_and_switch_to_neighbour()) give_way();
     self.state = FiberState::kReady;
     return;
   }

@@ -1,7 +1,6 @@
 // One launch of the emulation: its fibers, barriers, copies in flight, checks, and how it ends.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,11 +20,14 @@ struct BarrierState {
   int pending = 0;  // arrivals that this phase still lacks
   int64_t transaction_bytes = 0;
   uint64_t phase = 0;
+  uint64_t arrivals = 0;  // of all phases
+  uint64_t warps = 0;     // that have arrived, see BarrierCount
   Fiber* waiters = nullptr;
   int initialiser = 0;    // fiber id
   bool fenced = false;    // by barrier_init_fence
   ClockPair arriving{};   // of all phases so far and of the arrivals of this one
   ClockPair completed{};  // of all phases so far
+  uint64_t id = 0;        // of `completed`, see RaceDetector::acquire_from()
 
   bool test(uint32_t parity) const { return (phase & 1) != parity; }
 };
@@ -61,7 +63,7 @@ class Launch {
   void note_host_load() { scheduler_.current().polls_host = true; }
 
   /// Runs the kernel in the fiber that was just entered, and never returns.
-  [[noreturn]] void run_fiber(boost::context::detail::transfer_t from);
+  [[noreturn]] void run_fiber();
 
  private:
   struct Cta {
@@ -73,14 +75,21 @@ class Launch {
   /// Ends the launch: all fibers are abandoned as they stand.
   [[noreturn]] void fail(std::string text);
   [[noreturn]] void fail_race(const Race& race);
+  [[noreturn]] void fail_mixed(const char* name);
+  [[noreturn]] void fail_no_barrier(const Barrier* barrier, const char* user);
   [[noreturn]] void fail_stuck(const char* what);
-  void maybe_preempt();
+  void maybe_preempt() {
+    if (checking) [[unlikely]]
+      preempt_at_random();
+  }
+  void preempt_at_random();
   /// The running fiber can not go on: runs others until it can, or ends the launch.
   void give_way();
   /// Nobody is ready: lands copies, lets pollers look again, or ends the launch.
   void advance_idle();
   bool host_may_help();
   void land(size_t index);
+  std::vector<BarrierCount> count_barriers() const;
   void complete_if_due(BarrierState& barrier);
   BarrierState& find_barrier(Barrier* barrier, const char* user);
   bool holds(FaultKind kind) const { return options_.fault.kind == kind; }
@@ -95,7 +104,7 @@ class Launch {
   std::vector<Cta> ctas_;
   std::unique_ptr<unsigned char[], void (*)(void*)> shared_;
   size_t shared_stride_ = 0;
-  std::deque<BarrierState> barriers_;
+  std::vector<std::unique_ptr<BarrierState>> barriers_;
   std::vector<PendingCopy> copies_;
   std::unique_ptr<RaceDetector> races_;
   std::string error_;

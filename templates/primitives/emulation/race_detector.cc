@@ -1,5 +1,6 @@
 #include "primitives/emulation/race_detector.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace soliton::emulation {
@@ -9,6 +10,7 @@ namespace {
 constexpr size_t kCellBytes = 4;
 constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
+constexpr int kLaneCount = 32;
 
 bool is_add(Access access) {
   return access == Access::kReleaseAdd || access == Access::kRelaxedAdd;
@@ -27,6 +29,7 @@ bool is_write(Access access) {
 }  // namespace
 
 struct RaceDetector::Message {
+  uint64_t id = 0;         // see acquire_from()
   SnapshotPointer writes;  // of a relaxed store: F, or null if its thread never fenced
   SnapshotPointer reads;
   std::unique_ptr<ClockPair> sum;        // of release adds
@@ -229,7 +232,8 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   const size_t offset = begin - shadow.begin;
   if (access == Access::kConstantLoad && block(shadow, offset, false).cells == nullptr) return true;
   race->now = {thread, access};
-  race->where = shadow.name + "+" + std::to_string(offset);
+  race->region = &shadow.name;
+  race->offset = offset;
 
   if (!is_write(access)) {
     std::shared_ptr<Message> received;
@@ -256,8 +260,9 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
 
 /// What the cell passes on after an addition to what it held after `last`.
 std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, const Write& last, int thread,
-                                                            Access access) const {
+                                                            Access access) {
   auto sum = std::make_shared<Message>();
+  sum->id = next_id();
   if (cell.message != nullptr && !cell.message->additions.empty()) {
     sum->base = cell.message->base;
     sum->additions = cell.message->additions;
@@ -295,7 +300,8 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   race->now = {*engine, Access::kCopyRead};
   for (size_t offset = source - from.begin, end = offset + bytes; offset < end;) {
     const size_t stop = std::min(end, (offset / kBlockBytes + 1) * kBlockBytes);
-    race->where = from.name + "+" + std::to_string(offset);
+    race->region = &from.name;
+    race->offset = offset;
     race->reason = "reads what no fence_async of the issuing thread ordered after";
     Block& part = block(from, offset, false);
     if (part.cells == nullptr) {
@@ -314,7 +320,8 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   Shadow& to = shared_[cta];
   race->now = {*engine, Access::kCopyWrite};
   race->reason = "is not ordered after";
-  race->where = to.name + "+" + std::to_string(target - to.begin);
+  race->region = &to.name;
+  race->offset = target - to.begin;
   return for_each_cell(to, target - to.begin, bytes, [&](Cell& cell) {
     if (!write(*engine, Access::kCopyWrite, cell, threads_[thread].clocks, race)) return false;
     cell.message = nullptr;
@@ -328,12 +335,14 @@ SnapshotPointer RaceDetector::snapshot(int thread, const VectorClock& clock) con
 
 std::shared_ptr<RaceDetector::Message> RaceDetector::make_message(int thread) {
   auto message = std::make_shared<Message>();
+  message->id = next_id();
   message->writes = threads_[thread].fenced;
   message->reads = snapshot(thread, threads_[thread].clocks.reads);
   return message;
 }
 
 void RaceDetector::receive(int thread, const Message& message) {
+  if (!note_acquired(thread, message.id)) return;
   Thread& self = threads_[thread];
   if (message.sum != nullptr) self.clocks.merge_pair(*message.sum);
   const auto merge_new = [](VectorClock& into, const Snapshot* from) {
@@ -341,29 +350,48 @@ void RaceDetector::receive(int thread, const Message& message) {
   };
   merge_new(self.clocks.writes, message.writes.get());
   merge_new(self.clocks.reads, message.reads.get());
-  self.acquired = true;
+}
+
+/// False if the thread has acquired this already. Keeps of a sequence of acquisitions a number that no other
+/// sequence has. (That two have the same is less likely than that the machine errs.)
+bool RaceDetector::note_acquired(int thread, uint64_t id) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15ull;
+  if (threads_[thread].last_id == id) return false;
+  threads_[thread].last_id = id;
+  uint64_t& acquired = threads_[thread].acquired;
+  acquired = (acquired ^ id * kOdd) * 0xbf58476d1ce4e5b9ull + 1;
+  acquired ^= acquired >> 29;
+  return true;
+}
+
+/// Gives all lanes of a warp what any of them has acquired. Lanes that have acquired nothing still have what they had
+/// in common.
+void RaceDetector::level(int first_thread) {
+  Thread* const lanes = &threads_[first_thread];
+  const auto any =
+      std::find_if(lanes, lanes + kLaneCount, [](const Thread& lane) { return lane.acquired != 0; });
+  const bool alike = std::all_of(lanes, lanes + kLaneCount,
+                                 [&](const Thread& lane) { return lane.acquired == lanes[0].acquired; });
+  if (alike)
+    return;  // All acquired the same, or nothing: their clocks differ in the lanes' own epochs at most.
+  ClockPair& sum = any->clocks;
+  for (Thread* lane = any + 1; lane != lanes + kLaneCount; ++lane) {
+    if (lane->acquired != 0) sum.merge_pair(lane->clocks);
+  }
+  for (Thread* lane = lanes; lane != lanes + kLaneCount; ++lane) {
+    if (lane != any) lane->clocks = sum;
+  }
 }
 
 void RaceDetector::merge_warp(int first_thread) {
-  constexpr int kLaneCount = 32;
-  bool acquired = false;
   std::array<Epoch, kLaneCount> own;
-  for (int lane = 0; lane < kLaneCount; ++lane) {
-    acquired |= threads_[first_thread + lane].acquired;
-    own[lane] = epoch(first_thread + lane);
-  }
-  ClockPair& sum = threads_[first_thread].clocks;
-  for (int lane = 1; acquired && lane < kLaneCount; ++lane)
-    sum.merge_pair(threads_[first_thread + lane].clocks);
-  for (int lane = 0; lane < kLaneCount; ++lane) {
-    ClockPair& clocks = threads_[first_thread + lane].clocks;
-    if (acquired && lane > 0) clocks = sum;
-  }
+  for (int lane = 0; lane < kLaneCount; ++lane) own[lane] = epoch(first_thread + lane);
+  level(first_thread);
   for (int lane = 0; lane < kLaneCount; ++lane) {
     ClockPair& clocks = threads_[first_thread + lane].clocks;
     std::copy(own.begin(), own.end(), clocks.writes.begin() + first_thread);
     std::copy(own.begin(), own.end(), clocks.reads.begin() + first_thread);
-    threads_[first_thread + lane].acquired = false;
+    threads_[first_thread + lane].acquired = 0;
     tick(first_thread + lane);
   }
 }
@@ -375,7 +403,7 @@ void RaceDetector::merge_cta(int cta) {
   for (int thread = first + 1; thread < end; ++thread) sum.merge_pair(threads_[thread].clocks);
   for (int thread = first; thread < end; ++thread) {
     threads_[thread].clocks = sum;
-    threads_[thread].acquired = false;
+    threads_[thread].acquired = 0;
     tick(thread);
   }
 }
@@ -385,9 +413,8 @@ void RaceDetector::release_to(int thread, ClockPair& clocks) {
   tick(thread);
 }
 
-void RaceDetector::acquire_from(int thread, const ClockPair& clocks) {
-  threads_[thread].clocks.merge_pair(clocks);
-  threads_[thread].acquired = true;
+void RaceDetector::acquire_from(int thread, const ClockPair& clocks, uint64_t id) {
+  if (note_acquired(thread, id)) threads_[thread].clocks.merge_pair(clocks);
 }
 
 void RaceDetector::land(int engine, Epoch epoch, ClockPair& clocks) const {

@@ -43,7 +43,8 @@ struct Race {
   RaceSide now;
   RaceSide before;
   const char* reason = "is not ordered after";
-  std::string where;
+  const std::string* region = nullptr;
+  size_t offset = 0;  // within it
 };
 
 class RaceDetector {
@@ -63,7 +64,10 @@ class RaceDetector {
   void merge_warp(int first_thread);
   void merge_cta(int cta);
   void release_to(int thread, ClockPair& clocks);
-  void acquire_from(int thread, const ClockPair& clocks);
+  /// `id` is another than 0 and that of no other clocks.
+  void acquire_from(int thread, const ClockPair& clocks, uint64_t id);
+  /// An id for acquire_from().
+  uint64_t next_id() { return ++num_ids_; }
   void land(int engine, Epoch epoch, ClockPair& clocks) const;
   void fence_device(int thread);
   void fence_async(int thread);
@@ -102,7 +106,8 @@ class RaceDetector {
     ClockPair clocks;
     SnapshotPointer fenced;  // F
     SnapshotPointer async;   // A
-    bool acquired = false;   // anything, since the lanes of the warp last had equal clocks
+    uint64_t last_id = 0;    // of what it acquired last
+    uint64_t acquired = 0;   // what since the lanes of the warp last had equal clocks; 0: nothing
   };
   struct Shadow {
     uintptr_t begin = 0;
@@ -116,10 +121,12 @@ class RaceDetector {
   template <class Visit>
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
-  std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, int thread, Access access) const;
+  std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, int thread, Access access);
   bool write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race);
   void receive(int thread, const Message& message);
   std::shared_ptr<Message> make_message(int thread);
+  bool note_acquired(int thread, uint64_t id);
+  void level(int first_thread);
   SnapshotPointer snapshot(int thread, const VectorClock& clock) const;
   Epoch epoch(int thread) const;
   void tick(int thread);
@@ -131,6 +138,7 @@ class RaceDetector {
   std::vector<Shadow> shared_;  // [cta]
   std::vector<Shadow> global_;  // sorted
   Shadow* last_global_ = nullptr;
+  uint64_t num_ids_ = 0;
 };
 
 }  // namespace soliton::emulation

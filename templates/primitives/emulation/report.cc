@@ -123,9 +123,9 @@ std::string describe_waits(const char* what, const std::vector<Fiber>& fibers) {
 }
 
 std::string describe_race(const Race& race, const std::vector<Fiber>& fibers) {
-  return "race at " + race.where + ": " + access_name(race.now.access) + " " + race.reason + " " +
-         access_name(race.before.access) + "\n  " + describe_side(race.now, fibers) + "\n  " +
-         describe_side(race.before, fibers);
+  return "race at " + *race.region + "+" + std::to_string(race.offset) + ": " + access_name(race.now.access) +
+         " " + race.reason + " " + access_name(race.before.access) + "\n  " +
+         describe_side(race.now, fibers) + "\n  " + describe_side(race.before, fibers);
 }
 
 }  // namespace soliton::emulation
