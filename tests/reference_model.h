@@ -125,6 +125,13 @@ class ReferenceModel {
 
   void reset() { length_ = 0; }
   int length() const { return length_; }  // positions cached
+  /// Of a cached position, [kv_head][head_dim].
+  std::span<const double> keys(int layer, int position) const {
+    return row(caches_.at(layer).keys, position);
+  }
+  std::span<const double> values(int layer, int position) const {
+    return row(caches_.at(layer).values, position);
+  }
 
  private:
   using Vector = std::vector<double>;
@@ -133,6 +140,10 @@ class ReferenceModel {
     Vector values;
   };
 
+  std::span<const double> row(const Vector& cache, int position) const {
+    const size_t size = cache.size() / static_cast<size_t>(length_);
+    return std::span(cache).subspan(static_cast<size_t>(position) * size, size);
+  }
   Vector round(Vector values) const;
   Vector norm(const Vector& x, const Bf16Bits& weight) const;
   /// By the floats that the matrix is rounded from, if there are any.
@@ -157,6 +168,9 @@ class ReferenceModel {
   std::vector<LayerCache> caches_;
   int length_ = 0;
 };
+
+/// Product of a shape's extents.
+int64_t num_elements(std::span<const int64_t> shape);
 
 /// Index of the largest logit, the lowest one on a tie.
 int argmax(std::span<const float> logits);

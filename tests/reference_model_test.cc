@@ -1,5 +1,5 @@
-// The reference forward pass against small cases worked out by hand, against its own weights (every tensor
-// matters, folders are read back) and against transformers' results in tests/goldens.
+// The reference forward pass against small cases worked out by hand and against its own weights: every tensor
+// matters, folders are read back.
 #include "tests/reference_model.h"
 
 #include <gtest/gtest.h>
@@ -7,21 +7,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "layout/random.h"
 #include "models/hf_config.h"
-#include "models/strict_json.h"
 #include "temporary_folder.h"
+#include "tests/reference_testing.h"
 
 namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-const fs::path kGoldens = fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens";
-const fs::path kTinyFolder = fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories";
 
 /// Grouped heads, two layers; as small as the loader accepts.
 ModelFacts small_facts() {
@@ -40,21 +35,6 @@ Bf16Bits bf16(std::initializer_list<float> values) {
   Bf16Bits bits;
   for (const float value : values) bits.push_back(to_bf16_bits(value));
   return bits;
-}
-
-std::vector<std::vector<float>> run(ReferenceModel model, std::span<const int> tokens) {
-  std::vector<std::vector<float>> logits;
-  for (const int token : tokens) logits.push_back(model.step(token, model.length()));
-  return logits;
-}
-
-double max_difference(std::span<const float> a, std::span<const float> b) {
-  double result = a.size() == b.size() ? 0.0 : INFINITY;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    // Not std::max: a NaN has to show.
-    if (!(std::abs(a[i] - b[i]) <= result)) result = std::abs(a[i] - b[i]);
-  }
-  return result;
 }
 
 double root_mean_square(std::span<const float> values) {
@@ -300,6 +280,24 @@ TEST(ReferenceModel, ForkGoingBackAndResetRepeatTheSameLogits) {
   EXPECT_EQ(model.step(3, 0), first);
 }
 
+// What attention reads: a position's own key and value, the same whatever comes after.
+TEST(ReferenceModel, ShowsTheKeysAndValuesOfItsCache) {
+  const ModelFacts facts = small_facts();
+  ReferenceModel model(facts, random_weights(facts, 3));
+  model.step(4, 0);
+  const auto copy = [](std::span<const double> row) { return std::vector<double>(row.begin(), row.end()); };
+  const std::vector<double> keys = copy(model.keys(1, 0));
+  const std::vector<double> values = copy(model.values(1, 0));
+  ASSERT_EQ(keys.size(), static_cast<size_t>(facts.num_kv_heads * facts.head_dim));
+  ASSERT_EQ(values.size(), keys.size());
+  model.step(5, 1);
+  EXPECT_EQ(copy(model.keys(1, 0)), keys);
+  EXPECT_EQ(copy(model.values(1, 0)), values);
+  EXPECT_NE(copy(model.keys(1, 1)), keys);
+  EXPECT_NE(copy(model.values(1, 1)), values);
+  for (const double key : keys) EXPECT_EQ(key, round_f16(static_cast<float>(key)));
+}
+
 TEST(ReferenceModel, RefusesWhatItCannotCompute) {
   const ModelFacts facts = small_facts();
   ReferenceModel model(facts, random_weights(facts, 5));
@@ -371,151 +369,6 @@ TEST(ReferenceWeights, TiedFolderHasNoLmHead) {
   EXPECT_EQ(hash_facts(HfConfig::open(folder.path()).facts), hash_facts(facts));
   EXPECT_THROW(write_hf_folder(random_weights(facts, 7), facts, folder.path(), 0), std::invalid_argument);
   EXPECT_THROW(write_hf_folder(random_weights(facts, 7), facts, folder.path(), 21), std::invalid_argument);
-}
-
-// ---- Goldens of transformers in float32: see tests/goldens/make_goldens.py.
-
-// transformers sums in float. Partial sums of order one, rounded n times, err by about sqrt(n) half ulps;
-// twice that for the longest sum of any pair, as errors of several sums meet. Measured: 4.5e-6. A wrong
-// detail shows above 1e-3.
-const double kFloatTolerance = 2.0 * std::sqrt(28672.0) * 0x1p-24;
-
-ModelFacts read_facts(const json& golden) {
-  ModelFacts facts;
-  for_each_fact(facts, [&golden](const char* name, auto& value) {
-    using Value = std::remove_reference_t<decltype(value)>;
-    // Goldens do not speak of what their models don't have.
-    if (!golden.contains(name)) return;
-    if constexpr (std::is_enum_v<Value>) {
-      value = static_cast<Value>(golden.at(name).get<int>());
-    } else {
-      value = golden.at(name).get<Value>();
-    }
-  });
-  return facts;
-}
-
-uint64_t checksum(const Bf16Bits& bits) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i < bits.size(); ++i) sum += (i + 1) * bits[i];
-  return sum;
-}
-
-void expect_checksums(const ReferenceWeights& weights, const ModelFacts& facts, const json& expected) {
-  size_t count = 0;
-  for_each_tensor(weights, facts, [&](const std::string& name, const auto&, const Bf16Bits& bits) {
-    ASSERT_EQ(std::to_string(checksum(bits)), expected.at(name).get<std::string>()) << name;
-    ++count;
-  });
-  EXPECT_EQ(count, expected.size());
-}
-
-void expect_frequencies(const ModelFacts& facts, const json& expected) {
-  // torch's power of a vector of floats may be an ulp off, and so its reciprocal.
-  constexpr float kTwoUlps = 0x1p-22f;
-  const std::vector<float> frequencies = rotary_frequencies(facts);
-  ASSERT_EQ(frequencies.size(), expected.size());
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    EXPECT_NEAR(frequencies[i], expected[i].get<float>(), kTwoUlps * frequencies[i]) << "pair " << i;
-  }
-}
-
-class LayerPair : public testing::TestWithParam<const char*> {};
-
-TEST_P(LayerPair, AgreesWithTransformers) {
-  const json golden = read_json(kGoldens / (std::string(GetParam()) + "-pair.json"));
-  const ModelFacts facts = read_facts(golden.at("facts"));
-  expect_frequencies(facts, golden.at("inverse_frequencies"));
-  const auto weights =
-      std::make_shared<const ReferenceWeights>(random_weights(facts, golden.at("seed").get<uint64_t>()));
-  expect_checksums(*weights, facts, golden.at("tensor_checksums"));
-
-  const auto tokens = golden.at("tokens").get<std::vector<int>>();
-  const auto expected = golden.at("logits").get<std::vector<std::vector<float>>>();
-  const auto logits = run(ReferenceModel(facts, weights, {.round_cache = false}), tokens);
-  double worst = 0.0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    EXPECT_LT(max_difference(logits[i], expected[i]), kFloatTolerance) << "position " << i;
-    worst = std::max(worst, max_difference(logits[i], expected[i]));
-  }
-  RecordProperty("max_difference", fmt::format("{:.3g}", worst));
-}
-
-std::string test_name(const testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
-
-// The largest takes 3.4 GB and ten seconds.
-INSTANTIATE_TEST_SUITE_P(Shapes, LayerPair,
-                         testing::Values("llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b",
-                                         "qwen2.5-1.5b", "qwen3-0.6b"),
-                         test_name);
-
-class TinyStories : public testing::Test {
- protected:
-  void SetUp() override {
-    for (const fs::path& path : {kGoldens / "tiny-stories.json", kTinyFolder / "model.safetensors"}) {
-      if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
-    }
-    golden_ = read_json(kGoldens / "tiny-stories.json");
-    facts_ = HfConfig::open(kTinyFolder).facts;
-    ASSERT_EQ(hash_facts(facts_), hash_facts(read_facts(golden_.at("facts"))));
-    weights_ =
-        std::make_shared<const ReferenceWeights>(load_weights(TensorSource::open(kTinyFolder), facts_));
-    ASSERT_NO_FATAL_FAILURE(expect_checksums(*weights_, facts_, golden_.at("tensor_checksums")));
-  }
-
-  json golden_;
-  ModelFacts facts_;
-  std::shared_ptr<const ReferenceWeights> weights_;
-};
-
-TEST_F(TinyStories, LogitsAgreeWithTransformers) {
-  expect_frequencies(facts_, golden_.at("inverse_frequencies"));
-  for (const json& test_case : golden_.at("cases")) {
-    auto tokens = test_case.at("prompt").get<std::vector<int>>();
-    const auto continuation = test_case.at("tokens").get<std::vector<int>>();
-    tokens.insert(tokens.end(), continuation.begin(), continuation.end());
-    ReferenceModel model(facts_, weights_, {.round_cache = false});
-    for (const json& position : test_case.at("positions")) {
-      const std::vector<float> logits =
-          model.step(tokens.at(static_cast<size_t>(model.length())), model.length());
-      // Logits of a trained model are tens, not ones.
-      const double scale = 1.0 + position.at("top_logits")[0].get<double>();
-      const double tolerance = kFloatTolerance * std::abs(scale);
-      double mean = 0.0;
-      for (const double logit : logits) mean += logit / static_cast<double>(logits.size());
-      double variance = 0.0;
-      for (const double logit : logits)
-        variance += (logit - mean) * (logit - mean) / static_cast<double>(logits.size());
-      EXPECT_NEAR(mean, position.at("mean").get<double>(), tolerance);
-      EXPECT_NEAR(std::sqrt(variance), position.at("deviation").get<double>(), tolerance);
-      for (size_t i = 0; i < position.at("top_ids").size(); ++i) {
-        const float logit = logits.at(position.at("top_ids")[i].get<size_t>());
-        EXPECT_NEAR(logit, position.at("top_logits")[i].get<double>(), tolerance) << model.length() - 1;
-      }
-    }
-  }
-}
-
-TEST_F(TinyStories, GreedyTokensAgreeWithTransformersExceptAtTies) {
-  constexpr double kTie = 1e-3;  // of the logits
-  for (const json& test_case : golden_.at("cases")) {
-    const auto prompt = test_case.at("prompt").get<std::vector<int>>();
-    const auto expected = test_case.at("tokens").get<std::vector<int>>();
-    const auto margins = test_case.at("margins").get<std::vector<double>>();
-    ReferenceModel model(facts_, weights_, {.round_cache = false});
-    std::vector<float> logits;
-    for (const int token : prompt) logits = model.step(token, model.length());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const bool tie = margins[i] <= kTie;
-      ASSERT_TRUE(tie || argmax(logits) == expected[i]) << "token " << i << ": " << argmax(logits);
-      logits = model.step(expected[i], model.length());
-    }
-  }
 }
 
 }  // namespace

@@ -1,0 +1,255 @@
+// Weights of the reference: random ones, those of a checkpoint, and folders written from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "layout/random.h"
+#include "tests/reference_model.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+uint64_t fnv1a(const std::string& text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+// Half the width of a uniform distribution; a power of two, so that 1 + kNormBound * random_unit() is exact.
+constexpr float kNormBound = 0.25f;
+constexpr float kBiasBound = 0.5f;
+
+float matrix_bound(const std::string& name, int64_t columns) {
+  const bool makes_scores = name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight");
+  const double variance = (makes_scores ? 2.0 : 1.0) / static_cast<double>(columns);
+  return static_cast<float>(std::sqrt(3.0 * variance));
+}
+
+ordered_json classic_config(const ModelFacts& facts) {
+  const bool is_qwen3 = facts.head_norm != 0;
+  const bool is_qwen2 = !is_qwen3 && facts.qkv_bias != 0;
+  ordered_json config = {
+      {"architectures",
+       {is_qwen3   ? "Qwen3ForCausalLM"
+        : is_qwen2 ? "Qwen2ForCausalLM"
+                   : "LlamaForCausalLM"}},
+      {"model_type", is_qwen3   ? "qwen3"
+                     : is_qwen2 ? "qwen2"
+                                : "llama"},
+      {"hidden_size", facts.hidden},
+      {"intermediate_size", facts.ffn},
+      {"num_hidden_layers", facts.num_layers},
+      {"num_attention_heads", facts.num_heads},
+      {"num_key_value_heads", facts.num_kv_heads},
+      {"head_dim", facts.head_dim},
+      {"vocab_size", facts.vocabulary},
+      {"max_position_embeddings", facts.max_context},
+      {"rms_norm_eps", facts.norm_epsilon},
+      {"rope_theta", facts.rope_theta},
+      {"rope_scaling", nullptr},
+      {"tie_word_embeddings", facts.tied_lm_head != 0},
+      {"hidden_act", "silu"},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"bos_token_id", kReferenceBosId},
+      {"eos_token_id", kReferenceEosId},
+      {"torch_dtype", "bfloat16"},
+  };
+  if (facts.weight_bits < 16) {
+    config["quantization_config"] = {{"quant_method", "gptq"},
+                                     {"bits", facts.weight_bits},
+                                     {"group_size", facts.weight_group},
+                                     {"sym", facts.weight_zeros == 0},
+                                     {"desc_act", facts.weight_order != 0},
+                                     {"lm_head", facts.lm_head_bits < 16},
+                                     {"checkpoint_format", "gptq_v2"}};
+  }
+  if (facts.rope_kind == RopeKind::kLlama3) {
+    config["rope_scaling"] = {
+        {"rope_type", "llama3"},
+        {"factor", facts.rope_factor},
+        {"low_freq_factor", facts.rope_low_freq_factor},
+        {"high_freq_factor", facts.rope_high_freq_factor},
+        {"original_max_position_embeddings", facts.rope_original_context},
+    };
+  }
+  if (facts.rope_kind == RopeKind::kLinear) {
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", facts.rope_factor}};
+  }
+  if (facts.rope_kind == RopeKind::kYarn) {
+    config["rope_scaling"] = {
+        {"rope_type", "yarn"},
+        {"factor", facts.rope_factor},
+        {"beta_fast", facts.rope_beta_fast},
+        {"beta_slow", facts.rope_beta_slow},
+        {"truncate", facts.rope_truncate != 0},
+        {"attention_factor", facts.rope_attention_factor},
+        {"original_max_position_embeddings", facts.rope_original_context},
+    };
+  }
+  return config;
+}
+
+class OutputFile {
+ public:
+  explicit OutputFile(const fs::path& path) : path_(path), stream_(path, std::ios::binary) {}
+  void write(const void* data, size_t bytes) {
+    stream_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
+  }
+  void close() {
+    stream_.close();
+    if (!stream_) throw std::runtime_error(path_.string() + ": cannot write");
+  }
+
+ private:
+  fs::path path_;
+  std::ofstream stream_;
+};
+
+void write_json(const fs::path& path, const ordered_json& document) {
+  const std::string text = document.dump(2) + "\n";
+  OutputFile file(path);
+  file.write(text.data(), text.size());
+  file.close();
+}
+
+void write_safetensors(const fs::path& path, std::span<const StoredTensor> tensors) {
+  static_assert(std::endian::native == std::endian::little, "the file is little-endian");
+  ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  size_t end = 0;
+  for (const StoredTensor& tensor : tensors) {
+    const size_t begin = end;
+    end += tensor.bytes.size();
+    header[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+  }
+  std::string text = header.dump();
+  constexpr size_t kAlignment = 8;
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  const uint64_t length = text.size();
+  OutputFile file(path);
+  file.write(&length, sizeof(length));
+  file.write(text.data(), text.size());
+  for (const StoredTensor& tensor : tensors) file.write(tensor.bytes.data(), tensor.bytes.size());
+  file.close();
+}
+
+/// The i-th of `parts` neighbouring runs of the tensors.
+std::span<const StoredTensor> shard_of(std::span<const StoredTensor> tensors, size_t i, size_t parts) {
+  const size_t begin = tensors.size() * i / parts;
+  return tensors.subspan(begin, tensors.size() * (i + 1) / parts - begin);
+}
+
+void write_shards(const fs::path& folder, std::span<const StoredTensor> tensors, size_t num_shards) {
+  ordered_json weight_map = ordered_json::object();
+  size_t bytes = 0;
+  for (size_t i = 0; i < num_shards; ++i) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, num_shards);
+    const auto shard = shard_of(tensors, i, num_shards);
+    write_safetensors(folder / name, shard);
+    for (const StoredTensor& tensor : shard) {
+      weight_map[tensor.name] = name;
+      bytes += tensor.bytes.size();
+    }
+  }
+  write_json(folder / "model.safetensors.index.json",
+             {{"metadata", {{"total_size", bytes}}}, {"weight_map", weight_map}});
+}
+
+}  // namespace
+
+int64_t num_elements(std::span<const int64_t> shape) {
+  int64_t product = 1;
+  for (const int64_t extent : shape) product *= extent;
+  return product;
+}
+
+ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
+  ReferenceWeights weights;
+  weights.layers.resize(static_cast<size_t>(facts.num_layers));
+  for_each_tensor(weights, facts, [&](const std::string& name, const auto& shape, Bf16Bits& bits) {
+    if (is_quantized(name, facts)) {
+      const auto [at, is_new] = weights.integers.emplace(
+          name, random_quantized(name, shape[0], shape[1], matrix_bound(name, shape[1]), facts,
+                                 seed ^ fnv1a(name)));
+      for (int64_t row = 0; row < shape[0]; ++row) {
+        for (int64_t column = 0; column < shape[1]; ++column)
+          bits.push_back(to_bf16_bits(at->second.weight(row, column)));
+      }
+      return;
+    }
+    const bool is_bias = name.ends_with(".bias");
+    const bool is_norm = shape.size() == 1 && !is_bias;
+    // In double neither product nor sum is rounded, so that every compiler gets the same bits.
+    const double centre = is_norm ? 1.0 : 0.0;
+    const double bound = is_norm ? kNormBound : is_bias ? kBiasBound : matrix_bound(name, shape[1]);
+    const uint64_t tensor_seed = seed ^ fnv1a(name);
+    bits.resize(static_cast<size_t>(num_elements(shape)));
+    for (size_t i = 0; i < bits.size(); ++i) {
+      bits[i] = to_bf16_bits(static_cast<float>(centre + bound * random_unit(i, tensor_seed)));
+    }
+  });
+  return weights;
+}
+
+ReferenceWeights load_weights(const TensorSource& source, const ModelFacts& facts) {
+  ReferenceWeights weights;
+  weights.layers.resize(static_cast<size_t>(facts.num_layers));
+  for_each_tensor(weights, facts, [&](const std::string& name, const auto& shape, Bf16Bits& bits) {
+    const Tensor* found = source.find(name);
+    std::vector<float> floats;
+    if (found == nullptr && shape.size() == 2) floats = gptq_weights(source, name, shape[0], shape[1]);
+    if (found != nullptr && found->dtype == DType::kF32) {
+      const Tensor& tensor = source.require(name, DType::kF32, shape);
+      floats.resize(tensor.data.size() / sizeof(float));
+      std::memcpy(floats.data(), tensor.data.data(), tensor.data.size());
+    }
+    if (!floats.empty()) {
+      std::transform(floats.begin(), floats.end(), std::back_inserter(bits), to_bf16_bits);
+      weights.floats.emplace(name, std::move(floats));
+      return;
+    }
+    const Tensor& tensor = source.require(name, DType::kBF16, shape);
+    bits.resize(tensor.data.size() / sizeof(uint16_t));
+    std::memcpy(bits.data(), tensor.data.data(), tensor.data.size());
+  });
+  return weights;
+}
+
+void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, const fs::path& folder,
+                     int num_shards) {
+  std::vector<StoredTensor> tensors;
+  for_each_tensor(weights, facts, [&](const std::string& name, auto shape, const Bf16Bits& bits) {
+    if (bits.size() != static_cast<size_t>(num_elements(shape))) {
+      throw std::invalid_argument(name + ": size differs from the facts");
+    }
+    if (const auto found = weights.integers.find(name); found != weights.integers.end()) {
+      for (StoredTensor& tensor : gptq_tensors(name, found->second)) tensors.push_back(std::move(tensor));
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const uint8_t*>(bits.data());
+    tensors.push_back({name, "BF16", shape, {bytes, bytes + bits.size() * sizeof(uint16_t)}});
+  });
+  if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
+    throw std::invalid_argument(
+        fmt::format("num_shards: expected 1 to {}, got {}", tensors.size(), num_shards));
+  }
+  fs::create_directories(folder);
+  write_json(folder / "config.json", classic_config(facts));
+  write_json(folder / "generation_config.json",
+             {{"bos_token_id", kReferenceBosId}, {"eos_token_id", kReferenceEosId}});
+  if (num_shards == 1) {
+    write_safetensors(folder / "model.safetensors", tensors);
+  } else {
+    write_shards(folder, tensors, static_cast<size_t>(num_shards));
+  }
+}
+
+}  // namespace soliton
