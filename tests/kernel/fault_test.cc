@@ -18,8 +18,8 @@ struct FaultCase {
 /// Runs with the fault under several schedules. True if any launch is reported, or gives other bits.
 bool is_found(KernelUnderTest& kernel, const Fault& fault) {
   const bool takes_rows = kernel.engine().library().descriptor().rows > 1;
-  std::vector<int32_t> last = kernel.decode(kernel.prompt(kPosition), 1).tokens;
-  if (takes_rows) last = kernel.prompt(11);  // a step of eight and one of three
+  kernel.fill(kernel.prompt(kPosition));
+  const std::vector<int32_t> last = kernel.prompt(takes_rows ? 11 : 1);  // a step of eight and one of three
   const DecodeResult expected = kernel.decode_from(kPosition, last, kTokens);
   kernel.emulation().check = true;
   kernel.emulation().fault = fault;
@@ -115,13 +115,13 @@ INSTANTIATE_TEST_SUITE_P(Plans, Mutant,
 
 /// Such a plan may not even get through a prompt.
 TEST_P(Mutant, IsFound) {
+  KernelUnderTest sound("micro-3");
+  const std::vector<int32_t> prompt = sound.prompt(3);
+  const DecodeResult expected = sound.decode(prompt, kTokens);
+  KernelUnderTest mutant(GetParam());
+  mutant.emulation().check = true;
   bool found = false;
   try {
-    KernelUnderTest sound("micro-3");
-    const std::vector<int32_t> prompt = sound.prompt(3);
-    const DecodeResult expected = sound.decode(prompt, kTokens);
-    KernelUnderTest mutant(GetParam());
-    mutant.emulation().check = true;
     for (uint64_t seed = 1; seed <= kSeeds && !found; ++seed) {
       mutant.emulation().seed = seed;
       found = mutant.decode_from(0, prompt, kTokens).logits != expected.logits;

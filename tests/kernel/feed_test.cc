@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Feed,
 
 // Around the chunks of 8 and 64 rows, and the end of a page.
 TEST_P(Feed, FillsTheCacheAsTheReference) {
-  for (const int length : {1, 2, 8, 9, 63, 64, 65}) {
+  for (const int length : long_tests() ? std::vector{1, 2, 8, 9, 63, 64, 65} : std::vector{1, 8, 9, 64, 65}) {
     SCOPED_TRACE(length);
     KernelUnderTest kernel(GetParam());
     const std::vector<int32_t> tokens = kernel.prompt(length + 1);

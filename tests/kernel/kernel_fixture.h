@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "layout/random.h"
+#include "long_tests.h"
 #include "models/hf_config.h"
 #include "primitives/emulation/emulator.h"
 #include "reference_model.h"
@@ -73,6 +77,36 @@ class KernelUnderTest {
     return engine_->decode({.tokens = tokens, .max_tokens = count, .want_logits = true});
   }
 
+  /// The tokens are cached as if the engine had been fed them; the reference stands behind them too. With kernels
+  /// of one row it is the reference that makes their keys and values: a step of one token in emulation costs as
+  /// much as a thousand of the reference's. In long mode, and with kernels that take many tokens a step, the
+  /// engine feeds them.
+  void fill(const std::vector<int32_t>& tokens) {
+    if (tokens.empty()) return;
+    const int begin = reference_->length();
+    ASSERT_EQ(begin, engine_->position());
+    for (const int32_t token : tokens) reference_->step(token, reference_->length());
+    if (engine_->max_rows() > 1 || long_tests()) {
+      engine_->feed(engine_->main_branch(), tokens);
+      return;
+    }
+    void* pool = kv_pool();
+    engine_->tree().append(engine_->main_branch(), static_cast<int>(tokens.size()));
+    int position = 0;
+    for (const PageTokens& page : engine_->tree().path(engine_->main_branch())) {
+      for (int token = 0; token < page.num_tokens; ++token, ++position) {
+        if (position >= begin) write_cache(pool, page.page, token, position);
+      }
+    }
+  }
+
+  /// Fills the cache with all but the last `num_fed` of the tokens, which it returns.
+  std::vector<int32_t> fill_all_but(const std::vector<int32_t>& tokens, int num_fed) {
+    const auto fed = tokens.end() - std::min<ptrdiff_t>(num_fed, std::ssize(tokens));
+    fill({tokens.begin(), fed});
+    return {fed, tokens.end()};
+  }
+
   /// Goes back to `position` and decodes from there.
   DecodeResult decode_from(int position, const std::vector<int32_t>& tokens, int count) {
     engine_->set_position(position);
@@ -81,7 +115,9 @@ class KernelUnderTest {
 
   /// Feeds and generates on both sides, from where both stand, and compares: every token is the reference's
   /// choice for the same past, unless its best two logits are a tie, and every logit is near the reference's.
-  void expect_like_reference(const std::vector<int32_t>& tokens, int count) {
+  /// The engine is fed the last `num_fed` tokens at least; see fill().
+  void expect_like_reference(const std::vector<int32_t>& all, int count, int num_fed = INT_MAX) {
+    const std::vector<int32_t> tokens = fill_all_but(all, num_fed);
     const DecodeResult result = decode(tokens, count);
     ASSERT_EQ(result.tokens.size(), static_cast<size_t>(count));
     for (size_t i = 0; i + 1 < tokens.size(); ++i) reference_->step(tokens[i], reference_->length());
@@ -124,6 +160,7 @@ class KernelUnderTest {
     const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
     control_ = entry();
     control_->options = EmulationOptions{};
+    control_->params = {};
     engine_ = std::make_unique<Engine>(std::move(library), options);
   }
 
@@ -131,6 +168,41 @@ class KernelUnderTest {
     reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights));
     const HfConfig config = HfConfig::open(folder);
     engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
+  }
+
+  /// A launch says where it lies.
+  void* kv_pool() {
+    if (control_->params.kv_pool == nullptr) {
+      const int position = engine_->position();
+      engine_->decode({.tokens = std::vector<int32_t>{0}, .max_tokens = 1});
+      engine_->set_position(position);
+    }
+    return control_->params.kv_pool;
+  }
+
+  /// Key and value of a position of the reference, into a slot of a page, for all layers and KV heads.
+  void write_cache(void* pool, int page, int token, int position) const {
+    const KvShape shape = kv_shape(facts_);
+    const auto write = [&](unsigned char* half, bool is_value, int dim, double value) {
+      for (int part = 0; part < shape.parts; ++part) {
+        const auto rounded = static_cast<_Float16>(value);
+        std::memcpy(
+            half + (is_value ? shape.value_offset(token, dim, part) : shape.key_offset(token, dim, part)),
+            &rounded, sizeof rounded);
+        value -= static_cast<double>(rounded);
+      }
+    };
+    for (int layer = 0; layer < facts_.num_layers; ++layer) {
+      const std::span<const double> keys = reference_->keys(layer, position);
+      const std::span<const double> values = reference_->values(layer, position);
+      for (int head = 0; head < facts_.num_kv_heads; ++head) {
+        unsigned char* half = static_cast<unsigned char*>(pool) + shape.page_offset(page, layer, head);
+        for (int dim = 0; dim < facts_.head_dim; ++dim) {
+          write(half, false, dim, keys[head * facts_.head_dim + dim]);
+          write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);
+        }
+      }
+    }
   }
 
   ModelFacts facts_;

@@ -36,10 +36,12 @@ class SampledRow : public testing::TestWithParam<const char*> {
  protected:
   SampledRow() : kernel_(GetParam()) {}
 
-  DecodeResult decode(const std::vector<int32_t>& tokens, int count, const RowSampling& sampling) {
+  DecodeResult decode(const std::vector<int32_t>& tokens, int count, const RowSampling& sampling,
+                      const std::vector<int32_t>& past = {}) {
     return kernel_.engine().decode({.tokens = tokens,
                                     .max_tokens = count,
                                     .sampling = sampling,
+                                    .past = past,
                                     .want_logits = true,
                                     .want_logprobs = true});
   }
@@ -53,20 +55,25 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SampledRow,
                          test_name);
 
 TEST_P(SampledRow, ChoosesAsDefined) {
-  constexpr int kTokens = 12;
+  const int kTokens = long_tests() ? 12 : 8;
   const size_t vocabulary = static_cast<size_t>(kernel_.facts().vocabulary);
-  const std::vector<int32_t> prompt = kernel_.prompt(9);
+  const std::vector<int32_t> before = kernel_.prompt(7);
+  const std::vector<int32_t> prompt = kernel_.prompt(2);
   int compared = 0;
+  kernel_.fill(before);
   for (const RowSampling& sampling : some_samplings()) {
-    kernel_.engine().set_position(0);
-    const DecodeResult result = decode(prompt, kTokens, sampling);
+    kernel_.engine().set_position(static_cast<int>(before.size()));
+    const DecodeResult result = decode(prompt, kTokens, sampling, before);
     ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kTokens));
     ASSERT_EQ(result.logprobs.size(), static_cast<size_t>(kTokens));
     std::set<int32_t> seen;
-    if (sampling.penalty != 1) seen.insert(prompt.begin(), prompt.end());
+    if (sampling.penalty != 1) {
+      seen.insert(before.begin(), before.end());
+      seen.insert(prompt.begin(), prompt.end());
+    }
     for (size_t i = 0; i < result.tokens.size(); ++i) {
       const auto logits = std::span(result.logits).subspan(i * vocabulary, vocabulary);
-      const int position = static_cast<int>(prompt.size() + i) - 1;
+      const int position = static_cast<int>(before.size() + prompt.size() + i) - 1;
       const auto agreed = agrees(logits, sampling, position, seen, result.tokens[i]);
       EXPECT_TRUE(agreed.value_or(true)) << "seed " << sampling.seed << ", token " << i;
       compared += agreed.has_value() ? 1 : 0;
@@ -112,11 +119,12 @@ TEST_P(SampledRow, EndsAtAStopTokenAndWhenTheHostAsks) {
 }
 
 TEST_P(SampledRow, WithoutAnythingAskedForIsGreedy) {
-  const std::vector<int32_t> prompt = kernel_.prompt(70);
+  constexpr int kFed = 8;  // tokens, one by one the second time
+  const std::vector<int32_t> prompt = kernel_.fill_all_but(kernel_.prompt(70), kFed);
+  const int position = kernel_.engine().position();
   const std::vector<int32_t> drawn = decode(prompt, 6, {}).tokens;
-  kernel_.engine().set_position(0);
   kernel_.engine().feed_one_by_one();
-  EXPECT_EQ(kernel_.decode(prompt, 6).tokens, drawn);
+  EXPECT_EQ(kernel_.decode_from(position, prompt, 6).tokens, drawn);
 }
 
 class SampledRaces : public SampledRow {};
@@ -129,7 +137,7 @@ TEST_P(SampledRaces, ThereAreNoneUnderAnySchedule) {
   const std::vector<int32_t> prompt = kernel_.prompt(3);
   const DecodeResult expected = decode(prompt, 3, sampling);
   kernel_.emulation().check = true;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (uint64_t seed = 1; seed <= (long_tests() ? 3 : 2); ++seed) {
     kernel_.emulation().seed = seed;
     kernel_.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
     kernel_.engine().set_position(0);

@@ -9,9 +9,9 @@ constexpr int kStep = 2;
 TEST(TimelineRecords, AreCompleteAndInOrder) {
   KernelUnderTest kernel("plain-4-timeline");
   const Descriptor& descriptor = kernel.engine().library().descriptor();
-  const std::vector<int32_t> prompt = kernel.prompt(130);
+  const std::vector<int32_t> prompt = kernel.fill_all_but(kernel.prompt(130), 2);
   const DecodeResult result =
-      kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .timeline_step = kStep + 128});
+      kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .timeline_step = kStep});
   const int phases = timeline_phases(descriptor.facts.num_layers);
   const int warps = timeline_warps(descriptor.threads_per_cta);
   ASSERT_EQ(result.timeline.size(), static_cast<size_t>(phases) * descriptor.num_ctas * warps);
@@ -40,11 +40,12 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
 
 TEST(TimelineRecords, ChangeNothing) {
   KernelUnderTest with("plain-4-timeline");
-  const std::vector<int32_t> prompt = with.prompt(70);
+  const std::vector<int32_t> prompt = with.fill_all_but(with.prompt(70), 2);
+  const int position = with.engine().position();
   const DecodeResult plain = with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true});
-  with.engine().set_position(0);
+  with.engine().set_position(position);
   const DecodeResult noted =
-      with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true, .timeline_step = 70});
+      with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true, .timeline_step = kStep});
   EXPECT_EQ(plain.logits, noted.logits);
   EXPECT_TRUE(plain.timeline.empty());
 }
