@@ -319,7 +319,7 @@ TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
   expect_refused(ExitCode::kMismatch, "micro/config.json: ffn: expected a multiple of 64");
   request_.facts = good;
   request_.facts.num_kv_heads = request_.facts.num_heads + 1;
-  expect_refused(ExitCode::kMismatch, "micro/config.json: num_kv_heads: expected a divisor");
+  expect_refused(ExitCode::kBadFile, "micro/config.json: num_kv_heads: expected a divisor");
   request_.facts = good;
   request_.card = device("NVIDIA A100", 80, 108);
   expect_refused(ExitCode::kMismatch, "NVIDIA A100: expected one of h100");

@@ -14,6 +14,7 @@
 
 #include "generator/generate.h"
 #include "generator/text_writer.h"
+#include "models/check.h"
 #include "models/error.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
@@ -257,6 +258,7 @@ DeviceAnswer ask_device(const fs::path& kernels, int device) {
 }
 
 fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {
+  check({.file = request.source, .unsupported = ExitCode::kMismatch, .facts = request.facts});
   if (request.card) return Maker(request, *request.card).find_or_make(progress);
   const KernelSearch shipped = search_shipped(request);
   if (shipped.fitting) return *shipped.fitting;
