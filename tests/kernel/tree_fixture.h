@@ -7,6 +7,7 @@
 #include <random>
 
 #include "kernel/kernel_fixture.h"
+#include "tree_drafts.h"
 
 namespace soliton {
 
@@ -22,35 +23,6 @@ inline std::string test_name(const testing::TestParamInfo<const char*>& info) {
   std::string name = info.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-}
-
-inline std::vector<int32_t> chain(int num_tokens) {
-  std::vector<int32_t> parents;
-  for (int i = 0; i < num_tokens; ++i) parents.push_back(i - 1);
-  return parents;
-}
-
-/// A random tree of draft tokens in depth-first preorder.
-inline std::vector<int32_t> random_draft(std::mt19937& random, int num_tokens) {
-  std::vector<int32_t> parents;
-  for (int i = 0; i < num_tokens; ++i) {
-    int32_t parent = i - 1;
-    while (parent >= 0 && random() % 3 == 0) parent = parents[parent];
-    parents.push_back(parent);
-  }
-  return parents;
-}
-
-/// A random path down from a token without parent.
-inline std::vector<int32_t> random_path(std::mt19937& random, const std::vector<int32_t>& parents) {
-  std::vector<int32_t> path;
-  int32_t last = -1;
-  for (int32_t token = 0; token < std::ssize(parents); ++token) {
-    if (parents[token] != last || random() % 3 == 0) continue;
-    path.push_back(token);
-    last = token;
-  }
-  return path;
 }
 
 /// All that decides what the next step reads and writes.

@@ -13,6 +13,7 @@
 
 #include "runtime/tree/kv_tree.h"
 #include "runtime/tree/tree_plan.h"
+#include "tree_drafts.h"
 
 namespace soliton {
 
@@ -183,22 +184,6 @@ inline KvTree grown(const std::vector<Level>& levels) {
     branches = next;
   }
   return tree;
-}
-
-inline std::vector<int32_t> chain(int num_tokens) {
-  std::vector<int32_t> parents;
-  for (int i = 0; i < num_tokens; ++i) parents.push_back(i - 1);
-  return parents;
-}
-
-inline std::vector<int32_t> random_draft(std::mt19937& random, int num_tokens) {
-  std::vector<int32_t> parents;
-  for (int i = 0; i < num_tokens; ++i) {
-    int32_t parent = i - 1;
-    while (parent >= 0 && random() % 3 == 0) parent = parents[parent];
-    parents.push_back(parent);
-  }
-  return parents;
 }
 
 class TreePlanRules : public testing::TestWithParam<SliceRule> {

@@ -1,0 +1,229 @@
+// A tree of KV pages beside a model that keeps every branch's tokens apart, over a pool whose pages are arrays on
+// the host: what a branch reads through its pages must be its tokens, copies and freed pages included.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "layout/page.h"
+#include "models/error.h"
+#include "runtime/tree/kv_tree.h"
+#include "tree_drafts.h"
+
+namespace soliton {
+
+using Tokens = std::vector<int>;
+inline constexpr int kGarbage = -1;
+
+inline void expect_error(const std::function<void()>& action, ExitCode code, const std::string& fragment) {
+  try {
+    action();
+    ADD_FAILURE() << "no error; expected: " << fragment;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
+  }
+}
+
+/// All that a caller can see of a tree.
+struct State {
+  std::vector<Branch> branches;
+  std::vector<std::pair<int, int>> path_pages;
+  std::vector<int> references;
+  int num_free_pages = 0;
+  std::vector<int> snapshot;
+
+  bool operator==(const State&) const = default;
+};
+
+inline State state_of(const KvTree& tree) {
+  State state;
+  state.branches = tree.branches();
+  state.references = tree.references();
+  state.num_free_pages = tree.num_free_pages();
+  for (const Branch branch : state.branches) {
+    for (const PageTokens& part : tree.path(branch)) state.path_pages.push_back({part.page, part.num_tokens});
+  }
+  TreeSnapshot snapshot;
+  tree.snapshot(snapshot);
+  for (const SnapshotNode& node : snapshot.nodes) {
+    state.snapshot.insert(state.snapshot.end(), {node.parent, node.num_tokens, node.num_new, node.num_pages,
+                                                 node.first_row, node.end_row});
+  }
+  for (const SnapshotRow& row : snapshot.rows) {
+    state.snapshot.insert(state.snapshot.end(),
+                          {row.branch, row.node, row.draft, row.position, row.seen_end});
+  }
+  state.snapshot.insert(state.snapshot.end(), snapshot.pages.begin(), snapshot.pages.end());
+  return state;
+}
+
+/// Rebuilds the pages of all branches and counts who needs each.
+inline void expect_exact_pages(const KvTree& tree) {
+  const std::vector<int> references = tree.references();
+  std::vector<int> readers(references.size());
+  for (const Branch branch : tree.branches()) {
+    for (const PageTokens& part : tree.path(branch)) ++readers[part.page];
+  }
+  int used = 0;
+  for (size_t page = 0; page < references.size(); ++page) {
+    used += references[page] > 0 ? 1 : 0;
+    // A page that nobody reads may be one branch's for later tokens.
+    EXPECT_TRUE(references[page] == readers[page] || (readers[page] == 0 && references[page] == 1))
+        << "page " << page << ": " << references[page] << " references, " << readers[page] << " readers";
+  }
+  EXPECT_EQ(used + tree.num_free_pages(), tree.num_pages());
+  TreeSnapshot snapshot;
+  tree.snapshot(snapshot);
+  std::vector<int32_t> pages = snapshot.pages;
+  std::sort(pages.begin(), pages.end());
+  EXPECT_EQ(std::adjacent_find(pages.begin(), pages.end()), pages.end()) << "a page with two owners";
+  EXPECT_EQ(std::ssize(pages), used);
+}
+
+/// No node and its only child could be one without shifting pages.
+inline void expect_dense(const KvTree& tree) {
+  TreeSnapshot snapshot;
+  tree.snapshot(snapshot);
+  std::vector<std::vector<int>> children(snapshot.nodes.size());
+  for (int i = 0; i < std::ssize(snapshot.nodes); ++i) {
+    if (snapshot.nodes[i].parent >= 0) children[snapshot.nodes[i].parent].push_back(i);
+  }
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (children[i].size() != 1) continue;
+    const int tail = snapshot.nodes[i].num_tokens % kKvPageTokens;
+    EXPECT_GT(tail, 0);
+    EXPECT_GT(tail + snapshot.nodes[children[i][0]].num_tokens, kKvPageTokens);
+  }
+}
+
+/// A tree, the pages' content, and the tokens that each branch should have.
+class Simulation {
+ public:
+  explicit Simulation(int num_pages) : tree_(num_pages), pool_(num_pages) {
+    for (auto& page : pool_) page.fill(kGarbage);
+  }
+
+  KvTree& tree() { return tree_; }
+  const std::map<Branch, Tokens>& model() const { return model_; }
+
+  Branch open() {
+    const Branch branch = tree_.open();
+    expect_new(branch);
+    return branch;
+  }
+
+  /// Tokens that are placed once the tree has them.
+  void append(Branch branch, int num_tokens) {
+    tree_.append(branch, num_tokens);
+    Tokens& tokens = model_.at(branch);
+    for (int i = 0; i < num_tokens; ++i) tokens.push_back(next_token_++);
+    copy();
+    int left = num_tokens;
+    const std::vector<PageTokens> path = tree_.path(branch);
+    for (size_t part = path.size(); left > 0; --part) {
+      const PageTokens& at = path.at(part - 1);
+      for (int token = at.num_tokens - 1; token >= 0 && left > 0; --token, --left) {
+        pool_[at.page][token] = tokens[tokens.size() - static_cast<size_t>(num_tokens - left) - 1];
+      }
+    }
+  }
+
+  /// `num_steps` steps of all branches, reserved beforehand, as the kernel does them.
+  void step(int num_steps) {
+    tree_.reserve(num_steps);
+    copy();
+    for (auto& [branch, tokens] : model_) {
+      for (int i = 0; i < num_steps; ++i) {
+        tokens.push_back(next_token_);
+        const KvTree::Place place = tree_.place(branch, i);
+        pool_[place.page][place.token] = next_token_++;
+      }
+    }
+    for (const auto& [branch, tokens] : model_) tree_.append(branch, num_steps);
+  }
+
+  /// Drafts a tree and accepts a path of it.
+  void speculate(Branch branch, const std::vector<int32_t>& parents, const std::vector<int32_t>& path) {
+    tree_.draft(branch, parents);
+    copy();
+    const int first = next_token_;
+    for (int i = 0; i < std::ssize(parents); ++i) {
+      const KvTree::Place place = tree_.place(branch, i);
+      pool_[place.page][place.token] = next_token_++;
+    }
+    tree_.accept(branch, path);
+    for (const int32_t token : path) model_.at(branch).push_back(first + token);
+  }
+
+  std::vector<Branch> fork(Branch branch, int num_branches) {
+    const std::vector<Branch> branches = tree_.fork(branch, num_branches);
+    const Tokens tokens = model_.at(branch);
+    model_.erase(branch);
+    for (const Branch forked : branches) {
+      expect_new(forked);
+      model_[forked] = tokens;
+    }
+    return branches;
+  }
+
+  void prune(Branch branch) {
+    tree_.prune(branch);
+    model_.erase(branch);
+  }
+
+  void truncate(Branch branch, int num_tokens) {
+    tree_.truncate(branch, num_tokens);
+    model_.at(branch).resize(static_cast<size_t>(num_tokens));
+  }
+
+  /// Does the copies that the tree asks for, then spoils all free pages. Returns tokens copied.
+  int copy() {
+    int copied = 0;
+    for (const TokenMove& move : tree_.take_moves()) {
+      copied += move.num_tokens;
+      for (int i = 0; i < move.num_tokens; ++i) {
+        pool_.at(move.to_page).at(move.to_token + i) = pool_.at(move.from_page).at(move.from_token + i);
+      }
+    }
+    const std::vector<int> references = tree_.references();
+    for (size_t page = 0; page < pool_.size(); ++page) {
+      if (references[page] == 0) pool_[page].fill(kGarbage);
+    }
+    return copied;
+  }
+
+  Tokens read(Branch branch) const {
+    Tokens tokens;
+    for (const PageTokens& part : tree_.path(branch)) {
+      tokens.insert(tokens.end(), pool_[part.page].begin(), pool_[part.page].begin() + part.num_tokens);
+    }
+    return tokens;
+  }
+
+  void check() {
+    copy();
+    EXPECT_EQ(tree_.branches().size(), model_.size());
+    for (const auto& [branch, tokens] : model_) {
+      ASSERT_EQ(read(branch), tokens) << "branch " << branch;
+      ASSERT_EQ(tree_.num_tokens(branch), std::ssize(tokens));
+    }
+    expect_exact_pages(tree_);
+    expect_dense(tree_);
+  }
+
+ private:
+  void expect_new(Branch branch) { ASSERT_TRUE(model_.try_emplace(branch).second) << "branch " << branch; }
+
+  KvTree tree_;
+  std::vector<std::array<int, kKvPageTokens>> pool_;
+  std::map<Branch, Tokens> model_;
+  int next_token_ = 0;
+};
+
+}  // namespace soliton
