@@ -16,6 +16,7 @@ constexpr int kDepth = 16;
 constexpr int kDepthOfBytes = 32;
 
 typedef float Row __attribute__((vector_size(kColumns * sizeof(float))));
+typedef int32_t IntegerRow __attribute__((vector_size(kColumns * sizeof(int32_t))));
 
 struct Operands {
   float a[kRows][kDepth];
@@ -35,6 +36,20 @@ __attribute__((target_clones("avx2", "default"))) void multiply_rows(Operands& a
     }
     all.sums[row] = first;
     all.sums[row + 1] = second;
+  }
+}
+
+struct IntegerOperands {
+  int32_t a[kRows][kDepthOfBytes];
+  IntegerRow b[kDepthOfBytes];
+  IntegerRow sums[kRows];
+};
+
+__attribute__((target_clones("avx2", "default"))) void multiply_rows(IntegerOperands& all) {
+  for (int row = 0; row < kRows; ++row) {
+    IntegerRow sum = {};
+    for (int k = 0; k < kDepthOfBytes; ++k) sum += all.a[row][k] * all.b[k];
+    all.sums[row] = sum;
   }
 }
 
@@ -74,24 +89,20 @@ void multiply_accumulate_f16(void* const* operands) {
 }
 
 void multiply_accumulate_u8(void* const* operands) {
-  uint8_t a[kRows][kDepthOfBytes];
-  int8_t b[kDepthOfBytes][kColumns];
+  IntegerOperands all;
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
-    for (int i = 0; i < 4; ++i)
-      std::memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &own.a[i], sizeof own.a[i]);
-    for (int k = 0; k < 8; ++k)
-      b[lane % 4 * 4 + k / 4 * 16 + k % 4][lane / 4] = static_cast<int8_t>(own.b[k / 4] >> k % 4 * 8);
-  }
-  int32_t sums[kRows][kColumns] = {};
-  for (int row = 0; row < kRows; ++row) {
-    for (int k = 0; k < kDepthOfBytes; ++k) {
-      for (int column = 0; column < kColumns; ++column) sums[row][column] += a[row][k] * b[k][column];
+    for (int i = 0; i < 16; ++i) {
+      const int k = lane % 4 * 4 + i / 8 * 16 + i % 4;
+      all.a[lane / 4 + i / 4 % 2 * 8][k] = static_cast<uint8_t>(own.a[i / 4] >> i % 4 * 8);
     }
+    for (int i = 0; i < 8; ++i)
+      all.b[lane % 4 * 4 + i / 4 * 16 + i % 4][lane / 4] = static_cast<int8_t>(own.b[i / 4] >> i % 4 * 8);
   }
+  multiply_rows(all);
   for (int lane = 0; lane < kLanes; ++lane) {
     int32_t* c = static_cast<const IntegerMmaOperand*>(operands[lane])->c;
-    for (int i = 0; i < 4; ++i) c[i] += sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+    for (int i = 0; i < 4; ++i) c[i] += all.sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
   }
 }
 
