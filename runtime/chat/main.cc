@@ -10,7 +10,7 @@
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
 #include "runtime/chat/repl.h"
-#include "runtime/command_line.h"
+#include "runtime/program.h"
 #include "runtime/tools/doctor/report.h"
 #include "runtime/verify/verify.h"
 

@@ -10,7 +10,7 @@
 #include "runtime/chat/generator.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/parallel.h"
-#include "runtime/command_line.h"
+#include "runtime/program.h"
 
 namespace soliton {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/command_line.h"
+#include "runtime/program.h"
 
 namespace soliton {
 namespace {
@@ -24,10 +24,8 @@ constexpr std::array kNumbers = {
     Number{"repeat-penalty", &Sampling::repeat_penalty, kMinPenalty, kMaxPenalty},
 };
 
-/// Throws, naming the setting, unless the validator accepts the value.
-void check(const CLI::Validator& validator, const std::string& name, const std::string& value) {
-  std::string checked = value;
-  const std::string complaint = validator(checked);
+/// Throws what is wrong with the setting's value, if anything is.
+void check(const std::string& name, const std::string& complaint) {
   if (!complaint.empty()) throw Error(ExitCode::kUsage, fmt::format("{}: {}", name, complaint));
 }
 
@@ -37,19 +35,19 @@ void Settings::set(const std::string& name, const std::string& value) {
   const auto number =
       std::find_if(kNumbers.begin(), kNumbers.end(), [&](const Number& each) { return each.name == name; });
   if (number != kNumbers.end()) {
-    check(number_from(number->min, number->max), name, value);
+    check(name, complaint_of_number(value, number->min, number->max));
     sampling.*number->member = std::stod(value);
   } else if (name == "top-k") {
-    check(at_least(0), name, value);
+    check(name, complaint_of_integer(value, 0));
     sampling.top_k = std::stoi(value);
   } else if (name == "seed") {
-    check(at_least<uint32_t>(0), name, value);
+    check(name, complaint_of_integer<uint32_t>(value, 0));
     sampling.seed = static_cast<uint32_t>(std::stoul(value));
   } else if (name == "lookup") {
-    check(at_least(0), name, value);
+    check(name, complaint_of_integer(value, 0));
     sampling.num_drafts = std::stoi(value);
   } else if (name == "predict") {
-    if (value != kAsManyAsFit) check(at_least(1), name, value);
+    if (value != kAsManyAsFit) check(name, complaint_of_integer(value, 1));
     num_tokens = value == kAsManyAsFit ? std::nullopt : std::optional(std::stoi(value));
   } else if (name == "logprobs") {
     if (value != "on" && value != "off") {
