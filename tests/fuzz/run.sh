@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Fuzzes each reader for SECONDS (60): tests/fuzz/run.sh [--build | --run] [SECONDS] [TARGET...]. With clang++ by
-# libFuzzer, else by our own driver; under the address and undefined-behaviour sanitizers both. What ends a target is
-# kept in the build folder. --build only builds, with one process; --run takes what has been built.
+# Fuzzes each reader for SECONDS (60): tests/fuzz/run.sh [--build | --test | --minimise] [SECONDS] [TARGET...]. All seeds
+# and the kept corpus are run first. With clang++ by libFuzzer, else by our own driver; under the address and
+# undefined-behaviour sanitizers both. What ends a target is kept in the build folder.
+#   --build     only builds, with one process
+#   --test      takes what has been built, and 4 seconds unless SOLITON_LONG_TESTS is 1: as ctest calls it
+#   --minimise  then writes corpus/TARGET.tar.gz anew: the fewest inputs that reach what all found so far reach
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-builds=true runs=true processes=$(nproc)
+builds=true runs=true minimises=false processes=$(nproc) seconds=60
 case ${1:-} in
   --build) runs=false processes=1; shift ;;
-  --run) builds=false; shift ;;
+  --test) builds=false; [ "${SOLITON_LONG_TESTS:-}" = 1 ] || seconds=4; shift ;;
+  --minimise) minimises=true; shift ;;
 esac
-seconds=${1:-60}
-[ $# -gt 0 ] && shift
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(safetensors hf-config model-yaml tokenizer chat-template)
 
@@ -28,6 +31,19 @@ if $builds; then
   cmake --build "$folder" --parallel "$processes" --target "${targets[@]/#/fuzz-}"
 fi
 $runs || exit 0
+
+minimise() { # minimise TARGET SEEDS...: only libFuzzer can
+  local target=$1 merged
+  shift
+  merged=$(mktemp -d)
+  "$folder/fuzz-$target" -merge=1 -rss_limit_mb=4096 "$merged" "$@" &> "$folder/fuzz-$target-merge.log"
+  find "$merged" -type f -size +16k -delete
+  mkdir -p tests/fuzz/corpus
+  tar --sort=name --owner=0 --group=0 --mtime=@0 -C "$merged" -c . | gzip -9n > "tests/fuzz/corpus/$target.tar.gz"
+  echo "$target: $(find "$merged" -type f | wc -l) inputs, $(stat -c %s "tests/fuzz/corpus/$target.tar.gz") bytes"
+  rm -rf "$merged"
+}
+
 failed=0
 for target in "${targets[@]}"; do
   IFS=';' read -ra seeds < "$folder/tests/fuzz/$target.seeds" || true
@@ -36,5 +52,6 @@ for target in "${targets[@]}"; do
     -artifact_prefix="$target-" "${seeds[@]}" &> "fuzz-$target.log") ||
     { echo "$target failed: $folder/fuzz-$target.log" >&2; tail -40 "$folder/fuzz-$target.log" >&2; failed=1; }
   grep -E '^stat::number_of_executed_units|^[0-9]+ inputs' "$folder/fuzz-$target.log" || true
+  if $minimises; then minimise "$target" "${seeds[@]}"; fi
 done
 exit $failed
