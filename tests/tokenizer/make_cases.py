@@ -7,7 +7,8 @@ FOLDER/texts.bin            count, then texts
 FOLDER/NAME/tokenizer.json  for the family, or each variant
 FOLDER/NAME/cases.bin       a family's covers all texts, a variant's every VARIANT_SHARE-th. Number of texts; for
                             each its ids with special tokens parsed and without, and the latter decoded. Number
-                            of random ids; for each the ids, decoded, and decoded without special tokens
+                            of random ids, a RANDOM_SHARE-th of COUNT; for each the ids, decoded, and decoded
+                            without special tokens
 
 Numbers are 32 bits, little-endian; texts are UTF-8 after their number of bytes, ids after their number, which is
 2**32 - 1 where the library gives nothing.
@@ -25,7 +26,7 @@ import families
 import texts
 
 VARIANT_SHARE = 50
-RANDOM_IDS = 3000
+RANDOM_SHARE = 33
 NOTHING = b"\xff" * 4
 
 
@@ -83,7 +84,7 @@ def random_ids(tokenizer, generator):
     return [generator.randrange(min(limit, size)) for _ in range(generator.randint(0, 12))]
 
 
-def write_cases(folder, document, some):
+def write_cases(folder, document, some, num_random):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(document), encoding="ascii")
@@ -96,8 +97,8 @@ def write_cases(folder, document, some):
         out.write(number(len(some)))
         for row in zip(parsed, plain, decoded):
             out.write(id_bytes(row[0]) + id_bytes(row[1]) + text_bytes(row[2]))
-        out.write(number(RANDOM_IDS))
-        for _ in range(RANDOM_IDS):
+        out.write(number(num_random))
+        for _ in range(num_random):
             ids = random_ids(tokenizer, generator)
             out.write(id_bytes(ids) + text_bytes(decode(tokenizer, ids, False)) + text_bytes(decode(tokenizer, ids, True)))
 
@@ -111,10 +112,10 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "texts.bin").write_bytes(number(len(all_texts)) + b"".join(map(text_bytes, all_texts)))
     if which != "variants":
-        write_cases(folder / which, families.FAMILIES[which](), all_texts)
+        write_cases(folder / which, families.FAMILIES[which](), all_texts, count // RANDOM_SHARE)
         return
     for name, document in families.variants():
-        write_cases(folder / name, document, all_texts[::VARIANT_SHARE])
+        write_cases(folder / name, document, all_texts[::VARIANT_SHARE], count // RANDOM_SHARE)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Equality with the reference library on what make_cases.py writes: 100,000 hard texts for each family's
-// tokenizer, and fewer for many variants. Skipped where no Python with that library is found.
+// Equality with the reference library on what make_cases.py writes: 10,000 hard texts for each family's tokenizer, in
+// the long mode 100,000, and fewer for many variants. Skipped where no Python with that library is found.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "long_tests.h"
 #include "runtime/tokenizer.h"
 
 namespace soliton {
@@ -135,15 +136,15 @@ TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
   if (run("'" + python + "' -c 'import tokenizers' 2> /dev/null") != 0) {
     GTEST_SKIP() << python << " has no package tokenizers; set SOLITON_PYTHON to one that has";
   }
-  const char* const count = std::getenv("SOLITON_PARITY_TEXTS");
+  const char* const chosen_count = std::getenv("SOLITON_PARITY_TEXTS");
+  const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "10000";
   const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / GetParam();
   const std::string log = folder.string() + ".log";  // the library reports each of its panics
   fs::remove_all(folder);
   fs::create_directories(folder);
-  ASSERT_EQ(
-      run("'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/tokenizer/make_cases.py' '" + folder.string() +
-          "' " + GetParam() + " " + (count == nullptr ? "100000" : count) + " > '" + log + "' 2>&1"),
-      0)
+  ASSERT_EQ(run("'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/tokenizer/make_cases.py' '" +
+                folder.string() + "' " + GetParam() + " " + count + " > '" + log + "' 2>&1"),
+            0)
       << std::ifstream(log).rdbuf();
   const std::vector<std::string> texts = read_texts(folder / "texts.bin");
   size_t num_tokenizers = 0;

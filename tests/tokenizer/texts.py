@@ -1,5 +1,6 @@
 """Texts that are hard on tokenizers: every assigned character, and what breaks patterns, merges and decoders."""
 
+import math
 import random
 import sys
 import unicodedata
@@ -31,11 +32,12 @@ def is_compared(code):
     return normalizes_alike(character) and normalizes_alike(f"a\u0345{character}\u0323{character}")
 
 
-def every_character(per_text=4):
-    """Each assigned character outside the private planes between a letter, a digit and a space."""
+def every_character(most_texts):
+    """Each assigned character outside the private planes between a letter, a digit and a space; at least four a text."""
     codes = [code for code in range(0xF0000) if is_compared(code) and not 0xE100 <= code < 0xF8FF]
-    for start in range(0, len(codes), per_text):
-        yield "".join(f"a{chr(code)}1{chr(code)} " for code in codes[start:start + per_text])
+    per_text = max(4, math.ceil(len(codes) / most_texts))
+    return ["".join(f"a{chr(code)}1{chr(code)} " for code in codes[start:start + per_text])
+            for start in range(0, len(codes), per_text)]
 
 
 def any_character(generator):
@@ -78,12 +80,10 @@ def mixed(generator):
 
 
 def hard_texts(count, seed):
-    """`count` texts: every character if there is room, then mixtures."""
+    """`count` texts: every character, in up to half of them, then mixtures."""
     generator = random.Random(seed)
     texts = ["", " ", "  ", "\n", *TOKENS, *WORDS, *SPACES]
-    characters = list(every_character())
-    if count > 2 * len(characters):
-        texts += characters
+    texts += every_character(max(1, count // 2))
     while len(texts) < count:
         texts.append(long_run(generator) if generator.random() < 0.01 else mixed(generator))
     return texts[:count]
