@@ -50,8 +50,9 @@ constexpr std::array kNotRun = {
         "--timeline 8b.json",
         kCard, ""},
     // generator/README.md
-    NotRun{"cmake --build build --target regenerate && cmake --build build", kTime,
-           "grep -q '^build regenerate: ' build/build.ninja"},
+    NotRun{"cmake --build build --target regenerate && cmake --build build --target cuda-kernels", kTime,
+           "grep -q '^build regenerate: ' build/build.ninja && grep -q '^build cuda-kernels: ' "
+           "build/build.ninja"},
     NotRun{"nvcc -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -I templates -Xcompiler "
            "-fPIC,-fvisibility=hidden -shared w4/kernel.cu -o w4.so",
            "needs nvcc", "test -f w4/kernel.cu && test -f w4/plan.h"},
