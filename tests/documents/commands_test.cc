@@ -78,6 +78,8 @@ constexpr std::array kNotRun = {
     // tests/README.md
     NotRun{"./dev test -R Partition", "installs packages", ""},
     NotRun{"tests/fuzz/run.sh 60", "is what the tests Fuzz.* do", "bash -n tests/fuzz/run.sh"},
+    NotRun{"cmake --build build --target card-tests", kTime,
+           "grep -q '^build card-tests: ' build/build.ninja"},
     NotRun{"build/gpu-tests", kCard, ""},
     NotRun{"tests/gpu/check_card.sh build card", kCard, "bash -n tests/gpu/check_card.sh"},
     NotRun{"tests/gpu/check_families.sh build card", kCard, "bash -n tests/gpu/check_families.sh"},
