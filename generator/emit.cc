@@ -3,42 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <numbers>
 
+#include "generator/plan/kernel_plan.h"
 #include "generator/text_writer.h"
 #include "layout/library.h"
 
 namespace soliton {
 namespace {
 
-/// Names of what a plan is written into. The first plan has the plain names.
-struct Names {
-  std::string suffix;   // of files: "" or "-rows8"
-  std::string scope;    // namespace within soliton::generated: "" or "rows8"
-  std::string command;  // that generated it all
-};
-
-Names names_of(const std::vector<Plan>& plans, size_t index) {
-  Names names;
-  names.command = fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, plans[0].gpu);
-  for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
-    names.command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
-  if (index > 0) {
-    names.scope = fmt::format("rows{}", plans[index].rows);
-    names.suffix = "-" + names.scope;
-  }
-  return names;
+/// A double literal that reads back as the same value.
+std::string literal(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
-
-std::string header(const Plan& plan, const Names& names) {
-  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plan.model, plan.gpu,
-                     names.command);
-}
-
-std::string full_scope(const Names& names) {
-  return "soliton::generated" + (names.scope.empty() ? "" : "::" + names.scope);
+std::string literal(float value) {
+  return literal(static_cast<double>(value)) + "f";
 }
 
 /// kCamelCase of a snake_case name.
@@ -56,25 +35,25 @@ std::string constant(const std::string& name) {
   return text;
 }
 
-std::string vector_constant(const Plan& plan, int vector) {
-  return (plan.rows == 1 ? "" : "Plan::") + constant(plan.vectors[vector].name + "_vector");
+std::string join_names(const std::vector<GpuSpec>& cards, const char* separator) {
+  std::string text;
+  for (const GpuSpec& card : cards) text += (text.empty() ? "" : separator) + card.name;
+  return text;
 }
 
-/// "Vector kQkvVector{...};"
-void write_vectors(const Plan& plan, const char* specifiers, TextWriter& out) {
-  for (const PlanVector& vector : plan.vectors) {
-    out.line("{} Vector {}{{.offset = {}, .elements = {}, .signatures = {}}};", specifiers,
-             constant(vector.name + "_vector"), vector.offset,
-             static_cast<int64_t>(vector.elements) * vector.element_bytes / 4, vector.signatures);
-  }
+std::string header(const std::vector<Plan>& plans) {
+  std::string command =
+      fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, join_names(plans[0].cards, ","));
+  for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
+    command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
+  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plans[0].model,
+                     join_names(plans[0].cards, " and "), command);
 }
 
-/// A float or double literal that reads back as the same value.
-std::string literal(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+const char* kind_name(PhaseKind kind) {
+  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kMerge", "kNormHeads"};
+  return kNames[static_cast<int>(kind)];
 }
-
 const char* input_name(InputKind kind) {
   constexpr const char* kNames[] = {"kVector", "kNormed", "kHidden"};
   return kNames[static_cast<int>(kind)];
@@ -94,182 +73,49 @@ std::string format_text(const WeightFormat& format) {
                      format.has_zeros);
 }
 
-/// How the plan's integers stand; that of bf16 if it has none.
-WeightFormat integer_format(const Plan& plan) {
-  for (const PlanMatrix& matrix : plan.matrices) {
-    if (matrix.format.is_quantized()) return matrix.format;
-  }
-  return {};
+/// "kDecode" of one row, "kDecodeRows8" of eight.
+std::string plan_name(const Plan& plan) {
+  return plan.rows == 1 ? "kDecode" : fmt::format("kDecodeRows{}", plan.rows);
+}
+std::string kernel_name(const Plan& plan) {
+  return plan.rows == 1 ? "decode" : fmt::format("decode_rows{}", plan.rows);
 }
 
-std::string phase_comment(const Plan& plan, int index) {
-  const PlanPhase& phase = plan.phases[index];
-  std::string text =
-      phase.per_layer ? fmt::format("Phase {} of {}", index + 1, plan.phases.size() - 1) : "Last phase";
-  text += fmt::format(": {}. Waits for {}", phase.name, plan.vectors[phase.waits_for].name);
-  if (phase.first_layer_reads >= 0)
-    text += fmt::format(" ({} in layer 0)", plan.vectors[phase.first_layer_reads].name);
-  if (phase.writes >= 0) text += fmt::format("; completes {}", plan.vectors[phase.writes].name);
-  if (!phase.clears.empty()) text += fmt::format("; clears {}", plan.vectors[phase.clears.front()].name);
-  return text + ".";
+// ---- plan.h
+
+void write_matrix(const PackedMatrix& matrix, TextWriter& out) {
+  out.line(
+      "{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
+      ".format = {}, .num_tiles = {}, .row_order = RowOrder::{}}},",
+      matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded_columns,
+      format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
 }
 
-void write_phase(const Plan& plan, int index, TextWriter& out) {
-  const PlanPhase& phase = plan.phases[index];
-  out.line("// {}", phase_comment(plan, index));
-  out.line("constexpr {} {}{{", phase.kind == OpKind::kAttention ? "AttentionPhase" : "MatrixPhase",
-           constant(phase.name));
+/// What kernels know of the model.
+void write_shape(const Plan& plan, TextWriter& out) {
+  const ModelShape shape = model_shape(plan);
+  out.line("constexpr ModelShape kModelShape{{");
   out.indented([&] {
-    out.line(".index = {},", index);
-    if (phase.kind == OpKind::kMatrix) {
-      const PlanMatrix& matrix = plan.matrices[phase.matrix];
-      out.line(".weights = {},", matrix.offset);
-      out.line(".layer_stride = {},", matrix.layer_stride);
-      out.line(".columns = {},", matrix.columns);
-      out.line(".padded = {},", matrix.padded);
-      if (matrix.format.is_quantized()) out.line(".format = {},", format_text(matrix.format));
-      out.line(".rows = {},", matrix.rows);
-      out.line(".num_tiles = {},", matrix.num_tiles);
-      out.line(".first_cta = {},", phase.first_cta);
-      out.line(".input = InputKind::{},", input_name(phase.input));
-    }
-    out.line(".input_vector = {},", vector_constant(plan, phase.reads));
-    if (phase.first_norm >= 0) {
-      out.line(".first_norm = {},", phase.first_norm);
-      out.line(".norm_stride = {},", phase.norm_stride);
-    }
-    if (phase.kind == OpKind::kMatrix) out.line(".output = OutputKind::{},", output_name(phase.output));
-    if (phase.output != OutputKind::kLogits)
-      out.line(".output_vector = {},", vector_constant(plan, phase.writes));
-    if (!phase.clears.empty()) out.line(".clears = {},", vector_constant(plan, phase.clears.front()));
+    out.line(".num_layers = {},", shape.num_layers);
+    out.line(".num_heads = {},", shape.num_heads);
+    out.line(".num_kv_heads = {},", shape.num_kv_heads);
+    out.line(".head_dim = {},", shape.head_dim);
+    out.line(".kv_parts = {},", shape.kv_parts);
+    out.line(".hidden = {},", shape.hidden);
+    out.line(".qkv_bias = {},", shape.qkv_bias);
+    out.line(".head_norm = {},", shape.head_norm);
+    out.line(".ordered = {},", shape.ordered);
+    out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
+    out.line(".score_scale = {},", literal(shape.score_scale));
+    out.line(".integers = {},", format_text(shape.integers));
   });
   out.line("}};");
   out.blank();
 }
 
-/// Index within the layer of the phase in which the residual stream begins and the new token is appended to
-/// the cache.
-int first_residual_phase(const Plan& plan) {
-  const auto found = std::find_if(plan.phases.begin(), plan.phases.end(), [](const PlanPhase& phase) {
-    return phase.kind == OpKind::kMatrix && phase.output == OutputKind::kResidual;
-  });
-  return static_cast<int>(found - plan.phases.begin());
-}
-
-/// Each width of an input once.
-void write_widths(const Plan& plan, TextWriter& out) {
-  std::map<std::pair<int, WeightType>, Width> widths;  // by columns and type
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind != OpKind::kMatrix) continue;
-    const PlanMatrix& matrix = plan.matrices[phase.matrix];
-    Width& width = widths[{matrix.columns, matrix.format.type}];
-    width = {matrix.columns, matrix.padded, width.normed || phase.input != InputKind::kVector, matrix.format};
-  }
-  out.line("static constexpr int kNumWidths = {};", widths.size());
-  out.line("static constexpr Width kWidths[] = {{");
-  out.indented([&] {
-    for (const auto& [key, width] : widths) {
-      const std::string format =
-          width.format.is_quantized() ? fmt::format(", .format = {}", format_text(width.format)) : "";
-      out.line("{{.columns = {}, .padded = {}, .normed = {}{}}},", width.columns, width.padded, width.normed,
-               format);
-    }
-  });
-  out.line("}};");
-}
-
-void write_number(TextWriter& out, const char* name, int64_t value) {
-  out.line("static constexpr int {} = {};", name, value);
-}
-
-/// What kernels of one and of several rows know of the model.
-void write_model(const Plan& plan, TextWriter& out) {
-  const ModelFacts& facts = plan.facts;
-  write_number(out, "kNumLayers", facts.num_layers);
-  write_number(out, "kNumHeads", facts.num_heads);
-  write_number(out, "kNumKvHeads", facts.num_kv_heads);
-  write_number(out, "kHeadDim", facts.head_dim);
-  out.line("static constexpr KvShape kKv{{kNumLayers, kNumKvHeads, kHeadDim, {}}};", kv_shape(facts).parts);
-  write_number(out, "kQkvRows", (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim);
-  write_number(out, "kHidden", facts.hidden);
-  out.line("static constexpr bool kQkvBias = {};", facts.qkv_bias != 0);
-  out.line("static constexpr bool kHeadNorm = {};", facts.head_norm != 0);
-  out.line("static constexpr float kNormEpsilon = {}f;", literal(static_cast<float>(facts.norm_epsilon)));
-  out.line("// 1 / sqrt(head_dim), for exponentials in base 2");
-  out.line("static constexpr float kScoreScale = {}f;",
-           literal(static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim)))));
-  out.blank();
-}
-
-/// The same of the ring.
-void write_ring(const Plan& plan, TextWriter& out) {
-  write_number(out, "kNumCtas", plan.num_ctas);
-  write_number(out, "kThreads", plan.threads());
-  write_number(out, "kRingSlots", plan.ring_slots);
-  write_number(out, "kSlotBytes", plan.slot_bytes());
-  out.line("static constexpr WeightFormat kIntegers{};", format_text(integer_format(plan)));
-  out.line("static constexpr uint32_t kWindow = {};  // pages in flight", plan.window);
-  write_number(out, "kPrefetchPages", plan.prefetch_pages);
-  write_number(out, "kPrefetchNs", plan.prefetch_ns);
-}
-
-void write_numbers(const Plan& plan, TextWriter& out) {
-  out.line("struct Plan {{");
-  out.indented([&] {
-    const auto number = [&](const char* name, int64_t value) { write_number(out, name, value); };
-    write_model(plan, out);
-    write_ring(plan, out);
-    number("kConsumerWarps", plan.consumer_warps);
-    out.line("static constexpr bool kOrdered = {};", plan.facts.weight_order != 0);
-    number("kTileSlots", plan.tile_slots);
-    out.line("static constexpr SyncMode kSync = SyncMode::{};",
-             plan.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter");
-    number("kNumBlocks", plan.num_blocks());
-    number("kMinPagesPerSplit", plan.min_pages_per_split);
-    number("kFirstResidualPhase", first_residual_phase(plan));
-    out.blank();
-    write_widths(plan, out);
-    out.blank();
-    number("kChunkColumns", plan.chunk_columns);
-    number("kXBytes", plan.x_bytes());
-    number("kResidualTiles", plan.residual_tiles());
-    number("kAttentionUnits", plan.attention_units());
-    number("kPartialWords", plan.partial_words());
-    number("kSharedBytes", plan.shared_bytes());
-    out.blank();
-    out.line("static constexpr Vector kCandidates = {};", vector_constant(plan, plan.phases.back().writes));
-    const PlanRegion& partials = plan.workspace_region("partials");
-    out.line("static constexpr Vector kPartials{{.offset = {}, .elements = {}}};", partials.offset,
-             partials.bytes / 4);
-    out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
-  });
-  out.line("}};");
-}
-
-void write_rows_numbers(const Plan& plan, TextWriter& out) {
-  out.line("struct Plan {{");
-  out.indented([&] {
-    const auto number = [&](const char* name, int64_t value) { write_number(out, name, value); };
-    write_model(plan, out);
-    number("kRows", plan.rows);
-    write_ring(plan, out);
-    number("kInputBuffers", plan.input_buffers);
-    number("kMaxQueryTiles", plan.max_query_tiles);
-    out.blank();
-    number("kInputBytes", plan.input_buffers * plan.shape().chunk_bytes());
-    number("kTileBytes", plan.tile_bytes_shared());
-    number("kResidualTiles", plan.residual_tiles());
-    number("kSharedBytes", plan.shared_bytes());
-    out.blank();
-    out.line("// In the workspace.");
-    write_vectors(plan, "static constexpr", out);
-    out.line("static constexpr int64_t kCounterOffset = {};", plan.workspace_region("counters").offset);
-  });
-  out.line("}};");
-}
-
-void write_descriptor(const Plan& plan, TextWriter& out) {
-  out.line("constexpr Descriptor kDescriptor{{");
+/// What the library says of all its kernels.
+void write_facts(const Plan& plan, TextWriter& out) {
+  out.line("constexpr ModelDescriptor kModel{{");
   out.indented([&] {
     out.line(".model = \"{}\",", plan.model);
     out.line(".gpu = \"{}\",", plan.gpu);
@@ -293,171 +139,206 @@ void write_descriptor(const Plan& plan, TextWriter& out) {
     out.line(".facts_hash = {:#x}ull,", hash_facts(plan.facts));
     out.line(".page_layout = {},", kPageLayoutVersion);
     out.line(".compute_capability = {},", plan.limits.compute_capability);
-    out.line(".num_ctas = {},", plan.num_ctas);
-    out.line(".threads_per_cta = {},", plan.threads());
-    out.line(".shared_bytes = {},", plan.shared_bytes());
-    out.line(
-        ".tree_costs = {{.item_us = {}, .mma_us = {}, .read_bytes_per_s = {}, .exchange_bytes_per_s = {}}},",
-        literal(plan.limits.attention_item_us), literal(plan.limits.attention_mma_us),
-        literal(plan.limits.read_bandwidth_bytes_per_s), literal(plan.limits.exchange_bytes_per_s));
-    out.line(".rows = {},", plan.rows);
+    out.line(".num_cards = {},", plan.cards.size());
+    out.line(".cards =");
+    out.indented([&] {
+      out.line("{{");
+      out.indented([&] {
+        for (const GpuSpec& card : plan.cards) {
+          out.line(
+              "{{.name = \"{}\", .costs = {{.item_us = {}, .mma_us = {}, .read_bytes_per_s = {}, "
+              ".exchange_bytes_per_s = {}}}}},",
+              card.name, literal(card.attention_item_us), literal(card.attention_mma_us),
+              literal(card.read_bandwidth_bytes_per_s), literal(card.exchange_bytes_per_s));
+        }
+      });
+      out.line("}},");
+    });
     out.line(".weight_bytes = {},", plan.weight_bytes);
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
-    out.line(".max_query_tiles = {},", plan.max_query_tiles);
-    out.line(".resident_tokens = {},", plan.rows == 1 ? 0 : plan.resident_tokens());
-    out.line(".workspace_byte = {},", plan.rows == 1 ? 255 : 0);
-    out.line(".workspace_bytes = {},", plan.workspace_bytes());
-    out.line(".counter_offset = {},", plan.workspace_region("counters").offset);
-    out.line(".counter_bytes = {},", plan.workspace_region("counters").bytes);
     out.line(".matrices =");
     out.indented([&] {
       out.line("{{");
       out.indented([&] {
-        for (const PlanMatrix& matrix : plan.matrices) {
-          out.line(
-              "{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, "
-              ".padded_columns = {}, .format = {}, "
-              ".num_tiles = {}, .row_order = RowOrder::{}}},",
-              matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded,
-              format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
-        }
+        for (const PlanMatrix& matrix : plan.matrices) write_matrix(packed_matrix(matrix), out);
       });
       out.line("}},");
     });
   });
   out.line("}};");
+  out.blank();
 }
 
-std::string emit_plan(const Plan& plan, const Names& names) {
+/// Everything but the phases, which stand in kernel.cu.
+void write_plan(const Plan& plan, TextWriter& out) {
+  const PlannedKernel planned(plan);
+  const KernelPlan& kernel = *planned;
+  out.line("constexpr KernelPlan {}Numbers{{", plan_name(plan));
+  out.indented([&] {
+    out.line(".model = kModelShape,");
+    out.line(".matrices = kModel.matrices,");
+    out.line(".rows = {}, .sync = SyncMode::{}, .num_ctas = {}, .consumer_warps = {},", kernel.rows,
+             kernel.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter", kernel.num_ctas,
+             kernel.consumer_warps);
+    out.line(".ring_slots = {}, .slot_bytes = {}, .window = {}, .kv_window = {}, .prefetch_pages = {},",
+             kernel.ring_slots, kernel.slot_bytes, kernel.window, kernel.kv_window, kernel.prefetch_pages);
+    out.line(".residual_tiles = {},", kernel.residual_tiles);
+    if (plan.rows == 1) {
+      out.line(".tile_slots = {}, .chunk_columns = {}, .min_pages_per_split = {},", kernel.tile_slots,
+               kernel.chunk_columns, kernel.min_pages_per_split);
+    } else {
+      out.line(".input_buffers = {}, .max_query_tiles = {},", kernel.input_buffers, kernel.max_query_tiles);
+    }
+    out.line(".vectors = {{  // in the workspace");
+    out.indented([&] {
+      for (size_t i = 0; i < plan.vectors.size(); ++i) {
+        const Vector& vector = kernel.vectors[i];
+        out.line("{{.offset = {}, .elements = {}, .signatures = {}}},  // {}", vector.offset, vector.elements,
+                 vector.signatures, plan.vectors[i].name);
+      }
+    });
+    out.line("}},");
+    if (plan.rows == 1)
+      out.line(".partials = {{.offset = {}, .elements = {}}},", kernel.partials.offset,
+               kernel.partials.elements);
+    out.line(".counter_offset = {}, .counter_bytes = {}, .workspace_bytes = {},", kernel.counter_offset,
+             kernel.counter_bytes, kernel.workspace_bytes);
+    out.line(".num_regions = {},", kernel.num_regions);
+    out.line(".regions = {{  // offset and bytes in shared memory");
+    out.indented([&] {
+      for (int i = 0; i < kernel.num_regions; ++i) {
+        const Region& region = kernel.regions[i];
+        out.line("{{\"{}\", {}, {}}},", region.name, region.offset, region.bytes);
+      }
+    });
+    out.line("}},");
+    out.line(".num_barriers = {},", kernel.num_barriers);
+    out.line(".barriers = {{  // slots, arrivals, of whole warps?");
+    out.indented([&] {
+      for (int i = 0; i < kernel.num_barriers; ++i) {
+        const BarrierSet& set = kernel.barriers[i];
+        out.line("{{\"{}\", {}, {}, {}}},", set.name, set.slots, set.arrivals, set.by_warps);
+      }
+    });
+    out.line("}},");
+  });
+  out.line("}};");
+}
+
+std::string emit_plans(const std::vector<Plan>& plans) {
   TextWriter out;
-  out.line("{}", header(plan, names));
+  out.line("{}", header(plans));
   out.line("#pragma once");
   out.blank();
   out.line("#include \"layout/library.h\"");
-  out.line("#include \"layout/phase.h\"");
   out.blank();
-  out.line("namespace {} {{", full_scope(names));
+  out.line("namespace soliton::generated {{");
   out.blank();
-  const auto write_phases = [&] {
-    for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
-      if (plan.rows == 1 || plan.phases[i].kind == OpKind::kMatrix) write_phase(plan, i, out);
-    }
-  };
-  if (plan.rows == 1) {
-    out.line("// Activation vectors in the workspace.");
-    write_vectors(plan, "constexpr", out);
+  write_facts(plans[0], out);
+  write_shape(plans[0], out);
+  for (const Plan& plan : plans) {
+    write_plan(plan, out);
     out.blank();
-    write_phases();
-    write_numbers(plan, out);
-    out.blank();
-  } else {
-    write_rows_numbers(plan, out);
-    out.blank();
-    write_phases();
   }
-  write_descriptor(plan, out);
-  out.blank();
-  out.line("}}  // namespace {}", full_scope(names));
+  out.line("}}  // namespace soliton::generated");
   return out.text();
 }
 
-/// One kernel: its phases and its entry.
-void write_kernel(const Plan& plan, const Names& names, TextWriter& out) {
-  const std::string scope = plan.rows == 1 ? "" : "rows::";
-  out.line("namespace {} {{", full_scope(names));
-  out.blank();
-  out.line(
-      "static_assert({}SharedMap<Plan>::kBytes == Plan::kSharedBytes, \"planner and kernel agree on shared "
-      "memory\");",
-      scope);
-  out.blank();
-  const auto is_matrix = [](const PlanPhase& phase) { return phase.kind == OpKind::kMatrix; };
-  const auto attention = std::find_if_not(plan.phases.begin(), plan.phases.end(), is_matrix);
-  const auto per_layer = std::count_if(plan.phases.begin(), plan.phases.end(), [&](const PlanPhase& phase) {
-    return phase.per_layer && is_matrix(phase);
-  });
-  out.line("SOLITON_CONSTANT MatrixPhase kMatrices[] = {{");
-  out.indented([&] {
-    for (const PlanPhase& phase : plan.phases) {
-      if (is_matrix(phase)) out.line("{},", constant(phase.name));
+// ---- kernel.cu
+
+std::string vector_text(const char* field, const Plan& plan, int vector) {
+  return vector < 0 ? "" : fmt::format(", .{} = Vectors::{}", field, constant(plan.vectors[vector].name));
+}
+
+/// "{.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, ...}"
+std::string phase_text(const Plan& plan, const PlanPhase& phase) {
+  const bool is_matrix = phase.kind == PhaseKind::kMatrix;
+  std::string text = fmt::format("{{.name = \"{}\", .kind = {}", phase.name, kind_name(phase.kind));
+  if (is_matrix) text += fmt::format(", .matrix = Matrices::{}", constant(plan.matrices[phase.matrix].name));
+  text += vector_text("reads", plan, phase.reads) + vector_text("writes", plan, phase.writes);
+  text += vector_text("clears", plan, phase.clears.empty() ? -1 : phase.clears.front());
+  if (is_matrix) {
+    text += fmt::format(", .input = InputKind::{}, .output = {}", input_name(phase.input),
+                        output_name(phase.output));
+  }
+  if (phase.first_norm >= 0)
+    text += fmt::format(", .first_norm = {}, .norm_stride = {}", phase.first_norm, phase.norm_stride);
+  if (phase.first_cta > 0) text += fmt::format(", .first_cta = {}", phase.first_cta);
+  if (!phase.per_layer) text += ", .every_layer = false";
+  if (phase.appends) text += ", .appends = true";
+  return text + "}";
+}
+
+std::vector<std::string> phase_texts(const Plan& plan) {
+  std::vector<std::string> texts;
+  for (const PlanPhase& phase : plan.phases) texts.push_back(phase_text(plan, phase));
+  return texts;
+}
+
+/// "8 and 16 rows a step"
+std::string rows_text(const std::vector<Plan>& plans, size_t begin, size_t end) {
+  std::string text;
+  for (size_t i = begin; i < end; ++i) {
+    const char* before = i == begin ? "" : i + 1 == end ? " and " : ", ";
+    text += fmt::format("{}{}", before, plans[i].rows);
+  }
+  return text + (text == "1" ? " row" : " rows") + " a step";
+}
+
+/// The phases of plans that have the same, and their plans.
+void write_steps(const std::vector<Plan>& plans, TextWriter& out) {
+  for (size_t begin = 0; begin < plans.size();) {
+    const std::vector<std::string> phases = phase_texts(plans[begin]);
+    size_t end = begin + 1;
+    while (end < plans.size() && phase_texts(plans[end]) == phases) ++end;
+    const std::string name = fmt::format("kStep{}", begin == 0 ? "" : fmt::format("{}", plans[begin].rows));
+    out.line("// {}.", rows_text(plans, begin, end));
+    out.line("constexpr Phase {}[] = {{", name);
+    out.indented([&] {
+      for (const std::string& phase : phases) out.line("{},", phase);
+    });
+    out.line("}};");
+    for (; begin < end; ++begin) {
+      const std::string plan = plan_name(plans[begin]);
+      out.line("constexpr KernelPlan {0} = with_phases({0}Numbers, {1});", plan, name);
     }
-  });
-  out.line("}};");
-  out.blank();
-  out.line("/// The phases of each step, for each role of a CTA.");
-  out.line("struct Step {{");
-  out.indented([&] {
-    out.line("static constexpr int kPerLayer = {};  // of the matrices", per_layer);
-    out.line("static constexpr int kLast = Plan::kNumLayers * kPerLayer;");
     out.blank();
-    out.line("static SOLITON_DEVICE {}MatrixInstance matrix(int i) {{", scope);
-    out.indented([&] {
-      out.line("const int layer = i == kLast ? 0 : i / kPerLayer;");
-      out.line("return {{kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer}};");
-    });
-    out.line("}}");
-    out.blank();
-    out.line("template <class Role>");
-    out.line("static SOLITON_DEVICE void run(Role& role) {{");
-    out.indented([&] {
-      out.line("while (role.begin_step()) {{");
-      out.indented([&] {
-        out.line("for (int i = 0; i <= kLast; ++i) {{");
-        out.indented([&] {
-          const std::string condition =
-              fmt::format("if (i % kPerLayer == {} && i < kLast)", attention - plan.phases.begin());
-          if (plan.rows == 1) {
-            out.line("{} role.template attention<{}>(i / kPerLayer);", condition, constant(attention->name));
-          } else {
-            out.line("{} {{", condition);
-            out.indented([&] {
-              if (plan.facts.head_norm != 0) out.line("role.norm_heads(i / kPerLayer);");
-              out.line("role.attend(i / kPerLayer);");
-              out.line("role.merge(i / kPerLayer);");
-            });
-            out.line("}}");
-          }
-          out.line("role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));");
-        });
-        out.line("}}");
-        out.line("role.end_step();");
-      });
-      out.line("}}");
-    });
-    out.line("}}");
-  });
-  out.line("}};");
-  out.blank();
-  out.line("SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {{");
-  out.indented([&] { out.line("{}run_roles<Plan, Step>(params);", scope); });
-  out.line("}}");
-  out.blank();
-  out.line("}}  // namespace {}", full_scope(names));
-  out.blank();
+  }
 }
 
 std::string emit_kernels(const std::vector<Plan>& plans) {
   TextWriter out;
-  out.line("{}", header(plans[0], names_of(plans, 0)));
+  out.line("{}", header(plans));
   out.line(
-      "// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.");
-  std::string kernels, descriptors;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    const Names names = names_of(plans, i);
-    out.line("#include \"plan{}.h\"", names.suffix);
-    const std::string scope = names.scope.empty() ? "" : names.scope + "::";
-    kernels += fmt::format("{}{}decode", i == 0 ? "" : ", ", scope);
-    descriptors += fmt::format("{}{}kDescriptor", i == 0 ? "" : ", ", scope);
-  }
+      "// One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every "
+      "token.");
+  out.line("// All but the last happen in every layer. A phase waits for what it reads.");
+  out.line("#include \"plan.h\"");
   out.blank();
   const auto several = [](const Plan& plan) { return plan.rows > 1; };
-  if (!std::all_of(plans.begin(), plans.end(), several)) out.line("#include \"kernel.cuh\"");
+  if (!std::all_of(plans.begin(), plans.end(), several)) out.line("#include \"one_row/kernel.cuh\"");
   out.line("#include \"primitives/library.h\"");
   if (std::any_of(plans.begin(), plans.end(), several)) out.line("#include \"rows/kernel.cuh\"");
   out.blank();
-  for (size_t i = 0; i < plans.size(); ++i) write_kernel(plans[i], names_of(plans, i), out);
   out.line("namespace soliton::generated {{");
   out.blank();
+  out.line("using enum PhaseKind;");
+  out.line("using enum OutputKind;");
+  out.line("using Vectors = VectorId;");
+  out.line("using Matrices = MatrixId;");
+  out.blank();
+  write_steps(plans, out);
+  for (const Plan& plan : plans) {
+    out.line("SOLITON_KERNEL({0}.threads()) {1}(const LaunchParams params) {{ {2}::run<{0}>(params); }}",
+             plan_name(plan), kernel_name(plan), plan.rows == 1 ? "one_row" : "rows");
+  }
+  out.blank();
+  std::string kernels, descriptors;
+  for (const Plan& plan : plans) {
+    const char* comma = kernels.empty() ? "" : ", ";
+    kernels += comma + kernel_name(plan);
+    descriptors += fmt::format("{}describe(kModel, {})", comma, plan_name(plan));
+  }
   out.line("constexpr DecodeKernel kKernels[] = {{{}}};", kernels);
   out.line("constexpr Descriptor kDescriptors[] = {{{}}};", descriptors);
   out.blank();
@@ -467,16 +348,17 @@ std::string emit_kernels(const std::vector<Plan>& plans) {
   return out.text();
 }
 
+/// For people.
+std::string emit_text(const std::vector<Plan>& plans) {
+  std::string text;
+  for (const Plan& plan : plans) text += (text.empty() ? "" : "\n") + describe(plan);
+  return text;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> emit(const std::vector<Plan>& plans) {
-  std::map<std::string, std::string> files{{"kernel.cu", emit_kernels(plans)}};
-  for (size_t i = 0; i < plans.size(); ++i) {
-    const Names names = names_of(plans, i);
-    files["plan" + names.suffix + ".h"] = emit_plan(plans[i], names);
-    files["plan" + names.suffix + ".txt"] = describe(plans[i]);
-  }
-  return files;
+  return {{"kernel.cu", emit_kernels(plans)}, {"plan.h", emit_plans(plans)}, {"plan.txt", emit_text(plans)}};
 }
 
 }  // namespace soliton

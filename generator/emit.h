@@ -9,8 +9,8 @@
 
 namespace soliton {
 
-/// File name -> text, of one library with a kernel for each plan: plan.h of the first, plan-rows8.h of one with
-/// eight rows. The same plans give the same bytes.
+/// File name -> text, of one library with a kernel for each plan: kernel.cu with their phases,
+/// plan.h with their numbers, plan.txt for people. The same plans give the same bytes.
 std::map<std::string, std::string> emit(const std::vector<Plan>& plans);
 /// Of a library with one kernel.
 inline std::map<std::string, std::string> emit(const Plan& plan) {

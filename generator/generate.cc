@@ -21,11 +21,13 @@ std::string describe_facts(const ModelConfig& model) {
 }
 
 /// The passes up to a sound plan. Throws Error, and leaves the dumps so far, whose names end in `suffix`.
-Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices,
+Plan make_plan(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const PlanChoices& choices,
                const std::string& suffix, std::map<std::string, std::string>& dumps) {
   const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
   dumps["2-graph.txt"] = describe(graph);
-  Plan plan = partition(graph, model, gpu, choices);
+  Plan plan = partition(graph, model, gpus.front(), choices);
+  plan.gpu = name_of_target(gpus);
+  plan.cards = gpus;
   plan.tuned = choices.tuned;
   place(plan, choices);
   predict(plan);
@@ -36,8 +38,8 @@ Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& 
     verdict += fmt::format("{}: {}\n", rule_name(violation.rule), violation.message);
   }
   if (!violations.empty()) {
-    throw Error(ExitCode::kPlanRefused, fmt::format("{} on {}: plan refused: {}: {}", model.name, gpu.name,
-                                                    rule_name(violations[0].rule), violations[0].message));
+    throw Error(ExitCode::kMismatch, fmt::format("{} on {}: plan refused: {}: {}", model.name, plan.gpu,
+                                                 rule_name(violations[0].rule), violations[0].message));
   }
   verdict = "sound\n";
   return plan;
@@ -45,16 +47,16 @@ Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& 
 
 }  // namespace
 
-Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
+Generated generate(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const PlanChoices& choices) {
   Generated result;
   std::vector<Plan> plans;
   try {
     result.dumps["1-config.txt"] = describe_facts(model);
-    plans.push_back(make_plan(model, gpu, choices, "", result.dumps));
+    plans.push_back(make_plan(model, gpus, choices, "", result.dumps));
     for (const int rows : choices.further_rows) {
       PlanChoices further = choices;
       further.rows = rows;
-      plans.push_back(make_plan(model, gpu, further, fmt::format("-rows{}", rows), result.dumps));
+      plans.push_back(make_plan(model, gpus, further, fmt::format("-rows{}", rows), result.dumps));
     }
   } catch (const Error& refusal) {
     // Facts and card were checked when they were read: it can only be the plan.

@@ -20,7 +20,7 @@ struct Generated {
 class PlanRefused : public Error {
  public:
   PlanRefused(const std::string& message, std::map<std::string, std::string> dumps)
-      : Error(ExitCode::kPlanRefused, message), dumps_(std::move(dumps)) {}
+      : Error(ExitCode::kMismatch, message), dumps_(std::move(dumps)) {}
 
   const std::map<std::string, std::string>& dumps() const { return dumps_; }
 
@@ -30,6 +30,10 @@ class PlanRefused : public Error {
 
 /// config -> graph -> plan -> verify -> emit. Throws PlanRefused with the first violation; its dumps have all
 /// of them.
-Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
+/// With several cards one library for all of them, planned for the first.
+Generated generate(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const PlanChoices& choices);
+inline Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
+  return generate(model, std::vector<GpuSpec>{gpu}, choices);
+}
 
 }  // namespace soliton

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "layout/library.h"
 #include "models/strict_yaml.h"
 
 #ifndef SOLITON_SOURCE_DIR
@@ -85,6 +87,31 @@ std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesyste
                                               fmt::join(names, ", "), show_text(gpu)));
   }
   return gpus_dir / (gpu + ".yaml");
+}
+
+std::string name_of_target(const std::vector<GpuSpec>& gpus) {
+  const GpuSpec& first = gpus.front();
+  if (gpus.size() == 1) return first.name;
+  if (gpus.size() > kMaxCards) {
+    throw Error(ExitCode::kMismatch, fmt::format("--gpu: expected {} cards at most for one library, got {}",
+                                                 kMaxCards, gpus.size()));
+  }
+  const auto limits = [](const GpuSpec& gpu) {
+    return std::tuple(gpu.compute_capability, gpu.num_sms, gpu.max_shared_bytes_per_block,
+                      gpu.registers_per_sm, gpu.max_registers_per_thread, gpu.max_threads_per_block,
+                      gpu.default_window);
+  };
+  for (const GpuSpec& gpu : gpus) {
+    const auto named = [&](const GpuSpec& other) { return other.name == gpu.name; };
+    if (std::count_if(gpus.begin(), gpus.end(), named) > 1) {
+      throw Error(ExitCode::kUsage, fmt::format("--gpu: expected each card once, got {} twice", gpu.name));
+    }
+    if (limits(gpu) == limits(first)) continue;
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--gpu: expected cards that differ in rates alone for one library, got {} and {}",
+                            first.name, gpu.name));
+  }
+  return fmt::format("sm{}", first.compute_capability);
 }
 
 }  // namespace soliton

@@ -45,4 +45,8 @@ std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir);
 /// Throws Error (kUsage).
 std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesystem::path& gpus_dir);
 
+/// What one library for all of `gpus` is called: the card's name, or for several cards their architecture ("sm90").
+/// Throws Error (kMismatch) unless they differ in nothing but rates.
+std::string name_of_target(const std::vector<GpuSpec>& gpus);
+
 }  // namespace soliton

@@ -8,6 +8,24 @@ namespace soliton {
 
 namespace {
 
+// Indices of vectors and matrices in a graph.
+enum VectorIndex : int {
+  kQkv = static_cast<int>(VectorId::kQkv),
+  kHeads = static_cast<int>(VectorId::kHeads),
+  kPostAttention = static_cast<int>(VectorId::kPostAttention),
+  kFfn = static_cast<int>(VectorId::kFfn),
+  kHidden = static_cast<int>(VectorId::kHidden),
+  kCandidates = static_cast<int>(VectorId::kCandidates),
+  kUnnormed = static_cast<int>(VectorId::kUnnormed),
+};
+enum MatrixIndex : int {
+  kQkvMatrix = static_cast<int>(MatrixId::kQkv),
+  kO = static_cast<int>(MatrixId::kO),
+  kGateUp = static_cast<int>(MatrixId::kGateUp),
+  kDown = static_cast<int>(MatrixId::kDown),
+  kLmHead = static_cast<int>(MatrixId::kLmHead),
+};
+
 constexpr int kIntegerBits = 4;
 constexpr int kDefaultGroup = 128;  // of columns that all share one scale: it is repeated
 
@@ -23,9 +41,6 @@ WeightFormat weight_format(const ModelFacts& facts, int bits) {
 Graph build_graph(const ModelFacts& facts) {
   const int heads = facts.num_heads * facts.head_dim;
   const int kv_heads = facts.num_kv_heads * facts.head_dim;
-  enum VectorIndex { kQkv, kHeads, kPostAttention, kFfn, kHidden, kCandidates };
-  enum MatrixIndex { kQkvMatrix, kO, kGateUp, kDown, kLmHead };
-
   Graph graph;
   graph.vectors = {{.name = "qkv", .elements = heads + 2 * kv_heads},
                    {.name = "heads", .elements = heads},
@@ -50,8 +65,13 @@ Graph build_graph(const ModelFacts& facts) {
        .output = OutputKind::kRotary,
        .first_norm = 0,
        .norm_stride = 2},
-      {.name = "attention", .kind = OpKind::kAttention, .reads = kQkv, .writes = kHeads},
-      {.name = "o", .matrix = kO, .reads = kHeads, .writes = kPostAttention, .output = OutputKind::kResidual},
+      {.name = "attention", .kind = PhaseKind::kAttention, .reads = kQkv, .writes = kHeads},
+      {.name = "o",
+       .matrix = kO,
+       .reads = kHeads,
+       .writes = kPostAttention,
+       .output = OutputKind::kResidual,
+       .appends = true},
       {.name = "gate_up",
        .matrix = kGateUp,
        .reads = kPostAttention,
@@ -73,31 +93,31 @@ Graph build_graph(const ModelFacts& facts) {
 }
 
 Graph build_rows_graph(const ModelFacts& facts) {
-  enum VectorIndex { kQkv, kHeads, kPostAttention, kFfn, kHidden, kCandidates };
   Graph graph = build_graph(facts);
   graph.vectors.push_back({.name = "squares", .elements = 0});  // sums of squares of each CTA's columns
   for (GraphOp& op : graph.layer_ops) {
     if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
     op.first_norm = -1;
     op.norm_stride = 0;
-    if (op.output != OutputKind::kResidual || op.kind != OpKind::kMatrix) continue;
+    op.appends = false;
+    if (op.output != OutputKind::kResidual || op.kind != PhaseKind::kMatrix) continue;
     op.first_norm = op.writes == kPostAttention ? 1 : 2;  // of the phase that reads it
     op.norm_stride = 2;
   }
   graph.final_ops[0].first_norm = -1;
   const auto attention = std::find_if(graph.layer_ops.begin(), graph.layer_ops.end(),
-                                      [](const GraphOp& op) { return op.kind == OpKind::kAttention; });
+                                      [](const GraphOp& op) { return op.kind == PhaseKind::kAttention; });
   attention->writes = -1;  // partial results, as many as the tree's plan asks for
   const auto merge = graph.layer_ops.insert(
-      attention + 1, {.name = "merge", .kind = OpKind::kMerge, .reads = kQkv, .writes = kHeads});
+      attention + 1,
+      {.name = "merge", .kind = PhaseKind::kMerge, .reads = kQkv, .writes = kHeads, .appends = true});
   if (facts.head_norm == 0) return graph;
   // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
-  const int unnormed = static_cast<int>(graph.vectors.size());
   graph.vectors.push_back(
       {.name = "unnormed", .elements = (facts.num_heads + facts.num_kv_heads) * facts.head_dim});
-  graph.layer_ops.front().writes = unnormed;
+  graph.layer_ops.front().writes = kUnnormed;
   graph.layer_ops.insert(
-      merge - 1, {.name = "norm_heads", .kind = OpKind::kNormHeads, .reads = unnormed, .writes = kQkv});
+      merge - 1, {.name = "norm_heads", .kind = PhaseKind::kNormHeads, .reads = kUnnormed, .writes = kQkv});
   return graph;
 }
 

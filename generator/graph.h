@@ -25,12 +25,10 @@ struct GraphMatrix {
   WeightFormat format = {};
 };
 
-enum class OpKind { kMatrix, kAttention, kMerge, kNormHeads };
-
-/// One op. Indices into Graph::vectors and Graph::matrices; -1: none.
+/// One op. Indices into Graph::vectors, which are VectorId, and Graph::matrices, which are MatrixId; -1: none.
 struct GraphOp {
   std::string name;
-  OpKind kind = OpKind::kMatrix;
+  PhaseKind kind = PhaseKind::kMatrix;
   bool per_layer = true;
   int matrix = -1;
   int reads = -1;
@@ -39,6 +37,7 @@ struct GraphOp {
   OutputKind output = OutputKind::kResidual;
   int first_norm = -1;  // row of the norms in layer 0
   int norm_stride = 0;
+  bool appends = false;  // appends the step's keys and values to the cache
 };
 
 struct Graph {

@@ -14,10 +14,10 @@ namespace soliton {
 namespace {
 
 /// generate(), with the dumps written even if the plan is refused.
-Generated generate_and_dump(const Options& options, const ModelConfig& model, const GpuSpec& gpu,
-                            const PlanChoices& choices) {
+Generated generate_and_dump(const Options& options, const ModelConfig& model,
+                            const std::vector<GpuSpec>& gpus, const PlanChoices& choices) {
   try {
-    Generated generated = generate(model, gpu, choices);
+    Generated generated = generate(model, gpus, choices);
     if (options.dump) write_folder(*options.dump, generated.dumps);
     return generated;
   } catch (const PlanRefused& refusal) {
@@ -74,16 +74,17 @@ int run(int argc, char** argv) {
   if (!options) return 0;
   const ModelConfig model = read_model(*options);
   if (options->write_model) write_model(*options->write_model, model);
-  if (!options->gpu_spec) return 0;
-  const GpuSpec gpu = load_gpu_spec(*options->gpu_spec);
-  const PlanChoices choices = choose(*options, gpu);
-  const Generated generated = generate_and_dump(*options, model, gpu, choices);
+  if (options->gpu_specs.empty()) return 0;
+  std::vector<GpuSpec> gpus;
+  for (const std::filesystem::path& path : options->gpu_specs) gpus.push_back(load_gpu_spec(path));
+  const PlanChoices choices = choose(*options, gpus.front());
+  const Generated generated = generate_and_dump(*options, model, gpus, choices);
   if (options->dry_run) {
     fmt::print("{}", generated.files.at("plan.txt"));
     return 0;
   }
-  const std::filesystem::path output = options->output.value_or(std::filesystem::path("generated") /
-                                                                fmt::format("{}-{}", model.name, gpu.name));
+  const std::filesystem::path output = options->output.value_or(
+      std::filesystem::path("generated") / fmt::format("{}-{}", model.name, generated.plan.gpu));
   write_folder(output, generated.files);
   fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
              generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),

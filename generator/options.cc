@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <deque>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -129,7 +130,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   app.allow_extras();  // refused below, in our words
   ValueFlag model(app, "MODEL", "",
                   "Facts of the model's architecture: a YAML file, or a Hugging Face folder");
-  ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml", "GPU to generate for");
+  ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml,...",
+                "GPU to generate for, or several that one library serves");
   ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
   std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
@@ -178,7 +180,13 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
         "--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(list_gpus(gpu_folder), ", ")), "nothing");
   }
   options.model = *model.path();
-  if (gpu.text()) options.gpu_spec = find_gpu_spec(*gpu.text(), gpu_folder);
+  if (gpu.text()) {
+    std::stringstream names(*gpu.text());
+    for (std::string name; std::getline(names, name, ',');)
+      options.gpu_specs.push_back(find_gpu_spec(name, gpu_folder));
+    if (gpu.text()->ends_with(',')) find_gpu_spec("", gpu_folder);
+    if (options.gpu_specs.empty()) options.gpu_specs.push_back(find_gpu_spec(*gpu.text(), gpu_folder));
+  }
   options.output = output.path();
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));

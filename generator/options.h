@@ -12,7 +12,7 @@ namespace soliton {
 /// What the user asked for.
 struct Options {
   std::filesystem::path model;                       // models/<name>.yaml, or a Hugging Face folder
-  std::optional<std::filesystem::path> gpu_spec;     // the file that --gpu stands for; exists if it was given
+  std::vector<std::filesystem::path> gpu_specs;      // the files that --gpu stands for; they exist
                                                      // by name; always there without write_model
   std::optional<std::filesystem::path> write_model;  // YAML file for the facts of a folder
   std::optional<std::filesystem::path> output;

@@ -14,16 +14,15 @@ namespace soliton {
 /// So that scripts can tell errors apart.
 enum class ExitCode : int {
   kSuccess = 0,
-  kUsage = 2,     // a flag or its value
-  kNotFound = 3,  // a file or folder is missing, unreadable or not writable
-  kBadFile = 4,   // a file was read, but is malformed, or says something that cannot be
-  kMismatch = 5,  // all is well formed, but does not fit together: model, plan, card, kernel, weights
-  kPlanRefused = kMismatch,  // the same, of a plan
-  kDevice = 6,               // a CUDA call or the kernel itself failed
-  kOutOfMemory = 7,          // memory or another limit, such as a context longer than the cache
-  kMakeFailed = 8,           // the compiler made no kernel of sound source
-  kNotVerified = 9,          // the kernel's answers are not those of the reference
-  kInternal = 70,            // a defect of ours
+  kUsage = 2,        // a flag or its value
+  kNotFound = 3,     // a file or folder is missing, unreadable or not writable
+  kBadFile = 4,      // a file was read, but is malformed, or says something that cannot be
+  kMismatch = 5,     // all is well formed, but does not fit together: model, plan, card, kernel, weights
+  kDevice = 6,       // a CUDA call or the kernel itself failed
+  kOutOfMemory = 7,  // memory or another limit, such as a context longer than the cache
+  kMakeFailed = 8,   // the compiler made no kernel of sound source
+  kNotVerified = 9,  // the kernel's answers are not those of the reference
+  kInternal = 70,    // a defect of ours
 };
 
 /// What programs report and exit with. what() is one line: control characters are written as \xNN, so that
@@ -36,8 +35,6 @@ class Error : public std::runtime_error {
  private:
   ExitCode code_;
 };
-
-using UserError = Error;
 
 /// `text` in double quotes for use in a message: cut after `limit` bytes (at a character's start), the cut
 /// shown.

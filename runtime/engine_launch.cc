@@ -107,7 +107,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
                               .kv_parts = kv_shape(facts).parts,
                               .max_item_rows = max_item_rows(descriptor),
                               .resident_tokens = descriptor.resident_tokens},
-                    descriptor.tree_costs, SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
+                    library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;
 }
@@ -172,6 +172,7 @@ LaunchParams Engine::prepare(const Run& run, const TreeRequest& request) {
   const Descriptor& descriptor = library_.descriptor(run.kernel);
   make_room(descriptor, request);
   LaunchParams params = common_params();
+  params.prefetch_ns = prefetch_ns(descriptor, library_.costs());
   params.logits = request.want_logits ? logits_.as<float>() : nullptr;
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   params.delay_seed = request.delay_seed;

@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -101,6 +102,20 @@ KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
 void KernelLibrary::select_device(int device) {
   check(functions_->open(device, &device_), "select the device");
   for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
+}
+
+const TreeCosts& KernelLibrary::costs() const {
+  const auto lower = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  const Descriptor& known = descriptor();
+  const std::string name = lower(device_.name);
+  for (int i = 0; i < known.num_cards; ++i) {
+    if (name.find(known.cards[i].name) != std::string::npos) return known.cards[i].costs;
+  }
+  return known.cards[0].costs;
 }
 
 void KernelLibrary::check_device(const Descriptor& needs) const {

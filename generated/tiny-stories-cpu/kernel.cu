@@ -1,99 +1,47 @@
 // Generated from models/tiny-stories.yaml for cpu. Do not edit; run: soliton-gen models/tiny-stories.yaml --gpu cpu --rows 1,8
-// One launch decodes tokens until it is told to stop: every CTA walks these phases for every token.
+// One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
+// All but the last happen in every layer. A phase waits for what it reads.
 #include "plan.h"
-#include "plan-rows8.h"
 
-#include "kernel.cuh"
+#include "one_row/kernel.cuh"
 #include "primitives/library.h"
 #include "rows/kernel.cuh"
 
 namespace soliton::generated {
 
-static_assert(SharedMap<Plan>::kBytes == Plan::kSharedBytes, "planner and kernel agree on shared memory");
+using enum PhaseKind;
+using enum OutputKind;
+using Vectors = VectorId;
+using Matrices = MatrixId;
 
-SOLITON_CONSTANT MatrixPhase kMatrices[] = {
-  kQkv,
-  kO,
-  kGateUp,
-  kDown,
-  kLmHead,
+// 1 row a step.
+constexpr Phase kStep[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .clears = Vectors::kFfn, .input = InputKind::kHidden, .output = kRotary, .first_norm = 0, .norm_stride = 2},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads, .clears = Vectors::kHidden},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .clears = Vectors::kQkv, .input = InputKind::kVector, .output = kResidual, .appends = true},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .clears = Vectors::kHeads, .input = InputKind::kNormed, .output = kSwiglu, .first_norm = 1, .norm_stride = 2},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .clears = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_norm = 12, .norm_stride = 0, .every_layer = false},
 };
+constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
-/// The phases of each step, for each role of a CTA.
-struct Step {
-  static constexpr int kPerLayer = 4;  // of the matrices
-  static constexpr int kLast = Plan::kNumLayers * kPerLayer;
-
-  static SOLITON_DEVICE MatrixInstance matrix(int i) {
-    const int layer = i == kLast ? 0 : i / kPerLayer;
-    return {kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer};
-  }
-
-  template <class Role>
-  static SOLITON_DEVICE void run(Role& role) {
-    while (role.begin_step()) {
-      for (int i = 0; i <= kLast; ++i) {
-        if (i % kPerLayer == 1 && i < kLast) role.template attention<kAttention>(i / kPerLayer);
-        role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
-      }
-      role.end_step();
-    }
-  }
+// 8 rows a step.
+constexpr Phase kStep8[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv},
+  {.name = "merge", .kind = kMerge, .reads = Vectors::kQkv, .writes = Vectors::kHeads, .appends = true},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
 };
+constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 
-SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {
-  run_roles<Plan, Step>(params);
-}
+SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
+SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }
 
-}  // namespace soliton::generated
-
-namespace soliton::generated::rows8 {
-
-static_assert(rows::SharedMap<Plan>::kBytes == Plan::kSharedBytes, "planner and kernel agree on shared memory");
-
-SOLITON_CONSTANT MatrixPhase kMatrices[] = {
-  kQkv,
-  kO,
-  kGateUp,
-  kDown,
-  kLmHead,
-};
-
-/// The phases of each step, for each role of a CTA.
-struct Step {
-  static constexpr int kPerLayer = 4;  // of the matrices
-  static constexpr int kLast = Plan::kNumLayers * kPerLayer;
-
-  static SOLITON_DEVICE rows::MatrixInstance matrix(int i) {
-    const int layer = i == kLast ? 0 : i / kPerLayer;
-    return {kMatrices[i == kLast ? kPerLayer : i % kPerLayer], layer};
-  }
-
-  template <class Role>
-  static SOLITON_DEVICE void run(Role& role) {
-    while (role.begin_step()) {
-      for (int i = 0; i <= kLast; ++i) {
-        if (i % kPerLayer == 1 && i < kLast) {
-          role.attend(i / kPerLayer);
-          role.merge(i / kPerLayer);
-        }
-        role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
-      }
-      role.end_step();
-    }
-  }
-};
-
-SOLITON_KERNEL(Plan::kThreads) decode(const LaunchParams params) {
-  rows::run_roles<Plan, Step>(params);
-}
-
-}  // namespace soliton::generated::rows8
-
-namespace soliton::generated {
-
-constexpr DecodeKernel kKernels[] = {decode, rows8::decode};
-constexpr Descriptor kDescriptors[] = {kDescriptor, rows8::kDescriptor};
+constexpr DecodeKernel kKernels[] = {decode, decode_rows8};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8)};
 
 }  // namespace soliton::generated
 

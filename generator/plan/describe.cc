@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "generator/plan/plan.h"
+#include "generator/plan/kernel_plan.h"
 
 namespace soliton {
 namespace {
@@ -83,6 +83,8 @@ double predicted_token_us(const Plan& plan, int64_t context) {
 
 std::string describe(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
+  const PlannedKernel kernel(plan);
+  const int num_blocks = kernel->model.num_blocks();
   std::string text = fmt::format("{} on {}\n", plan.model, plan.gpu);
   text += plan.tuned.empty() ? "\n" : fmt::format("tuned: {}\n\n", plan.tuned);
   text += fmt::format(
@@ -94,12 +96,12 @@ std::string describe(const Plan& plan) {
       "{} row{} a step; {} CTAs of {} threads: {} {} warps, a producer, {}, a watch; {} registers a thread "
       "at most\n",
       plan.rows, plan.rows == 1 ? "" : "s", plan.num_ctas, plan.threads(), plan.consumer_warps,
-      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "a input loader",
+      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "an input loader",
       plan.registers_per_thread);
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
       "synchronised by {}\n",
-      plan.ring_slots, plan.slot_bytes(), plan.window, plan.prefetch_pages, plan.tile_slots,
+      plan.ring_slots, kernel->slot_bytes, plan.window, plan.prefetch_pages, plan.tile_slots,
       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
       "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
@@ -112,14 +114,14 @@ std::string describe(const Plan& plan) {
         "least."
         "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
         " CTA's tiles.\n",
-        plan.num_blocks(), std::clamp(plan.num_ctas / plan.num_blocks(), 1, kMaxSplits),
-        plan.min_pages_per_split, plan.phases.size() - 1);
+        num_blocks, std::clamp(plan.num_ctas / num_blocks, 1, kMaxSplits), plan.min_pages_per_split,
+        plan.phases.size() - 1);
   if (plan.rows > 1) {
     text += fmt::format(
         "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "
         "more "
         "than {} reads {} tokens at most.\n",
-        plan.max_query_tiles, kStreamedQueryTiles, plan.resident_tokens());
+        plan.max_query_tiles, kStreamedQueryTiles, kernel->resident_tokens());
   }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "generator/plan/plan.h"
+#include "generator/plan/kernel_plan.h"
 #include "models/error.h"
 
 namespace soliton {
@@ -20,11 +20,9 @@ constexpr int kBf16Bits = 16;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
-constexpr double kPrefetchShare = 0.65;  // of the read bandwidth
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
-constexpr int kPartPlaces = 4;         // of parts of query tiles
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
 int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_ctas) {
@@ -62,7 +60,8 @@ PlanPhase make_phase(const GraphOp& op) {
           .input = op.input,
           .output = op.output,
           .first_norm = op.first_norm,
-          .norm_stride = op.norm_stride};
+          .norm_stride = op.norm_stride,
+          .appends = op.appends};
 }
 
 /// Deals each phase's tiles from the CTA on where the phase before left off, so that it is not always the
@@ -89,7 +88,7 @@ int choose_chunk(const Plan& plan) {
   const PlanPhase* before = nullptr;
   for (const PlanPhase& phase : plan.phases) {
     const bool whole =
-        phase.input != InputKind::kVector || (before != nullptr && before->kind == OpKind::kAttention);
+        phase.input != InputKind::kVector || (before != nullptr && before->kind == PhaseKind::kAttention);
     if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
     before = &phase;
   }
@@ -106,7 +105,7 @@ int choose_chunk(const Plan& plan) {
 /// attention reads it: there a CTA reads the words of its heads only.
 void add_signatures(Plan& plan) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kAttention) plan.vectors[phase.reads].signatures = plan.num_ctas;
+    if (phase.kind == PhaseKind::kAttention) plan.vectors[phase.reads].signatures = plan.num_ctas;
     if (phase.output == OutputKind::kLogits) continue;  // every CTA makes a candidate
     const bool dealt_to_all =
         !phase.runs.empty() &&
@@ -123,7 +122,7 @@ void assign_clears(Plan& plan, const Graph& graph) {
     const PlanPhase& before = plan.phases[(i + count - 1) % count];
     plan.phases[i].clears = {before.reads};
   }
-  const int candidates = plan.phases.back().writes;
+  const int candidates = vector_index(VectorId::kCandidates);
   plan.phases[0].first_layer_reads = candidates;
   plan.phases[1].first_layer_clears = {candidates};
 }
@@ -134,21 +133,19 @@ void shape_rows(Plan& plan) {
   const RowsShape shape = plan.shape();
   const QkvLayout qkv = plan.qkv_layout();
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kAttention) {
+    if (phase.kind == PhaseKind::kAttention) {
       plan.vectors[phase.reads].element_bytes = 1;
       plan.vectors[phase.reads].elements = static_cast<int>(qkv.bytes());
     }
-    if (phase.kind == OpKind::kNormHeads) plan.vectors[phase.reads].elements *= plan.rows;
-    if (phase.kind != OpKind::kMatrix) continue;
+    if (phase.kind == PhaseKind::kNormHeads) plan.vectors[phase.reads].elements *= plan.rows;
+    if (phase.kind != PhaseKind::kMatrix) continue;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes();
     // Matrices of integers and of bf16 may read the same: the wider padding counts.
     const bool is_shaped = vector.element_bytes == shape.column_bytes();
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
-  const auto squares = std::find_if(plan.vectors.begin(), plan.vectors.end(),
-                                    [](const PlanVector& vector) { return vector.name == "squares"; });
-  squares->elements = plan.rows * squares_stride(shape, plan.num_ctas);
+  plan.vectors[vector_index(VectorId::kSquares)].elements = plan.rows * squares_stride(shape, plan.num_ctas);
   plan.input_buffers = plan.rows <= 32 ? 2 : 3;
   const int all_tiles = qkv.query_tiles();
   // New keys and values of two parts leave less room, and need more of the ring.
@@ -162,55 +159,6 @@ void shape_rows(Plan& plan) {
 }
 
 }  // namespace
-
-int Plan::tile_bytes_shared() const {
-  const int part = (facts.head_dim / 8 + 1) * kWarpLanes * 16;
-  return std::max(shape().handed_bytes(), kPartPlaces * part);
-}
-
-int Plan::resident_tokens() const {
-  return ring_slots / (2 * kv_shape(facts).slots_per_half()) * kKvPageTokens;
-}
-
-int Plan::num_blocks() const {
-  return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
-}
-
-int Plan::attention_units() const {
-  return ceil_divide(num_blocks(), num_ctas);
-}
-
-int Plan::slot_bytes() const {
-  int bytes = kPageBytes;  // of the KV cache's
-  for (const PlanMatrix& matrix : matrices) {
-    bytes = std::max(bytes, ::soliton::weight_bytes(matrix.format, full_page_columns(matrix.format)));
-  }
-  return bytes;
-}
-
-int Plan::x_bytes() const {
-  int widest = 0;
-  for (const PlanMatrix& matrix : matrices) widest = std::max(widest, matrix.padded);
-  const bool is_quantized = std::any_of(matrices.begin(), matrices.end(), [](const PlanMatrix& matrix) {
-    return matrix.format.is_quantized();
-  });
-  const int input = is_quantized ? integer_input_bytes(chunk_columns) : std::min(widest, chunk_columns) * 4;
-  // During attention each consumer's part lies where its slice of x was.
-  return std::max(input, consumer_warps * partial_words() * 4);
-}
-
-int Plan::residual_tiles() const {
-  int most = 0;
-  for (const PlanPhase& phase : phases) {
-    if (phase.output != OutputKind::kResidual) continue;
-    for (const TileRun& run : phase.runs) most = std::max(most, run.count);
-  }
-  return most;
-}
-
-int Plan::partial_words() const {
-  return kHeadsPerBlock * (facts.head_dim + 2);
-}
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
   std::vector<PhaseInstance> sequence;
@@ -237,20 +185,21 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.gpu = gpu.name;
   plan.facts = model.facts;
   plan.limits = gpu;
+  plan.cards = {gpu};
   const bool is_quantized = model.facts.weight_bits != kBf16Bits;
   const int default_warps = is_quantized ? kIntegerConsumerWarps : kDefaultConsumerWarps;
   plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
   if (kPageColumns % (plan.consumer_warps * kColumnBlock) != 0) {
-    throw UserError(
-        ExitCode::kPlanRefused,
+    throw Error(
+        ExitCode::kMismatch,
         fmt::format(
             "--consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks of {} columns, "
             "got {}",
             kColumnBlock, plan.consumer_warps));
   }
   if (is_quantized && kUnits % plan.consumer_warps != 0) {
-    throw UserError(
-        ExitCode::kPlanRefused,
+    throw Error(
+        ExitCode::kMismatch,
         fmt::format("--consumer-warps: expected 1, 2, 4 or 8, so that each owns whole units of a page "
                     "of integers, got {}",
                     plan.consumer_warps));
@@ -259,22 +208,22 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   const int padding_warps = plan.consumer_warps;
   plan.rows = choices.rows > 0 ? choices.rows : 1;
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), plan.rows) == std::end(kRowCounts)) {
-    throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
   }
   if (model.facts.weight_order != 0 && plan.rows > 1) {
-    throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("--rows: expected 1 for a model with act_order, got {}", plan.rows));
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--rows: expected 1 for a model with act_order, got {}", plan.rows));
   }
   if (plan.rows > most_rows(model.facts)) {
-    throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("--rows: expected at most {} for a model of integers, got {}",
-                                most_rows(model.facts), plan.rows));
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--rows: expected at most {} for a model of integers, got {}",
+                            most_rows(model.facts), plan.rows));
   }
   if (plan.rows > 1 && padding_warps < kMinPaddingWarps) {
-    throw UserError(ExitCode::kPlanRefused,
-                    fmt::format("--consumer-warps: expected {} or more with several rows, got {}",
-                                kMinPaddingWarps, padding_warps));
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--consumer-warps: expected {} or more with several rows, got {}",
+                            kMinPaddingWarps, padding_warps));
   }
   if (plan.rows > 1) {
     plan.consumer_warps = kWorkers;
@@ -290,8 +239,6 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
-  plan.prefetch_ns = static_cast<int>(
-      std::lround(1e9 * plan.num_ctas * kPageBytes / (gpu.read_bandwidth_bytes_per_s * kPrefetchShare)));
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 
@@ -311,9 +258,11 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
   for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.matrix >= 0) plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
+    if (phase.matrix < 0) continue;
+    plan.matrices[phase.matrix].per_layer = phase.per_layer;
+    plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
   }
-  PlanVector& candidates = plan.vectors[plan.phases.back().writes];
+  PlanVector& candidates = plan.vectors[vector_index(VectorId::kCandidates)];
   candidates.element_bytes = 8;
   candidates.elements = plan.rows * plan.num_ctas + 1;
   deal_phases(plan);

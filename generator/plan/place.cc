@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "generator/plan/plan.h"
-#include "layout/tree.h"
+#include "generator/plan/kernel_plan.h"
 #include "models/error.h"
 
 namespace soliton {
@@ -13,7 +12,6 @@ namespace {
 constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
 constexpr int kWorkspaceAlignment = 256;
-constexpr int kHeldItems = 8;  // of the tree's plan, in shared memory
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
 
@@ -35,21 +33,18 @@ int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
 void place_weights(Plan& plan) {
   int64_t layer_bytes = 0;
   for (PlanMatrix& matrix : plan.matrices) {
-    if (matrix.copies == 1 && matrix.name == "lm_head") continue;
+    if (!matrix.per_layer) continue;
     matrix.offset = layer_bytes;
     layer_bytes += matrix.layer_bytes();
   }
   plan.weight_bytes = layer_bytes * plan.facts.num_layers;
   plan.needed_weight_bytes = 0;
   for (PlanMatrix& matrix : plan.matrices) {
-    if (matrix.name == "lm_head") {
-      matrix.offset = plan.weight_bytes;
-      matrix.layer_stride = 0;
-      plan.weight_bytes += matrix.layer_bytes();
-    } else {
-      matrix.layer_stride = layer_bytes;
-    }
+    matrix.layer_stride = matrix.per_layer ? layer_bytes : 0;
     plan.needed_weight_bytes += needed_bytes(plan.facts, matrix) * matrix.copies;
+    if (matrix.per_layer) continue;
+    matrix.offset = plan.weight_bytes;
+    plan.weight_bytes += matrix.layer_bytes();
   }
 }
 
@@ -62,97 +57,41 @@ void place_workspace(Plan& plan) {
     return plan.workspace.back().offset;
   };
   for (PlanVector& vector : plan.vectors) vector.offset = add(vector.name, align(vector.bytes(), 16));
-  if (plan.rows == 1) add("partials", 4ll * plan.partial_words() * plan.num_ctas);
-  const int lines = kCounterLines + (plan.rows == 1 ? plan.num_blocks() : 0);
-  add("counters", static_cast<int64_t>(kCounterLineBytes) * lines);
+  const PlannedKernel kernel(plan);
+  if (plan.rows == 1) add(kPartialsRegion, 4ll * kernel->partial_words() * plan.num_ctas);
+  const int lines = kCounterLines + (plan.rows == 1 ? kernel->model.num_blocks() : 0);
+  add(kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 
-/// Shared memory in the order of SharedMap in templates/, which asserts the same total.
+/// Barriers and shared memory as layout/ says that the kernel needs them.
 void place_shared(Plan& plan) {
+  plan.barriers.clear();
   plan.shared.clear();
-  int64_t offset = 0;
-  const auto add = [&](const std::string& name, int64_t bytes) {
-    plan.shared.push_back({name, offset, bytes});
-    offset += bytes;
-  };
-  int barriers = 0;
-  for (const PlanBarrier& barrier : plan.barriers) barriers += barrier.slots;
-  const int head_dim = plan.facts.head_dim;
-  add("pages", static_cast<int64_t>(plan.ring_slots) * plan.slot_bytes());
-  if (plan.rows == 1) {
-    add("x", plan.x_bytes());
-    add("tiles", 4ll * plan.tile_slots * plan.consumer_warps * kTileRows);
-    add("attention", 4ll * plan.partial_words());
-    add("residual", 4ll * plan.residual_tiles() * kTileRows);
-    add("new_token", 4ll * plan.attention_units() * head_dim * kv_shape(plan.facts).parts);
-    add("squares", 4ll * 2 * plan.consumer_warps);
-    offset = align(offset, 16);
-    add("query", 4ll * (kHeadsPerBlock + 2) * head_dim);
-    add("rotations", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim);
-    add("decision", 8);
-  } else {
-    add("input", static_cast<int64_t>(plan.input_buffers) * plan.shape().chunk_bytes());
-    add("tiles", plan.tile_bytes_shared());
-    add("residual", 4ll * plan.residual_tiles() * kTileRows * plan.rows);
-    add("factors", 4ll * plan.rows);
-    add("held", (kHeldItems * static_cast<int64_t>(sizeof(TreeItem)) + 8 + 8ll * plan.rows + 15) / 16 * 16);
-    add("decision", 4ll * plan.consumer_warps);
+  const PlannedKernel kernel(plan);
+  for (const BarrierRule& rule : needed_barriers(*kernel)) {
+    const int arrivals = count_arrivals(*kernel, rule.arrivers);
+    plan.barriers.push_back({.name = rule.name,
+                             .slots = rule.slots,
+                             .arrivals = arrivals,
+                             .arrivers = arrivals,
+                             .lead = rule.lead});
   }
-  offset = align(offset, 16);
-  add("status", 32ll * plan.working_warps());
-  add("barriers", 8ll * barriers);
+  int64_t offset = 0;
+  for (const RegionRule& rule : needed_regions(*kernel)) {
+    offset = align(offset, rule.alignment);
+    plan.shared.push_back({rule.name, offset, rule.bytes});
+    offset += rule.bytes;
+  }
 }
 
-void make_rows_barriers(Plan& plan) {
-  const int workers = plan.consumer_warps;
-  const int finishing = plan.shape().finishing_workers();
-  const auto ring = [](const char* name, int slots, int arrivals) {
-    return PlanBarrier{
-        .name = name, .slots = slots, .arrivals = arrivals, .arrivers = arrivals, .lead = slots};
-  };
-  plan.barriers = {ring("page_full", plan.ring_slots, 1),
-                   ring("page_empty", plan.ring_slots, workers),
-                   ring("input_full", plan.input_buffers, 1),
-                   ring("input_empty", plan.input_buffers, workers),
-                   ring("tiles_full", 1, workers),
-                   ring("tiles_empty", 1, finishing),
-                   ring("begun", 1, 1),
-                   ring("phase_done", 1, workers),
-                   ring("query_full", 2, 1),
-                   ring("item_done", 2, workers),
-                   ring("parts_full", 1, workers),
-                   ring("step_known", 1, finishing),
-                   ring("step_read", 1, 1),
-                   ring("stopped", 1, 1),
-                   ring("ended", 1, workers + 2)};
-}
-
-void make_barriers(Plan& plan) {
-  if (plan.rows > 1) return make_rows_barriers(plan);
-  const int consumers = plan.consumer_warps;
-  plan.barriers = {
-      {.name = "page_full", .slots = plan.ring_slots, .arrivals = 1, .arrivers = 1, .lead = plan.ring_slots},
-      {.name = "page_empty",
-       .slots = plan.ring_slots,
-       .arrivals = consumers,
-       .arrivers = consumers,
-       .lead = plan.ring_slots},
-      {.name = "tile_full",
-       .slots = plan.tile_slots,
-       .arrivals = consumers,
-       .arrivers = consumers,
-       .lead = plan.tile_slots},
-      {.name = "tile_empty", .slots = plan.tile_slots, .arrivals = 1, .arrivers = 1, .lead = plan.tile_slots},
-      // A warp that has its slice of the next input may report it before a slower warp has reported this one.
-      {.name = "input_read", .slots = 2, .arrivals = consumers, .arrivers = consumers, .lead = 2},
-      {.name = "input_taken", .slots = 2, .arrivals = 1, .arrivers = 1, .lead = 2},
-      {.name = "query_full", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
-      {.name = "attention_full", .slots = 1, .arrivals = consumers + 1, .arrivers = consumers + 1, .lead = 1},
-      {.name = "attention_empty", .slots = 1, .arrivals = consumers, .arrivers = consumers, .lead = 1},
-      {.name = "token_ready", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
-      {.name = "step_read", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
-      {.name = "stopped", .slots = 1, .arrivals = 1, .arrivers = 1, .lead = 1},
-      {.name = "ended", .slots = 1, .arrivals = consumers + 2, .arrivers = consumers + 2, .lead = 1}};
+/// Of attention as many bytes are in flight as of the other phases, though its pages may be smaller.
+void set_windows(Plan& plan) {
+  const KvShape kv = kv_shape(plan.facts);
+  const int kv_window = plan.window * kPageBytes / (kv.half_bytes() / kv.slots_per_half());
+  for (PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kMatrix) phase.window = plan.window;
+    if (phase.kind == PhaseKind::kAttention) phase.window = std::min(kv_window, plan.ring_slots);
+  }
 }
 
 }  // namespace
@@ -175,18 +114,18 @@ void place(Plan& plan, const PlanChoices& choices) {
   place_workspace(plan);
   plan.ring_slots = choices.ring_slots > 0 ? choices.ring_slots : kMaxRingSlots;
   for (;; --plan.ring_slots) {
-    make_barriers(plan);
     place_shared(plan);
     if (plan.shared_bytes() <= plan.limits.max_shared_bytes_per_block || choices.ring_slots > 0) break;
     if (plan.ring_slots == kMinRingSlots) {
-      throw UserError(ExitCode::kPlanRefused,
-                      fmt::format("{}: {}: expected shared memory for at least {} pages, got {} bytes "
-                                  "of which {} are needed",
-                                  plan.model, plan.gpu, kMinRingSlots, plan.limits.max_shared_bytes_per_block,
-                                  plan.shared_bytes()));
+      throw Error(ExitCode::kMismatch,
+                  fmt::format("{}: {}: expected shared memory for at least {} pages, got {} bytes "
+                              "of which {} are needed",
+                              plan.model, plan.gpu, kMinRingSlots, plan.limits.max_shared_bytes_per_block,
+                              plan.shared_bytes()));
     }
   }
   plan.window = std::min(plan.window, plan.ring_slots);
+  set_windows(plan);
 }
 
 }  // namespace soliton

@@ -48,6 +48,7 @@ struct PlanMatrix {
   int columns = 0;
   int padded = 0;
   int num_tiles = 0;
+  bool per_layer = true;     // or once
   int copies = 1;            // number of layers that have one
   int64_t offset = 0;        // in the packed weights
   int64_t layer_stride = 0;  // 0 if it stands once
@@ -57,7 +58,7 @@ struct PlanMatrix {
 
 struct PlanPhase {
   std::string name;
-  OpKind kind = OpKind::kMatrix;
+  PhaseKind kind = PhaseKind::kMatrix;
   bool per_layer = true;
   int matrix = -1;             // index, or -1
   int reads = -1;              // vector
@@ -70,10 +71,16 @@ struct PlanPhase {
   OutputKind output = OutputKind::kResidual;
   int first_norm = -1;
   int norm_stride = 0;
+  bool appends = false;  // appends the step's keys and values to the cache
   int first_cta = 0;
+  int window = 0;                  // pages in flight
   std::vector<TileRun> runs = {};  // of each CTA; empty for attention
   double predicted_us = 0;
 };
+
+/// Pieces of the workspace that are no vectors.
+constexpr const char* kPartialsRegion = "partials";
+constexpr const char* kCountersRegion = "counters";
 
 /// A piece of shared memory, or of the workspace. All pieces are live for the whole launch.
 struct PlanRegion {
@@ -93,8 +100,9 @@ struct PlanBarrier {
 
 struct Plan {
   std::string model;
-  std::string gpu;
-  std::string tuned;  // PlanChoices::tuned
+  std::string gpu;             // or what several are called
+  std::vector<GpuSpec> cards;  // that the library serves; limits are the first's
+  std::string tuned;           // PlanChoices::tuned
   ModelFacts facts;
   GpuSpec limits;
 
@@ -104,7 +112,6 @@ struct Plan {
   int ring_slots = 0;
   int window = 0;          // pages in flight
   int prefetch_pages = 0;  // into L2, ahead of a full ring
-  int prefetch_ns = 0;     // between two of them
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
   int page_stride = 1;    // pages from one that a consumer waits for to the next
@@ -129,14 +136,6 @@ struct Plan {
   int working_warps() const { return consumer_warps + 2; }
   RowsShape shape() const { return rows_shape(rows); }
   QkvLayout qkv_layout() const { return {shape(), kv_shape(facts), facts.num_heads / facts.num_kv_heads}; }
-  int tile_bytes_shared() const;  // several rows: sums of tiles, or parts of query tiles
-  int resident_tokens() const;    // of an item with more than kStreamedQueryTiles
-  int num_blocks() const;         // attention head blocks
-  int attention_units() const;    // head blocks of one CTA at most
-  int slot_bytes() const;         // of the ring: the largest page
-  int x_bytes() const;            // shared memory for an input, or a chunk of it
-  int residual_tiles() const;     // of one CTA
-  int partial_words() const;      // of one CTA
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;
   const PlanRegion& workspace_region(const std::string& name) const;
@@ -157,7 +156,7 @@ int most_rows(const ModelFacts& facts);
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 
-/// Places shared memory, workspace and packed weights. Throws UserError if not even the smallest ring fits.
+/// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits.
 void place(Plan& plan, const PlanChoices& choices);
 
 /// Fills PlanPhase::predicted_us: the phase's bytes at the read bandwidth, and its wait. CTAs with a tile

@@ -6,21 +6,44 @@
 namespace soliton {
 namespace {
 
-void check_barrier(const PlanBarrier& barrier, const NeededBarrier& needed, Report& report) {
-  if (barrier.arrivals != needed.arrivals || barrier.arrivers != needed.arrivals) {
+/// Arrivals follow from who arrives, and no arriver may be further ahead than there are barriers.
+void check_barrier(const PlanBarrier& barrier, const BarrierRule& rule, int arrivals, Report& report) {
+  if (barrier.arrivals != arrivals || barrier.arrivers != arrivals) {
     report.refuse(Rule::kBarrierCount,
                   "{}: expected a count of {}, one of each thread that arrives, got {} of {}", barrier.name,
-                  needed.arrivals, barrier.arrivals, barrier.arrivers);
+                  arrivals, barrier.arrivals, barrier.arrivers);
   }
-  if (barrier.lead != needed.lead) {
+  if (barrier.lead != rule.lead) {
     report.refuse(Rule::kParityTwoAhead, "{}: expected threads up to {} uses ahead, got {}", barrier.name,
-                  needed.lead, barrier.lead);
+                  rule.lead, barrier.lead);
   }
-  if (barrier.slots != needed.slots) {
+  if (barrier.slots != rule.lead) {
     report.refuse(Rule::kParityTwoAhead,
                   "{}: a thread may be {} uses ahead, expected as many barriers, got {}", barrier.name,
-                  needed.lead, barrier.slots);
+                  rule.lead, barrier.slots);
   }
+}
+
+/// One arrival of each warp, or thread, of the roles that arrive: counted from the roles, not as the planner does.
+int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
+  const int consumers = plan.consumer_warps;
+  switch (arrivers) {
+    case Arrivers::kConsumers:
+      return consumers;
+    case Arrivers::kConsumersAndEpilogue:
+      return consumers + 1;
+    case Arrivers::kWorkingLanes:
+      return consumers + 2;  // producer, and epilogue or input loader
+    case Arrivers::kFinishers: {
+      // Of one tile handed over at once all that have 8 rows each, while there are workers.
+      const int handed_tiles = plan.rows <= 8 ? 4 : 2;
+      return std::min(handed_tiles * plan.rows / 8, consumers);
+    }
+    case Arrivers::kLane:
+    case Arrivers::kWarp:
+      break;
+  }
+  return 1;
 }
 
 /// The producer keeps as many pages in flight as it has slots for, and consumers meet every phase of their
@@ -39,58 +62,30 @@ void check_ring(const Plan& plan, Report& report) {
   }
 }
 
-}  // namespace
-
-std::vector<NeededBarrier> needed_barriers(const Plan& plan) {
-  const int ring = plan.ring_slots;
-  const int tiles = plan.tile_slots;
-  const int warps = plan.consumer_warps;  // one lane of each arrives
-  if (plan.rows > 1) {
-    // Barriers and init_barriers() in templates/rows/context.cuh.
-    // Workers that finish tiles: of one handed over at once all that have 8 rows each, while there are workers.
-    const int handed = plan.rows <= 8 ? 4 : 2;
-    const int finishing = std::min(handed * plan.rows / 8, warps);
-    const int buffers = plan.input_buffers;
-    return {{"page_full", ring, 1, ring},
-            {"page_empty", ring, warps, ring},
-            {"input_full", buffers, 1, buffers},
-            {"input_empty", buffers, warps, buffers},
-            {"tiles_full", 1, warps, 1},
-            {"tiles_empty", 1, finishing, 1},
-            {"begun", 1, 1, 1},
-            {"phase_done", 1, warps, 1},
-            {"query_full", 2, 1, 2},
-            {"item_done", 2, warps, 2},
-            {"parts_full", 1, warps, 1},
-            {"step_known", 1, finishing, 1},
-            {"step_read", 1, 1, 1},
-            {"stopped", 1, 1, 1},
-            {"ended", 1, warps + 2, 1}};
+/// A phase has at most the ring in flight, and of weights what the plan says: the kernel has one window for them.
+void check_windows(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kMatrix && phase.window != plan.window) {
+      report.refuse(Rule::kParityTwoAhead, "{}: expected {} pages in flight, got {}", phase.name, plan.window,
+                    phase.window);
+    }
+    if (phase.kind == PhaseKind::kAttention && (phase.window < 1 || phase.window > plan.ring_slots)) {
+      report.refuse(Rule::kParityTwoAhead, "{}: expected 1 to {} pages in flight, got {}", phase.name,
+                    plan.ring_slots, phase.window);
+    }
   }
-  // Barriers and init_barriers() in templates/kernel.cuh. Whoever is ahead by a round of the slots waits for
-  // the others.
-  return {{"page_full", ring, 1, ring},
-          {"page_empty", ring, warps, ring},
-          {"tile_full", tiles, warps, tiles},
-          {"tile_empty", tiles, 1, tiles},
-          {"input_read", kInputGenerations, warps, kInputGenerations},
-          {"input_taken", kInputGenerations, 1, kInputGenerations},
-          {"query_full", 1, warps, 1},
-          {"attention_full", 1, warps + 1, 1},
-          {"attention_empty", 1, warps, 1},
-          {"token_ready", 1, 1, 1},
-          {"step_read", 1, 1, 1},
-          {"stopped", 1, 1, 1},
-          {"ended", 1, warps + 2, 1}};
 }
 
+}  // namespace
+
 void check_barriers(const Plan& plan, Report& report) {
-  for (const NeededBarrier& needed : needed_barriers(plan)) {
-    const auto found = std::find_if(plan.barriers.begin(), plan.barriers.end(),
-                                    [&](const PlanBarrier& barrier) { return barrier.name == needed.name; });
-    check_barrier(*found, needed, report);
+  const PlannedKernel kernel(plan);
+  const std::vector<BarrierRule> rules = needed_barriers(*kernel);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    check_barrier(plan.barriers[i], rules[i], arrivals_of_roles(plan, rules[i].arrivers), report);
   }
   check_ring(plan, report);
+  check_windows(plan, report);
 }
 
 }  // namespace soliton

@@ -8,15 +8,8 @@ namespace soliton {
 namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
-constexpr int kBarrierBytes = 8;
-constexpr int kStatusBytes = 32;
-constexpr int kDecisionBytes = 8;  // StepDecision in templates/kernel.cuh
 constexpr int kCounterLineBytes = 128;
 constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
-constexpr int kPartPlaces = 4;    // of parts of query tiles
-constexpr int kHeldItems = 8;     // of attention
-constexpr int kItemBytes = 48;
-constexpr int kTileGap = 4;       // floats behind a tile's 16 sums of a row of activations
 constexpr int kRegisterUnit = 8;  // a warp is allotted multiples of 256
 
 template <class Pieces>
@@ -31,42 +24,6 @@ int64_t partial_bytes(const Plan& plan) {
 
 int num_blocks(const ModelFacts& facts) {
   return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
-}
-
-/// Bytes of the largest page: of the KV cache, or of 16 rows of weights with their scales and zeros.
-int64_t largest_page(const Plan& plan) {
-  int64_t bytes = kPageBytes;
-  for (const PlanMatrix& matrix : plan.matrices) {
-    if (!matrix.format.is_quantized()) continue;
-    const int scales = kIntegerPageColumns / matrix.format.group * (matrix.format.has_zeros ? 2 : 1);
-    bytes = std::max<int64_t>(bytes, kTileRows * (kIntegerPageColumns / 2 + 2 * scales));
-  }
-  return bytes;
-}
-
-/// Columns of an input that shared memory holds at once.
-int input_columns(const Plan& plan) {
-  int columns = 0;
-  for (const PlanMatrix& matrix : plan.matrices) columns = std::max(columns, matrix.padded);
-  return std::min(columns, plan.chunk_columns);
-}
-
-/// High and low part of each element, bf16; where there are integers its four digits, and a sum for each lane of a
-/// quad for every 64 columns.
-int64_t input_bytes(const Plan& plan) {
-  const bool integers = std::any_of(plan.matrices.begin(), plan.matrices.end(),
-                                    [](const PlanMatrix& matrix) { return matrix.format.is_quantized(); });
-  return integers ? 4ll * plan.chunk_columns + 4 * 4 * plan.chunk_columns / 64 : 4ll * input_columns(plan);
-}
-
-/// Tiles of the residual stream that the busiest CTA keeps.
-int most_residual_tiles(const Plan& plan) {
-  int most = 0;
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind != OpKind::kMatrix || phase.output != OutputKind::kResidual) continue;
-    for (const TileRun& run : phase.runs) most = std::max(most, run.count);
-  }
-  return most;
 }
 
 /// Something with an offset: the weights, the workspace, or a piece of shared memory.
@@ -150,8 +107,8 @@ void check_workspace(const Plan& plan, Report& report) {
     }
     regions.push_back({vector.name, vector.offset, vector.bytes()});
   }
-  if (plan.rows == 1) regions.push_back(piece(plan.workspace, "partials"));
-  regions.push_back(piece(plan.workspace, "counters"));
+  if (plan.rows == 1) regions.push_back(piece(plan.workspace, kPartialsRegion));
+  regions.push_back(piece(plan.workspace, kCountersRegion));
   check_needed("workspace", plan.workspace, needed_workspace(plan), report);
   check_regions(regions, plan.workspace_bytes(),
                 {"workspace", Rule::kWorkspaceOverlap, Rule::kWorkspaceOverlap}, report);
@@ -177,53 +134,16 @@ void check_card(const Plan& plan, Report& report) {
   }
 }
 
-}  // namespace
-
+/// What layout/ says that the kernel puts there.
 std::vector<NeededRegion> needed_shared(const Plan& plan) {
-  const int64_t warps = plan.consumer_warps;
-  int64_t barriers = 0;
-  for (const NeededBarrier& barrier : needed_barriers(plan)) barriers += barrier.slots;
-  const int64_t units = ceil_divide(num_blocks(plan.facts), plan.num_ctas);
-  const int64_t rows = plan.rows;
-  const int head_dim = plan.facts.head_dim;
-  const int64_t ring = static_cast<int64_t>(plan.ring_slots) * largest_page(plan);
-  if (rows > 1) {
-    // SharedMap in templates/rows/context.cuh.
-    const int parts = rows <= 8 ? 2 : 1;
-    const int columns = kPageColumns / (rows <= 16 ? 1 : 2);
-    const int64_t chunks = 2ll * plan.input_buffers * columns * rows * parts;
-    const int64_t queries = 2ll * plan.max_query_tiles * kQueryRows * head_dim * parts;
-    const int64_t tail = plan.facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * head_dim;
-    const int64_t column_warps = rows <= 16 ? warps : warps / 2;  // the others multiply other rows
-    const int64_t sums = 4ll * (rows <= 8 ? 4 : 2) * column_warps * rows * (kTileRows + kTileGap);
-    const int64_t part = (head_dim / 8 + 1) * 16ll * kWarpLanes;
-    return {{"pages", ring, kAccessBytes},
-            {"input", std::max(chunks, queries + 2 * tail), kAccessBytes},
-            {"tiles", std::max(sums, kPartPlaces * part), kAccessBytes},
-            {"residual", 4ll * most_residual_tiles(plan) * kTileRows * rows, kAccessBytes},
-            {"factors", 4ll * rows, 4},                                          // of the norm
-            {"held", kHeldItems * kItemBytes + 8 + 2 * 4 * rows, kAccessBytes},  // of the tree's plan
-            {"decision", 4 * warps, 4},
-            {"status", kStatusBytes * (warps + 2), kAccessBytes},
-            {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
-  }
-  // SharedMap in templates/kernel.cuh.
-  return {{"pages", ring, kAccessBytes},
-          // During attention the part of each consumer warp.
-          {"x", std::max<int64_t>(input_bytes(plan), warps * partial_bytes(plan)), kAccessBytes},
-          {"tiles", 4ll * plan.tile_slots * warps * kTileRows, 4},
-          {"attention", partial_bytes(plan), kAccessBytes},  // of the new token
-          {"residual", 4ll * most_residual_tiles(plan) * kTileRows, 4},
-          {"new_token", 2ll * plan.facts.kv_bits / 8 * units * head_dim, 4},  // k and v of the new token
-          {"squares", 4ll * kInputGenerations * warps, 4},
-          // q of a block's heads, k, v.
-          {"query", 4ll * (kHeadsPerBlock + 2) * head_dim, kAccessBytes},
-          // cos and sin for each pair of dims, unless attention rotates heads.
-          {"rotations", plan.facts.head_norm != 0 ? 0 : 4ll * head_dim, kBarrierBytes},
-          {"decision", kDecisionBytes, 4},
-          {"status", kStatusBytes * (warps + 2), kAccessBytes},  // consumers, producer, epilogue
-          {"barriers", kBarrierBytes * barriers, kBarrierBytes}};
+  const PlannedKernel kernel(plan);
+  std::vector<NeededRegion> needed;
+  for (const RegionRule& rule : needed_regions(*kernel))
+    needed.push_back({rule.name, rule.bytes, rule.alignment});
+  return needed;
 }
+
+}  // namespace
 
 std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   std::vector<NeededRegion> needed;
@@ -234,10 +154,10 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   }
   int lines = kCounterLines;
   if (plan.rows == 1) {
-    needed.push_back({"partials", partial_bytes(plan) * plan.num_ctas, kAccessBytes});
+    needed.push_back({kPartialsRegion, partial_bytes(plan) * plan.num_ctas, kAccessBytes});
     lines += num_blocks(plan.facts);
   }
-  needed.push_back({"counters", static_cast<int64_t>(kCounterLineBytes) * lines, kCounterLineBytes});
+  needed.push_back({kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines, kCounterLineBytes});
   return needed;
 }
 

@@ -7,7 +7,7 @@
 namespace soliton {
 namespace {
 
-// The distances that templates/ops/epilogue.cuh argues for: a vector read in phase r may be cleared from
+// The distances that templates/one_row/epilogue.cuh argues for: a vector read in phase r may be cleared from
 // phase r + 1 on, and cleared in phase c it may be written again from phase c + 3 on.
 constexpr int kReadToClear = 1;
 constexpr int kClearToWrite = 3;
@@ -31,11 +31,11 @@ void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Repor
                   plan.num_ctas, written.signatures);
     return;
   }
-  if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kLogits)
+  if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits)
     return;  // every CTA makes a candidate
   for (int cta = 0; cta < plan.num_ctas; ++cta) {
     // How attention is shared depends on the context: at any length some CTA may have nothing to do.
-    const bool has_tile = phase.kind == OpKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
+    const bool has_tile = phase.kind == PhaseKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
                           phase.runs[cta].count > 0;
     if (has_tile) continue;
     report.refuse(Rule::kWaitUnsatisfied, "{}: CTA {} has no tile of {}, expected signatures, got none",
@@ -56,7 +56,7 @@ void check_writer(const Plan& plan, const PhaseInstance& here, const PlanPhase& 
                   Report& report) {
   if (before.writes == vector) {
     check_all_write(plan, before, vector, report);
-    if (plan.phases[here.phase].kind == OpKind::kAttention) check_signed(plan, vector, report);
+    if (plan.phases[here.phase].kind == PhaseKind::kAttention) check_signed(plan, vector, report);
     return;
   }
   const bool written = std::any_of(plan.phases.begin(), plan.phases.end(),
@@ -178,7 +178,7 @@ void check_clears_of_kernel(const Plan& plan, Report& report) {
                     phase.clears.size());
     }
     std::vector<int> expected;
-    if (phase.kind == OpKind::kAttention && candidates >= 0) expected = {candidates};
+    if (phase.kind == PhaseKind::kAttention && candidates >= 0) expected = {candidates};
     if (phase.first_layer_clears == expected) continue;
     const auto first = [&](const std::vector<int>& list) {
       return vector_name(plan, list.empty() ? -1 : list[0]);
@@ -189,18 +189,28 @@ void check_clears_of_kernel(const Plan& plan, Report& report) {
   }
 }
 
+/// One phase appends, and it is `expected`.
+void check_appends(const Plan& plan, const PlanPhase& expected, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.appends == (&phase == &expected)) continue;
+    report.refuse(Rule::kAppendedElsewhere, "{}: expected {} to append to the cache, got {}", phase.name,
+                  expected.name, phase.appends ? phase.name : "no phase");
+  }
+}
+
 /// The first residual phase appends to the KV cache what attention kept, and clears its partials.
 void check_append(const Plan& plan, Report& report) {
   const PlanPhase* before = nullptr;
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kMatrix && phase.output == OutputKind::kResidual) {
-      if (before == nullptr || before->kind != OpKind::kAttention) {
+    if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual) {
+      if (before == nullptr || before->kind != PhaseKind::kAttention) {
         report.refuse(
             Rule::kAppendedElsewhere,
             "{}: expected the first phase that adds to the residual stream right behind attention, got it "
             "behind {}",
             phase.name, before == nullptr ? "nothing" : before->name);
       }
+      check_appends(plan, phase, report);
       return;
     }
     before = &phase;

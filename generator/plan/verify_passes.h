@@ -1,5 +1,4 @@
-// The passes of verify() and what they share: the report that they write to, and what the kernel needs of
-// barriers and memory. Every number here is derived from templates/, not from the code that made the plan.
+// The passes of verify() and what they share: the report that they write to, and what the kernel needs of memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "generator/plan/kernel_plan.h"
 #include "generator/plan/verify.h"
 
 namespace soliton {
@@ -43,30 +43,17 @@ class Report {
   std::vector<Violation> violations_;
 };
 
-/// As in templates/kernel.cuh: one consumer warp can be up to a phase ahead of another.
-constexpr int kInputGenerations = 2;
-
-/// A barrier as templates/kernel.cuh declares, initialises and uses it.
-struct NeededBarrier {
-  std::string name;
-  int slots = 1;
-  int arrivals = 1;
-  int lead = 1;
-};
-std::vector<NeededBarrier> needed_barriers(const Plan& plan);
-
 /// A piece of memory: what the kernel puts there, and the alignment that its accesses want.
 struct NeededRegion {
   std::string name;
   int64_t bytes = 0;
   int alignment = 1;
 };
-std::vector<NeededRegion> needed_shared(const Plan& plan);
 std::vector<NeededRegion> needed_workspace(const Plan& plan);
 
 /// The vector by which a step tells the next its token; -1 if there is none.
-inline int candidates_vector(const Plan& plan) {
-  return plan.phases.back().writes;
+inline int candidates_vector(const Plan& /*plan*/) {
+  return vector_index(VectorId::kCandidates);
 }
 
 inline std::string vector_name(const Plan& plan, int vector) {

@@ -20,15 +20,15 @@ struct Reading {
 /// and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for down.
 void check_reads(const Plan& plan, const Reading& at, Report& report) {
   const auto [phase, before] = at;
-  const bool merges = phase.kind == OpKind::kMerge;
-  if (merges != (before.kind == OpKind::kAttention)) {
+  const bool merges = phase.kind == PhaseKind::kMerge;
+  if (merges != (before.kind == PhaseKind::kAttention)) {
     report.refuse(Rule::kStepShape,
                   "{}: expected a merge behind attention and nowhere else, got it behind {}", phase.name,
                   before.name);
     return;
   }
-  const bool norms = phase.kind == OpKind::kNormHeads;
-  const bool rotated = before.kind == OpKind::kMatrix && before.output == OutputKind::kRotary;
+  const bool norms = phase.kind == PhaseKind::kNormHeads;
+  const bool rotated = before.kind == PhaseKind::kMatrix && before.output == OutputKind::kRotary;
   if (norms != (rotated && plan.facts.head_norm != 0)) {
     report.refuse(Rule::kStepShape, "{}: expected {} behind {}", phase.name,
                   norms ? "to norm heads behind q, k and v, where the model does, and not"
@@ -79,9 +79,9 @@ int64_t unnormed_bytes(const Plan& plan) {
 void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int heads = facts.num_heads * facts.head_dim;
-  if (phase.kind == OpKind::kMerge) check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
-  if (phase.kind == OpKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
-  if (phase.kind != OpKind::kMatrix) return;
+  if (phase.kind == PhaseKind::kMerge) check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
+  if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
+  if (phase.kind != PhaseKind::kMatrix) return;
   switch (phase.output) {
     case OutputKind::kRotary:
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
@@ -122,7 +122,7 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   }
   const bool normed = phase.input == InputKind::kNormed;
   const bool residual = phase.output == OutputKind::kResidual;
-  if (phase.input == InputKind::kHidden || normed == (residual || phase.kind != OpKind::kMatrix)) {
+  if (phase.input == InputKind::kHidden || normed == (residual || phase.kind != PhaseKind::kMatrix)) {
     report.refuse(Rule::kInputKind, "{}: expected {}, got another", phase.name,
                   residual ? "an input without norm" : "a normed input");
   }
@@ -137,7 +137,7 @@ void check_norms(const Plan& plan, Report& report) {
   std::vector<int> order = {0};
   for (const PhaseInstance& instance : step_sequence(plan)) {
     const PlanPhase& phase = plan.phases[instance.phase];
-    if (phase.kind != OpKind::kMatrix || phase.output != OutputKind::kResidual) continue;
+    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kResidual) continue;
     order.push_back(phase.first_norm + instance.layer * phase.norm_stride);
   }
   for (int i = 0; i < 2 * plan.facts.num_layers + 1; ++i) {
@@ -166,6 +166,15 @@ void check_attention(const Plan& plan, Report& report) {
   }
 }
 
+/// New tokens go to the cache while partial results are merged: every CTA has read the layer's pages by then.
+void check_append(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.appends == (phase.kind == PhaseKind::kMerge)) continue;
+    report.refuse(Rule::kAppendedElsewhere, "{}: expected the merge to append to the cache, got {}",
+                  phase.name, phase.appends ? phase.name : "another phase");
+  }
+}
+
 }  // namespace
 
 void check_rows(const Plan& plan, Report& report) {
@@ -174,8 +183,9 @@ void check_rows(const Plan& plan, Report& report) {
     const PlanPhase& before = plan.phases[i == 0 ? layer_phases - 1 : i - 1];
     check_reads(plan, {plan.phases[i], before}, report);
     check_outputs(plan, plan.phases[i], report);
-    if (plan.phases[i].kind == OpKind::kMatrix) check_matrix(plan, plan.phases[i], report);
+    if (plan.phases[i].kind == PhaseKind::kMatrix) check_matrix(plan, plan.phases[i], report);
   }
+  check_append(plan, report);
   check_norms(plan, report);
   check_attention(plan, report);
   if (plan.sync != SyncMode::kCounter) {

@@ -103,7 +103,7 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
 
 /// The vectors that a phase reads and writes.
 void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
-  const bool attention = phase.kind == OpKind::kAttention;
+  const bool attention = phase.kind == PhaseKind::kAttention;
   if (attention && phase.reads >= 0) {
     const PlanVector& read = plan.vectors[phase.reads];
     const Count counts[] = {{"elements for attention to read", qkv_elements(plan.facts), read.elements}};
@@ -130,7 +130,7 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
   };
   const std::string candidates = vector_name(plan, candidates_vector(plan));
   const bool begins = phase.first_layer_reads >= 0;
-  const bool hidden = phase.kind == OpKind::kMatrix && phase.input == InputKind::kHidden;
+  const bool hidden = phase.kind == PhaseKind::kMatrix && phase.input == InputKind::kHidden;
   if (begins && phase.first_layer_reads != candidates_vector(plan)) {
     refuse(fmt::format("layer 0 to read {}, got {}", candidates, vector_name(plan, phase.first_layer_reads)));
   }
@@ -139,7 +139,7 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
   if (hidden && !begins)
     refuse(fmt::format("{} to be read before the embedding, got nothing read", candidates));
   const bool normed = phase.input != InputKind::kVector;
-  if (normed && (phase.kind == OpKind::kAttention || phase.output == OutputKind::kResidual)) {
+  if (normed && (phase.kind == PhaseKind::kAttention || phase.output == OutputKind::kResidual)) {
     refuse("an input without norm, got a normed one");
   }
 }
@@ -154,7 +154,7 @@ void check_chunks(const Plan& plan, Report& report) {
                   plan.chunk_columns);
   }
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind != OpKind::kMatrix || phase.input == InputKind::kVector) continue;
+    if (phase.kind != PhaseKind::kMatrix || phase.input == InputKind::kVector) continue;
     const int padded = plan.matrices[phase.matrix].padded;
     if (padded <= plan.chunk_columns) continue;
     report.refuse(Rule::kMatrixShape,
@@ -192,13 +192,13 @@ void check_norms(const Plan& plan, Report& report) {
 
 void check_formats(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kMatrix) check_format(plan, phase, report);
+    if (phase.kind == PhaseKind::kMatrix) check_format(plan, phase, report);
   }
 }
 
 void check_shapes(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kMatrix) check_matrix(plan, phase, report);
+    if (phase.kind == PhaseKind::kMatrix) check_matrix(plan, phase, report);
     check_vectors(plan, phase, report);
     check_input(plan, phase, report);
   }

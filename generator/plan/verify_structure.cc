@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generator/plan/verify_passes.h"
+#include "layout/library.h"
 
 namespace soliton {
 namespace {
@@ -19,7 +20,6 @@ void check_numbers(const Plan& plan, Report& report) {
                  {"tile slots", 1, plan.tile_slots},
                  {"page stride", 1, plan.page_stride},
                  {"pages prefetched", 0, plan.prefetch_pages},
-                 {"ns between prefetches", 0, plan.prefetch_ns},
                  {"pages of a split of attention at least", 1, plan.min_pages_per_split}};
   for (const auto& [name, least, value] : numbers) {
     if (value < least)
@@ -51,7 +51,7 @@ void check_numbers(const Plan& plan, Report& report) {
 template <class Part>
 int count_named(const std::vector<Part>& parts, const std::string& name) {
   return static_cast<int>(
-      std::count_if(parts.begin(), parts.end(), [&](const Part& p) { return p.name == name; }));
+      std::count_if(parts.begin(), parts.end(), [&](const Part& p) { return name == p.name; }));
 }
 
 /// The generated constants and the pieces of the workspace are told apart by name.
@@ -87,7 +87,7 @@ void check_indices(const Plan& plan, Report& report) {
 
 void check_matrix_use(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
-    const bool needs = phase.kind == OpKind::kMatrix;
+    const bool needs = phase.kind == PhaseKind::kMatrix;
     if (needs != (phase.matrix >= 0)) {
       report.refuse(Rule::kMatrixUse, "{}: expected {} matrix, got {}", phase.name, needs ? "a" : "no",
                     needs ? "none" : "one");
@@ -109,8 +109,8 @@ void check_step(const Plan& plan, Report& report) {
   for (size_t i = 0; i < plan.phases.size(); ++i) {
     const PlanPhase& phase = plan.phases[i];
     const bool last = i + 1 == plan.phases.size();
-    const bool greedy = phase.kind == OpKind::kMatrix && phase.output == OutputKind::kLogits;
-    if (phase.kind == OpKind::kAttention) ++attentions;
+    const bool greedy = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits;
+    if (phase.kind == PhaseKind::kAttention) ++attentions;
     if (greedy != last || phase.per_layer == last) {
       report.refuse(Rule::kStepShape, "{}: expected {}, got {} of {}", phase.name,
                     last ? "the last phase to choose a token, once" : "a phase of every layer",
@@ -137,6 +137,46 @@ void check_set(const char* where, const std::vector<Piece>& pieces, const std::v
   }
 }
 
+/// The kernel knows pieces by their number.
+template <class Piece, class Rules>
+void check_order(const char* where, const std::vector<Piece>& pieces, const Rules& rules, Report& report) {
+  for (size_t i = 0; i < pieces.size() && i < rules.size(); ++i) {
+    if (pieces[i].name == rules[i].name) continue;
+    report.refuse(Rule::kPieceMissing, "{}: expected {} as number {}, got {}", where, rules[i].name, i,
+                  pieces[i].name);
+    return;
+  }
+}
+
+/// The kernel knows vectors and matrices by their number too: those of a step, and then none or some of what only
+/// several rows have.
+template <class Part, size_t kCount>
+void check_numbered(const char* what, const std::vector<Part>& parts, const char* const (&names)[kCount],
+                    Report& report) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i < kCount && parts[i].name == names[i]) continue;
+    report.refuse(Rule::kPieceMissing, "{}: expected {} as number {}, got {}", what,
+                  i < kCount ? names[i] : "none", i, parts[i].name);
+    return;
+  }
+}
+
+/// The library says what it knows of at least one card, and of no more than there is room for.
+void check_cards(const Plan& plan, Report& report) {
+  if (!plan.cards.empty() && plan.cards.size() <= kMaxCards) return;
+  report.refuse(Rule::kNumberOutOfRange, "cards: expected 1 to {}, got {}", kMaxCards, plan.cards.size());
+}
+
+/// Phases of several rows are separated by the grid counter: nothing is cleared.
+void check_nothing_cleared(const Plan& plan, Report& report) {
+  if (plan.rows == 1) return;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.clears.empty() && phase.first_layer_clears.empty()) continue;
+    report.refuse(Rule::kClearedUnlike, "{}: expected to clear nothing with several rows, got {} vectors",
+                  phase.name, phase.clears.size() + phase.first_layer_clears.size());
+  }
+}
+
 }  // namespace
 
 void check_structure(const Plan& plan, Report& report) {
@@ -147,11 +187,18 @@ void check_structure(const Plan& plan, Report& report) {
   check_indices(plan, report);
   check_matrix_use(plan, report);
   check_step(plan, report);
+  check_cards(plan, report);
+  check_nothing_cleared(plan, report);
 }
 
 void check_pieces(const Plan& plan, Report& report) {
-  check_set("barriers", plan.barriers, needed_barriers(plan), report);
-  check_set("shared memory", plan.shared, needed_shared(plan), report);
+  check_numbered("vectors", plan.vectors, kVectorNames, report);
+  check_numbered("matrices", plan.matrices, kMatrixNames, report);
+  const PlannedKernel kernel(plan);
+  check_set("barriers", plan.barriers, needed_barriers(*kernel), report);
+  check_order("barriers", plan.barriers, needed_barriers(*kernel), report);
+  check_set("shared memory", plan.shared, needed_regions(*kernel), report);
+  check_order("shared memory", plan.shared, needed_regions(*kernel), report);
   check_set("workspace", plan.workspace, needed_workspace(plan), report);
 }
 

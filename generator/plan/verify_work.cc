@@ -75,7 +75,7 @@ void check_dealing(const Plan& plan, const PlanPhase& phase, int num_tiles, Repo
 void check_residual(const Plan& plan, Report& report) {
   const PlanPhase* first = nullptr;
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind != OpKind::kMatrix || phase.output != OutputKind::kResidual) continue;
+    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kResidual) continue;
     if (first == nullptr) first = &phase;
     const size_t ctas = std::min(phase.runs.size(), first->runs.size());
     for (size_t cta = 0; cta < ctas; ++cta) {
@@ -91,7 +91,7 @@ void check_residual(const Plan& plan, Report& report) {
 
 void check_work(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == OpKind::kMatrix) {
+    if (phase.kind == PhaseKind::kMatrix) {
       const int num_tiles = plan.matrices[phase.matrix].num_tiles;
       check_pages(phase, num_tiles, report);
       check_dealing(plan, phase, num_tiles, report);

@@ -12,6 +12,9 @@ constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m o
 /// until it is done.
 constexpr int kStreamedQueryTiles = 8;
 
+/// Parts of query tiles that workers hand to others at once.
+constexpr int kPartPlaces = 4;
+
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
 

@@ -155,9 +155,10 @@ struct LaunchParams {
   const uint32_t* stop_request;  // host memory
   StallReport* stall;            // host memory
   uint64_t timeout_ns;           // bound of every wait
+  uint32_t prefetch_ns;          // between two pages that a CTA brings into L2 while its ring is full
   PhaseRecord* timeline;         // device memory, see timeline_index(); only for kernels that keep one
   int32_t timeline_step;         // the step that is recorded; -1: none
-  uint32_t delay_seed;           // only for kernels compiled with SOLITON_FUZZ, see ops/fuzz.cuh
+  uint32_t delay_seed;           // only for kernels compiled with SOLITON_FUZZ, see machine/delay.cuh
 };
 
 }  // namespace soliton

@@ -5,58 +5,81 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "layout/fuzz.h"
+#include "layout/delay.h"
+#include "layout/kernel_plan.h"
 #include "layout/launch.h"
 #include "layout/model_facts.h"
 #include "layout/random.h"
-#include "layout/rows.h"
 #include "layout/tree.h"
-#include "layout/weight_format.h"
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 9;
+constexpr uint32_t kLibraryAbi = 10;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
-/// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).
-struct PackedMatrix {
-  const char* name;      // "qkv", "o", "gate_up", "down", "lm_head"
-  int64_t offset;        // bytes, of layer 0
-  int64_t layer_stride;  // bytes; 0 for lm_head, which stands once
-  int32_t rows;          // output rows, without the zero rows that fill the last tile
-  int32_t columns;       // inputs, without padding
-  int32_t padded_columns;
-  WeightFormat format;
-  int32_t num_tiles;
-  RowOrder row_order;
+/// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
+struct CardRates {
+  const char* name;  // "h200": part of the device's name, but for case; "cpu"
+  TreeCosts costs;
 };
 
-constexpr int kNumMatrices = 5;
+constexpr int kMaxCards = 4;
 
-/// What a kernel was generated for; the runtime checks all of it before it allocates anything.
-struct Descriptor {
+/// What all kernels of a library have in common.
+struct ModelDescriptor {
   const char* model;  // "llama-3.1-8b"
-  const char* gpu;    // "h200", "cpu"
+  const char* gpu;    // "sm90", "h200", "cpu": what it was planned for
   ModelFacts facts;
   uint64_t facts_hash;         // hash_facts(facts)
   int32_t page_layout;         // kPageLayoutVersion it was generated with
   int32_t compute_capability;  // 90; 0 for the emulation
-  int32_t num_ctas;
-  int32_t threads_per_cta;
-  int32_t shared_bytes;
-  TreeCosts tree_costs;
-  int32_t rows;                 // of activations in a step
+  int32_t num_cards;
+  CardRates cards[kMaxCards];
   int64_t weight_bytes;         // packed, padding included
   int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
                                 // embedding)
-  int32_t max_query_tiles;      // several rows: of 16 query heads, that an attention item may touch at most;
-  int32_t resident_tokens;      // and tokens of an item that touches more than kStreamedQueryTiles
-  int32_t workspace_byte;       // value of all bytes of the workspace before a launch,
-  int64_t workspace_bytes;      // except
-  int64_t counter_offset;       // counter_bytes from counter_offset on, which are 0
-  int64_t counter_bytes;
-  PackedMatrix matrices[kNumMatrices];
+  PackedMatrix matrices[kNumMatrices];  // by MatrixId
 };
+
+/// What a kernel was generated for; the runtime checks all of it before it allocates anything.
+struct Descriptor : ModelDescriptor {
+  const KernelPlan* plan;  // what the kernel was compiled for
+  int32_t num_ctas;
+  int32_t threads_per_cta;
+  int32_t shared_bytes;
+  int32_t rows;             // of activations in a step
+  int32_t max_query_tiles;  // several rows: of 16 query heads, that an attention item may touch at most;
+  int32_t resident_tokens;  // and tokens of an item that touches more than kStreamedQueryTiles
+  int32_t workspace_byte;   // value of all bytes of the workspace before a launch,
+  int64_t workspace_bytes;  // except
+  int64_t counter_offset;   // counter_bytes from counter_offset on, which are 0
+  int64_t counter_bytes;
+};
+
+/// One row exchanges vectors that say themselves that they have arrived: they hold kMissing until then.
+constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& plan) {
+  Descriptor descriptor{};
+  static_cast<ModelDescriptor&>(descriptor) = model;
+  descriptor.plan = &plan;
+  descriptor.num_ctas = plan.num_ctas;
+  descriptor.threads_per_cta = plan.threads();
+  descriptor.shared_bytes = plan.shared_bytes();
+  descriptor.rows = plan.rows;
+  descriptor.max_query_tiles = plan.rows == 1 ? 0 : plan.max_query_tiles;
+  descriptor.resident_tokens = plan.rows == 1 ? 0 : plan.resident_tokens();
+  descriptor.workspace_byte = plan.rows == 1 ? 0xff : 0;
+  descriptor.workspace_bytes = plan.workspace_bytes;
+  descriptor.counter_offset = plan.counter_offset;
+  descriptor.counter_bytes = plan.counter_bytes;
+  return descriptor;
+}
+
+/// Nanoseconds between two pages that a CTA brings into L2 while its ring is full: of the card's rate only a share, so
+/// that the vectors that everyone waits for get through.
+constexpr uint32_t prefetch_ns(const Descriptor& kernel, const TreeCosts& costs) {
+  constexpr double kShare = 0.65;
+  return static_cast<uint32_t>(1e9 * kernel.num_ctas * kPageBytes / (costs.read_bytes_per_s * kShare) + 0.5);
+}
 
 /// The device as the library sees it. `name` is empty when there is none.
 struct DeviceInfo {

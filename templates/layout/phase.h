@@ -1,11 +1,12 @@
-// The phases of a token step as the kernel sees them: constants that the generator writes into plan.h. Matrix
-// phases are a table that one piece of code walks: a kernel whose layer is longer than the instruction cache
-// fetches all of it anew in every layer.
+// The phases of a token step: constants that the generator writes into kernel.cu. Matrix phases become a table that
+// one piece of code walks: a kernel whose layer is longer than the instruction cache fetches all of it anew in every
+// layer.
 #pragma once
 
 #include <cstdint>
 
 #include "layout/deal.h"
+#include "layout/packed_matrix.h"
 #include "layout/page.h"
 #include "layout/weight_format.h"
 
@@ -34,6 +35,30 @@ struct Vector {
   SOLITON_HOST_DEVICE constexpr int groups() const { return ceil_divide(elements + signatures, 4); }
 };
 
+/// The vectors that phases exchange, in the order of the workspace.
+enum class VectorId : int {
+  kNone = -1,
+  kQkv,            // q, k, v as attention reads them
+  kHeads,          // outputs of attention
+  kPostAttention,  // the residual stream behind attention
+  kFfn,            // the hidden vector of the FFN
+  kHidden,         // the residual stream behind a layer
+  kCandidates,     // the best token of each CTA, and whether to stop
+  kSquares,        // several rows: sums of squares of each CTA's columns of the residual stream
+  kUnnormed,       // several rows: q and k whose heads are not normed yet
+};
+constexpr int kNumVectors = 8;
+/// By VectorId.
+constexpr const char* kVectorNames[kNumVectors] = {"qkv",    "heads",      "post_attention", "ffn",
+                                                   "hidden", "candidates", "squares",        "unnormed"};
+
+enum class PhaseKind : int {
+  kMatrix,
+  kAttention,  // over the cache and the step's own tokens
+  kMerge,      // several rows: merges the partial results of attention
+  kNormHeads,  // several rows: norms and rotates heads of q and k
+};
+
 /// What a matrix phase multiplies with.
 enum class InputKind : int {
   kVector,  // the vector as it is
@@ -44,6 +69,25 @@ enum class InputKind : int {
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
 enum class OutputKind : int { kRotary, kResidual, kSwiglu, kLogits };
 
+/// A phase as the generator writes it. Several rows: norms are of the phase that reads what this one writes.
+struct Phase {
+  const char* name = nullptr;
+  PhaseKind kind = PhaseKind::kMatrix;
+  MatrixId matrix = MatrixId::kQkv;  // matrix phases only
+  VectorId reads =
+      VectorId::kNone;  // and waits for; in layer 0 InputKind::kHidden waits for the candidates instead
+  VectorId writes = VectorId::kNone;
+  VectorId clears = VectorId::kNone;  // a vector that nobody reads any more
+  InputKind input = InputKind::kVector;
+  OutputKind output = OutputKind::kResidual;
+  int first_norm = -1;      // row of the norms for layer 0; -1: no norm
+  int norm_stride = 0;      // rows per layer
+  int first_cta = 0;        // owner of tile 0, see deal_tiles()
+  int window = 0;           // pages in flight, see with_phases()
+  bool every_layer = true;  // or once, behind the last
+  bool appends = false;     // appends the step's keys and values to the cache
+};
+
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
 /// that a model has.
 struct Width {
@@ -53,7 +97,7 @@ struct Width {
   WeightFormat format = {};
 };
 
-/// A matrix phase. Offsets in bytes.
+/// A matrix phase as the kernel has it in constant memory. Offsets in bytes.
 struct MatrixPhase {
   int index = 0;        // of the phase within its layer; the lm_head comes after the last
   int64_t weights = 0;  // in the packed weights, layer 0
@@ -63,22 +107,16 @@ struct MatrixPhase {
   WeightFormat format = {};
   int rows = 0;
   int num_tiles = 0;
-  int first_cta = 0;  // owner of tile 0, see deal_tiles()
+  int first_cta = 0;
+  int window = 0;
   InputKind input = InputKind::kVector;
   Vector input_vector = {};
-  int first_norm = -1;  // row of the norms for layer 0, when the input is normed
-  int norm_stride = 0;  // rows per layer
+  int first_norm = -1;
+  int norm_stride = 0;
   OutputKind output = OutputKind::kResidual;
   Vector output_vector = {};
-  Vector clears = {};  // a vector that nobody reads any more
-};
-
-/// The attention phase: reads q, k, v; appends k, v to the cache; writes the heads' outputs.
-struct AttentionPhase {
-  int index = 0;
-  Vector input_vector = {};   // q | k | v
-  Vector output_vector = {};  // heads
   Vector clears = {};
+  bool appends = false;
 };
 
 }  // namespace soliton

@@ -13,7 +13,8 @@
 // to step too.
 #pragma once
 
-#include "ops/fuzz.cuh"
+#include "layout/kernel_plan.h"
+#include "machine/delay.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton {
@@ -23,20 +24,19 @@ struct LaneBins {
   uint64_t bin[kHistogramBins / kWarpLanes];
 };
 
-template <class Plan, class Context>
+template <const KernelPlan& kPlan, class Context>
 class Exchange {
-  static constexpr int kAreaBytes = ExchangeLayout{Plan::kNumCtas}.area_bytes();
+  static constexpr int kAreaBytes = ExchangeLayout{kPlan.num_ctas}.area_bytes();
   static constexpr int kLaneBins = kHistogramBins / kWarpLanes;
 
  public:
-  SOLITON_DEVICE Exchange(const Context& context, const WaitBound& bound, int warp)
+  SOLITON_DEVICE Exchange(const Context& context, int warp)
       : context_(context),
-        bound_(bound),
-        memory_(context.params.sampling.exchange + ExchangeLayout{Plan::kNumCtas}.warp_offset(warp)) {}
+        memory_(context.params.sampling.exchange + ExchangeLayout{kPlan.num_ctas}.warp_offset(warp)) {}
 
   /// Before the first of some exchanges. How many there have been in the launch, the counter knows: all CTAs
   /// have arrived at each of them, and this one has not arrived at the next.
-  SOLITON_DEVICE void begin() { count_ = load_acquire(counter()) / Plan::kNumCtas; }
+  SOLITON_DEVICE void begin() { count_ = load_acquire(counter()) / kPlan.num_ctas; }
 
   /// Adds to a bin of the histogram that end_histogram() returns.
   SOLITON_DEVICE void add(int bin, uint64_t value) const { add_relaxed(area(count_) + bin, value); }
@@ -61,7 +61,7 @@ class Exchange {
     meet();
     const uint64_t* words = area(count_ - 1) + kHistogramBins;
     SOLITON_UNROLL_BY_8
-    for (int i = context_.lane; i < Plan::kNumCtas; i += kWarpLanes) visit(load_global(words + i));
+    for (int i = context_.lane; i < kPlan.num_ctas; i += kWarpLanes) visit(load_global(words + i));
   }
 
  private:
@@ -71,8 +71,8 @@ class Exchange {
     hold_up(context_.params.delay_seed, ~count_, context_.cta);
     warp_sync();
     if (context_.lane == 0) add_release(counter(), 1);
-    const uint32_t target = (count_ + 1) * Plan::kNumCtas;
-    Spin spin(bound_);
+    const uint32_t target = (count_ + 1) * kPlan.num_ctas;
+    Spin spin(context_.bound());
     // Every lane observes the counter itself, so that its own later loads are ordered.
     for (;;) {
       const uint32_t seen = load_acquire(counter());
@@ -82,7 +82,7 @@ class Exchange {
     if (count_ > 0) {
       uint64_t* before = area(count_ - 1);
       for (int bin = context_.cta * kWarpLanes + context_.lane; bin < kHistogramBins;
-           bin += Plan::kNumCtas * kWarpLanes) {
+           bin += kPlan.num_ctas * kWarpLanes) {
         store_global(before + bin, uint64_t{0});
       }
     }
@@ -96,7 +96,6 @@ class Exchange {
   }
 
   const Context& context_;
-  const WaitBound& bound_;
   unsigned char* memory_;
   uint32_t count_ = 0;
 };

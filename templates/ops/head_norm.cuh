@@ -17,27 +17,28 @@ struct HeadOfToken {
 
 /// What four dims of a head are finished with. It depends on nothing that the step computes, so that it can be
 /// loaded before the head has arrived: load(), then finish(). Of models that do not norm heads it is nothing.
-template <class Plan, bool kNorms = Plan::kHeadNorm>
+template <const KernelPlan& kPlan, bool kNorms = kPlan.model.head_norm>
 class HeadNorm {
  public:
   SOLITON_DEVICE void load(const LaunchParams& /*params*/, const HeadOfToken& /*head*/, int /*lane*/) {}
   SOLITON_DEVICE float4 finish(float4 v, int /*lane*/) const { return v; }
 };
 
-template <class Plan>
-class HeadNorm<Plan, true> {
+template <const KernelPlan& kPlan>
+class HeadNorm<kPlan, true> {
  public:
-  static constexpr int kLanes = Plan::kHeadDim / 4;  // that hold a head
+  static constexpr int kLanes = kPlan.model.head_dim / 4;  // that hold a head
   static_assert(kLanes <= kWarpLanes && kWarpLanes % kLanes == 0, "a warp holds whole heads");
 
   SOLITON_DEVICE void load(const LaunchParams& params, const HeadOfToken& head, int lane) {
     const int dim = lane % kLanes * 4;
     is_normed_ = head.is_normed;
     if (!is_normed_) return;
-    const uint16_t* weights = params.head_norms + (head.layer * 2 + (head.is_key ? 1 : 0)) * Plan::kHeadDim;
+    const uint16_t* weights =
+        params.head_norms + (head.layer * 2 + (head.is_key ? 1 : 0)) * kPlan.model.head_dim;
     weights_ = load_constant(reinterpret_cast<const uint2*>(weights + dim));
-    const float* rotations = params.rotary + static_cast<int64_t>(head.position) * Plan::kHeadDim;
-    const float4* own = reinterpret_cast<const float4*>(rotations + dim % (Plan::kHeadDim / 2) * 2);
+    const float* rotations = params.rotary + static_cast<int64_t>(head.position) * kPlan.model.head_dim;
+    const float4* own = reinterpret_cast<const float4*>(rotations + dim % (kPlan.model.head_dim / 2) * 2);
     rotations_[0] = load_constant(own);
     rotations_[1] = load_constant(own + 1);
   }
@@ -47,7 +48,7 @@ class HeadNorm<Plan, true> {
     float squares = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
     SOLITON_UNROLL
     for (int mask = 1; mask < kLanes; mask *= 2) squares += shuffle_xor(squares, mask);
-    const float scale = rsqrt_fast(squares / Plan::kHeadDim + Plan::kNormEpsilon);
+    const float scale = rsqrt_fast(squares / kPlan.model.head_dim + kPlan.model.norm_epsilon);
     const float4 normed = make_float4(v.x * scale * bf16_to_float(static_cast<uint16_t>(weights_.x)),
                                       v.y * scale * bf16_to_float(static_cast<uint16_t>(weights_.x >> 16)),
                                       v.z * scale * bf16_to_float(static_cast<uint16_t>(weights_.y)),

@@ -7,20 +7,21 @@
 
 namespace soliton {
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool is_integer(WeightType type) {
-  return Plan::kIntegers.is_quantized() && type == WeightType::kInt4;
+  return kPlan.model.integers.is_quantized() && type == WeightType::kInt4;
 }
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 SOLITON_DEVICE int known_weight_bytes(WeightType type, int columns) {
   return columns / kColumnBlock *
-         (is_integer<Plan>(type) ? block_bytes(Plan::kIntegers) : block_bytes(WeightFormat{}));
+         (is_integer<kPlan>(type) ? block_bytes(kPlan.model.integers) : block_bytes(WeightFormat{}));
 }
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 SOLITON_DEVICE int known_page_columns(WeightType type, int rest) {
-  return is_integer<Plan>(type) ? page_columns(Plan::kIntegers, rest) : page_columns(WeightFormat{}, rest);
+  return is_integer<kPlan>(type) ? page_columns(kPlan.model.integers, rest)
+                                 : page_columns(WeightFormat{}, rest);
 }
 
 }  // namespace soliton

@@ -8,7 +8,7 @@
 // when the bin that holds the limit has one token, or goes in as a whole.
 #pragma once
 
-#include "layout/phase.h"
+#include "layout/kernel_plan.h"
 #include "ops/choice.cuh"
 #include "ops/exchange.cuh"
 
@@ -68,14 +68,13 @@ SOLITON_DEVICE void record_logprob(const SamplingView& view, int row, int token,
 }
 
 /// Draws for one row after another, with kLoads loads of four logits in flight.
-template <class Plan, class Context, int kLoads>
+template <const KernelPlan& kPlan, class Context, int kLoads>
 class RowSampler {
  public:
   /// `run` are the tiles of this CTA, whose logits stand in params.sampling.logits for all lanes to see;
   /// `shared` are SharedHistogram::kBytes of this warp.
-  SOLITON_DEVICE RowSampler(const Context& context, const WaitBound& bound, const TileRun& run, void* shared,
-                            int warp)
-      : context_(context), run_(run), histogram_(shared), exchange_(context, bound, warp) {}
+  SOLITON_DEVICE RowSampler(const Context& context, const TileRun& run, void* shared, int warp)
+      : context_(context), run_(run), histogram_(shared), exchange_(context, warp) {}
 
   /// The best candidate of this CTA's tokens for a row that has been fed `token` at `position`; all lanes return it.
   SOLITON_DEVICE uint64_t draw(int row, int position, int token) {
@@ -340,7 +339,7 @@ class RowSampler {
   const Context& context_;
   TileRun run_;
   SharedHistogram histogram_;
-  Exchange<Plan, Context> exchange_;
+  Exchange<kPlan, Context> exchange_;
   const float* logits_ = nullptr;
   uint16_t* seen_ = nullptr;
   float penalty_ = 1.0f;

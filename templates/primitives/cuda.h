@@ -253,7 +253,7 @@ class Spin {
   }
 
  private:
-  const WaitBound& bound_;
+  const WaitBound bound_;
 };
 
 // mbarriers and bulk copies.
@@ -397,6 +397,12 @@ SOLITON_DEVICE void watch_waits(WarpStatus* statuses, int num_warps, Barrier* en
     }
     for (;;) __nanosleep(1000);  // until the reporting CTA ends the kernel
   }
+}
+
+/// A bulk copy is one lane's.
+constexpr int kCopyLanes = 1;
+SOLITON_DEVICE bool copy_any(bool condition) {
+  return condition;
 }
 
 /// Weights and KV pages are read once a token: they should leave L2 first.

@@ -333,6 +333,10 @@ inline bool barrier_peek(Barrier* barrier, uint32_t parity) {
   return emulation::test_barrier(barrier, parity);
 }
 
+constexpr int kCopyLanes = 1;
+inline bool copy_any(bool condition) {
+  return condition;
+}
 inline void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   emulation::copy_page(shared, global, bytes, barrier);
 }

@@ -51,7 +51,11 @@
 //   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
-//   void copy_page(void* shared, const void* global, int bytes, Barrier*);   bytes % 16 == 0; completes on the Barrier
+//   constexpr int kCopyLanes;                         lanes of a warp that copy a page together: the first so many;
+//                                                     warps that only copy have no others
+//   bool copy_any(bool condition);                    collective of these lanes: any of them?
+//   void copy_page(void* shared, const void* global, int bytes, Barrier*);   collective of these lanes; bytes % 16 == 0;
+//                                                     completes on the Barrier, on which one has arrived with the bytes
 //   void copy_vector(void* shared, const void* global, int bytes, Barrier*); the same, for what all CTAs read
 //   void prefetch_page(const void* global, int bytes);                       into L2; a hint: for what is read once,
 //   void prefetch_vector(const void* global, int bytes);                     and for what all CTAs read

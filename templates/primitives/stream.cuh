@@ -41,16 +41,20 @@ stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, Lau
     return;
   }
   const bool produces = warp == kStreamConsumers;
-  if (produces && thread_index() % kWarpLanes != 0) return;
+  const int lane = thread_index() % kWarpLanes;
+  if (produces && lane >= kCopyLanes) return;
   uint32_t folded = 0;
   uint32_t use = 0;
   for (int64_t page = cta_index(); page < num_pages; page += num_ctas(), ++use) {
     const int slot = use % kStreamSlots;
     const uint32_t parity = use / kStreamSlots & 1;
     if (produces) {
-      if (use >= kStreamSlots)
-        wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
-      barrier_arrive_expect(full + slot, kPageBytes);
+      if (lane == 0) {
+        if (use >= kStreamSlots)
+          wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
+        barrier_arrive_expect(full + slot, kPageBytes);
+      }
+      copy_any(false);  // the leading lane has waited
       copy_page(shared + slot * kPageBytes, source + page * kPageBytes, kPageBytes, full + slot);
       continue;
     }
@@ -62,9 +66,9 @@ stream_pages(const unsigned char* source, int64_t num_pages, uint32_t* sink, Lau
       folded ^= v.x ^ v.y ^ v.z ^ v.w;
     }
     warp_sync();
-    if (thread_index() % kWarpLanes == 0) barrier_arrive(empty + slot);
+    if (lane == 0) barrier_arrive(empty + slot);
   }
-  if (thread_index() % kWarpLanes == 0) barrier_arrive(ended);
+  if (lane == 0) barrier_arrive(ended);
   if (!produces && folded == kStreamSlots) *sink = folded;
 }
 

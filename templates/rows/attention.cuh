@@ -18,13 +18,13 @@ namespace soliton::rows {
 
 /// A tile of queries on its way through tokens. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and
 /// outputs of dims 8 n + 2 j and the next, of queries g and g + 8.
-template <class Plan>
+template <const KernelPlan& kPlan>
 class QueryState {
  public:
-  static constexpr int kHeadDim = Plan::kHeadDim;
-  static constexpr int kParts = kShape<Plan>.parts;
+  static constexpr int kHeadDim = kPlan.model.head_dim;
+  static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kSteps = kHeadDim / kMmaColumns;
-  static constexpr int kKvParts = Plan::kKv.parts;
+  static constexpr int kKvParts = kPlan.model.kv().parts;
   static constexpr int kTileFragments = kKvParts * kSteps * kWarpLanes;  // 16-byte words of a tile of tokens
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs.
@@ -61,7 +61,7 @@ class QueryState {
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         float& score = scores[i / 2][2 * h + i % 2];
-        score = sees(h, i) ? (score + rests[i / 2][2 * h + i % 2]) * Plan::kScoreScale : -INFINITY;
+        score = sees(h, i) ? (score + rests[i / 2][2 * h + i % 2]) * kPlan.model.score_scale : -INFINITY;
         maxima[h] = score > maxima[h] ? score : maxima[h];
       }
       for (int mask = 1; mask < 4; mask *= 2) {
@@ -146,12 +146,12 @@ class QueryState {
 
   /// Writes the partial results of the item's rows among the tile's queries.
   SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane) {
-    constexpr int kHeads = kGroup<Plan>;
+    constexpr int kHeads = kGroup<kPlan>;
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       float sum = sum_[h];
       for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
-      const int query = (query_tiles<Plan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+      const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
       const int row = query / kHeads;
       const int head = query % kHeads;
       if (row < item.first_row || row >= item.end_row) continue;
@@ -191,47 +191,49 @@ class QueryState {
   float output_[2 * kSteps][4] = {};
 };
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 class Attention {
-  using State = QueryState<Plan>;
+  using State = QueryState<kPlan>;
 
  public:
-  SOLITON_DEVICE Attention(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
+  SOLITON_DEVICE Attention(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// One item of this CTA, by all workers: its partial results.
-  SOLITON_DEVICE void attend(PageStream<Plan>& stream, int index);
+  SOLITON_DEVICE void attend(PageStream<kPlan>& stream, int index);
 
  private:
-  SOLITON_DEVICE void add_tail(State& state, const TreeItem& item, const ItemPlace<Plan>& place,
+  SOLITON_DEVICE void add_tail(State& state, const TreeItem& item, const ItemPlace<kPlan>& place,
                                int query_tile, int part, int parts);
   SOLITON_DEVICE void merge_parts(State& state, int query_tile, int parts, int part, int tiles);
   SOLITON_DEVICE void wait_item(uint32_t item) const {
-    context_.wait(context_.barriers().item_done[item % 2], item / 2 & 1, WaitKind::kAttentionEmpty, item);
+    context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
+                  item);
   }
 
-  Context<Plan>& context_;
+  Context<kPlan>& context_;
   int worker_;
   uint32_t items_ = 0;
   uint32_t merges_ = 0;  // times that parts were merged
 };
 
-template <class Plan>
-SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index) {
-  constexpr int kSlots = Plan::kKv.slots_per_half();
-  constexpr int kSlotTiles = Plan::kKv.slot_tokens() / kTailTokens;
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int index) {
+  constexpr int kSlots = kPlan.model.kv().slots_per_half();
+  constexpr int kSlotTiles = kPlan.model.kv().slot_tokens() / kTailTokens;
   const int lane = context_.lane;
   // Read anew where it is needed: registers are full meanwhile.
   const auto item = [&] { return context_.item(opaque(index)); };
   const auto place = [&] {
     const TreeItem at = item();
-    return ItemPlace<Plan>(query_tiles<Plan>(at), tail_tiles(at, context_.step), items_);
+    return ItemPlace<kPlan>(query_tiles<kPlan>(at), tail_tiles(at, context_.step), items_);
   };
   const int cached = cached_tokens(item(), context_.step);
   const int pages = ceil_divide(cached, kKvPageTokens);
-  const int num_tiles = query_tiles<Plan>(item()).count;
+  const int num_tiles = query_tiles<kPlan>(item()).count;
   // No worker may be two items ahead of another: its parity would be two phases off.
   if (items_ > 1) wait_item(items_ - 2);
-  context_.wait(context_.barriers().query_full[items_ % 2], items_ / 2 & 1, WaitKind::kQueryFull, items_);
+  context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % 2), items_ / 2 & 1, WaitKind::kQueryFull,
+                items_);
   warp_sync();
 
   const int first_slot = stream.next();
@@ -247,7 +249,7 @@ SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index)
     const int part = worker_ / at_once;
     const bool works = part < parts;
     const bool is_last = left <= kWorkers;
-    State state(context_.shared + place().queries + (first + own) * kQkv<Plan>.query_tile_bytes(), lane);
+    State state(context_.shared + place().queries + (first + own) * kQkv<kPlan>.query_tile_bytes(), lane);
     int slot = first_slot;
     int next = part;  // tile of tokens that this worker takes, counted from the page's first
     SOLITON_NO_UNROLL
@@ -257,7 +259,7 @@ SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index)
       for (int i = 0; i < 2 * kSlots; ++i) {
         if (first == 0) stream.wait();
         slots[i] = slot;
-        if (++slot == Plan::kRingSlots) slot = 0;
+        if (++slot == kPlan.ring_slots) slot = 0;
       }
       SOLITON_UNROLL
       for (int i = 0; i < kSlots; ++i) {
@@ -285,15 +287,15 @@ SOLITON_DEVICE void Attention<Plan>::attend(PageStream<Plan>& stream, int index)
     if (parts > 1) merge_parts(state, own, parts, part, at_once);
     if (part == 0) state.write(item(), first + own, context_.params.partials, lane);
   }
-  warp_arrive(&context_.barriers().item_done[items_ % 2]);
+  warp_arrive(&context_.barrier(BarrierId::kItemDone, items_ % 2));
   ++items_;
 }
 
 /// Adds the new tokens of an item, every `parts`th tile of them: a row sees those of its path.
-template <class Plan>
-SOLITON_DEVICE void Attention<Plan>::add_tail(State& state, const TreeItem& item,
-                                              const ItemPlace<Plan>& place, int query_tile, int part,
-                                              int parts) {
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::add_tail(State& state, const TreeItem& item,
+                                               const ItemPlace<kPlan>& place, int query_tile, int part,
+                                               int parts) {
   const int lane = context_.lane;
   const TailTiles tail = tail_tiles(item, context_.step);
   SOLITON_NO_UNROLL
@@ -304,10 +306,10 @@ SOLITON_DEVICE void Attention<Plan>::add_tail(State& state, const TreeItem& item
     for (int i = 0; i < 4; ++i) {
       const int row = base + State::token(lane, i);
       seen_end[i] =
-          row >= item.first_new && row < item.end_new ? load_shared(&context_.held().seen_end[row]) : 0;
+          row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
     }
-    const int query = (query_tiles<Plan>(item).first + query_tile) * kQueryRows + lane / 4;
-    const int rows[2] = {query / kGroup<Plan>, (query + 8) / kGroup<Plan>};
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4;
+    const int rows[2] = {query / kGroup<kPlan>, (query + 8) / kGroup<kPlan>};
     const auto fragments = [&](int offset) {
       return reinterpret_cast<const uint4*>(context_.shared + offset) + tile * State::kTileFragments;
     };
@@ -319,18 +321,18 @@ SOLITON_DEVICE void Attention<Plan>::add_tail(State& state, const TreeItem& item
 
 /// Adds the parts of a query tile that several workers share to that of part 0, in order. At most once an item,
 /// at its end.
-template <class Plan>
-SOLITON_DEVICE void Attention<Plan>::merge_parts(State& state, int query_tile, int parts, int part,
-                                                 int tiles) {
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, int query_tile, int parts, int part,
+                                                  int tiles) {
   if (items_ > 0) wait_item(items_ - 1);  // parts of the item before have been read
   const auto place = [&](int of) {
-    return reinterpret_cast<float4*>(context_.shared + SharedMap<Plan>::kTiles +
-                                     ((of - 1) * tiles + query_tile) * kPartBytes<Plan>);
+    return reinterpret_cast<float4*>(context_.region(RegionId::kTiles) +
+                                     ((of - 1) * tiles + query_tile) * kPlan.query_part_bytes());
   };
   if (part > 0 && part < parts) state.give_part(place(part), context_.lane);
-  warp_arrive(&context_.barriers().parts_full);
+  warp_arrive(&context_.barrier(BarrierId::kPartsFull));
   // Pairs with the arrivals of all workers.
-  context_.wait(context_.barriers().parts_full, merges_ & 1, WaitKind::kAttentionFull, merges_);
+  context_.wait(context_.barrier(BarrierId::kPartsFull), merges_ & 1, WaitKind::kAttentionFull, merges_);
   warp_sync();
   ++merges_;
   if (part > 0) return;

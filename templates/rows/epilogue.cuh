@@ -14,10 +14,10 @@
 
 namespace soliton::rows {
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 class Epilogue {
  public:
-  SOLITON_DEVICE Epilogue(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
+  SOLITON_DEVICE Epilogue(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// Finds the tokens of the step, if it happens, and embeds them.
   SOLITON_DEVICE bool begin_step() {
@@ -27,26 +27,27 @@ class Epilogue {
     if (context_.step == 0) {
       if (is_live()) token = load_constant(context_.params.input_tokens + row());
       if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
-        store_system(context_.params.records + context_.params.num_steps * Plan::kRows,
+        store_system(context_.params.records + context_.params.num_steps * kPlan.rows,
                      static_cast<uint64_t>(time_ns()) << 32);
       }
     } else if (context_.params.skips_choice == 0) {
-      const uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
-      stop = stop || load_global(candidates + Plan::kRows * Plan::kNumCtas) != 0;
-      token = choose(candidates + row() * Plan::kNumCtas);
+      const uint64_t* candidates =
+          context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+      stop = stop || load_global(candidates + kPlan.rows * kPlan.num_ctas) != 0;
+      token = choose(candidates + row() * kPlan.num_ctas);
       if (is_live()) {
         stop = stop || is_stop_token(context_.params, token);
         if (context_.cta == 0 && team() == 0 && quarter() == 0) {
           const SamplingView& sampling = context_.params.sampling;
           if (sampling.logprobs != nullptr)
-            record_logprob(sampling, row(), token, (context_.step - 1) * Plan::kRows + row());
-          store_system(context_.params.records + (context_.step - 1) * Plan::kRows + row(),
+            record_logprob(sampling, row(), token, (context_.step - 1) * kPlan.rows + row());
+          store_system(context_.params.records + (context_.step - 1) * kPlan.rows + row(),
                        static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
         }
       }
     }
     if (warp_any(stop) && context_.lane == 0) store_shared(&context_.decision().stop[worker_], 1);
-    warp_arrive(&context_.barriers().step_known);
+    warp_arrive(&context_.barrier(BarrierId::kStepKnown));
     if (!context_.step_happens()) return false;
     if (context_.params.sampling.seen != nullptr && team() == 0 && quarter() == 0)
       store_global(context_.fed_tokens() + row(), token);
@@ -75,7 +76,7 @@ class Epilogue {
       if (t < count) ahead[i] = load_ahead(at, run.first + (first + t) * run.stride);
     }
     // Pairs with the workers' arrivals in hand_over().
-    context_.wait(context_.barriers().tiles_full, parity_, WaitKind::kTileFull, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesFull), parity_, WaitKind::kTileFull, 0);
     warp_sync();
     parity_ ^= 1;
     scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
@@ -104,7 +105,7 @@ class Epilogue {
           break;
       }
     }
-    warp_arrive(&context_.barriers().tiles_empty);
+    warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
   }
 
   /// After them.
@@ -115,12 +116,12 @@ class Epilogue {
   }
 
  private:
-  static constexpr RowsShape kRowsShape = kShape<Plan>;
+  static constexpr RowsShape kRowsShape = kShape<kPlan>;
   static constexpr int kTeams = kRowsShape.teams();
   static constexpr int kTeamWorkers = kRowsShape.team_workers();
   static constexpr int kThreads = kTeamWorkers * kWarpLanes;  // of a team
   static constexpr int kQuarters = 4;
-  static_assert(kThreads == Plan::kRows * kQuarters, "every thread has one row");
+  static_assert(kThreads == kPlan.rows * kQuarters, "every thread has one row");
 
   /// Four sums of this thread's row: of rows 2 q and 2 q + 1 of a tile, and of 2 q + 8 and 2 q + 9.
   struct Sums {
@@ -159,7 +160,7 @@ class Epilogue {
   SOLITON_DEVICE Sums take(int tile) const {
     Sums sums = {make_float2(0, 0), make_float2(0, 0)};
     SOLITON_UNROLL
-    for (int warp = 0; warp < kColumnWarps<Plan>; ++warp) {
+    for (int warp = 0; warp < kColumnWarps<kPlan>; ++warp) {
       const float* parts = context_.tile_parts(tile, warp) + row() * kTileStride + quarter() * 2;
       const float2 low = load_shared(reinterpret_cast<const float2*>(parts));
       const float2 high = load_shared(reinterpret_cast<const float2*>(parts + 8));
@@ -176,7 +177,7 @@ class Epilogue {
     unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
-      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(Plan::kRows, part, row, column)),
+      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(kPlan.rows, part, row, column)),
                    pack_bf16(v.x, v.y));
       if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }
@@ -185,14 +186,14 @@ class Epilogue {
   // ---- Norms
 
   SOLITON_DEVICE float* squares_of(int row) const {
-    return context_.template workspace<float>(Plan::kSquaresVector.offset) + row * kSquaresStride;
+    return context_.template workspace<float>(kPlan.vector(VectorId::kSquares).offset) + row * kSquaresStride;
   }
-  static constexpr int kSquaresStride = squares_stride(kRowsShape, Plan::kNumCtas);
+  static constexpr int kSquaresStride = squares_stride(kRowsShape, kPlan.num_ctas);
 
   /// RMS norm's factors of this worker's share of the rows, for whoever finishes tiles: tiles_full says that they
   /// are there. What no CTA writes is zero.
   SOLITON_DEVICE void find_factors() const {
-    constexpr int kOwnRows = Plan::kRows / kWorkers;
+    constexpr int kOwnRows = kPlan.rows / kWorkers;
     constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
     float sums[kOwnRows] = {};
     SOLITON_UNROLL
@@ -209,22 +210,21 @@ class Epilogue {
       for (int mask = 1; mask < kWarpLanes; mask *= 2) sums[i] += shuffle_xor(sums[i], mask);
       if (context_.lane == 0) {
         store_shared(context_.factors() + worker_ * kOwnRows + i,
-                     rsqrt_fast(sums[i] / Plan::kHidden + Plan::kNormEpsilon));
+                     rsqrt_fast(sums[i] / kPlan.model.hidden + kPlan.model.norm_epsilon));
       }
     }
   }
 
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares_);
-    if (quarter() == 0) store_global(squares_of(row()) + team() * Plan::kNumCtas + context_.cta, sum);
+    if (quarter() == 0) store_global(squares_of(row()) + team() * kPlan.num_ctas + context_.cta, sum);
   }
 
   // ---- Residual stream
 
   /// This thread's values of the residual stream in one of this CTA's tiles.
   SOLITON_DEVICE float4* kept(int own_tile) const {
-    return reinterpret_cast<float4*>(context_.shared + SharedMap<Plan>::kResidual) + own_tile * kThreads +
-           thread();
+    return context_.template region<float4>(RegionId::kResidual) + own_tile * kThreads + thread();
   }
 
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
@@ -243,27 +243,28 @@ class Epilogue {
   }
   /// A norm's weights of this thread's columns of a tile, in the first two words.
   SOLITON_DEVICE uint4 norm_weights(int norm, int tile) const {
-    const uint16_t* weights =
-        context_.params.norms + static_cast<int64_t>(norm) * Plan::kHidden + tile * kTileRows + quarter() * 2;
+    const uint16_t* weights = context_.params.norms + static_cast<int64_t>(norm) * kPlan.model.hidden +
+                              tile * kTileRows + quarter() * 2;
     return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights)),
                       load_constant(reinterpret_cast<const uint32_t*>(weights + 8)), 0, 0);
   }
 
   /// The residual stream begins with the tokens' embeddings.
   SOLITON_DEVICE void embed(int token) {
-    const TileRun run = deal_tiles(Plan::kHidden / kTileRows, 0, Plan::kNumCtas, context_.cta);
+    const TileRun run = deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.num_ctas, context_.cta);
     squares_ = 0.0f;
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
-      const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * Plan::kHidden +
-                                  tile * kTileRows + quarter() * 2;
+      const uint16_t* embedding = context_.params.embedding +
+                                  static_cast<int64_t>(token) * kPlan.model.hidden + tile * kTileRows +
+                                  quarter() * 2;
       const auto pair = [&](int column) {
         const uint32_t v = load_constant(reinterpret_cast<const uint32_t*>(embedding + column));
         return make_float2(bf16_to_float(static_cast<uint16_t>(v)),
                            bf16_to_float(static_cast<uint16_t>(v >> 16)));
       };
-      keep(Plan::kHiddenVector, tile, i, {pair(0), pair(8)}, norm_weights(0, tile));
+      keep(kPlan.vector(VectorId::kHidden), tile, i, {pair(0), pair(8)}, norm_weights(0, tile));
     }
     publish_squares();
   }
@@ -292,15 +293,15 @@ class Epilogue {
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
   /// normed first. v: as it is.
   SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 rotation_words) const {
-    constexpr int kHeadDim = Plan::kHeadDim;
-    constexpr QkvLayout kLayout = kQkv<Plan>;
-    unsigned char* to = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
+    constexpr int kHeadDim = kPlan.model.head_dim;
+    constexpr QkvLayout kLayout = kQkv<kPlan>;
+    unsigned char* to = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
     const int head = tile * kTileRows / kHeadDim;
     const int within = tile * kTileRows % kHeadDim;
-    const bool is_query = head < Plan::kNumHeads;
-    const bool is_key = !is_query && head < kRotaryHeads<Plan>;
+    const bool is_query = head < kPlan.model.num_heads;
+    const bool is_key = !is_query && head < kPlan.model.rotary_heads();
     const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
-    if constexpr (Plan::kHeadNorm) {
+    if constexpr (kPlan.model.head_norm) {
       if (is_query || is_key) {
         // Pairs with the loads in norm_heads(), a phase later.
         store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair)), v.low);
@@ -315,15 +316,15 @@ class Epilogue {
     const float2 high = make_float2(v.high.x * rotation.x + v.low.x * rotation.y,
                                     v.high.y * rotation.z + v.low.y * rotation.w);
     if (is_query) {
-      const int kv_head = head / kGroup<Plan>;
-      const int query = row() * kGroup<Plan> + head % kGroup<Plan>;
-      put_query<Plan>(to, kv_head, query, pair, low);
-      put_query<Plan>(to, kv_head, query, pair + kHeadDim / 2, high);
+      const int kv_head = head / kGroup<kPlan>;
+      const int query = row() * kGroup<kPlan> + head % kGroup<kPlan>;
+      put_query<kPlan>(to, kv_head, query, pair, low);
+      put_query<kPlan>(to, kv_head, query, pair + kHeadDim / 2, high);
     } else if (is_key) {
-      put_key<Plan>(to, head - Plan::kNumHeads, row(), pair, low);
-      put_key<Plan>(to, head - Plan::kNumHeads, row(), pair + kHeadDim / 2, high);
+      put_key<kPlan>(to, head - kPlan.model.num_heads, row(), pair, low);
+      put_key<kPlan>(to, head - kPlan.model.num_heads, row(), pair + kHeadDim / 2, high);
     } else {
-      unsigned char* values = to + kLayout.values_offset(head - kRotaryHeads<Plan>);
+      unsigned char* values = to + kLayout.values_offset(head - kPlan.model.rotary_heads());
       float dims[] = {low.x, low.y, high.x, high.y};
       SOLITON_UNROLL
       for (int part = 0; part < kLayout.kv.parts; ++part) {
@@ -340,11 +341,12 @@ class Epilogue {
 
   /// Biases of a tile of q, k and v.
   SOLITON_DEVICE const float* biases(int layer, int tile) const {
-    return context_.params.qkv_biases + static_cast<int64_t>(layer) * Plan::kQkvRows + tile * kTileRows;
+    return context_.params.qkv_biases + static_cast<int64_t>(layer) * kPlan.model.qkv_rows() +
+           tile * kTileRows;
   }
   /// Brings those of this CTA's tiles into L2. Registers are too few to hold them until they are added.
   SOLITON_DEVICE void prefetch_biases(int layer, const TileRun& run) const {
-    if constexpr (Plan::kQkvBias) {
+    if constexpr (kPlan.model.qkv_bias) {
       if (worker_ != 0) return;
       for (int i = context_.lane; i < run.count; i += kWarpLanes)
         prefetch_vector(biases(layer, run.first + i * run.stride), kTileRows * 4);
@@ -354,7 +356,7 @@ class Epilogue {
   SOLITON_DEVICE Sums with_bias(int layer, int tile, const Sums& v) const {
     const float s = scale_;
     Sums result = {make_float2(v.low.x * s, v.low.y * s), make_float2(v.high.x * s, v.high.y * s)};
-    if constexpr (Plan::kQkvBias) {
+    if constexpr (kPlan.model.qkv_bias) {
       const float* own = biases(layer, tile) + quarter() * 2;
       const float2 low = load_constant(reinterpret_cast<const float2*>(own));
       const float2 high = load_constant(reinterpret_cast<const float2*>(own + 8));
@@ -366,9 +368,9 @@ class Epilogue {
 
   /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no rotation.
   SOLITON_DEVICE uint4 rotations(int tile) const {
-    constexpr int kHeadDim = Plan::kHeadDim;
+    constexpr int kHeadDim = kPlan.model.head_dim;
     const uint32_t one = float_bits(1.0f);
-    if (Plan::kHeadNorm || tile * kTileRows >= kRotaryHeads<Plan> * kHeadDim)
+    if (kPlan.model.head_norm || tile * kTileRows >= kPlan.model.rotary_heads() * kHeadDim)
       return make_uint4(one, 0, one, 0);
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
     return load_constant(reinterpret_cast<const uint4*>(
@@ -389,7 +391,7 @@ class Epilogue {
       if (params.sampling.rows != nullptr) keep_logit(params.sampling, row(), token, logit);
       if (token >= phase.rows) continue;
       if (params.logits != nullptr) {
-        const int64_t line = static_cast<int64_t>(context_.step) * Plan::kRows + row();
+        const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();
         store_global(params.logits + line * phase.rows + token, logit);
       }
       const uint64_t proposed = make_candidate(logit, static_cast<uint32_t>(token));
@@ -400,12 +402,12 @@ class Epilogue {
   /// Publishes the best candidates of this CTA, but for rows that are drawn for: see Worker::draw().
   SOLITON_DEVICE void end_choice() const {
     if (context_.params.skips_choice != 0) return;
-    uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
     const uint64_t best = best_of_quarters(best_);
     const bool draws = is_live() && context_.params.sampling.rows != nullptr;
-    if (quarter() == 0 && !draws) store_global(candidates + row() * Plan::kNumCtas + context_.cta, best);
+    if (quarter() == 0 && !draws) store_global(candidates + row() * kPlan.num_ctas + context_.cta, best);
     if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
-      store_global(candidates + Plan::kRows * Plan::kNumCtas,
+      store_global(candidates + kPlan.rows * kPlan.num_ctas,
                    static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
     }
   }
@@ -422,7 +424,7 @@ class Epilogue {
   SOLITON_DEVICE int choose(const uint64_t* candidates) const {
     uint64_t best = kNoCandidate;
     SOLITON_UNROLL_BY_8
-    for (int i = quarter(); i < Plan::kNumCtas; i += kQuarters) {
+    for (int i = quarter(); i < kPlan.num_ctas; i += kQuarters) {
       const uint64_t candidate = load_global(candidates + i);
       best = candidate > best ? candidate : best;
     }
@@ -430,7 +432,7 @@ class Epilogue {
     return best == kNoCandidate ? 0 : candidate_token(best);
   }
 
-  Context<Plan>& context_;
+  Context<kPlan>& context_;
   int worker_;
   uint32_t parity_ = 0;   // of the tiles that are taken next
   float scale_ = 1.0f;    // of the norm

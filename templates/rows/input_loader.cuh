@@ -1,23 +1,25 @@
-// The input loader: one lane that begins each phase. It says when this CTA has ended the phase before, waits until
+// The input loader: a warp, or the lanes of it that copy together, that begins each phase. It says when this CTA has ended the phase before, waits until
 // all have, and copies what the phase reads of it: chunks of activations, or queries and new tokens of the
-// CTA's attention items.
+// CTA's attention items. One lane waits and arrives; copies are everybody's.
 #pragma once
 
+#include "machine/ring.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 class InputLoader {
  public:
-  static constexpr RowsShape kRowsShape = kShape<Plan>;
+  static constexpr RowsShape kRowsShape = kShape<kPlan>;
+  static constexpr int kInputBytes = kPlan.input_bytes();
 
-  SOLITON_DEVICE explicit InputLoader(Context<Plan>& context) : context_(context) {}
+  SOLITON_DEVICE explicit InputLoader(Context<kPlan>& context) : context_(context) {}
 
   SOLITON_DEVICE bool begin_step() {
     begin_phase();
     const bool happens = context_.step_happens();
-    if (!happens) barrier_arrive(&context_.barriers().stopped);
+    if (!happens && context_.leads()) barrier_arrive(&context_.barrier(BarrierId::kStopped));
     context_.end_phase();
     return happens;
   }
@@ -27,7 +29,8 @@ class InputLoader {
     const MatrixPhase& phase = at.phase;
     begin_phase();
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
-    if (phase.output == OutputKind::kLogits) barrier_arrive(&context_.barriers().step_read);
+    if (phase.output == OutputKind::kLogits && context_.leads())
+      barrier_arrive(&context_.barrier(BarrierId::kStepRead));
     const TileRun run = context_.tiles(phase);
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
     SOLITON_NO_UNROLL
@@ -48,27 +51,32 @@ class InputLoader {
     context_.end_phase();
   }
 
+  template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase();
-    constexpr QkvLayout kLayout = kQkv<Plan>;
+    constexpr QkvLayout kLayout = kQkv<kPlan>;
     constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
-    const unsigned char* input = context_.template workspace<unsigned char>(Plan::kQkvVector.offset);
+    constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
+    const unsigned char* input = context_.template workspace<unsigned char>(kInput.offset);
     const int end = context_.end_item();
     int bytes_before = 0;  // of the item before, in this phase
     SOLITON_NO_UNROLL
     for (int i = context_.first_item(); i < end; ++i) {
       const TreeItem item = context_.item(i);
       if (!context_.has_work(item)) continue;
-      const QueryTiles queries = query_tiles<Plan>(item);
+      const QueryTiles queries = query_tiles<kPlan>(item);
       const TailTiles tail = tail_tiles(item, context_.step);
-      const ItemPlace<Plan> place(queries, tail, items_);
-      // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
-      if (items_ > 1) wait_item(items_ - 2);
-      if (bytes_before + place.bytes > Plan::kInputBytes) wait_item(items_ - 1);
+      const ItemPlace<kPlan> place(queries, tail, items_);
+      Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % 2);
+      if (context_.leads()) {
+        // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
+        if (items_ > 1) wait_item(items_ - 2);
+        if (bytes_before + place.bytes > kInputBytes) wait_item(items_ - 1);
+        barrier_arrive_expect(full, place.bytes);
+      }
+      copy_any(false);  // the leading lane has waited
       bytes_before = place.bytes;
-      Barrier* full = &context_.barriers().query_full[items_ % 2];
       ++items_;
-      barrier_arrive_expect(full, place.bytes);
       const int64_t first_query = kLayout.query_offset(item.kv_head, queries.first * kQueryRows, 0, 0);
       copy_vector(context_.shared + place.queries, input + first_query, place.keys - place.queries, full);
       const int tail_bytes = tail.count * kTailTileBytes;
@@ -91,13 +99,16 @@ class InputLoader {
   /// Ends the phase before for this CTA; waits until all CTAs have ended it.
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
+    if (context_.leads()) wait_for_grid();
+    copy_any(false);  // the leading lane has waited
+  }
+  SOLITON_DEVICE void wait_for_grid() {
     if (context_.phases_done > 0) {
-      context_.wait(context_.barriers().phase_done, (context_.phases_done - 1) & 1, WaitKind::kPhaseEnded,
-                    context_.phases_done);
+      context_.wait(context_.barrier(BarrierId::kPhaseDone), (context_.phases_done - 1) & 1,
+                    WaitKind::kPhaseEnded, context_.phases_done);
       add_release(context_.counter(kGridCounterWord), 1);
-      const uint32_t target = context_.phases_done * Plan::kNumCtas;
-      const WaitBound bound = context_.bound();
-      Spin spin(bound);
+      const uint32_t target = context_.phases_done * kPlan.num_ctas;
+      Spin spin(context_.bound());
       for (;;) {
         const uint32_t seen = load_acquire(context_.counter(kGridCounterWord));
         if (seen >= target) break;
@@ -105,34 +116,35 @@ class InputLoader {
       }
       fence_async();
     }
-    barrier_arrive(&context_.barriers().begun);
+    barrier_arrive(&context_.barrier(BarrierId::kBegun));
   }
 
   SOLITON_DEVICE void wait_item(uint32_t item) const {
-    context_.wait(context_.barriers().item_done[item % 2], item / 2 & 1, WaitKind::kAttentionEmpty, item);
+    context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
+                  item);
   }
 
   SOLITON_DEVICE void push(const unsigned char* source, int bytes) {
-    // Pairs with the workers' arrival in release_input().
-    if (chunks_ >= Plan::kInputBuffers) {
-      context_.wait(context_.barriers().input_empty[buffer_], parity_ ^ 1, WaitKind::kInputEmpty, chunks_);
+    Barrier* full = &context_.barrier(BarrierId::kInputFull, chunk_.slot());
+    if (context_.leads()) {
+      // Pairs with the workers' arrival in release_input().
+      if (chunks_ >= kPlan.input_buffers) {
+        context_.wait(context_.barrier(BarrierId::kInputEmpty, chunk_.slot()), chunk_.parity_before(),
+                      WaitKind::kInputEmpty, chunks_);
+      }
+      barrier_arrive_expect(full, bytes);
     }
-    Barrier* full = &context_.barriers().input_full[buffer_];
-    barrier_arrive_expect(full, bytes);
-    copy_vector(context_.shared + SharedMap<Plan>::kInput + buffer_ * kRowsShape.chunk_bytes(), source, bytes,
+    copy_any(false);  // the leading lane has waited
+    copy_vector(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), source, bytes,
                 full);
     ++chunks_;
-    if (++buffer_ == Plan::kInputBuffers) {
-      buffer_ = 0;
-      parity_ ^= 1;
-    }
+    chunk_.advance();
   }
 
-  Context<Plan>& context_;
+  Context<kPlan>& context_;
   uint32_t items_ = 0;
   uint32_t chunks_ = 0;
-  int buffer_ = 0;
-  uint32_t parity_ = 0;
+  RingPosition<kPlan.input_buffers> chunk_;  // of activations
 };
 
 }  // namespace soliton::rows

@@ -9,18 +9,18 @@ namespace soliton::rows {
 constexpr int kMergeLoads = 16;  // partial results that are loaded at once
 
 /// Merges the partial results of a query head of a row.
-template <class Plan>
-SOLITON_DEVICE void merge_head(const Context<Plan>& context, int row, int head) {
-  constexpr int kHeads = kGroup<Plan>;
-  constexpr int kWords = tree_partial_words(kHeads, Plan::kHeadDim);
-  constexpr int kGroups = ceil_divide(Plan::kHeadDim, 4 * kWarpLanes);  // of 4 outputs of this lane
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head) {
+  constexpr int kHeads = kGroup<kPlan>;
+  constexpr int kWords = tree_partial_words(kHeads, kPlan.model.head_dim);
+  constexpr int kGroups = ceil_divide(kPlan.model.head_dim, 4 * kWarpLanes);  // of 4 outputs of this lane
   const TreeView& tree = context.params.tree;
   const int lane = context.lane;
   const int begin = load_constant(&tree.rows[row].first_merge);
   const int end = load_constant(&tree.rows[row].end_merge);
   const float* partials =
       context.params.partials + static_cast<int64_t>(head / kHeads) * tree.partials_per_head * kWords;
-  const int offset = tree_partial_outputs(kHeads) + head % kHeads * Plan::kHeadDim + lane * 4;
+  const int offset = tree_partial_outputs(kHeads) + head % kHeads * kPlan.model.head_dim + lane * 4;
   float maximum = -INFINITY;
   float sum = 0.0f;
   float4 outputs[kGroups] = {};
@@ -46,7 +46,7 @@ SOLITON_DEVICE void merge_head(const Context<Plan>& context, int row, int head) 
       SOLITON_UNROLL
       for (int g = 0; g < kGroups; ++g) {
         loaded[k][g] = make_float4(0, 0, 0, 0);
-        if (from >= 0 && (lane + g * kWarpLanes) * 4 < Plan::kHeadDim) {
+        if (from >= 0 && (lane + g * kWarpLanes) * 4 < kPlan.model.head_dim) {
           loaded[k][g] = load_global(reinterpret_cast<const float4*>(
               partials + static_cast<int64_t>(from) * kWords + offset + g * 4 * kWarpLanes));
         }
@@ -82,30 +82,30 @@ SOLITON_DEVICE void merge_head(const Context<Plan>& context, int row, int head) 
     }
   }
   const float scale = 1.0f / sum;
-  unsigned char* heads = context.template workspace<unsigned char>(Plan::kHeadsVector.offset);
+  unsigned char* heads = context.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
   SOLITON_UNROLL
   for (int g = 0; g < kGroups; ++g) {
     const int dim = (lane + g * kWarpLanes) * 4;
-    if (dim >= Plan::kHeadDim) continue;
+    if (dim >= kPlan.model.head_dim) continue;
     float4 v =
         make_float4(outputs[g].x * scale, outputs[g].y * scale, outputs[g].z * scale, outputs[g].w * scale);
     SOLITON_UNROLL
-    for (int part = 0; part < kShape<Plan>.parts; ++part) {
+    for (int part = 0; part < kShape<kPlan>.parts; ++part) {
       const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
       store_global(reinterpret_cast<uint2*>(
-                       heads + activation_offset(Plan::kRows, part, row, head * Plan::kHeadDim + dim)),
+                       heads + activation_offset(kPlan.rows, part, row, head * kPlan.model.head_dim + dim)),
                    packed);
-      if (part + 1 == kShape<Plan>.parts) break;
+      if (part + 1 == kShape<kPlan>.parts) break;
       v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
     }
   }
 }
 
 /// Appends the key and value of a row's token to its page.
-template <class Plan>
-SOLITON_DEVICE void append(const Context<Plan>& context, int row, int kv_head, int layer) {
-  constexpr KvShape kKv = Plan::kKv;
-  constexpr QkvLayout kLayout = kQkv<Plan>;
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
+  constexpr KvShape kKv = kPlan.model.kv();
+  constexpr QkvLayout kLayout = kQkv<kPlan>;
   const TreeView& tree = context.params.tree;
   const TreeRow* at = tree.rows + row;
   const int slot = load_constant(&at->slot) + context.step;
@@ -114,7 +114,7 @@ SOLITON_DEVICE void append(const Context<Plan>& context, int row, int kv_head, i
       static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = slot % kKvPageTokens;
-  const unsigned char* qkv = context.template workspace<unsigned char>(Plan::kQkvVector.offset);
+  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
   const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
   const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
   SOLITON_NO_UNROLL

@@ -7,7 +7,7 @@
 namespace soliton::rows {
 
 /// The step of a page of integers that a worker has of one chunk of columns.
-template <class Plan>
+template <const KernelPlan& kPlan>
 struct IntegerStep {
   int columns;  // of the page
   int steps;    // of a unit
@@ -29,18 +29,18 @@ struct IntegerStep {
   }
   /// Its block of columns in the chunk.
   SOLITON_DEVICE int block(int strip) const { return (column(strip) - chunk) / kColumnBlock; }
-  SOLITON_DEVICE int group(int strip) const { return column(strip) / Plan::kIntegers.group; }
+  SOLITON_DEVICE int group(int strip) const { return column(strip) / kPlan.model.integers.group; }
 };
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 class Multiplier {
-  static constexpr RowsShape kRowsShape = kShape<Plan>;
+  static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
  public:
   static constexpr int kTiles = kRowsShape.tiles_per_slot;
 
  private:
-  static constexpr int kRowGroups = Plan::kRows / 8 / (kWorkers / kColumnWarps<Plan>);  // the n of the mma
+  static constexpr int kRowGroups = kPlan.rows / 8 / (kWorkers / kColumnWarps<kPlan>);  // the n of the mma
   static constexpr int kTilesTogether = 2;                                              // of integers
   /// Chains of dependent mma for each sum: few rows have few sums, and a chain is slow.
   static constexpr int kChains = kTiles * kRowGroups < 2 ? 2 : 1;
@@ -52,11 +52,11 @@ class Multiplier {
     float value[kTilesAtOnce][kRowGroups][kChains][4];
   };
 
-  SOLITON_DEVICE Multiplier(Context<Plan>& context, int worker) : context_(context), worker_(worker) {}
+  SOLITON_DEVICE Multiplier(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
-  SOLITON_DEVICE void multiply(PageStream<Plan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
-    if constexpr (Plan::kIntegers.is_quantized()) {
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
+    if constexpr (kPlan.model.integers.is_quantized()) {
       if (phase.format.is_quantized()) return multiply_integers(stream, phase.padded, tiles, sums);
     }
     SOLITON_NO_UNROLL
@@ -74,14 +74,14 @@ class Multiplier {
   /// Waits until the tiles handed over so far, one at least, have been taken. Pairs with the arrivals of those
   /// that finish them.
   SOLITON_DEVICE void wait_taken() const {
-    context_.wait(context_.barriers().tiles_empty, parity_ ^ 1, WaitKind::kTileEmpty, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTileEmpty, 0);
   }
 
   /// Puts down this worker's part of `count` tiles, from `tile` on, for those that finish them. Pairs with their
   /// waits.
   SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {
     // True at once for the first use: the parity is that of the phase before the barrier's first.
-    context_.wait(context_.barriers().tiles_empty, parity_ ^ 1, WaitKind::kTileEmpty, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTileEmpty, 0);
     parity_ ^= 1;
     SOLITON_UNROLL
     for (int t = 0; t < kRowsShape.handed_tiles; ++t) {
@@ -99,25 +99,25 @@ class Multiplier {
         }
       }
     }
-    warp_arrive(&context_.barriers().tiles_full);
+    warp_arrive(&context_.barrier(BarrierId::kTilesFull));
   }
 
  private:
   /// The same with pages of integers: a page of every tile stays in the ring while the chunks of the input that it
   /// meets go by.
-  SOLITON_DEVICE void multiply_integers(PageStream<Plan>& stream, int padded, int tiles, Sums& sums) {
+  SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, int padded, int tiles, Sums& sums) {
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
-    static_assert(kChunkSteps == kColumnWarps<Plan>, "every worker has one step of a unit of each chunk");
+    static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
     int columns = 0;  // of the page
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < padded; begin += columns) {
-      columns = page_columns(Plan::kIntegers, padded - begin);
+      columns = page_columns(kPlan.model.integers, padded - begin);
       int slots[kTilesAtOnce];
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce; ++tile) slots[tile] = tile < tiles ? stream.wait() : slots[0];
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
-        const IntegerStep<Plan> step(columns, column, column_warp());
+        const IntegerStep<kPlan> step(columns, column, column_warp());
         const unsigned char* input = wait_input();
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce; tile += kTilesTogether) {
@@ -137,7 +137,7 @@ class Multiplier {
   }
 
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
-  SOLITON_DEVICE void multiply_step(const IntegerStep<Plan>& step,
+  SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
                                     const unsigned char* const (&pages)[kTilesTogether],
                                     const unsigned char* input, int tile, Sums& sums) const {
     constexpr int kParts = kRowsShape.parts;
@@ -149,7 +149,7 @@ class Multiplier {
       SOLITON_UNROLL
       for (int strip = 0; strip < kStrips; ++strip) {
         scales[t][strip] =
-            load_scales<Plan::kIntegers>(pages[t], step.columns, context_.lane, step.group(strip));
+            load_scales<kPlan.model.integers>(pages[t], step.columns, context_.lane, step.group(strip));
       }
     }
     SOLITON_UNROLL
@@ -188,12 +188,12 @@ class Multiplier {
     }
   }
 
-  SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<Plan>; }
-  SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<Plan> * kRowGroups * 8; }
+  SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<kPlan>; }
+  SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<kPlan> * kRowGroups * 8; }
 
   /// Adds the products of this worker's columns of a slot, whose first tile is `tile`. `rest`: columns from the
   /// slot's first on. A tile that is not there is multiplied along, and nobody looks at it.
-  SOLITON_DEVICE void multiply_slot(PageStream<Plan>& stream, const unsigned char* input, int rest,
+  SOLITON_DEVICE void multiply_slot(PageStream<kPlan>& stream, const unsigned char* input, int rest,
                                     Sums& sums, int tile) {
     const int slot = stream.wait();
     const unsigned char* weights = stream.bytes(slot);
@@ -203,7 +203,7 @@ class Multiplier {
     };
     const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
-    for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<Plan>)
+    for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<kPlan>)
       multiply(block);
     stream.release(slot);
   }
@@ -240,29 +240,26 @@ class Multiplier {
     return block + (first_row() + context_.lane / 4) * kColumnBlock * 2 + context_.lane % 4 * 16;
   }
   SOLITON_DEVICE uint4 load_input(const unsigned char* own, int part, int n) const {
-    return load_shared(reinterpret_cast<const uint4*>(own + (part * Plan::kRows + n * 8) * kColumnBlock * 2));
+    return load_shared(reinterpret_cast<const uint4*>(own + (part * kPlan.rows + n * 8) * kColumnBlock * 2));
   }
 
   /// Waits for the next chunk of activations. Pairs with the copy's completion.
   SOLITON_DEVICE const unsigned char* wait_input() {
-    context_.wait(context_.barriers().input_full[buffer_], buffer_parity_, WaitKind::kInputFull, buffer_);
+    context_.wait(context_.barrier(BarrierId::kInputFull, chunk_.slot()), chunk_.parity(),
+                  WaitKind::kInputFull, chunk_.slot());
     warp_sync();
-    return context_.shared + SharedMap<Plan>::kInput + buffer_ * kRowsShape.chunk_bytes();
+    return context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes();
   }
   /// Pairs with the input loader's wait for input_empty.
   SOLITON_DEVICE void release_input() {
-    warp_arrive(&context_.barriers().input_empty[buffer_]);
-    if (++buffer_ == Plan::kInputBuffers) {
-      buffer_ = 0;
-      buffer_parity_ ^= 1;
-    }
+    warp_arrive(&context_.barrier(BarrierId::kInputEmpty, chunk_.slot()));
+    chunk_.advance();
   }
 
-  Context<Plan>& context_;
+  Context<kPlan>& context_;
   int worker_;
-  int buffer_ = 0;
-  uint32_t buffer_parity_ = 0;
-  uint32_t parity_ = 0;  // of the tiles that are handed over next
+  RingPosition<kPlan.input_buffers> chunk_;  // of activations
+  uint32_t parity_ = 0;                      // of the tiles that are handed over next
 };
 
 }  // namespace soliton::rows

@@ -8,10 +8,10 @@
 
 namespace soliton::rows {
 
-template <class Plan>
+template <const KernelPlan& kPlan>
 class Worker {
  public:
-  SOLITON_DEVICE Worker(Context<Plan>& context, int worker)
+  SOLITON_DEVICE Worker(Context<kPlan>& context, int worker)
       : context_(context),
         worker_(worker),
         stream_(context),
@@ -28,14 +28,14 @@ class Worker {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
-    constexpr int kHanded = kShape<Plan>.handed_tiles;
+    constexpr int kHanded = kShape<kPlan>.handed_tiles;
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
     epilogue_.begin(at, run);
     SOLITON_NO_UNROLL
     for (int first = 0; first < run.count; first += kTilesAtOnce) {
       const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
-      typename Multiplier<Plan>::Sums sums = {};
+      typename Multiplier<kPlan>::Sums sums = {};
       multiplier_.multiply(stream_, at.phase, tiles, sums);
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce; tile += kHanded) {
@@ -52,10 +52,11 @@ class Worker {
 
   SOLITON_DEVICE void norm_heads(int layer) {
     begin_phase();
-    rows::norm_heads(context_, worker_ * Plan::kNumCtas + context_.cta, Plan::kNumCtas * kWorkers, layer);
+    rows::norm_heads(context_, worker_ * kPlan.num_ctas + context_.cta, kPlan.num_ctas * kWorkers, layer);
     context_.finish_phase();
   }
 
+  template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase();
     const int end = context_.end_item();
@@ -70,16 +71,16 @@ class Worker {
     begin_phase();
     // Neighbours in the list go to different CTAs: the work is as even as can be.
     const int num_rows = context_.params.tree.num_rows;
-    const int first = worker_ * Plan::kNumCtas + context_.cta;
-    constexpr int kStride = Plan::kNumCtas * kWorkers;
+    const int first = worker_ * kPlan.num_ctas + context_.cta;
+    constexpr int kStride = kPlan.num_ctas * kWorkers;
     SOLITON_NO_UNROLL
-    for (int i = first; i < num_rows * Plan::kNumHeads; i += kStride) {
-      merge_head(context_, i / Plan::kNumHeads, i % Plan::kNumHeads);
+    for (int i = first; i < num_rows * kPlan.model.num_heads; i += kStride) {
+      merge_head(context_, i / kPlan.model.num_heads, i % kPlan.model.num_heads);
     }
     // Every CTA has read the pages of this layer: new tokens can go there.
     SOLITON_NO_UNROLL
-    for (int i = kStride - 1 - first; i < num_rows * Plan::kNumKvHeads; i += kStride) {
-      append(context_, i / Plan::kNumKvHeads, i % Plan::kNumKvHeads, layer);
+    for (int i = kStride - 1 - first; i < num_rows * kPlan.model.num_kv_heads; i += kStride) {
+      append(context_, i / kPlan.model.num_kv_heads, i % kPlan.model.num_kv_heads, layer);
     }
     context_.finish_phase();
   }
@@ -93,9 +94,9 @@ class Worker {
   /// Draws for this worker's rows and publishes this CTA's candidates. The workers' histograms lie where tiles
   /// were; nothing else is put there before all workers have ended the phase.
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
-    static_assert(Plan::kTileBytes >= kWorkers * SharedHistogram::kBytes && SharedMap<Plan>::kTiles % 16 == 0,
+    static_assert(kPlan.tile_bytes() >= kWorkers * SharedHistogram::kBytes,
                   "histograms fit where tiles were");
-    static_assert(kWorkers == sampling_warps(Plan::kRows), "the runtime allocates for as many");
+    static_assert(kWorkers == sampling_warps(kPlan.rows), "the runtime allocates for as many");
     if (context_.params.skips_choice != 0) return;
     // Nothing of this is to be in registers while tiles are multiplied.
     context_.cta = opaque(context_.cta);
@@ -104,27 +105,25 @@ class Worker {
     const TileRun run = context_.tiles(phase);
     if (run.count > 0) multiplier_.wait_taken();  // and all logits of this CTA are there
     warp_sync();
-    const WaitBound bound = context_.bound();
     constexpr int kLoads = 2;  // registers are few
-    RowSampler<Plan, Context<Plan>, kLoads> sampler(
-        context_, bound, run, context_.shared + SharedMap<Plan>::kTiles + worker * SharedHistogram::kBytes,
-        worker);
-    uint64_t* candidates = context_.template workspace<uint64_t>(Plan::kCandidatesVector.offset);
+    RowSampler<kPlan, Context<kPlan>, kLoads> sampler(
+        context_, run, context_.region(RegionId::kTiles) + worker * SharedHistogram::kBytes, worker);
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
     SOLITON_NO_UNROLL
     for (int row = worker; row < context_.params.tree.num_rows; row += kWorkers) {
       const int token =
           context_.params.sampling.seen == nullptr ? 0 : load_global(context_.fed_tokens() + row);
       const uint64_t best = sampler.draw(row, context_.position(row), token);
-      if (context_.lane == 0) store_global(candidates + row * Plan::kNumCtas + context_.cta, best);
+      if (context_.lane == 0) store_global(candidates + row * kPlan.num_ctas + context_.cta, best);
     }
   }
 
-  Context<Plan>& context_;
+  Context<kPlan>& context_;
   int worker_;
-  PageStream<Plan> stream_;
-  Multiplier<Plan> multiplier_;
-  Epilogue<Plan> epilogue_;
-  Attention<Plan> attention_;
+  PageStream<kPlan> stream_;
+  Multiplier<kPlan> multiplier_;
+  Epilogue<kPlan> epilogue_;
+  Attention<kPlan> attention_;
 };
 
 }  // namespace soliton::rows

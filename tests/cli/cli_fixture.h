@@ -39,7 +39,7 @@ inline constexpr int kLimit = 7;
 inline constexpr int kNotVerified = 9;
 
 inline const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so";
-inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-h200.so";
+inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-sm90.so";
 inline const std::string kOtherKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
 inline const std::string kOneRowKernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-3.so";
 inline const std::string kTinyModel = std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories.yaml";

@@ -46,7 +46,7 @@ constexpr std::array kNotRun = {
            R"(build/soliton-chat models/tiny-stories -p "The capital of France is" -n 1)"},
     // templates/README.md
     NotRun{
-        "build/soliton-bench -k build/kernels/timeline/llama-3.1-8b-h200.so --random-weights -n 64 -d 1024 "
+        "build/soliton-bench -k build/kernels/timeline/llama-3.1-8b-sm90.so --random-weights -n 64 -d 1024 "
         "--timeline 8b.json",
         kCard, ""},
     // generator/README.md
@@ -60,18 +60,18 @@ constexpr std::array kNotRun = {
            "build/soliton-bench -k build/kernels/tiny-stories-cpu.so --random-weights -n 1 -d 8 -r 1"},
     // runtime/README.md
     NotRun{"build/soliton-chat --verify models/tiny-stories", "is what a test of soliton-chat does", ""},
-    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-h200.so --random-weights -n 32 -r 3 --tree "
+    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-sm90.so --random-weights -n 32 -r 3 --tree "
            "few-shot:20,speculative:64",
            kCard, ""},
     NotRun{"build/soliton-bench --tune models/llama-3.1-8b.yaml --gpu h200 -d 128,6144 -n 64 -r 3", kCard,
            ""},
     // runtime/bench/results/README.md
-    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-h200.so --random-weights -n 128 -d "
+    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-sm90.so --random-weights -n 128 -d "
            "128,1024,6144,32768,130900",
            kCard, ""},
     NotRun{"python3 runtime/bench/baseline.py models/llama-3.1-8b.yaml -d 128 -r 3 --attention grouped",
            kTorch, ""},
-    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-gptq-h200.so --random-weights -n 128 -d "
+    NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-gptq-sm90.so --random-weights -n 128 -d "
            "128,1024,6144",
            kCard, ""},
     NotRun{"python3 runtime/bench/baseline.py models/llama-3.1-8b-gptq.yaml -d 128,6144 -r 3", kTorch, ""},

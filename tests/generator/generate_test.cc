@@ -34,10 +34,15 @@ TEST(Generate, ThreeFilesAndADumpOfEachPass) {
 
 TEST(Generate, FurtherRowsHaveAPlanOfTheirOwnInTheSameLibrary) {
   const Generated both = generate_shipped("tiny-stories", "cpu", {.further_rows = {8}});
-  EXPECT_EQ(names(both.files),
-            (std::set<std::string>{"kernel.cu", "plan-rows8.h", "plan-rows8.txt", "plan.h", "plan.txt"}));
+  EXPECT_EQ(names(both.files), (std::set<std::string>{"kernel.cu", "plan.h", "plan.txt"}));
   EXPECT_EQ(both.plan.rows, 1);
-  EXPECT_NE(both.files.at("plan-rows8.h").find("static constexpr int kRows = 8;"), std::string::npos);
+  const std::string numbers = both.files.at("plan.h");
+  const size_t eight = numbers.find("constexpr KernelPlan kDecodeRows8Numbers{");
+  ASSERT_NE(eight, std::string::npos);
+  EXPECT_NE(numbers.find(".rows = 8,", eight), std::string::npos);
+  EXPECT_LT(numbers.find("constexpr KernelPlan kDecodeNumbers{"), eight);
+  EXPECT_EQ(both.files.at("plan.txt"),
+            both.dumps.at("3-plan.txt") + "\n" + both.dumps.at("3-plan-rows8.txt"));
   EXPECT_EQ(both.dumps.at("4-verify-rows8.txt"), "sound\n");
   for (const auto& [name, text] : both.files) {
     if (name.ends_with(".txt")) continue;
@@ -45,6 +50,43 @@ TEST(Generate, FurtherRowsHaveAPlanOfTheirOwnInTheSameLibrary) {
               std::string::npos)
         << name;
   }
+}
+
+TEST(Generate, OneLibraryServesSeveralCards) {
+  const std::vector<GpuSpec> cards = {shipped_gpu("h200"), shipped_gpu("h100")};
+  const Generated both = generate(shipped_model("tiny-stories"), cards, {});
+  EXPECT_EQ(both.plan.gpu, "sm90");
+  ASSERT_EQ(both.plan.cards.size(), 2u);
+  EXPECT_EQ(both.plan.cards[0].name, "h200");
+  EXPECT_EQ(both.plan.cards[1].name, "h100");
+  const std::string header =
+      "// Generated from models/tiny-stories.yaml for h200 and h100. Do not edit; run: soliton-gen "
+      "models/tiny-stories.yaml --gpu h200,h100\n";
+  for (const char* name : {"plan.h", "kernel.cu"})
+    EXPECT_EQ(both.files.at(name).rfind(header, 0), 0u) << name;
+  // Rates of both, in this order.
+  const std::string numbers = both.files.at("plan.h");
+  EXPECT_NE(numbers.find(".gpu = \"sm90\",\n"), std::string::npos);
+  EXPECT_NE(numbers.find(".num_cards = 2,\n"), std::string::npos);
+  const size_t first = numbers.find(".name = \"h200\", .costs = {.item_us = 1.5, ");
+  const size_t second = numbers.find(".name = \"h100\", .costs = {.item_us = ");
+  ASSERT_NE(first, std::string::npos);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_LT(first, second);
+  // The kernels are those of the first card.
+  const Generated one = generate_shipped("tiny-stories", "h200");
+  const auto kernels = [](const Generated& generated) {
+    const std::string& text = generated.files.at("plan.h");
+    return text.substr(text.find("constexpr KernelPlan"));
+  };
+  EXPECT_EQ(kernels(both), kernels(one));
+  EXPECT_EQ(predicted_token_us(both.plan, 0), predicted_token_us(one.plan, 0));
+}
+
+TEST(Generate, CardsOfOneLibraryAreAlike) {
+  const std::vector<GpuSpec> cards = {shipped_gpu("h200"), shipped_gpu("cpu")};
+  EXPECT_EQ(error_of([&] { generate(shipped_model("tiny-stories"), cards, {}); }),
+            "5 --gpu: expected cards that differ in rates alone for one library, got h200 and cpu");
 }
 
 TEST(Generate, ConfigDumpHasEveryFact) {

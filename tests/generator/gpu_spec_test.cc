@@ -84,6 +84,51 @@ TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(changed("name: g", "name: h"), "4 g.yaml:1: name: expected g as the file is called, got h");
 }
 
+std::string target(const std::vector<GpuSpec>& gpus) {
+  std::string name;
+  const std::string error = error_of([&] { name = name_of_target(gpus); });
+  return error == "no error" ? name : error;
+}
+
+TEST(GpuSpec, ATargetIsACardOrItsArchitecture) {
+  const GpuSpec h200 = load_gpu_spec(kGpus / "h200.yaml");
+  const GpuSpec h100 = load_gpu_spec(kGpus / "h100.yaml");
+  EXPECT_EQ(target({h200}), "h200");
+  EXPECT_EQ(target({h100}), "h100");
+  EXPECT_EQ(target({h200, h100}), "sm90");
+  EXPECT_EQ(target({h100, h200}), "sm90");
+  EXPECT_EQ(target(std::vector(4, h200)), "sm90");
+  EXPECT_EQ(target(std::vector(5, h200)), "5 --gpu: expected 4 cards at most for one library, got 5");
+}
+
+TEST(GpuSpec, CardsOfATargetDifferInRatesAlone) {
+  const GpuSpec h200 = load_gpu_spec(kGpus / "h200.yaml");
+  const GpuSpec h100 = load_gpu_spec(kGpus / "h100.yaml");
+  const auto with_other = [&](const auto& change) {
+    GpuSpec other = h200;
+    other.name = "other";
+    change(other);
+    // Wherever the unlike card stands.
+    EXPECT_EQ(target({h200, h100, other}), target({h200, other, h100}));
+    return target({h200, other});
+  };
+  EXPECT_EQ(with_other([](GpuSpec&) {}), "sm90");
+  for (double GpuSpec::*rate :
+       {&GpuSpec::read_bandwidth_bytes_per_s, &GpuSpec::phase_wait_us, &GpuSpec::phase_latency_us,
+        &GpuSpec::attention_item_us, &GpuSpec::attention_mma_us, &GpuSpec::exchange_bytes_per_s}) {
+    EXPECT_EQ(with_other([&](GpuSpec& other) { other.*rate *= 2; }), "sm90");
+  }
+  for (int GpuSpec::*limit :
+       {&GpuSpec::compute_capability, &GpuSpec::num_sms, &GpuSpec::max_shared_bytes_per_block,
+        &GpuSpec::registers_per_sm, &GpuSpec::max_registers_per_thread, &GpuSpec::max_threads_per_block,
+        &GpuSpec::default_window}) {
+    EXPECT_EQ(with_other([&](GpuSpec& other) { ++(other.*limit); }),
+              "5 --gpu: expected cards that differ in rates alone for one library, got h200 and other");
+  }
+  EXPECT_EQ(target({h200, load_gpu_spec(kGpus / "cpu.yaml")}),
+            "5 --gpu: expected cards that differ in rates alone for one library, got h200 and cpu");
+}
+
 TEST(GpuSpec, EveryShippedSpecLoads) {
   int num_specs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kGpus)) {

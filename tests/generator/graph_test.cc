@@ -23,13 +23,48 @@ std::vector<GraphOp> ops_of_step(const Graph& graph, int num_layers) {
 TEST(Graph, TinyModelInWords) {
   EXPECT_EQ(describe(build_graph(shipped_model("tiny-stories").facts)),
             "every layer:\n"
-            "qkv        reads hidden  writes qkv     matrix 512 x 256\n"
-            "attention  reads qkv     writes heads  \n"
-            "o          reads heads   writes post_attention  matrix 256 x 256\n"
-            "gate_up    reads post_attention  writes ffn     matrix 1536 x 256\n"
-            "down       reads ffn     writes hidden  matrix 256 x 768\n"
+            "qkv        reads hidden         writes qkv            matrix 512 x 256\n"
+            "attention  reads qkv            writes heads         \n"
+            "o          reads heads          writes post_attention matrix 256 x 256\n"
+            "gate_up    reads post_attention writes ffn            matrix 1536 x 256\n"
+            "down       reads ffn            writes hidden         matrix 256 x 768\n"
             "then:\n"
-            "lm_head    reads hidden  writes candidates  matrix 2048 x 256\n");
+            "lm_head    reads hidden         writes candidates     matrix 2048 x 256\n");
+}
+
+// Kernels find vectors and matrices by number.
+TEST(Graph, VectorsAndMatricesStandInTheOrderOfTheirIds) {
+  const std::pair<const char*, VectorId> vectors[] = {{"qkv", VectorId::kQkv},
+                                                      {"heads", VectorId::kHeads},
+                                                      {"post_attention", VectorId::kPostAttention},
+                                                      {"ffn", VectorId::kFfn},
+                                                      {"hidden", VectorId::kHidden},
+                                                      {"candidates", VectorId::kCandidates},
+                                                      {"squares", VectorId::kSquares},
+                                                      {"unnormed", VectorId::kUnnormed}};
+  const std::pair<const char*, MatrixId> matrices[] = {{"qkv", MatrixId::kQkv},
+                                                       {"o", MatrixId::kO},
+                                                       {"gate_up", MatrixId::kGateUp},
+                                                       {"down", MatrixId::kDown},
+                                                       {"lm_head", MatrixId::kLmHead}};
+  const auto expect_order = [&](const Graph& graph, size_t num_vectors) {
+    ASSERT_EQ(graph.vectors.size(), num_vectors);
+    for (size_t i = 0; i < num_vectors; ++i) {
+      EXPECT_STREQ(std::string(graph.vectors[i].name).c_str(), vectors[i].first);
+      EXPECT_EQ(static_cast<int>(vectors[i].second), static_cast<int>(i));
+    }
+    ASSERT_EQ(graph.matrices.size(), std::size(matrices));
+    for (size_t i = 0; i < std::size(matrices); ++i) {
+      EXPECT_STREQ(std::string(graph.matrices[i].name).c_str(), matrices[i].first);
+      EXPECT_EQ(static_cast<int>(matrices[i].second), static_cast<int>(i));
+    }
+  };
+  ModelFacts facts = shipped_model("tiny-stories").facts;
+  expect_order(build_graph(facts), 6);
+  expect_order(build_rows_graph(facts), 7);
+  facts.head_norm = 1;
+  expect_order(build_graph(facts), 6);
+  expect_order(build_rows_graph(facts), 8);
 }
 
 TEST(Graph, EveryOpReadsWhatTheOpBeforeWrites) {
@@ -50,7 +85,7 @@ TEST(Graph, MatricesFitTheirVectors) {
     const RandomCase random = random_case(seed);
     const Graph graph = build_graph(random.model.facts);
     for (const GraphOp& op : ops_of_step(graph, 1)) {
-      if (op.kind == OpKind::kAttention) {
+      if (op.kind == PhaseKind::kAttention) {
         EXPECT_EQ(op.matrix, -1);
         continue;
       }
@@ -96,7 +131,8 @@ TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
   std::multiset<int> rows;
   for (int layer = 0; layer < num_layers; ++layer) {
     for (const GraphOp& op : graph.layer_ops) {
-      EXPECT_EQ(op.first_norm >= 0, op.kind == OpKind::kMatrix && op.input != InputKind::kVector) << op.name;
+      EXPECT_EQ(op.first_norm >= 0, op.kind == PhaseKind::kMatrix && op.input != InputKind::kVector)
+          << op.name;
       if (op.first_norm >= 0) rows.insert(op.first_norm + layer * op.norm_stride);
     }
   }

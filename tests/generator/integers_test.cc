@@ -101,27 +101,28 @@ TEST(Integers, PlansOfSeveralRowsAreSound) {
 
 // 16 rows of 2048 integers are 16 KiB; for each row and group 2 bytes, or 4 with a zero.
 TEST(Integers, SlotsHoldTheLargestPage) {
-  const auto slot_bytes = [](int bits, int group, int zeros) {
+  const auto slot_bytes_of = [](int bits, int group, int zeros) {
     ModelConfig model = shipped_model("llama-3.1-8b");
     model.facts.weight_bits = bits;
     model.facts.weight_group = group;
     model.facts.weight_zeros = zeros;
-    return make_plan(model, shipped_gpu("h200")).slot_bytes();
+    return PlannedKernel(make_plan(model, shipped_gpu("h200")))->slot_bytes;
   };
-  EXPECT_EQ(slot_bytes(16, 0, 0), 16384);
-  EXPECT_EQ(slot_bytes(4, 128, 0), 16384 + 16 * 16 * 2);
-  EXPECT_EQ(slot_bytes(4, 64, 0), 16384 + 16 * 32 * 2);
-  EXPECT_EQ(slot_bytes(4, 32, 0), 16384 + 16 * 64 * 2);
-  EXPECT_EQ(slot_bytes(4, 32, 1), 16384 + 16 * 64 * 4);
-  EXPECT_EQ(slot_bytes(4, -1, 1), 16384 + 16 * 16 * 4);
+  EXPECT_EQ(slot_bytes_of(16, 0, 0), 16384);
+  EXPECT_EQ(slot_bytes_of(4, 128, 0), 16384 + 16 * 16 * 2);
+  EXPECT_EQ(slot_bytes_of(4, 64, 0), 16384 + 16 * 32 * 2);
+  EXPECT_EQ(slot_bytes_of(4, 32, 0), 16384 + 16 * 64 * 2);
+  EXPECT_EQ(slot_bytes_of(4, 32, 1), 16384 + 16 * 64 * 4);
+  EXPECT_EQ(slot_bytes_of(4, -1, 1), 16384 + 16 * 16 * 4);
   for (int seed = 0; seed < kNumRandomModels; ++seed) {
     const RandomCase random = random_integers(seed);
     const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
-    EXPECT_EQ(named(plan.shared, "pages").bytes, int64_t{plan.ring_slots} * plan.slot_bytes());
+    const int slot_bytes = PlannedKernel(plan)->slot_bytes;
+    EXPECT_EQ(named(plan.shared, "pages").bytes, int64_t{plan.ring_slots} * slot_bytes);
     for (const PlanMatrix& matrix : plan.matrices) {
       for (int begin = 0; begin < matrix.padded;) {
         const int columns = page_columns(matrix.format, matrix.padded - begin);
-        ASSERT_LE(weight_bytes(matrix.format, columns), plan.slot_bytes()) << random.describe();
+        ASSERT_LE(weight_bytes(matrix.format, columns), slot_bytes) << random.describe();
         begin += columns;
       }
     }
@@ -148,8 +149,8 @@ TEST(Integers, ChunksAreWholePages) {
 
 // Four digits of every column, and four floats of every 64.
 TEST(Integers, SharedMemoryHoldsTheDigitsOfAChunk) {
-  EXPECT_EQ(shipped_plan("llama-3.1-8b-gptq", "h200").x_bytes(), 8192 * 4 + 8192 / 64 * 16);
-  EXPECT_EQ(test_plan("int4-wide").x_bytes(), 4096 * 4 + 4096 / 64 * 16);
+  EXPECT_EQ(PlannedKernel(shipped_plan("llama-3.1-8b-gptq", "h200"))->x_bytes(), 8192 * 4 + 8192 / 64 * 16);
+  EXPECT_EQ(PlannedKernel(test_plan("int4-wide"))->x_bytes(), 4096 * 4 + 4096 / 64 * 16);
 }
 
 TEST(Integers, NeededBytesCountScalesAndZeros) {

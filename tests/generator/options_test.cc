@@ -33,6 +33,13 @@ std::string error_after(std::vector<std::string> more) {
   return parse_error(more);
 }
 
+using Paths = std::vector<std::string>;
+Paths specs(const Options& options) {
+  Paths paths;
+  for (const std::filesystem::path& path : options.gpu_specs) paths.push_back(path.string());
+  return paths;
+}
+
 /// Up to what was given; follows the folder, so that a new GPU breaks no test.
 const std::string kNotFound =
     fmt::format("2 --gpu: expected one of {} or a FILE.yaml, got ", fmt::join(list_gpus(kGpus), ", "));
@@ -40,7 +47,7 @@ const std::string kNotFound =
 TEST(Options, DefaultsLeaveTheChoiceToThePlanner) {
   const Options options = parse({"models/m.yaml", "--gpu", "h200"}).value();
   EXPECT_EQ(options.model, "models/m.yaml");
-  EXPECT_EQ(options.gpu_spec, kGpus + "/h200.yaml");
+  EXPECT_EQ(specs(options), Paths{kGpus + "/h200.yaml"});
   EXPECT_FALSE(options.output || options.dump);
   for (const Knob& knob : kKnobs) EXPECT_FALSE(knob.chosen(options.choices)) << knob.name;
   EXPECT_EQ(options.choices.sync, SyncMode::kSelfValidating);
@@ -74,7 +81,7 @@ TEST(Options, ReadsEveryFlag) {
                                  "m.yaml"})
                               .value();
   EXPECT_EQ(options.model, "m.yaml");
-  EXPECT_EQ(options.gpu_spec, "my/card.yaml");
+  EXPECT_EQ(specs(options), Paths{"my/card.yaml"});
   EXPECT_EQ(options.output, "out");
   EXPECT_EQ(options.choices.num_ctas, 128);
   EXPECT_EQ(options.choices.window, 4);
@@ -145,9 +152,9 @@ TEST(Options, RefusesMissingAndSurplusArguments) {
 TEST(Options, WritesModelsWithoutACard) {
   const Options options = parse({"folder", "--write-model", "models/m.yaml"}).value();
   EXPECT_EQ(options.write_model, "models/m.yaml");
-  EXPECT_FALSE(options.gpu_spec);
+  EXPECT_TRUE(options.gpu_specs.empty());
   const Options both = parse({"folder", "--write-model", "m.yaml", "--gpu", "h200"}).value();
-  EXPECT_EQ(both.gpu_spec, kGpus + "/h200.yaml");
+  EXPECT_EQ(specs(both), Paths{kGpus + "/h200.yaml"});
   EXPECT_EQ(parse_error({"folder", "--write-model", "m.json"}),
             "2 --write-model: expected a FILE.yaml, got m.json");
   EXPECT_EQ(
@@ -177,6 +184,19 @@ TEST(Options, RefusesOtherWords) {
   EXPECT_EQ(error_after({"--dry-run=maybe"}), "2 command line: Could not convert: --dry-run = maybe");
 }
 
+// In the order given: the library is planned for the first.
+TEST(Options, OneLibraryMayServeSeveralGpus) {
+  const auto gpus = [](const char* text) { return specs(parse({"m.yaml", "--gpu", text}).value()); };
+  EXPECT_EQ(gpus("h200,h100"), (Paths{kGpus + "/h200.yaml", kGpus + "/h100.yaml"}));
+  EXPECT_EQ(gpus("h100,h200"), (Paths{kGpus + "/h100.yaml", kGpus + "/h200.yaml"}));
+  EXPECT_EQ(gpus("my/card.yaml,h200"), (Paths{"my/card.yaml", kGpus + "/h200.yaml"}));
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200,b200"}), kNotFound + "b200");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200, h100"}), kNotFound + "\" h100\"");
+  for (const char* text : {",", ",h200", "h200,,h100"}) {
+    EXPECT_EQ(parse_error({"m.yaml", "--gpu", text}).substr(0, kNotFound.size()), kNotFound) << text;
+  }
+}
+
 TEST(Options, FindsGpusByName) {
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "b200"}), kNotFound + "b200");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "../gpus/h200"}), kNotFound + "../gpus/h200");
@@ -184,8 +204,8 @@ TEST(Options, FindsGpusByName) {
   folder.write("mine.yaml", "");
   folder.write("readme.txt", "");
   const std::string gpus_dir = folder.path().string();
-  EXPECT_EQ(parse({"m.yaml", "--gpu", "mine", "--gpus-dir", gpus_dir}).value().gpu_spec,
-            gpus_dir + "/mine.yaml");
+  EXPECT_EQ(specs(parse({"m.yaml", "--gpu", "mine", "--gpus-dir", gpus_dir}).value()),
+            Paths{gpus_dir + "/mine.yaml"});
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200", "--gpus-dir", gpus_dir}),
             "2 --gpu: expected one of mine or a FILE.yaml, got h200");
   EXPECT_EQ(

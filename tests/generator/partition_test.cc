@@ -114,7 +114,7 @@ TEST(Partition, ResidualRowsStayWithTheirCta) {
       EXPECT_EQ(o.runs[cta].count, down.runs[cta].count) << random.describe();
       most = std::max(most, o.runs[cta].count);
     }
-    EXPECT_EQ(plan.residual_tiles(), most) << random.describe();
+    EXPECT_EQ(PlannedKernel(plan)->residual_tiles, most) << random.describe();
   }
 }
 
@@ -245,7 +245,8 @@ TEST(Partition, DownOfAWideFfnRunsInChunks) {
     for (const char* whole : {"qkv", "o", "gate_up", "lm_head"}) {
       EXPECT_LE(named(plan.matrices, whole).padded, plan.chunk_columns) << model << ": " << whole;
     }
-    EXPECT_EQ(plan.x_bytes(), plan.chunk_columns * 2 * 2) << model;  // high and low parts, of bf16
+    EXPECT_EQ(PlannedKernel(plan)->x_bytes(), plan.chunk_columns * 2 * 2)
+        << model;  // high and low parts, of bf16
   }
 }
 
@@ -290,8 +291,8 @@ TEST(Partition, RefusesWarpsThatDoNotShareAPageEvenly) {
 
 // Blocks that do not go around evenly: two of seven CTAs have one more.
 TEST(Partition, AttentionUnitsAreThoseOfTheBusiestCta) {
-  Plan plan;
-  plan.facts.num_heads = plan.facts.num_kv_heads = 16;
+  KernelPlan plan;
+  plan.model.num_heads = plan.model.num_kv_heads = 16;
   for (const auto& [ctas, units] : {std::pair{1, 16}, {7, 3}, {8, 2}, {15, 2}, {16, 1}, {132, 1}}) {
     plan.num_ctas = ctas;
     int most = 0;
@@ -346,11 +347,11 @@ TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {
 
 // Groups of 1, 4, 5 and 8 query heads: 1, 1, 2 and 2 blocks for each KV head.
 TEST(Partition, HeadBlocksHoldUpToFourHeadsOfOneKvHead) {
-  Plan plan;
-  plan.facts.num_kv_heads = 3;
+  ModelShape model;
+  model.num_kv_heads = 3;
   for (const auto& [group, blocks] : {std::pair{1, 3}, {4, 3}, {5, 6}, {8, 6}, {9, 9}}) {
-    plan.facts.num_heads = 3 * group;
-    EXPECT_EQ(plan.num_blocks(), blocks) << group;
+    model.num_heads = 3 * group;
+    EXPECT_EQ(model.num_blocks(), blocks) << group;
   }
 }
 

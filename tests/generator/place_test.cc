@@ -78,7 +78,7 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "query 219840..221376\n"
             "rotations 221376..221632\n"
             "decision 221632..221640\n"
-            "statuses 221648..221840\n"
+            "status 221648..221840\n"
             "barriers 221840..222200\n");
   EXPECT_EQ(plan.shared_bytes(), 222200);
 }
@@ -180,7 +180,9 @@ TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
     // Of each CTA: maximum, sum and output of four heads.
     EXPECT_EQ(plan.workspace_region("partials").bytes, 4ll * plan.num_ctas * 4 * (2 + plan.facts.head_dim))
         << what;
-    EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + plan.num_blocks())) << what;
+    const PlannedKernel kernel(plan);
+    EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + kernel->model.num_blocks()))
+        << what;
     EXPECT_EQ(named(plan.shared, "pages").bytes, plan.ring_slots * kPageBytes) << what;
     // High and low parts: of all inputs but down's, which comes in chunks if it is wider than they are.
     for (const PlanMatrix& matrix : plan.matrices) {
@@ -188,7 +190,7 @@ TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
       EXPECT_GE(named(plan.shared, "x").bytes, columns * 2 * 2) << what << ": " << matrix.name;
     }
     // And during attention a part of each warp.
-    EXPECT_GE(named(plan.shared, "x").bytes, plan.consumer_warps * plan.partial_words() * 4) << what;
+    EXPECT_GE(named(plan.shared, "x").bytes, plan.consumer_warps * kernel->partial_words() * 4) << what;
     EXPECT_GE(plan.workspace_bytes(), plan.workspace.back().offset + plan.workspace.back().bytes) << what;
   }
 }
@@ -219,7 +221,7 @@ TEST(Place, EverythingIsAligned) {
       EXPECT_EQ(tile_bytes(matrix.format, matrix.padded) % kPageAlignment, 0) << what;
     }
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
-    EXPECT_EQ(plan.partial_words() * 4 % kVectorAlignment, 0) << what;
+    EXPECT_EQ(PlannedKernel(plan)->partial_words() * 4 % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;
     for (const char* name :
          {"pages", "x", "attention", "residual", "new_token", "query", "rotations", "status"}) {

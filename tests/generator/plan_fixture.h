@@ -12,6 +12,7 @@
 
 #include "generator/graph.h"
 #include "generator/overrides.h"
+#include "generator/plan/kernel_plan.h"
 #include "generator/plan/plan.h"
 #include "generator/plan/verify.h"
 

@@ -24,21 +24,21 @@ for part in $parts; do
     tests)
       check gpu-tests env SOLITON_KERNELS="$bin/kernels" SOLITON_SOURCE_DIR="$root" "$bin/gpu-tests" ;;
     tiny)
-      check tiny-decode "$bin/decode-dump" -m "$root/models/tiny-stories" -k "$bin/kernels/tiny-stories-h200.so" \
+      check tiny-decode "$bin/decode-dump" -m "$root/models/tiny-stories" -k "$bin/kernels/tiny-stories-sm90.so" \
         -o "$scratch/tiny.json" --logits "$scratch/tiny.f32" --launches 20
       lines=12 check tiny-compare $compare "$root/models/tiny-stories" "$scratch/tiny.json" --logits "$scratch/tiny.f32" ;;
     1b)
       check 1b-folder python3 "$root/tests/goldens/make_random_folder.py" llama-3.2-1b "$scratch/1b"
-      check 1b-decode "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/llama-3.2-1b-h200.so" \
+      check 1b-decode "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/llama-3.2-1b-sm90.so" \
         -o "$scratch/1b.json" --logits "$scratch/1b.f32" --launches 20
-      check 1b-delayed "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/fuzz/llama-3.2-1b-h200.so" -n 32 \
+      check 1b-delayed "$bin/decode-dump" -m "$scratch/1b" -k "$bin/kernels/fuzz/llama-3.2-1b-sm90.so" -n 32 \
         -o "$scratch/1b-delayed.json" --logits "$scratch/1b-delayed.f32" --launches 200
       check 1b-delayed-same cmp -n "$(stat -c %s "$scratch/1b-delayed.f32")" "$scratch/1b.f32" "$scratch/1b-delayed.f32"
       lines=12 check 1b-compare $compare "$scratch/1b" "$scratch/1b.json" --logits "$scratch/1b.f32"
       rm -rf "$scratch/1b" ;;
     8b)
       check 8b-folder python3 "$root/tests/goldens/make_random_folder.py" llama-3.1-8b "$scratch/8b"
-      check 8b-decode "$bin/decode-dump" -m "$scratch/8b" -k "$bin/kernels/llama-3.1-8b-h200.so" --prompt-tokens 4096 \
+      check 8b-decode "$bin/decode-dump" -m "$scratch/8b" -k "$bin/kernels/llama-3.1-8b-sm90.so" --prompt-tokens 4096 \
         -n 8 -o "$scratch/8b.json" --logits "$scratch/8b.f32" --positions 0,127,128,4095
       lines=16 check 8b-spread $compare "$scratch/8b" "$scratch/8b.json" --spread --positions 0,127,128,4095 \
         --logits "$scratch/8b.f32"
@@ -46,7 +46,7 @@ for part in $parts; do
     sanitizer)
       sanitize() {
         check "sanitizer-$1" compute-sanitizer --tool "$1" --error-exitcode 9 "$bin/decode-dump" \
-          -m "$root/models/tiny-stories" -k "$bin/kernels/$2tiny-stories-h200.so" -o "$scratch/s.json" -n 4 \
+          -m "$root/models/tiny-stories" -k "$bin/kernels/$2tiny-stories-sm90.so" -o "$scratch/s.json" -n 4 \
           --timeout-ms 200000
       }
       sanitize memcheck ""

@@ -72,7 +72,7 @@ check_without() { # check_without MODEL FOLDER KERNEL: does --verify notice each
 }
 
 kernel_of() { # kernel_of MODEL KV_BITS: the library's path; made if there is none
-  local name=$1-h200
+  local name=$1-sm90
   [ "$2" = 16 ] || name+=-kv$2
   local built=$bin/kernels/$name.so
   if [ ! -f "$built" ]; then

@@ -20,8 +20,8 @@ std::string path_or(const char* variable, const char* built) {
   const char* chosen = std::getenv(variable);
   return chosen != nullptr ? chosen : built;
 }
-const std::string kKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/tiny-stories-h200.so";
-const std::string kFuzzKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/fuzz/tiny-stories-h200.so";
+const std::string kKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/tiny-stories-sm90.so";
+const std::string kFuzzKernel = path_or("SOLITON_KERNELS", SOLITON_KERNELS) + "/fuzz/tiny-stories-sm90.so";
 const std::string kModel = path_or("SOLITON_SOURCE_DIR", SOLITON_SOURCE_DIR) + "/models/tiny-stories";
 constexpr int kTokens = 256;
 constexpr int kLaunches = 20;

@@ -57,7 +57,7 @@ int count_agreeing(std::span<const float> logits, float logprob, const RowSampli
 }
 
 TEST(CardSampling, OfOneRowIsAsDefined) {
-  const std::unique_ptr<Engine> engine = open("/tiny-stories-h200.so");
+  const std::unique_ptr<Engine> engine = open("/tiny-stories-sm90.so");
   if (engine == nullptr) GTEST_SKIP() << "no card";
   const std::vector<int32_t> prompt = {0, 17, 300, 42};
   const auto vocabulary = static_cast<size_t>(engine->library().descriptor().facts.vocabulary);
@@ -86,7 +86,7 @@ TEST(CardSampling, OfOneRowIsAsDefined) {
 }
 
 TEST(CardSampling, OfSeveralRowsIsAsDefined) {
-  const std::unique_ptr<Engine> engine = open("/tiny-stories-h200.so");
+  const std::unique_ptr<Engine> engine = open("/tiny-stories-sm90.so");
   if (engine == nullptr) GTEST_SKIP() << "no card";
   const auto vocabulary = static_cast<size_t>(engine->library().descriptor().facts.vocabulary);
   for (const int rows : {3, 8, 14}) {
@@ -127,7 +127,7 @@ TEST(CardSampling, OfSeveralRowsIsAsDefined) {
 }
 
 TEST(CardSampling, DoesNotDependOnWhoIsHeldUp) {
-  const std::unique_ptr<Engine> engine = open("/fuzz/tiny-stories-h200.so");
+  const std::unique_ptr<Engine> engine = open("/fuzz/tiny-stories-sm90.so");
   if (engine == nullptr) GTEST_SKIP() << "no card, or no kernel compiled with SOLITON_FUZZ";
   const std::vector<int32_t> prompt = {0, 17, 300, 42};
   DecodeRequest request{.tokens = prompt,

@@ -59,6 +59,8 @@ class KernelUnderTest {
 
   Engine& engine() { return *engine_; }
   EmulationOptions& emulation() { return control_->options; }
+  /// Of the launch that ended last.
+  const std::vector<BarrierCount>& barrier_counts() const { return control_->barriers; }
   const ModelFacts& facts() const { return facts_; }
   ReferenceModel& reference() { return *reference_; }
 

@@ -18,15 +18,20 @@ struct StageContext {
   const LaunchParams& params;
   int cta;
   int lane;
+  WaitBound bound() const { return make_wait_bound(nullptr); }
   WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0, uint32_t seen = 0) const {
     return {kind, 0, 0, index, expected, seen};
   }
 };
 
+/// All of a plan that drawing asks for.
+constexpr KernelPlan stage_plan(int num_ctas) {
+  KernelPlan plan;
+  plan.num_ctas = num_ctas;
+  return plan;
+}
 template <int kCtas>
-struct StagePlan {
-  static constexpr int kNumCtas = kCtas;
-};
+constexpr KernelPlan kStagePlan = stage_plan(kCtas);
 
 /// Warp w draws for rows w, w + number of warps, ... at positions 0, 1, ...; a CTA's candidates go to the
 /// workspace, [position][row][CTA].
@@ -34,11 +39,10 @@ template <int kCtas>
 void stage(LaunchParams params) {
   const int warp = thread_index() / kWarpLanes;
   const StageContext context{params, cta_index(), thread_index() % kWarpLanes};
-  const WaitBound bound = make_wait_bound(nullptr);
   const int num_tiles = sampling_line(params.sampling.vocabulary) / kTileRows;
   const TileRun run = deal_tiles(num_tiles, kCtas / 2, kCtas, context.cta);
-  RowSampler<StagePlan<kCtas>, StageContext, kCtas % 2 == 1 ? 8 : 4> sampler(
-      context, bound, run, shared_memory() + warp * SharedHistogram::kBytes, warp);
+  RowSampler<kStagePlan<kCtas>, StageContext, kCtas % 2 == 1 ? 8 : 4> sampler(
+      context, run, shared_memory() + warp * SharedHistogram::kBytes, warp);
   auto* candidates = static_cast<uint64_t*>(params.workspace);
   for (int position = 0; position < params.num_steps; ++position) {
     for (int row = warp; row < params.tree.num_rows; row += sampling_warps(kMaxRows)) {

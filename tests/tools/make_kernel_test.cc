@@ -351,7 +351,7 @@ TEST_F(MakeKernel, KnowsItsPlaces) {
   EXPECT_EQ(shipped_kernels_folder(), folder_.path());
   setenv("SOLITON_KERNELS", "absent", 1);
   EXPECT_THROW(shipped_kernels_folder(), Error);
-  EXPECT_TRUE(fs::exists(sources_folder() / "templates" / "kernel.cuh"));
+  EXPECT_TRUE(fs::exists(sources_folder() / "templates" / "one_row" / "kernel.cuh"));
 }
 
 }  // namespace

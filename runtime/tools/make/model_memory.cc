@@ -20,7 +20,7 @@ int64_t device_weight_bytes(const ModelFacts& facts) {
   const auto bytes_of = [&](const std::vector<GraphOp>& ops) {
     int64_t bytes = 0;
     for (const GraphOp& op : ops) {
-      if (op.kind != OpKind::kMatrix) continue;
+      if (op.kind != PhaseKind::kMatrix) continue;
       const GraphMatrix& matrix = graph.matrices[op.matrix];
       bytes +=
           int64_t{matrix.rows} * matrix.columns * block_bytes(matrix.format) / (kColumnBlock * kTileRows);

@@ -19,7 +19,7 @@ fs::path absolute_path_from(const char* variable) {
 
 bool is_sources(const fs::path& folder) {
   std::error_code ignored;
-  return fs::exists(folder / "templates" / "kernel.cuh", ignored);
+  return fs::exists(folder / "templates" / "one_row" / "kernel.cuh", ignored);
 }
 
 }  // namespace

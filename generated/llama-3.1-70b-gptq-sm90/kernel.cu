@@ -1,0 +1,52 @@
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32
+// One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
+// All but the last happen in every layer. A phase waits for what it reads.
+#include "plan.h"
+
+#include "one_row/kernel.cuh"
+#include "primitives/library.h"
+#include "rows/kernel.cuh"
+
+namespace soliton::generated {
+
+using enum PhaseKind;
+using enum OutputKind;
+using Vectors = VectorId;
+using Matrices = MatrixId;
+
+// 1 row a step.
+constexpr Phase kStep[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .clears = Vectors::kFfn, .input = InputKind::kHidden, .output = kRotary, .first_norm = 0, .norm_stride = 2},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads, .clears = Vectors::kHidden},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .clears = Vectors::kQkv, .input = InputKind::kVector, .output = kResidual, .appends = true},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .clears = Vectors::kHeads, .input = InputKind::kNormed, .output = kSwiglu, .first_norm = 1, .norm_stride = 2},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .clears = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_norm = 160, .norm_stride = 0, .every_layer = false},
+};
+constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
+
+// 8, 16 and 32 rows a step.
+constexpr Phase kStep8[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv},
+  {.name = "merge", .kind = kMerge, .reads = Vectors::kQkv, .writes = Vectors::kHeads, .appends = true},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
+};
+constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
+constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
+constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep8);
+
+SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
+SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }
+SOLITON_KERNEL(kDecodeRows16.threads()) decode_rows16(const LaunchParams params) { rows::run<kDecodeRows16>(params); }
+SOLITON_KERNEL(kDecodeRows32.threads()) decode_rows32(const LaunchParams params) { rows::run<kDecodeRows32>(params); }
+
+constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows16, decode_rows32};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows16), describe(kModel, kDecodeRows32)};
+
+}  // namespace soliton::generated
+
+SOLITON_LIBRARY(soliton::generated::kKernels, soliton::generated::kDescriptors)

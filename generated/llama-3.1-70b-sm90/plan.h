@@ -1,0 +1,324 @@
+// Generated from models/llama-3.1-70b.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b.yaml --gpu h200,h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "llama-3.1-70b",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 8192,
+      .ffn = 28672,
+      .num_layers = 80,
+      .num_heads = 64,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 0,
+      .qkv_bias = 0,
+      .head_norm = 0,
+      .kv_bits = 16,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0x8732fec88575bdfcull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 139003428864,
+  .needed_weight_bytes = 139003428864,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 1711276032, .rows = 10240, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 640, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 167772160, .layer_stride = 1711276032, .rows = 8192, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 301989888, .layer_stride = 1711276032, .rows = 57344, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 3584, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 1241513984, .layer_stride = 1711276032, .rows = 8192, .columns = 28672, .padded_columns = 28672, .format = {WeightType::kBf16, 0, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 136902082560, .layer_stride = 0, .rows = 128256, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 80,
+  .num_heads = 64,
+  .num_kv_heads = 8,
+  .head_dim = 128,
+  .kv_parts = 1,
+  .hidden = 8192,
+  .qkv_bias = false,
+  .head_norm = false,
+  .ordered = false,
+  .norm_epsilon = 9.999999747378752e-06f,
+  .score_scale = 0.127517431974411f,
+  .integers = {WeightType::kBf16, 0, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .ring_slots = 11, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 4,
+  .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 10240, .signatures = 128},  // qkv
+    {.offset = 41472, .elements = 8192, .signatures = 128},  // heads
+    {.offset = 74752, .elements = 8192, .signatures = 0},  // post_attention
+    {.offset = 107520, .elements = 28672, .signatures = 0},  // ffn
+    {.offset = 222208, .elements = 8192, .signatures = 0},  // hidden
+    {.offset = 254976, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 256256, .elements = 66560},
+  .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 180224},
+    {"x", 180224, 32768},
+    {"tiles", 212992, 1024},
+    {"attention", 214016, 2080},
+    {"residual", 216096, 256},
+    {"new_token", 216352, 512},
+    {"squares", 216864, 32},
+    {"query", 216896, 3072},
+    {"rotations", 219968, 512},
+    {"decision", 220480, 8},
+    {"status", 220496, 192},
+    {"barriers", 220688, 328},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 11, 1, false},
+    {"page_empty", 11, 4, true},
+    {"tile_full", 4, 4, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 4, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 4, true},
+    {"attention_full", 1, 5, true},
+    {"attention_empty", 1, 4, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 6, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 4,
+  .input_buffers = 3, .max_query_tiles = 4,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+    {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
+    {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
+    {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
+    {.offset = 2031616, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 2040064, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 2056448, .counter_bytes = 256, .workspace_bytes = 2056704,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 131072},
+    {"input", 131072, 49152},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 2048},
+    {"factors", 217088, 32},
+    {"held", 217120, 464},
+    {"decision", 217584, 32},
+    {"status", 217616, 320},
+    {"barriers", 217936, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 4,
+  .input_buffers = 3, .max_query_tiles = 8,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+    {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
+    {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
+    {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
+    {.offset = 2031616, .elements = 4098, .signatures = 0},  // candidates
+    {.offset = 2048256, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 2064640, .counter_bytes = 256, .workspace_bytes = 2064896,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 131072},
+    {"input", 131072, 49152},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 4096},
+    {"factors", 219136, 64},
+    {"held", 219200, 528},
+    {"decision", 219728, 32},
+    {"status", 219760, 320},
+    {"barriers", 220080, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 7, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 4,
+  .input_buffers = 4, .max_query_tiles = 12,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
+    {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
+    {.offset = 1179648, .elements = 131072, .signatures = 0},  // post_attention
+    {.offset = 1703936, .elements = 458752, .signatures = 0},  // ffn
+    {.offset = 3538944, .elements = 131072, .signatures = 0},  // hidden
+    {.offset = 4063232, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 4096256, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 4129024, .counter_bytes = 256, .workspace_bytes = 4129280,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 114688},
+    {"input", 114688, 65536},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 8192},
+    {"factors", 223232, 128},
+    {"held", 223360, 656},
+    {"decision", 224016, 32},
+    {"status", 224048, 320},
+    {"barriers", 224368, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 7, 1, false},
+    {"page_empty", 7, 8, true},
+    {"input_full", 4, 1, false},
+    {"input_empty", 4, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 4, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 4,
+  .input_buffers = 3, .max_query_tiles = 16,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
+    {.offset = 1310720, .elements = 262144, .signatures = 0},  // heads
+    {.offset = 2359296, .elements = 262144, .signatures = 0},  // post_attention
+    {.offset = 3407872, .elements = 917504, .signatures = 0},  // ffn
+    {.offset = 7077888, .elements = 262144, .signatures = 0},  // hidden
+    {.offset = 8126464, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 8192256, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 8225024, .counter_bytes = 256, .workspace_bytes = 8225280,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 65536},
+    {"input", 65536, 98304},
+    {"tiles", 163840, 40960},
+    {"residual", 204800, 16384},
+    {"factors", 221184, 256},
+    {"held", 221440, 912},
+    {"decision", 222352, 32},
+    {"status", 222384, 320},
+    {"barriers", 222704, 216},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 4, 1, false},
+    {"page_empty", 4, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

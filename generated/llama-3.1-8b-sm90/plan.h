@@ -1,0 +1,324 @@
+// Generated from models/llama-3.1-8b.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b.yaml --gpu h200,h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "llama-3.1-8b",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 4096,
+      .ffn = 14336,
+      .num_layers = 32,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 128256,
+      .tied_lm_head = 0,
+      .qkv_bias = 0,
+      .head_norm = 0,
+      .kv_bits = 16,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0x3412821c64357f74ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 15009316864,
+  .needed_weight_bytes = 15009316864,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 32,
+  .num_heads = 32,
+  .num_kv_heads = 8,
+  .head_dim = 128,
+  .kv_parts = 1,
+  .hidden = 4096,
+  .qkv_bias = false,
+  .head_norm = false,
+  .ordered = false,
+  .norm_epsilon = 9.999999747378752e-06f,
+  .score_scale = 0.127517431974411f,
+  .integers = {WeightType::kBf16, 0, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .ring_slots = 12, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 2,
+  .tile_slots = 4, .chunk_columns = 4096, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 6144, .signatures = 128},  // qkv
+    {.offset = 25088, .elements = 4096, .signatures = 128},  // heads
+    {.offset = 41984, .elements = 4096, .signatures = 0},  // post_attention
+    {.offset = 58368, .elements = 14336, .signatures = 0},  // ffn
+    {.offset = 115712, .elements = 4096, .signatures = 0},  // hidden
+    {.offset = 132096, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 133376, .elements = 66560},
+  .counter_offset = 399616, .counter_bytes = 1280, .workspace_bytes = 400896,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 196608},
+    {"x", 196608, 16384},
+    {"tiles", 212992, 1024},
+    {"attention", 214016, 2080},
+    {"residual", 216096, 128},
+    {"new_token", 216224, 512},
+    {"squares", 216736, 32},
+    {"query", 216768, 3072},
+    {"rotations", 219840, 512},
+    {"decision", 220352, 8},
+    {"status", 220368, 192},
+    {"barriers", 220560, 344},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 12, 1, false},
+    {"page_empty", 12, 4, true},
+    {"tile_full", 4, 4, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 4, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 4, true},
+    {"attention_full", 1, 5, true},
+    {"attention_empty", 1, 4, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 6, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 2,
+  .input_buffers = 2, .max_query_tiles = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+    {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
+    {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
+    {.offset = 1048576, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 1057024, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 1073408, .counter_bytes = 256, .workspace_bytes = 1073664,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 147456},
+    {"input", 147456, 32768},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 1024},
+    {"factors", 216064, 32},
+    {"held", 216096, 464},
+    {"decision", 216560, 32},
+    {"status", 216592, 320},
+    {"barriers", 216912, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 2,
+  .input_buffers = 2, .max_query_tiles = 4,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+    {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
+    {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
+    {.offset = 1048576, .elements = 4098, .signatures = 0},  // candidates
+    {.offset = 1065216, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 1081600, .counter_bytes = 256, .workspace_bytes = 1081856,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 147456},
+    {"input", 147456, 32768},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 2048},
+    {"factors", 217088, 64},
+    {"held", 217152, 528},
+    {"decision", 217680, 32},
+    {"status", 217712, 320},
+    {"barriers", 218032, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 2,
+  .input_buffers = 3, .max_query_tiles = 8,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
+    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
+    {.offset = 917504, .elements = 229376, .signatures = 0},  // ffn
+    {.offset = 1835008, .elements = 65536, .signatures = 0},  // hidden
+    {.offset = 2097152, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 2130176, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 2162944, .counter_bytes = 256, .workspace_bytes = 2163200,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 131072},
+    {"input", 131072, 49152},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 4096},
+    {"factors", 219136, 128},
+    {"held", 219264, 656},
+    {"decision", 219920, 32},
+    {"status", 219952, 320},
+    {"barriers", 220272, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 2,
+  .input_buffers = 3, .max_query_tiles = 16,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
+    {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
+    {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
+    {.offset = 1835008, .elements = 458752, .signatures = 0},  // ffn
+    {.offset = 3670016, .elements = 131072, .signatures = 0},  // hidden
+    {.offset = 4194304, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 4260096, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 4292864, .counter_bytes = 256, .workspace_bytes = 4293120,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 81920},
+    {"input", 81920, 98304},
+    {"tiles", 180224, 40960},
+    {"residual", 221184, 8192},
+    {"factors", 229376, 256},
+    {"held", 229632, 912},
+    {"decision", 230544, 32},
+    {"status", 230576, 320},
+    {"barriers", 230896, 232},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 5, 1, false},
+    {"page_empty", 5, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

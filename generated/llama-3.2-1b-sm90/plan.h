@@ -1,0 +1,324 @@
+// Generated from models/llama-3.2-1b.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.2-1b.yaml --gpu h200,h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "llama-3.2-1b",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 2048,
+      .ffn = 8192,
+      .num_layers = 16,
+      .num_heads = 32,
+      .num_kv_heads = 8,
+      .head_dim = 64,
+      .vocabulary = 128256,
+      .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 0,
+      .kv_bits = 16,
+      .max_context = 131072,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 8192,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 500000.0,
+      .rope_factor = 32.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0xe04d3073d6be4e35ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 2471493632,
+  .needed_weight_bytes = 2471493632,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 16,
+  .num_heads = 32,
+  .num_kv_heads = 8,
+  .head_dim = 64,
+  .kv_parts = 1,
+  .hidden = 2048,
+  .qkv_bias = false,
+  .head_norm = false,
+  .ordered = false,
+  .norm_epsilon = 9.999999747378752e-06f,
+  .score_scale = 0.1803368777036667f,
+  .integers = {WeightType::kBf16, 0, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 3072, .signatures = 128},  // qkv
+    {.offset = 12800, .elements = 2048, .signatures = 128},  // heads
+    {.offset = 21504, .elements = 2048, .signatures = 0},  // post_attention
+    {.offset = 29696, .elements = 8192, .signatures = 0},  // ffn
+    {.offset = 62464, .elements = 2048, .signatures = 0},  // hidden
+    {.offset = 70656, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 71936, .elements = 33792},
+  .counter_offset = 207104, .counter_bytes = 1280, .workspace_bytes = 208384,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 212992},
+    {"x", 212992, 8192},
+    {"tiles", 221184, 1024},
+    {"attention", 222208, 1056},
+    {"residual", 223264, 64},
+    {"new_token", 223328, 256},
+    {"squares", 223584, 32},
+    {"query", 223616, 1536},
+    {"rotations", 225152, 256},
+    {"decision", 225408, 8},
+    {"status", 225424, 192},
+    {"barriers", 225616, 360},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 13, 1, false},
+    {"page_empty", 13, 4, true},
+    {"tile_full", 4, 4, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 4, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 4, true},
+    {"attention_full", 1, 5, true},
+    {"attention_empty", 1, 4, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 6, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
+    {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
+    {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
+    {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
+    {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
+    {.offset = 557056, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 565504, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 581888, .counter_bytes = 256, .workspace_bytes = 582144,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 512},
+    {"factors", 217600, 32},
+    {"held", 217632, 464},
+    {"decision", 218096, 32},
+    {"status", 218128, 320},
+    {"barriers", 218448, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 4,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
+    {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
+    {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
+    {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
+    {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
+    {.offset = 557056, .elements = 4098, .signatures = 0},  // candidates
+    {.offset = 573696, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 590080, .counter_bytes = 256, .workspace_bytes = 590336,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 1024},
+    {"factors", 218112, 64},
+    {"held", 218176, 528},
+    {"decision", 218704, 32},
+    {"status", 218736, 320},
+    {"barriers", 219056, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 8,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+    {.offset = 458752, .elements = 131072, .signatures = 0},  // ffn
+    {.offset = 983040, .elements = 32768, .signatures = 0},  // hidden
+    {.offset = 1114112, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 1147136, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 1179904, .counter_bytes = 256, .workspace_bytes = 1180160,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 2048},
+    {"factors", 219136, 128},
+    {"held", 219264, 656},
+    {"decision", 219920, 32},
+    {"status", 219952, 320},
+    {"barriers", 220272, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 5, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 3, .max_query_tiles = 16,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
+    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
+    {.offset = 917504, .elements = 262144, .signatures = 0},  // ffn
+    {.offset = 1966080, .elements = 65536, .signatures = 0},  // hidden
+    {.offset = 2228224, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 2294016, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 2326784, .counter_bytes = 256, .workspace_bytes = 2327040,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 81920},
+    {"input", 81920, 98304},
+    {"tiles", 180224, 40960},
+    {"residual", 221184, 4096},
+    {"factors", 225280, 256},
+    {"held", 225536, 912},
+    {"decision", 226448, 32},
+    {"status", 226480, 320},
+    {"barriers", 226800, 232},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 5, 1, false},
+    {"page_empty", 5, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

@@ -1,0 +1,228 @@
+// Generated from models/qwen3-0.6b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-0.6b.yaml --gpu h200,h100 --rows 1,8,64
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "qwen3-0.6b",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 1024,
+      .ffn = 3072,
+      .num_layers = 28,
+      .num_heads = 16,
+      .num_kv_heads = 8,
+      .head_dim = 128,
+      .vocabulary = 151936,
+      .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 1,
+      .kv_bits = 16,
+      .max_context = 40960,
+      .rope_kind = RopeKind::kDefault,
+      .rope_original_context = 0,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-06,
+      .rope_theta = 1000000.0,
+      .rope_factor = 1.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 1.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0xa58efa386a71d141ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 1191968768,
+  .needed_weight_bytes = 1191968768,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 31457280, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 8388608, .layer_stride = 31457280, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 12582912, .layer_stride = 31457280, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 25165824, .layer_stride = 31457280, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 880803840, .layer_stride = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 28,
+  .num_heads = 16,
+  .num_kv_heads = 8,
+  .head_dim = 128,
+  .kv_parts = 1,
+  .hidden = 1024,
+  .qkv_bias = false,
+  .head_norm = true,
+  .ordered = false,
+  .norm_epsilon = 9.999999974752427e-07f,
+  .score_scale = 0.127517431974411f,
+  .integers = {WeightType::kBf16, 0, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 4096, .signatures = 128},  // qkv
+    {.offset = 16896, .elements = 2048, .signatures = 128},  // heads
+    {.offset = 25600, .elements = 1024, .signatures = 128},  // post_attention
+    {.offset = 30208, .elements = 3072, .signatures = 0},  // ffn
+    {.offset = 42496, .elements = 1024, .signatures = 128},  // hidden
+    {.offset = 47104, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 48384, .elements = 66560},
+  .counter_offset = 314624, .counter_bytes = 1280, .workspace_bytes = 315904,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 212992},
+    {"x", 212992, 8320},
+    {"tiles", 221312, 1024},
+    {"attention", 222336, 2080},
+    {"residual", 224416, 64},
+    {"new_token", 224480, 512},
+    {"squares", 224992, 32},
+    {"query", 225024, 3072},
+    {"rotations", 228096, 0},
+    {"decision", 228096, 8},
+    {"status", 228112, 192},
+    {"barriers", 228304, 360},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 13, 1, false},
+    {"page_empty", 13, 4, true},
+    {"tile_full", 4, 4, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 4, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 4, true},
+    {"attention_full", 1, 5, true},
+    {"attention_empty", 1, 4, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 6, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
+    {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
+    {.offset = 196608, .elements = 8192, .signatures = 0},  // post_attention
+    {.offset = 229376, .elements = 24576, .signatures = 0},  // ffn
+    {.offset = 327680, .elements = 8192, .signatures = 0},  // hidden
+    {.offset = 360448, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 368896, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 385280, .elements = 24576, .signatures = 0},  // unnormed
+  },
+  .counter_offset = 483584, .counter_bytes = 256, .workspace_bytes = 483840,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 147456},
+    {"input", 147456, 32768},
+    {"tiles", 180224, 34816},
+    {"residual", 215040, 512},
+    {"factors", 215552, 32},
+    {"held", 215584, 464},
+    {"decision", 216048, 32},
+    {"status", 216080, 320},
+    {"barriers", 216400, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 3, .max_query_tiles = 8,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
+    {.offset = 524288, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 786432, .elements = 32768, .signatures = 0},  // post_attention
+    {.offset = 917504, .elements = 98304, .signatures = 0},  // ffn
+    {.offset = 1310720, .elements = 32768, .signatures = 0},  // hidden
+    {.offset = 1441792, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 1507584, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 1540352, .elements = 196608, .signatures = 0},  // unnormed
+  },
+  .counter_offset = 2326784, .counter_bytes = 256, .workspace_bytes = 2327040,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 81920},
+    {"input", 81920, 98304},
+    {"tiles", 180224, 40960},
+    {"residual", 221184, 4096},
+    {"factors", 225280, 256},
+    {"held", 225536, 912},
+    {"decision", 226448, 32},
+    {"status", 226480, 320},
+    {"barriers", 226800, 232},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 5, 1, false},
+    {"page_empty", 5, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

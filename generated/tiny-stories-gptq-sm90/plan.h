@@ -1,0 +1,275 @@
+// Generated from models/tiny-stories-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories-gptq.yaml --gpu h200,h100 --rows 1,8,16,32
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "tiny-stories-gptq",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 256,
+      .ffn = 768,
+      .num_layers = 6,
+      .num_heads = 4,
+      .num_kv_heads = 2,
+      .head_dim = 64,
+      .vocabulary = 2048,
+      .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 0,
+      .kv_bits = 16,
+      .max_context = 2048,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 256,
+      .rope_truncate = 1,
+      .weight_bits = 4,
+      .weight_group = 32,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 10000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0xa193a320e9ff57f2ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 5914624,
+  .needed_weight_bytes = 3702784,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 6,
+  .num_heads = 4,
+  .num_kv_heads = 2,
+  .head_dim = 64,
+  .kv_parts = 1,
+  .hidden = 256,
+  .qkv_bias = false,
+  .head_norm = false,
+  .ordered = false,
+  .norm_epsilon = 9.999999747378752e-06f,
+  .score_scale = 0.1803368777036667f,
+  .integers = {WeightType::kInt4, 32, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 512, .signatures = 128},  // qkv
+    {.offset = 2560, .elements = 256, .signatures = 128},  // heads
+    {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
+    {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
+    {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
+    {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 12032, .elements = 33792},
+  .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 202752},
+    {"x", 202752, 8704},
+    {"tiles", 211456, 2048},
+    {"attention", 213504, 1056},
+    {"residual", 214560, 64},
+    {"new_token", 214624, 256},
+    {"squares", 214880, 64},
+    {"query", 214944, 1536},
+    {"rotations", 216480, 256},
+    {"decision", 216736, 8},
+    {"status", 216752, 320},
+    {"barriers", 217072, 328},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 11, 1, false},
+    {"page_empty", 11, 8, true},
+    {"tile_full", 4, 8, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 8, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 8, true},
+    {"attention_full", 1, 9, true},
+    {"attention_empty", 1, 8, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+    {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
+    {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
+    {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
+    {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
+    {.offset = 98304, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 106752, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 123136, .counter_bytes = 256, .workspace_bytes = 123392,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 165888},
+    {"input", 165888, 32768},
+    {"tiles", 198656, 20480},
+    {"residual", 219136, 512},
+    {"factors", 219648, 32},
+    {"held", 219680, 464},
+    {"decision", 220144, 32},
+    {"status", 220176, 320},
+    {"barriers", 220496, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+    {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
+    {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
+    {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
+    {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
+    {.offset = 98304, .elements = 4098, .signatures = 0},  // candidates
+    {.offset = 114944, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 131328, .counter_bytes = 256, .workspace_bytes = 131584,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 165888},
+    {"input", 165888, 32768},
+    {"tiles", 198656, 20480},
+    {"residual", 219136, 1024},
+    {"factors", 220160, 64},
+    {"held", 220224, 528},
+    {"decision", 220752, 32},
+    {"status", 220784, 320},
+    {"barriers", 221104, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 9, .slot_bytes = 18432, .window = 4, .kv_window = 8, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 4,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
+    {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
+    {.offset = 65536, .elements = 8192, .signatures = 0},  // post_attention
+    {.offset = 98304, .elements = 16384, .signatures = 0},  // ffn
+    {.offset = 163840, .elements = 8192, .signatures = 0},  // hidden
+    {.offset = 196608, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 229632, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 262400, .counter_bytes = 256, .workspace_bytes = 262656,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 165888},
+    {"input", 165888, 32768},
+    {"tiles", 198656, 20480},
+    {"residual", 219136, 2048},
+    {"factors", 221184, 128},
+    {"held", 221312, 656},
+    {"decision", 221968, 32},
+    {"status", 222000, 320},
+    {"barriers", 222320, 280},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

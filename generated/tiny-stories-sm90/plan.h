@@ -1,0 +1,324 @@
+// Generated from models/tiny-stories.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories.yaml --gpu h200,h100 --rows 1,8,16,32,64
+#pragma once
+
+#include "layout/library.h"
+
+namespace soliton::generated {
+
+constexpr ModelDescriptor kModel{
+  .model = "tiny-stories",
+  .gpu = "sm90",
+  .facts =
+    {
+      .hidden = 256,
+      .ffn = 768,
+      .num_layers = 6,
+      .num_heads = 4,
+      .num_kv_heads = 2,
+      .head_dim = 64,
+      .vocabulary = 2048,
+      .tied_lm_head = 1,
+      .qkv_bias = 0,
+      .head_norm = 0,
+      .kv_bits = 16,
+      .max_context = 2048,
+      .rope_kind = RopeKind::kLlama3,
+      .rope_original_context = 256,
+      .rope_truncate = 1,
+      .weight_bits = 16,
+      .weight_group = 0,
+      .weight_zeros = 0,
+      .weight_order = 0,
+      .lm_head_bits = 16,
+      .norm_epsilon = 1e-05,
+      .rope_theta = 10000.0,
+      .rope_factor = 8.0,
+      .rope_low_freq_factor = 1.0,
+      .rope_high_freq_factor = 4.0,
+      .rope_beta_fast = 32.0,
+      .rope_beta_slow = 1.0,
+      .rope_attention_factor = 1.0,
+    },
+  .facts_hash = 0x728467402c838f66ull,
+  .page_layout = 1,
+  .compute_capability = 90,
+  .num_cards = 2,
+  .cards =
+    {
+      {.name = "h200", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 4600000000000.0, .exchange_bytes_per_s = 4600000000000.0}},
+      {.name = "h100", .costs = {.item_us = 1.5, .mma_us = 0.003, .read_bytes_per_s = 3200000000000.0, .exchange_bytes_per_s = 3200000000000.0}},
+    },
+  .weight_bytes = 10485760,
+  .needed_weight_bytes = 10485760,
+  .matrices =
+    {
+      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+    },
+};
+
+constexpr ModelShape kModelShape{
+  .num_layers = 6,
+  .num_heads = 4,
+  .num_kv_heads = 2,
+  .head_dim = 64,
+  .kv_parts = 1,
+  .hidden = 256,
+  .qkv_bias = false,
+  .head_norm = false,
+  .ordered = false,
+  .norm_epsilon = 9.999999747378752e-06f,
+  .score_scale = 0.1803368777036667f,
+  .integers = {WeightType::kBf16, 0, false},
+};
+
+constexpr KernelPlan kDecodeNumbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 512, .signatures = 128},  // qkv
+    {.offset = 2560, .elements = 256, .signatures = 128},  // heads
+    {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
+    {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
+    {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
+    {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
+  },
+  .partials = {.offset = 12032, .elements = 33792},
+  .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
+  .num_regions = 12,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 212992},
+    {"x", 212992, 4224},
+    {"tiles", 217216, 1024},
+    {"attention", 218240, 1056},
+    {"residual", 219296, 64},
+    {"new_token", 219360, 256},
+    {"squares", 219616, 32},
+    {"query", 219648, 1536},
+    {"rotations", 221184, 256},
+    {"decision", 221440, 8},
+    {"status", 221456, 192},
+    {"barriers", 221648, 360},
+  },
+  .num_barriers = 13,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 13, 1, false},
+    {"page_empty", 13, 4, true},
+    {"tile_full", 4, 4, true},
+    {"tile_empty", 4, 1, true},
+    {"input_read", 2, 4, true},
+    {"input_taken", 2, 1, true},
+    {"query_full", 1, 4, true},
+    {"attention_full", 1, 5, true},
+    {"attention_empty", 1, 4, true},
+    {"token_ready", 1, 1, true},
+    {"step_read", 1, 1, true},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 6, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+    {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+    {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
+    {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
+    {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
+    {.offset = 65536, .elements = 2050, .signatures = 0},  // candidates
+    {.offset = 73984, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 90368, .counter_bytes = 256, .workspace_bytes = 90624,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 512},
+    {"factors", 217600, 32},
+    {"held", 217632, 464},
+    {"decision", 218096, 32},
+    {"status", 218128, 320},
+    {"barriers", 218448, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 2,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+    {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+    {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
+    {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
+    {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
+    {.offset = 65536, .elements = 4098, .signatures = 0},  // candidates
+    {.offset = 82176, .elements = 4096, .signatures = 0},  // squares
+  },
+  .counter_offset = 98560, .counter_bytes = 256, .workspace_bytes = 98816,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 1024},
+    {"factors", 218112, 64},
+    {"held", 218176, 528},
+    {"decision", 218704, 32},
+    {"status", 218736, 320},
+    {"barriers", 219056, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 4,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
+    {.offset = 32768, .elements = 4096, .signatures = 0},  // heads
+    {.offset = 49152, .elements = 4096, .signatures = 0},  // post_attention
+    {.offset = 65536, .elements = 12288, .signatures = 0},  // ffn
+    {.offset = 114688, .elements = 4096, .signatures = 0},  // hidden
+    {.offset = 131072, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 164096, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 196864, .counter_bytes = 256, .workspace_bytes = 197120,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 163840},
+    {"input", 163840, 32768},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 2048},
+    {"factors", 219136, 128},
+    {"held", 219264, 656},
+    {"decision", 219920, 32},
+    {"status", 219952, 320},
+    {"barriers", 220272, 296},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 5, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 3, .max_query_tiles = 8,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
+    {.offset = 65536, .elements = 8192, .signatures = 0},  // heads
+    {.offset = 98304, .elements = 8192, .signatures = 0},  // post_attention
+    {.offset = 131072, .elements = 24576, .signatures = 0},  // ffn
+    {.offset = 229376, .elements = 8192, .signatures = 0},  // hidden
+    {.offset = 262144, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 327936, .elements = 8192, .signatures = 0},  // squares
+  },
+  .counter_offset = 360704, .counter_bytes = 256, .workspace_bytes = 360960,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 81920},
+    {"input", 81920, 98304},
+    {"tiles", 180224, 40960},
+    {"residual", 221184, 4096},
+    {"factors", 225280, 256},
+    {"held", 225536, 912},
+    {"decision", 226448, 32},
+    {"status", 226480, 320},
+    {"barriers", 226800, 232},
+  },
+  .num_barriers = 15,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 5, 1, false},
+    {"page_empty", 5, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 2, 1, false},
+    {"item_done", 2, 8, true},
+    {"parts_full", 1, 8, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+}  // namespace soliton::generated

@@ -1,0 +1,151 @@
+#include "generator/plan/kernel_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "layout/one_row.h"
+#include "layout/several_rows.h"
+
+namespace soliton {
+namespace {
+
+/// Tiles of the residual stream that the busiest CTA keeps.
+int most_residual_tiles(const Plan& plan) {
+  int most = 0;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.output != OutputKind::kResidual) continue;
+    for (const TileRun& run : phase.runs) most = std::max(most, run.count);
+  }
+  return most;
+}
+
+/// Bytes of the largest page: of the KV cache, or of weights.
+int largest_page(const Plan& plan) {
+  int bytes = kPageBytes;
+  for (const PlanMatrix& matrix : plan.matrices) {
+    bytes = std::max(bytes, weight_bytes(matrix.format, full_page_columns(matrix.format)));
+  }
+  return bytes;
+}
+
+Vector kernel_vector(const PlanVector& vector) {
+  return {.offset = vector.offset,
+          .elements = static_cast<int>(static_cast<int64_t>(vector.elements) * vector.element_bytes / 4),
+          .signatures = vector.signatures};
+}
+
+Phase kernel_phase(const PlanPhase& phase) {
+  return {.name = phase.name.c_str(),
+          .kind = phase.kind,
+          .matrix = static_cast<MatrixId>(std::max(phase.matrix, 0)),
+          .reads = static_cast<VectorId>(phase.reads),
+          .writes = static_cast<VectorId>(phase.writes),
+          .clears = static_cast<VectorId>(phase.clears.empty() ? -1 : phase.clears.front()),
+          .input = phase.input,
+          .output = phase.output,
+          .first_norm = phase.first_norm,
+          .norm_stride = phase.norm_stride,
+          .first_cta = phase.first_cta,
+          .window = phase.window,
+          .every_layer = phase.per_layer,
+          .appends = phase.appends};
+}
+
+template <class Rules>
+auto as_vector(const Rules& rules) {
+  return std::vector(rules.begin(), rules.end());
+}
+
+}  // namespace
+
+ModelShape model_shape(const Plan& plan) {
+  const ModelFacts& facts = plan.facts;
+  ModelShape shape{.num_layers = facts.num_layers,
+                   .num_heads = facts.num_heads,
+                   .num_kv_heads = facts.num_kv_heads,
+                   .head_dim = facts.head_dim,
+                   .kv_parts = kv_shape(facts).parts,
+                   .hidden = facts.hidden,
+                   .qkv_bias = facts.qkv_bias != 0,
+                   .head_norm = facts.head_norm != 0,
+                   .ordered = facts.weight_order != 0,
+                   .norm_epsilon = static_cast<float>(facts.norm_epsilon),
+                   .score_scale = static_cast<float>(std::numbers::log2e /
+                                                     std::sqrt(static_cast<double>(facts.head_dim)))};
+  for (const PlanMatrix& matrix : plan.matrices) {
+    if (matrix.format.is_quantized() && !shape.integers.is_quantized()) shape.integers = matrix.format;
+  }
+  return shape;
+}
+
+PackedMatrix packed_matrix(const PlanMatrix& matrix) {
+  return {.name = matrix.name.c_str(),
+          .offset = matrix.offset,
+          .layer_stride = matrix.layer_stride,
+          .rows = matrix.rows,
+          .columns = matrix.columns,
+          .padded_columns = matrix.padded,
+          .format = matrix.format,
+          .num_tiles = matrix.num_tiles,
+          .row_order = matrix.row_order};
+}
+
+PlannedKernel::PlannedKernel(const Plan& plan) {
+  for (const PlanMatrix& matrix : plan.matrices) matrices_.push_back(packed_matrix(matrix));
+  kernel_ = KernelPlan{.model = model_shape(plan),
+                       .matrices = matrices_.data(),
+                       .rows = plan.rows,
+                       .sync = plan.sync,
+                       .num_ctas = plan.num_ctas,
+                       .consumer_warps = plan.consumer_warps,
+                       .ring_slots = plan.ring_slots,
+                       .slot_bytes = largest_page(plan),
+                       .window = plan.window,
+                       .prefetch_pages = plan.prefetch_pages,
+                       .residual_tiles = most_residual_tiles(plan),
+                       .tile_slots = plan.rows == 1 ? plan.tile_slots : 0,
+                       .chunk_columns = plan.chunk_columns,
+                       .min_pages_per_split = plan.rows == 1 ? plan.min_pages_per_split : 0,
+                       .input_buffers = plan.input_buffers,
+                       .max_query_tiles = plan.max_query_tiles};
+  for (size_t i = 0; i < plan.vectors.size() && i < kNumVectors; ++i)
+    kernel_.vectors[i] = kernel_vector(plan.vectors[i]);
+  for (const PlanRegion& region : plan.workspace) {
+    if (region.name == kPartialsRegion)
+      kernel_.partials = {.offset = region.offset, .elements = static_cast<int>(region.bytes / 4)};
+    if (region.name == kCountersRegion) {
+      kernel_.counter_offset = region.offset;
+      kernel_.counter_bytes = region.bytes;
+    }
+  }
+  if (!plan.workspace.empty()) kernel_.workspace_bytes = plan.workspace_bytes();
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kAttention) kernel_.kv_window = phase.window;
+    if (kernel_.num_phases < kMaxPhases) kernel_.phases[kernel_.num_phases++] = kernel_phase(phase);
+  }
+  for (const PlanRegion& region : plan.shared) {
+    if (kernel_.num_regions == kMaxRegions) break;
+    kernel_.regions[kernel_.num_regions++] = {region.name.c_str(), static_cast<int>(region.offset),
+                                              static_cast<int>(region.bytes)};
+  }
+  const std::vector<BarrierRule> rules = needed_barriers(kernel_);
+  for (const PlanBarrier& barrier : plan.barriers) {
+    if (kernel_.num_barriers == kMaxBarriers) break;
+    const auto rule = std::find_if(rules.begin(), rules.end(),
+                                   [&](const BarrierRule& each) { return barrier.name == each.name; });
+    kernel_.barriers[kernel_.num_barriers++] = {barrier.name.c_str(), barrier.slots, barrier.arrivals,
+                                                rule != rules.end() && by_warps(rule->arrivers)};
+  }
+}
+
+std::vector<RegionRule> needed_regions(const KernelPlan& kernel) {
+  return kernel.rows == 1 ? as_vector(one_row::region_rules(kernel)) : as_vector(rows::region_rules(kernel));
+}
+
+std::vector<BarrierRule> needed_barriers(const KernelPlan& kernel) {
+  return kernel.rows == 1 ? as_vector(one_row::barrier_rules(kernel))
+                          : as_vector(rows::barrier_rules(kernel));
+}
+
+}  // namespace soliton

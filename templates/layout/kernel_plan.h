@@ -1,0 +1,195 @@
+// The plan of one kernel as the generator writes it and the kernel reads it: one constexpr value of a structural type,
+// which is the kernel's template argument. What the verifier has judged is what runs: shared memory is addressed
+// through `regions`, barriers are initialised from `barriers`, and the step walks `phases`.
+//
+// Which regions and barriers there are, how large they are and who arrives stands in layout/one_row.h and
+// layout/several_rows.h, once for planner, verifier and kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "layout/activations.h"
+#include "layout/deal.h"
+#include "layout/packed_matrix.h"
+#include "layout/phase.h"
+
+namespace soliton {
+
+/// What kernels know of a model.
+struct ModelShape {
+  int num_layers = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int kv_parts = 1;  // f16 values that a key or value is the sum of
+  int hidden = 0;
+  bool qkv_bias = false;
+  bool head_norm = false;
+  bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
+  float norm_epsilon = 0;
+  float score_scale = 0;       // 1 / sqrt(head_dim), for exponentials in base 2
+  WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
+
+  SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
+  SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
+  SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  /// Heads of q and k, which are rotated.
+  SOLITON_HOST_DEVICE constexpr int rotary_heads() const { return num_heads + num_kv_heads; }
+  /// Head blocks of one row's attention.
+  SOLITON_HOST_DEVICE constexpr int num_blocks() const {
+    return num_kv_heads * ceil_divide(group(), kHeadsPerBlock);
+  }
+};
+
+/// A piece of a CTA's shared memory.
+struct Region {
+  const char* name = nullptr;
+  int offset = 0;
+  int bytes = 0;
+};
+
+/// The mbarriers that one kind of hand-over uses in turn.
+struct BarrierSet {
+  const char* name = nullptr;
+  int slots = 0;
+  int arrivals = 0;       // that complete a phase of one of them
+  bool by_warps = false;  // do whole warps arrive, or single lanes?
+};
+
+constexpr int kMaxPhases = 8;
+constexpr int kMaxRegions = 12;
+constexpr int kMaxBarriers = 15;
+constexpr int kBarrierBytes = 8;
+
+struct KernelPlan {
+  ModelShape model;
+  const PackedMatrix* matrices = nullptr;  // [kNumMatrices], by MatrixId
+  int rows = 1;                            // of activations in a step
+  SyncMode sync = SyncMode::kSelfValidating;
+  int num_ctas = 0;
+  int consumer_warps = 0;  // several rows: workers
+  int ring_slots = 0;
+  int slot_bytes = 0;
+  int window = 0;          // pages in flight of matrices,
+  int kv_window = 0;       // and of the cache
+  int prefetch_pages = 0;  // brought into L2 while the ring is full
+  int residual_tiles = 0;  // of one CTA at most
+  // One row only.
+  int tile_slots = 0;
+  int chunk_columns = 0;  // of an input that shared memory holds at once
+  int min_pages_per_split = 0;
+  // Several rows only.
+  int input_buffers = 0;    // chunks of activations that shared memory holds at once
+  int max_query_tiles = 0;  // of an attention item
+
+  Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
+  Vector partials = {};              // one row: of attention that is split over CTAs
+  int64_t counter_offset = 0;        // in the workspace, as all up to
+  int64_t counter_bytes = 0;
+  int64_t workspace_bytes = 0;
+  int num_phases = 0;
+  Phase phases[kMaxPhases] = {};
+  int num_regions = 0;
+  Region regions[kMaxRegions] = {};
+  int num_barriers = 0;
+  BarrierSet barriers[kMaxBarriers] = {};
+
+  SOLITON_HOST_DEVICE constexpr Vector vector(VectorId id) const {
+    return id == VectorId::kNone ? Vector{} : vectors[static_cast<int>(id)];
+  }
+  SOLITON_HOST_DEVICE constexpr const PackedMatrix& matrix(MatrixId id) const {
+    return matrices[static_cast<int>(id)];
+  }
+  /// Warps that the watch looks after: consumers or workers, the producer, the epilogue or the input loader.
+  SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + 2; }
+  SOLITON_HOST_DEVICE constexpr int threads() const { return (working_warps() + 1) * kWarpLanes; }
+  SOLITON_HOST_DEVICE constexpr RowsShape shape() const { return rows_shape(rows); }
+  SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), model.kv(), model.group()}; }
+
+  /// Offset in shared memory of the first barrier of a set.
+  SOLITON_HOST_DEVICE constexpr int barrier_offset(int set) const {
+    int offset = regions[num_regions - 1].offset;
+    for (int i = 0; i < set; ++i) offset += barriers[i].slots * kBarrierBytes;
+    return offset;
+  }
+  /// Bytes of shared memory; the barriers come last.
+  SOLITON_HOST_DEVICE constexpr int shared_bytes() const {
+    return regions[num_regions - 1].offset + regions[num_regions - 1].bytes;
+  }
+
+  // One row.
+  SOLITON_HOST_DEVICE constexpr int attention_units() const {
+    return ceil_divide(model.num_blocks(), num_ctas);
+  }
+  /// Words of a partial result of a head block: maximum, sum and output of each head.
+  SOLITON_HOST_DEVICE constexpr int partial_words() const { return kHeadsPerBlock * (model.head_dim + 2); }
+  /// Shared memory for an input, or a chunk of it. During attention each consumer's part lies where its slice of x was.
+  SOLITON_HOST_DEVICE constexpr int x_bytes() const {
+    int widest = 0;
+    bool integers = false;
+    for (int i = 0; i < kNumMatrices; ++i) {
+      widest = matrices[i].padded_columns > widest ? matrices[i].padded_columns : widest;
+      integers = integers || matrices[i].format.is_quantized();
+    }
+    const int columns = widest < chunk_columns ? widest : chunk_columns;
+    const int input = integers ? integer_input_bytes(chunk_columns) : columns * 4;
+    const int parts = consumer_warps * partial_words() * 4;
+    return input > parts ? input : parts;
+  }
+
+  // Several rows.
+  SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
+  /// A part of a query tile that one warp hands to another: accumulators as lanes hold them.
+  SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
+    return (model.head_dim / 8 + 1) * kWarpLanes * 16;
+  }
+  /// Sums of tiles, or parts of query tiles.
+  SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
+    const int parts = kPartPlaces * query_part_bytes();
+    return shape().handed_bytes() > parts ? shape().handed_bytes() : parts;
+  }
+  /// Tokens of an attention item that touches more than kStreamedQueryTiles: its pages stay in the ring.
+  SOLITON_HOST_DEVICE constexpr int resident_tokens() const {
+    return ring_slots / (2 * model.kv().slots_per_half()) * kKvPageTokens;
+  }
+};
+
+/// The plan with the phases of its step, and their windows.
+template <int kNumPhases>
+constexpr KernelPlan with_phases(KernelPlan plan, const Phase (&phases)[kNumPhases]) {
+  static_assert(kNumPhases <= kMaxPhases);
+  plan.num_phases = kNumPhases;
+  for (int i = 0; i < kNumPhases; ++i) {
+    Phase& phase = plan.phases[i];
+    phase = phases[i];
+    if (phase.kind == PhaseKind::kMatrix) phase.window = plan.window;
+    if (phase.kind == PhaseKind::kAttention) phase.window = plan.kv_window;
+  }
+  return plan;
+}
+
+/// A phase as the kernel's code for all matrix phases wants it.
+SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, int index) {
+  const Phase& phase = plan.phases[index];
+  const PackedMatrix& matrix = plan.matrix(phase.matrix);
+  return {.index = index,
+          .weights = matrix.offset,
+          .layer_stride = matrix.layer_stride,
+          .columns = matrix.columns,
+          .padded = matrix.padded_columns,
+          .format = matrix.format,
+          .rows = matrix.rows,
+          .num_tiles = matrix.num_tiles,
+          .first_cta = phase.first_cta,
+          .window = phase.window,
+          .input = phase.input,
+          .input_vector = plan.vector(phase.reads),
+          .first_norm = phase.first_norm,
+          .norm_stride = phase.norm_stride,
+          .output = phase.output,
+          .output_vector = plan.vector(phase.writes),
+          .clears = plan.vector(phase.clears),
+          .appends = phase.appends};
+}
+
+}  // namespace soliton

@@ -1,0 +1,96 @@
+// Shared memory and barriers of the kernel for one row. A further region or barrier is a word and a line here.
+#pragma once
+
+#include "layout/launch.h"
+#include "layout/structure.h"
+
+namespace soliton::one_row {
+
+/// Two generations of what consumers report per phase: one warp can be up to a phase ahead of another.
+constexpr int kInputGenerations = 2;
+
+/// What consumer warp 0 tells the epilogue at the beginning of a step.
+struct StepDecision {
+  int32_t token;
+  int32_t stop;
+};
+
+enum class BarrierId : int {
+  kPageFull,        // producer and copy -> consumers
+  kPageEmpty,       // consumers -> producer
+  kTileFull,        // consumers -> epilogue
+  kTileEmpty,       // epilogue -> consumers
+  kInputRead,       // consumers -> epilogue: this CTA holds the input of the phase
+  kInputTaken,      // epilogue -> consumers: it has read what they reported with it
+  kQueryFull,       // consumers -> consumers, epilogue: q, k, v of a unit are in shared memory
+  kAttentionFull,   // consumers, epilogue -> consumers: all parts of a unit are in shared memory
+  kAttentionEmpty,  // consumers -> consumers, epilogue: they are merged and published
+  kTokenReady,      // consumer warp 0 -> epilogue: the step's token stands in StepDecision
+  kStepRead,        // epilogue -> producer: all KV of the step before may be read
+  kStopped,         // consumer warp 0 -> producer: no further step
+  kEnded,           // all others -> watch
+  kCount
+};
+
+/// Whoever is ahead by a round of the slots waits for the others.
+constexpr auto barrier_rules(const KernelPlan& plan) {
+  Rules<BarrierRule, BarrierId, static_cast<int>(BarrierId::kCount)> rules;
+  const int ring = plan.ring_slots;
+  const int tiles = plan.tile_slots;
+  const int generations = kInputGenerations;
+  rules[BarrierId::kPageFull] = {"page_full", ring, ring, Arrivers::kLane};
+  rules[BarrierId::kPageEmpty] = {"page_empty", ring, ring, Arrivers::kConsumers};
+  rules[BarrierId::kTileFull] = {"tile_full", tiles, tiles, Arrivers::kConsumers};
+  rules[BarrierId::kTileEmpty] = {"tile_empty", tiles, tiles, Arrivers::kWarp};
+  // A warp that has its slice of the next input may report it before a slower warp has reported this one.
+  rules[BarrierId::kInputRead] = {"input_read", generations, generations, Arrivers::kConsumers};
+  rules[BarrierId::kInputTaken] = {"input_taken", generations, generations, Arrivers::kWarp};
+  rules[BarrierId::kQueryFull] = {"query_full", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kAttentionFull] = {"attention_full", 1, 1, Arrivers::kConsumersAndEpilogue};
+  rules[BarrierId::kAttentionEmpty] = {"attention_empty", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kTokenReady] = {"token_ready", 1, 1, Arrivers::kWarp};
+  rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kWarp};
+  rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
+  rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
+  return rules;
+}
+
+enum class RegionId : int {
+  kPages,      // the ring
+  kX,          // a slice of the input for each consumer; during attention its part of a unit
+  kTiles,      // partial sums of tiles: [slot][consumer][row]
+  kAttention,  // the new token's part of a unit
+  kResidual,   // residual stream: [tile][row]
+  kNewToken,   // k, then v of the new token, of each attention unit: pairs of f16, part after part
+  kSquares,    // sums of squares of consumers' slices of x: [generation][consumer]
+  kQuery,      // q of a head block, k and v: see QueryLayout
+  kRotations,  // cos and sin of the step's position for each pair of dims
+  kDecision,   // StepDecision
+  kStatus,     // WarpStatus of every working warp
+  kBarriers,   // last
+  kCount
+};
+
+constexpr auto region_rules(const KernelPlan& plan) {
+  Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
+  const ModelShape& model = plan.model;
+  const int warps = plan.consumer_warps;
+  const auto barriers = barrier_rules(plan);
+  rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
+  rules[RegionId::kX] = {"x", plan.x_bytes(), 16};
+  rules[RegionId::kTiles] = {"tiles", 4 * plan.tile_slots * warps * kTileRows, 4};
+  rules[RegionId::kAttention] = {"attention", 4 * plan.partial_words(), 16};
+  rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows, 4};
+  rules[RegionId::kNewToken] = {"new_token", 4 * plan.attention_units() * model.head_dim * model.kv_parts, 4};
+  rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
+  rules[RegionId::kQuery] = {"query", 4 * (kHeadsPerBlock + 2) * model.head_dim, 16};
+  // Where heads are normed first, attention rotates them with values of its own.
+  rules[RegionId::kRotations] = {"rotations", model.head_norm ? 0 : 4 * model.head_dim, 8};
+  rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
+  rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
+                                kBarrierBytes};
+  return rules;
+}
+
+}  // namespace soliton::one_row

@@ -1,0 +1,96 @@
+// Shared memory and barriers of the kernels for several rows. A further region or barrier is a word and a line here.
+#pragma once
+
+#include "layout/launch.h"
+#include "layout/structure.h"
+#include "layout/tree.h"
+
+namespace soliton::rows {
+
+/// Items in the tree's plan that a CTA holds in shared memory: loads out of L2 are slow where all wait for them.
+constexpr int kHeldItems = 8;
+
+/// What workers say about a step: stop[w] is 1 if a row of worker w ends the launch.
+struct StepDecision {
+  int32_t stop[kWorkers];
+};
+
+/// What a CTA holds of the tree's plan; then position and seen_end of every row: TreeRow's, 0 for rows that are not
+/// there.
+struct HeldPlan {
+  TreeItem items[kHeldItems];  // the first of this CTA
+  int32_t first_item;
+  int32_t end_item;
+};
+
+enum class BarrierId : int {
+  kPageFull,    // producer and copy -> workers
+  kPageEmpty,   // workers -> producer
+  kInputFull,   // input loader and copy -> workers
+  kInputEmpty,  // workers -> input loader
+  kTilesFull,   // workers -> workers that finish tiles: all parts of the handed tiles are there
+  kTilesEmpty,  // these -> workers
+  kBegun,       // input loader -> workers: all CTAs have ended the phase before
+  kPhaseDone,   // workers -> input loader: this CTA has ended the phase
+  kQueryFull,   // input loader and copy -> workers: queries and new tokens of an item
+  kItemDone,    // workers -> workers, input loader
+  kPartsFull,   // workers -> workers: parts of query tiles
+  kStepKnown,  // workers that finish tiles -> workers, input loader: StepDecision says whether the step happens
+  kStepRead,  // input loader -> producer: all KV of the step before may be read
+  kStopped,   // input loader -> producer: no further step
+  kEnded,     // all others -> watch
+  kCount
+};
+
+constexpr auto barrier_rules(const KernelPlan& plan) {
+  Rules<BarrierRule, BarrierId, static_cast<int>(BarrierId::kCount)> rules;
+  const int ring = plan.ring_slots;
+  const int buffers = plan.input_buffers;
+  rules[BarrierId::kPageFull] = {"page_full", ring, ring, Arrivers::kLane};
+  rules[BarrierId::kPageEmpty] = {"page_empty", ring, ring, Arrivers::kConsumers};
+  rules[BarrierId::kInputFull] = {"input_full", buffers, buffers, Arrivers::kLane};
+  rules[BarrierId::kInputEmpty] = {"input_empty", buffers, buffers, Arrivers::kConsumers};
+  rules[BarrierId::kTilesFull] = {"tiles_full", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kTilesEmpty] = {"tiles_empty", 1, 1, Arrivers::kFinishers};
+  rules[BarrierId::kBegun] = {"begun", 1, 1, Arrivers::kLane};
+  rules[BarrierId::kPhaseDone] = {"phase_done", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kQueryFull] = {"query_full", 2, 2, Arrivers::kLane};
+  rules[BarrierId::kItemDone] = {"item_done", 2, 2, Arrivers::kConsumers};
+  rules[BarrierId::kPartsFull] = {"parts_full", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kStepKnown] = {"step_known", 1, 1, Arrivers::kFinishers};
+  rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kLane};
+  rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
+  rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
+  return rules;
+}
+
+enum class RegionId : int {
+  kPages,  // the ring
+  kInput,  // chunks of activations; during attention queries and new tokens of items
+  kTiles,  // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts of query tiles
+  kResidual,  // residual stream, as threads hold it
+  kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
+  kHeld,      // HeldPlan
+  kDecision,  // StepDecision
+  kStatus,    // WarpStatus of every working warp
+  kBarriers,  // last
+  kCount
+};
+
+constexpr auto region_rules(const KernelPlan& plan) {
+  Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
+  const auto barriers = barrier_rules(plan);
+  rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
+  rules[RegionId::kInput] = {"input", plan.input_bytes(), 16};
+  rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
+  rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows * plan.rows, 16};
+  rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
+  rules[RegionId::kHeld] = {"held", static_cast<int>(sizeof(HeldPlan)) + 2 * 4 * plan.rows, 16};
+  rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
+  rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
+                                kBarrierBytes};
+  return rules;
+}
+
+}  // namespace soliton::rows

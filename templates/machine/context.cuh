@@ -1,0 +1,93 @@
+// What every thread of a kernel knows, whatever its role: the plan's shared memory and barriers, where it stands in the
+// step, and how it waits.
+#pragma once
+
+#include "layout/kernel_plan.h"
+#include "machine/delay.cuh"
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+/// Word offsets in the counter area of the workspace, one cache line each.
+constexpr int kStallClaimWord = 0;
+constexpr int kGridCounterWord = 32;
+constexpr int kPartialCounterWords = 64;  // one row: one line per head block
+constexpr int kCounterLineWords = 32;
+
+/// `step` and `phase` say where the thread stands. RegionId and BarrierId are those of the kernel's layout.
+template <const KernelPlan& kPlan, class RegionId, class BarrierId>
+struct MachineContext {
+  static constexpr int kNumCtas = kPlan.num_ctas;
+  static constexpr int kNumWarps = kPlan.working_warps();
+
+  /// Offsets in shared memory, found by the compiler.
+  struct RegionOffset {
+    int bytes;
+    consteval RegionOffset(RegionId id) : bytes(kPlan.regions[static_cast<int>(id)].offset) {}
+  };
+  struct BarrierOffset {
+    int bytes;
+    consteval BarrierOffset(BarrierId id) : bytes(kPlan.barrier_offset(static_cast<int>(id))) {}
+  };
+
+  const LaunchParams& params;
+  unsigned char* shared;
+  int cta;
+  int lane;
+  int step = 0;
+  int phase = 0;             // within the step
+  uint32_t phases_done = 0;  // since the launch began
+
+  /// Of the lanes that copy together, the one that waits and arrives for all.
+  SOLITON_DEVICE bool leads() const { return kCopyLanes == 1 || lane == 0; }
+
+  template <class T = unsigned char>
+  SOLITON_DEVICE T* region(RegionOffset offset) const {
+    return reinterpret_cast<T*>(shared + offset.bytes);
+  }
+  SOLITON_DEVICE Barrier& barrier(BarrierOffset first, int slot = 0) const {
+    return reinterpret_cast<Barrier*>(shared + first.bytes)[slot];
+  }
+
+  template <class T>
+  SOLITON_DEVICE T* workspace(int64_t offset) const {
+    return reinterpret_cast<T*>(static_cast<unsigned char*>(params.workspace) + offset);
+  }
+  SOLITON_DEVICE uint32_t* counter(int word) const {
+    return workspace<uint32_t>(kPlan.counter_offset) + word;
+  }
+
+  /// Made where it is needed: registers are few.
+  SOLITON_DEVICE WaitBound bound() const { return make_wait_bound(region<WarpStatus>(RegionId::kStatus)); }
+  SOLITON_DEVICE WaitSite site(WaitKind kind, uint32_t index, uint32_t expected = 0,
+                               uint32_t seen = 0) const {
+    return {kind, static_cast<uint32_t>(step), static_cast<uint32_t>(phase), index, expected, seen};
+  }
+  SOLITON_DEVICE void wait(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) const {
+    wait_barrier(&barrier, parity, site(kind, index, parity, parity ^ 1), bound());
+  }
+
+  /// Registers must not fill with addresses of all phases, computed once for the launch.
+  SOLITON_DEVICE void begin_phase() {
+    lane = opaque(lane);
+    cta = opaque(cta);
+    set_status(bound(), step, phase);
+    hold_up(params.delay_seed, phases_done, cta);
+  }
+  SOLITON_DEVICE void end_phase() {
+    ++phase;
+    ++phases_done;
+  }
+  SOLITON_DEVICE void end_step() {
+    ++step;
+    phase = 0;
+  }
+};
+
+/// A matrix phase as it happens in a step.
+struct MatrixInstance {
+  const MatrixPhase& phase;
+  int layer;  // 0 for the lm_head
+};
+
+}  // namespace soliton

@@ -1,0 +1,29 @@
+// Where a warp stands in a ring of barriers that it passes in order.
+#pragma once
+
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+/// The slot of the next use, and the parity of the barrier phase that this use completes. A wait by parity is sound as
+/// long as the warp passes every slot: it is then never more than one phase off.
+template <int kSlots>
+class RingPosition {
+ public:
+  SOLITON_DEVICE int slot() const { return slot_; }
+  SOLITON_DEVICE uint32_t parity() const { return parity_; }
+  /// Of the use before of the same slot.
+  SOLITON_DEVICE uint32_t parity_before() const { return parity_ ^ 1; }
+  SOLITON_DEVICE void advance() {
+    if (++slot_ == kSlots) {
+      slot_ = 0;
+      parity_ ^= 1;
+    }
+  }
+
+ private:
+  int slot_ = 0;
+  uint32_t parity_ = 0;
+};
+
+}  // namespace soliton

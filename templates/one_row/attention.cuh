@@ -1,0 +1,277 @@
+// Attention of one new token over the paged KV cache (flash decoding on tensor cores).
+//
+// A head block is up to four query heads of one KV head. In every mma their high-order parts are columns 0..3
+// of the B operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every
+// kWarps-th tile of 16 tokens: scores = K q (rows are tokens), probabilities turn from accumulator into
+// operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
+// maximum a head and warp. The new token never goes through the ring: the epilogue of the last split
+// adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
+//
+// Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
+// if j < 2.
+#pragma once
+
+#include "one_row/consumer.cuh"
+#include "ops/head_norm.cuh"
+
+namespace soliton::one_row {
+
+template <const KernelPlan& kPlan>
+class AttentionState {
+ public:
+  static constexpr int kHeadDim = kPlan.model.head_dim;
+  static constexpr int kSteps =
+      kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
+  static constexpr int kKvParts = kPlan.model.kv().parts;
+
+  /// `query`: see QueryLayout.
+  SOLITON_DEVICE void begin(const float* query, int lane) {
+    const uint4* own = reinterpret_cast<const uint4*>(query) + lane;
+    SOLITON_UNROLL
+    for (int i = 0; i < kSteps; i += 2) {
+      const uint4 two = load_shared(own + i / 2 * kWarpLanes);
+      query_[i] = make_uint2(two.x, two.y);
+      query_[i + 1] = make_uint2(two.z, two.w);
+    }
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      maximum_[h] = -INFINITY;
+      sum_[h] = 0.0f;
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < kSteps; ++i) {
+      SOLITON_UNROLL
+      for (int r = 0; r < 4; ++r) output_[i][r] = 0.0f;
+    }
+  }
+
+  /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
+  /// the position of its first token; tokens from `end_token` on do not count (at least one does).
+  SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
+    float chains[2][4] = {};  // of dependent mma: two hide their latency
+    SOLITON_UNROLL
+    for (int i = 0; i < kKvParts * kSteps; ++i)
+      mma_f16(chains[i % 2], load_shared(keys + i * kWarpLanes + lane), query_[i % kSteps]);
+    float scores[4];
+    SOLITON_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      scores[r] = chains[0][r] + chains[1][r];
+      scores[r] = (scores[r] + shuffle_xor(scores[r], 2)) * kPlan.model.score_scale;
+      if (first_token + lane / 4 + r / 2 * 8 >= end_token) scores[r] = -INFINITY;
+    }
+    float rescale[2];
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float maximum = scores[h] > scores[h + 2] ? scores[h] : scores[h + 2];
+      for (int mask = 4; mask < kWarpLanes; mask *= 2) {
+        const float other = shuffle_xor(maximum, mask);
+        maximum = other > maximum ? other : maximum;
+      }
+      maximum = maximum > maximum_[h] ? maximum : maximum_[h];
+      rescale[h] = exp2_fast(maximum_[h] - maximum);
+      maximum_[h] = maximum;
+      scores[h] = exp2_fast(scores[h] - maximum);
+      scores[h + 2] = exp2_fast(scores[h + 2] - maximum);
+      sum_[h] = sum_[h] * rescale[h] + scores[h] + scores[h + 2];
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < kSteps; ++i) {
+      SOLITON_UNROLL
+      for (int r = 0; r < 4; ++r) output_[i][r] *= rescale[r % 2];
+    }
+    if (lane % 4 >= 2) {
+      SOLITON_UNROLL
+      for (int r = 0; r < 4; ++r) scores[r] = low_part_f16(scores[r]);
+    }
+    return make_uint2(transpose_8x8(pack_f16(scores[0], scores[1])),
+                      transpose_8x8(pack_f16(scores[2], scores[3])));
+  }
+
+  SOLITON_DEVICE void add_values(const uint4* values, int lane, uint2 probabilities) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kKvParts * kSteps; ++i)
+      mma_f16(output_[i % kSteps], load_shared(values + i * kWarpLanes + lane), probabilities);
+  }
+
+  SOLITON_DEVICE void store(AttentionPart<kPlan>& part, int lane) {
+    const int quad = lane % 4;
+    const bool high =
+        quad < 2;  // holds sums of high parts: stores rows 0..7 of a step, the others rows 8..15
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int head = quad % 2 * 2 + h;
+      for (int mask = 4; mask < kWarpLanes; mask *= 2) sum_[h] += shuffle_xor(sum_[h], mask);
+      if (lane < 2) {
+        store_shared(&part.maximum[head], maximum_[h]);
+        store_shared(&part.sum[head], sum_[h]);
+      }
+      float* output = part.output[head] + lane / 4 + (high ? 0 : 8);
+      SOLITON_UNROLL
+      for (int i = 0; i < kSteps; ++i) {
+        const float kept = high ? output_[i][h] : output_[i][h + 2];
+        const float given = high ? output_[i][h + 2] : output_[i][h];
+        store_shared(output + i * 16, kept + shuffle_xor(given, 2));
+      }
+    }
+  }
+
+ private:
+  uint2 query_[kSteps];
+  float maximum_[2];
+  float sum_[2];  // of this lane's tokens
+  float output_[kSteps][4];
+};
+
+/// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread +
+/// all consumers' threads, ...
+template <const KernelPlan& kPlan>
+class StagedGroups {
+ public:
+  static constexpr int kThreads = kPlan.consumer_warps * kWarpLanes;
+  static constexpr int kHeadGroups = kPlan.model.head_dim / 4;
+  static constexpr int kGroups = (kHeadsPerBlock + 2) * kHeadGroups;
+  static constexpr int kLoads = ceil_divide(kGroups, kThreads);
+
+  SOLITON_DEVICE StagedGroups(const HeadBlock<kPlan>& heads, int thread) : heads_(heads), thread_(thread) {}
+
+  SOLITON_DEVICE bool present(int i) const { return kGroups % kThreads == 0 || group(i) < kGroups; }
+  /// Group of the phase's input. Heads that the block does not have are stood in for by its first.
+  SOLITON_DEVICE int source(int i) const {
+    const int row = group(i) / kHeadGroups;
+    const int head = row < kHeadsPerBlock ? heads_.first_head + (row < heads_.count ? row : 0)
+                     : row == kHeadsPerBlock
+                         ? kPlan.model.num_heads + heads_.kv_head
+                         : kPlan.model.num_heads + kPlan.model.num_kv_heads + heads_.kv_head;
+    return head * kHeadGroups + group(i) % kHeadGroups;
+  }
+  /// The head that it belongs to, whose groups neighbouring lanes bring.
+  SOLITON_DEVICE HeadOfToken head(int i, int layer, int position) const {
+    const int row = group(i) / kHeadGroups;
+    return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock};
+  }
+  /// Puts it where QueryLayout has it.
+  SOLITON_DEVICE void store(float* query, int i, float4 words) const {
+    using Layout = QueryLayout<kPlan.model.head_dim>;
+    const int row = group(i) / kHeadGroups;
+    const int dim = group(i) % kHeadGroups * 4;
+    if (row < kHeadsPerBlock) {
+      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, false)),
+                   pack_high_f16(words));
+      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, true)), pack_low_f16(words));
+    } else {
+      store_shared(reinterpret_cast<float4*>(query + Layout::kKey +
+                                             (row - kHeadsPerBlock) * kPlan.model.head_dim + dim),
+                   words);
+    }
+  }
+
+ private:
+  SOLITON_DEVICE int group(int i) const { return i * kThreads + thread_; }
+
+  const HeadBlock<kPlan>& heads_;
+  int thread_;
+};
+
+template <const KernelPlan& kPlan>
+template <int kPhase>
+SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
+  using State = AttentionState<kPlan>;
+  constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
+  constexpr Vector kOutput = kPlan.vector(kPlan.phases[kPhase].writes);
+  begin_phase();
+  const int lane = context_.lane;
+  const float* input = context_.template workspace<float>(kInput.offset);
+  const AttentionShare share = context_.attention_share();
+  const int cached = context_.position();
+  wait_for_grid(context_);
+
+  // A CTA reads its heads only. That all others have come so far, it knows by their signatures.
+  Signatures<kPlan> signatures(context_, kInput);
+
+  // A CTA without work makes one round too: every warp sees a word of the vector before it goes on to the
+  // next phase.
+  for (int unit = 0; unit == 0 || unit < share.count; ++unit) {
+    const bool works = share.count > 0;
+    // Pairs with all consumers' arrivals once the unit before is merged: only then may q, k and v change.
+    if (works && units_ > 0) {
+      context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1, WaitKind::kAttentionEmpty,
+                    units_);
+    }
+    const HeadBlock<kPlan> heads(works ? share.first_block + unit * kPlan.num_ctas : 0);
+    const int thread = warp_ * kWarpLanes + lane;
+    StagedGroups<kPlan> staged(heads, thread);
+    PolledLoads<float4, StagedGroups<kPlan>::kLoads, kPlan.sync> loads;
+    const auto address = [&](int i) {
+      const int any = (context_.cta * StagedGroups<kPlan>::kThreads + thread) % (kInput.elements / 4);
+      return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
+    };
+    loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
+    HeadNorm<kPlan> norms[StagedGroups<kPlan>::kLoads];
+    SOLITON_UNROLL
+    for (int i = 0; i < StagedGroups<kPlan>::kLoads; ++i)
+      norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
+    if (unit == 0 && warp_ == 0) signatures.issue();
+    wait_for_words(
+        context_, WaitKind::kVector, [&] { return loads.retry(address); },
+        [&] { return signatures.retry(); });
+    if (works) {
+      SOLITON_UNROLL
+      for (int i = 0; i < StagedGroups<kPlan>::kLoads; ++i) {
+        const float4 words = norms[i].finish(loads.value[i], lane);
+        if (staged.present(i)) staged.store(context_.query(), i, words);
+      }
+      warp_arrive(&context_.barrier(BarrierId::kQueryFull));
+    }
+    if (unit == 0) {
+      mark_input();
+      report_input();
+    }
+    if (!works) break;
+    context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
+    warp_sync();
+    State state;
+    state.begin(context_.query(), lane);
+
+    constexpr int kTiles = kPlan.model.kv().slot_tokens() / kTailTokens;  // token tiles of a slot
+    constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
+    constexpr int kSlots = kPlan.model.kv().slots_per_half();
+    constexpr int kTileFragments = kPlan.model.kv().tile_bytes() / 16;  // 16-byte words of a token tile
+    for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
+      const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
+      const int key_slot = wait_page();
+      const int value_slot = wait_page();
+      const uint4* keys = reinterpret_cast<const uint4*>(page_bytes(key_slot));
+      const uint4* values = reinterpret_cast<const uint4*>(page_bytes(value_slot));
+      SOLITON_UNROLL
+      for (int own = 0; own < kOwnTiles; ++own) {
+        const int tile = first_own + own * kWarps;
+        const int token = (slot * kTiles + tile) * 16;
+        if (tile < kTiles && token < cached) {
+          const uint2 probabilities = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
+          state.add_values(values + tile * kTileFragments, lane, probabilities);
+        }
+      }
+      release_page(key_slot);
+      release_page(value_slot);
+    }
+
+    state.store(context_.attention_part(warp_), lane);
+    warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
+    // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.
+    context_.wait(context_.barrier(BarrierId::kAttentionFull), units_ & 1, WaitKind::kAttentionFull, units_);
+    warp_sync();
+    const bool with_token = share.split == share.num_splits - 1;
+    const bool whole = share.num_splits == 1;
+    merge_parts(
+        context_, heads, warp_, kAttentionParts<kPlan> - (with_token ? 0 : 1), whole, layer,
+        context_.template workspace<float>(kOutput.offset),
+        context_.template workspace<float>(kPlan.partials.offset) + context_.cta * kPlan.partial_words());
+    if (!whole) end_partial(context_, share.first_block);
+    warp_arrive(&context_.barrier(BarrierId::kAttentionEmpty));
+    ++units_;
+  }
+
+  end_phase();
+}
+
+}  // namespace soliton::one_row

@@ -1,0 +1,394 @@
+// A consumer warp: multiplies its columns of every page by its slice of x, and never meets the other
+// consumers.
+#pragma once
+
+#include "machine/ring.cuh"
+#include "machine/timeline.cuh"
+#include "one_row/choose.cuh"
+#include "one_row/context.cuh"
+#include "one_row/input.cuh"
+#include "one_row/merge.cuh"
+
+namespace soliton::one_row {
+
+/// What a lane adds up of a tile.
+template <WeightType kType>
+struct TileSums;
+
+/// Two chains of dependent mma hide their latency. [][0] and [1] belong to row lane / 4 (high and low part of
+/// x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
+template <>
+struct TileSums<WeightType::kBf16> {
+  float value[2][4] = {};
+
+  /// Of rows lane / 4 and lane / 4 + 8.
+  SOLITON_DEVICE float2 rows() const {
+    return make_float2((value[0][0] + value[1][0]) + (value[0][1] + value[1][1]),
+                       (value[0][2] + value[1][2]) + (value[0][3] + value[1][3]));
+  }
+};
+
+/// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
+template <>
+struct TileSums<WeightType::kInt4> {
+  float value[2] = {};
+
+  SOLITON_DEVICE float2 rows() const {
+    float2 sum = make_float2(value[0], value[1]);
+    for (int mask = 1; mask < 4; mask *= 2) {
+      sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
+    }
+    return sum;
+  }
+};
+
+template <const KernelPlan& kPlan>
+class Consumer {
+ public:
+  SOLITON_DEVICE Consumer(Context<kPlan>& context, int warp) : context_(context), warp_(warp) {}
+
+  /// Learns the step's token; false when the launch is over.
+  SOLITON_DEVICE bool begin_step() {
+    bool stop = context_.step >= context_.params.num_steps;
+    if (context_.step < context_.params.num_input_tokens)
+      token_ = load_constant(context_.params.input_tokens + context_.step);
+    if (context_.step > 0) {
+      const Choice choice = read_choice(context_);
+      // The step before chose a token if it was not followed by an input token, or was the last.
+      if (context_.step >= context_.params.num_input_tokens) {
+        token_ = choice.token;
+        stop = stop || choice.stop || is_stop_token(context_.params, token_);
+      }
+    }
+    if (warp_ == 0) {
+      if (context_.lane == 0) {
+        store_shared(&context_.decision().token, token_);
+        store_shared(&context_.decision().stop, static_cast<int32_t>(stop));
+        if (stop) barrier_arrive(&context_.barrier(BarrierId::kStopped));
+      }
+      warp_arrive(&context_.barrier(BarrierId::kTokenReady));
+    }
+    return !stop;
+  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    const auto& [phase, layer] = at;
+    begin_phase();
+    const TileRun run = context_.tiles(phase);
+    with_width<kPlan>(phase.columns, phase.format.type, [&]<Width kWidth>() {
+      if constexpr (InputSlice<kPlan, kWidth>::kChunks == 1) {
+        put_squares(load_input<kWidth>(phase, layer, 0));
+        mark_input();
+        report_input();
+        SOLITON_NO_UNROLL
+        for (int i = 0; i < run.count; ++i) {
+          TileSums<kWidth.format.type> sums;
+          multiply_chunk<kWidth>(0, i == 0, sums);
+          hand_over_tile(sums.rows());
+        }
+      } else {
+        multiply_in_chunks<kWidth>(phase, layer, run.count);
+      }
+    });
+    end_phase();
+  }
+
+  template <int kPhase>
+  SOLITON_DEVICE void attend(int layer);
+
+ private:
+  static constexpr int kWarps = kPlan.consumer_warps;
+  static constexpr int kSliceBytes = kPlan.x_bytes() / kWarps;
+
+  SOLITON_DEVICE void begin_phase() {
+    context_.begin_phase();
+    warp_ = opaque(warp_);
+    mark(context_, &PhaseRecord::begin);
+    phase_begin_ = pages_;
+    // Before anything is put down for the epilogue: pairs with its arrival in take_input(), two phases ago.
+    const uint32_t use = context_.phases_done / kInputGenerations;
+    if (use > 0) {
+      context_.wait(context_.barrier(BarrierId::kInputTaken, generation()), (use - 1) & 1,
+                    WaitKind::kInputTaken, use);
+    }
+  }
+  SOLITON_DEVICE void end_phase() {
+    mark(context_, &PhaseRecord::last);
+    mark(context_, &PhaseRecord::end);
+    note(context_, &PhaseRecord::waited, page_waits_.take());
+    context_.end_phase();
+  }
+
+  /// Of what this warp reports in this phase.
+  SOLITON_DEVICE uint32_t generation() const { return context_.phases_done % kInputGenerations; }
+
+  /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that
+  /// a warp may go on to its next slice while others still read theirs.
+  SOLITON_DEVICE unsigned char* x() const { return context_.region(RegionId::kX) + warp_ * kSliceBytes; }
+
+  /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other.
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles) {
+    using Loads = InputLoads<kPlan, kWidth>;
+    constexpr int kChunks = InputSlice<kPlan, kWidth>::kChunks;
+    constexpr int kTiles = kTilesAtOnce<kPlan>;
+    // Integers are few bytes: their pages would not last while the next chunk is loaded.
+    constexpr bool kAhead = kWidth.format.is_quantized();
+    const auto loads_of = [&](int chunk) {
+      return Loads{warp_, known_lane(), chunk, 0,
+                   context_.template workspace<float>(phase.input_vector.offset)};
+    };
+    typename Loads::Values ahead;
+    if constexpr (kAhead) {
+      wait_for_grid(context_);
+      loads_of(0).issue(ahead);
+    }
+    for (int first = 0; first == 0 || first < num_tiles; first += kTiles) {
+      TileSums<kWidth.format.type> sums[kTiles];
+      SOLITON_NO_UNROLL
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        if constexpr (kAhead) {
+          load_input<kWidth, true>(phase, layer, chunk, &ahead);
+          if (chunk + 1 < kChunks || first + kTiles < num_tiles) {
+            loads_of(chunk + 1 < kChunks ? chunk + 1 : 0).issue(ahead);
+          }
+        } else {
+          warp_sync();  // before x changes, all lanes have read it
+          load_input<kWidth>(phase, layer, chunk);
+        }
+        if (first == 0 && chunk == 0) mark_input();
+        if (first == 0 && chunk == kChunks - 1) report_input();
+        SOLITON_UNROLL
+        for (int i = 0; i < kTiles; ++i) {
+          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, i == 0, sums[i]);
+        }
+      }
+      SOLITON_UNROLL
+      for (int i = 0; i < kTiles; ++i) {
+        if (first + i < num_tiles) hand_over_tile(sums[i].rows());
+      }
+    }
+  }
+
+  /// Brings a chunk of this warp's slice of x into shared memory and returns its sum of squares if it is
+  /// normed. With kAhead its loads have been issued before.
+  template <Width kWidth, bool kAhead = false>
+  SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk,
+                                  const typename InputLoads<kPlan, kWidth>::Values* ahead = nullptr) {
+    using Slice = InputSlice<kPlan, kWidth>;
+    static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
+    wait_for_grid(context_);
+    const bool normed = kWidth.normed && phase.input != InputKind::kVector;
+    const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
+    const float* vector = context_.template workspace<float>(phase.input_vector.offset);
+    const uint16_t* norm =
+        context_.params.norms +
+        static_cast<int64_t>(phase.first_norm + layer * phase.norm_stride) * kWidth.columns;
+    Signatures<kPlan> signatures(context_, phase.input_vector);
+    if (warp_ == 0 && !embedded) signatures.issue();
+    float squares = 0.0f;
+    SOLITON_NO_UNROLL
+    for (int batch = 0; batch < Slice::kBatches; ++batch) {
+      const InputLoads<kPlan, kWidth> at{warp_, known_lane(), chunk, batch, vector};
+      uint2 weights[Slice::kBatchLoads] = {};
+      if (normed) {
+        SOLITON_UNROLL
+        for (int i = 0; i < Slice::kBatchLoads; ++i) {
+          if (at.present(i) && !at.padding(i))
+            weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
+        }
+      }
+      typename InputLoads<kPlan, kWidth>::Values loads;
+      if (embedded) {
+        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kWidth.columns;
+        SOLITON_UNROLL
+        for (int i = 0; i < Slice::kBatchLoads; ++i) {
+          if (at.present(i) && !at.padding(i))
+            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + at.column(i))));
+        }
+      } else {
+        if constexpr (kAhead) {
+          loads = *ahead;
+        } else {
+          at.issue(loads);
+        }
+        wait_for_words(
+            context_, WaitKind::kVector, [&] { return at.retry(loads); }, [&] { return signatures.retry(); });
+      }
+      if (batch == 0 && phase.appends && units_ > 0) {
+        // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
+        // is merged.
+        context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1,
+                      WaitKind::kAttentionEmpty, units_);
+      }
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        float4& v = loads.value[i];
+        if (at.padding(i)) v = make_float4(0, 0, 0, 0);
+        if (normed) {
+          squares += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+          const float4 w = unpack_bf16(weights[i]);
+          v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
+        }
+      }
+      const float down = Slice::kQuantized ? scale_input(loads.value) : 1.0f;
+      if constexpr (kAhead) warp_sync();  // before x changes, all lanes have read it
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        if (at.present(i)) Slice::store(x(), chunk, at.group(i), loads.value[i], down);
+      }
+    }
+    return squares;
+  }
+
+  /// The lane as a number that the compiler knows to be small: most of what is computed of it are shifts.
+  SOLITON_DEVICE int known_lane() const {
+    return static_cast<int>(static_cast<uint32_t>(context_.lane) % kWarpLanes);
+  }
+
+  /// Of a slice of x that meets integers; notes what takes its products back.
+  template <int kCount>
+  SOLITON_DEVICE float scale_input(const float4 (&x)[kCount]) {
+    uint32_t largest = 0;
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      largest = larger(larger(largest, magnitude(x[i].x)), magnitude(x[i].y));
+      largest = larger(larger(largest, magnitude(x[i].z)), magnitude(x[i].w));
+    }
+    const InputScale scale = InputScale::of(warp_max(largest));
+    input_up_ = scale.up;
+    return scale.down;
+  }
+
+  SOLITON_DEVICE void mark_input() const {
+    mark(context_, &PhaseRecord::input);
+    if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
+  }
+
+  /// Puts down the sum of squares of this warp's slice for the epilogue.
+  SOLITON_DEVICE void put_squares(float squares) {
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+    if (context_.lane == 0) store_shared(context_.squares(generation(), warp_), squares);
+  }
+
+  /// Says that this warp has all of its slice. Pairs with the epilogue's wait for input_read.
+  SOLITON_DEVICE void report_input() {
+    warp_arrive(&context_.barrier(BarrierId::kInputRead, generation()));  // and x is complete for all lanes
+  }
+
+  /// Adds the products of this warp's columns of one chunk of a tile, the first since the chunk was loaded or
+  /// another.
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format.type>& sums) {
+    using Slice = InputSlice<kPlan, kWidth>;
+    constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
+    const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
+    SOLITON_NO_UNROLL
+    for (int page = 0; page < num_pages; ++page) {
+      multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), is_first, sums);
+    }
+    if constexpr (Slice::kRest > 0) {
+      if (chunk == Slice::kChunks - 1)
+        multiply_rest<kWidth.format, Slice::kRest>(kLastPages * (Slice::kPageWidth / kWarps), is_first, sums);
+    }
+  }
+
+  /// The short pages that `kRest` columns stand in.
+  template <WeightFormat kFormat, int kRest>
+  SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat.type>& sums) {
+    constexpr int kColumns = page_columns(kFormat, kRest);
+    multiply_page<kFormat, kColumns>(column, is_first, sums);
+    if constexpr (kColumns < kRest)
+      multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, is_first, sums);
+  }
+
+  /// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
+  template <WeightFormat kFormat, int kColumns>
+  SOLITON_DEVICE void multiply_page(int column, bool is_first, TileSums<kFormat.type>& sums) {
+    const int slot = wait_page();
+    const unsigned char* part = x() + column * kXColumnBytes;
+    if constexpr (kFormat.is_quantized()) {
+      unsigned char* input_sums = x() + kPlan.chunk_columns / kWarps * kXColumnBytes;
+      multiply_integers<kFormat, kWarps, kColumns>(
+          page_bytes(slot), part,
+          reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16), is_first, warp_,
+          known_lane(), input_up_, sums.value);
+    } else {
+      constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+      const uint4* weights =
+          reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+      const unsigned char* x_slice =
+          part + (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
+      SOLITON_UNROLL
+      for (int block = 0; block < kBlocks; ++block) {
+        const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
+        mma_bf16(sums.value[0], load_shared(weights + block * 2 * kWarpLanes),
+                 make_uint2(values.x, values.y));
+        mma_bf16(sums.value[1], load_shared(weights + (block * 2 + 1) * kWarpLanes),
+                 make_uint2(values.z, values.w));
+      }
+    }
+    release_page(slot);
+  }
+
+  /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
+  SOLITON_DEVICE void hand_over_tile(float2 rows) {
+    if (tiles_ >= kPlan.tile_slots) {
+      context_.wait(context_.barrier(BarrierId::kTileEmpty, tile_.slot()), tile_.parity_before(),
+                    WaitKind::kTileEmpty, tiles_);
+    }
+    if (context_.lane % 4 == 0) {
+      float* parts = context_.tile_parts(tile_.slot(), warp_);
+      store_shared(parts + context_.lane / 4, rows.x);
+      store_shared(parts + context_.lane / 4 + 8, rows.y);
+    }
+    warp_arrive(&context_.barrier(BarrierId::kTileFull, tile_.slot()));
+    ++tiles_;
+    tile_.advance();
+  }
+
+  /// Waits for the next page of the stream and returns its slot. Pairs with the copy's completion; every warp
+  /// waits for every page, so its parity is never more than one phase off.
+  SOLITON_DEVICE int wait_page() {
+    const int slot = page_.slot();
+    page_waits_.begin();
+    context_.wait(context_.barrier(BarrierId::kPageFull, slot), page_.parity(), WaitKind::kPageFull, pages_);
+    warp_sync();
+    page_waits_.end();
+    if (kTimeline && pages_ == phase_begin_) mark(context_, &PhaseRecord::first);
+    ++pages_;
+    page_.advance();
+    return slot;
+  }
+  /// Pages that have landed and that this warp has not read. Every slot before was waited for: parities are
+  /// sound.
+  SOLITON_DEVICE uint32_t pages_landed() const {
+    int landed = 0;
+    for (RingPosition<kPlan.ring_slots> at = page_; landed < kPlan.ring_slots; at.advance()) {
+      if (!barrier_peek(&context_.barrier(BarrierId::kPageFull, at.slot()), at.parity())) break;
+      ++landed;
+    }
+    return static_cast<uint32_t>(landed);
+  }
+  SOLITON_DEVICE const unsigned char* page_bytes(int slot) const {
+    return context_.region(RegionId::kPages) + slot * kPlan.slot_bytes;
+  }
+
+  /// Pairs with the producer's wait for page_empty.
+  SOLITON_DEVICE void release_page(int slot) { warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot)); }
+
+  Context<kPlan>& context_;
+  int warp_;
+  int token_ = 0;
+  uint32_t pages_ = 0;
+  RingPosition<kPlan.ring_slots> page_;
+  uint32_t tiles_ = 0;
+  RingPosition<kPlan.tile_slots> tile_;
+  uint32_t units_ = 0;        // attention units handed over
+  uint32_t phase_begin_ = 0;  // pages_ at the beginning of the phase
+  float input_up_ = 0;        // InputScale::up of the slice in x()
+  WaitClock page_waits_;
+};
+
+}  // namespace soliton::one_row

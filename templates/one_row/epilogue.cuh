@@ -1,0 +1,407 @@
+// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs,
+// and at the end of each phase clears a vector that nobody reads any more.
+//
+// Why clearing is safe. X(n) is the input of phase n. "A has X(n)" says that all consumer warps of CTA A hold
+// what they need of it and have seen a word or the signature of every CTA that writes it. A's outputs of
+// phase n, and its signature, come after A has X(n).
+//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put
+//     out all of phase r that this one needs, or signed it, after reading its input. (An input in chunks is read
+//     again for each few tiles. What comes of it is a residual, which everyone needs whole: the last tiles too.)
+//  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first
+//     output. So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA
+//     that has X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3) sees the
+//     clearing.
+//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of
+//     X(w) and sees the clearing if w >= c + 3. It can't take old content for new.
+// The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
+#pragma once
+
+#include "machine/ring.cuh"
+#include "machine/timeline.cuh"
+#include "one_row/choose.cuh"
+#include "one_row/context.cuh"
+#include "one_row/input.cuh"
+#include "one_row/merge.cuh"
+#include "one_row/new_token.cuh"
+#include "ops/sampling.cuh"
+
+namespace soliton::one_row {
+
+template <const KernelPlan& kPlan>
+class Epilogue {
+ public:
+  SOLITON_DEVICE explicit Epilogue(Context<kPlan>& context) : context_(context) {}
+
+  SOLITON_DEVICE bool begin_step() {
+    context_.wait(context_.barrier(BarrierId::kTokenReady), context_.step & 1, WaitKind::kTokenReady, 0);
+    token_ = load_shared(&context_.decision().token);
+    const bool stop = load_shared(&context_.decision().stop) != 0;
+    const int output = context_.step - context_.params.num_input_tokens;
+    if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
+      const SamplingView& sampling = context_.params.sampling;
+      if (sampling.logprobs != nullptr) record_logprob(sampling, 0, token_, output);
+      store_system(context_.params.records + output,
+                   static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
+    }
+    if (!stop && !kPlan.model.head_norm) load_rotations();
+    return !stop;
+  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
+
+  SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    const auto& [phase, layer] = at;
+    begin_phase();
+    const TileRun run = context_.tiles(phase);
+    float* to = output(phase.output_vector);
+    begin_choice();
+    load_bias(phase.output, layer, run.first);
+    const float scale = wait_input(phase.input);
+    sign(phase.output_vector);
+    with_output(phase.output, [&]<OutputKind kKind>() {
+      SOLITON_NO_UNROLL
+      for (int i = 0; i < run.count; ++i) {
+        const int tile = run.first + i * run.stride;
+        if constexpr (kKind == OutputKind::kRotary) {
+          rotary(to, tile, scale, layer, tile + run.stride);
+        } else if constexpr (kKind == OutputKind::kSwiglu) {
+          swiglu(to, tile, scale);
+        } else if constexpr (kKind == OutputKind::kResidual) {
+          residual(to, tile, i, phase.appends, layer);
+        } else {
+          logits(phase, tile, scale);
+        }
+      }
+    });
+    if (phase.output == OutputKind::kLogits) {
+      if (context_.params.sampling.rows != nullptr && context_.chooses()) draw(phase);
+      end_choice();
+      // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
+      // step.
+      warp_arrive(&context_.barrier(BarrierId::kStepRead));
+    }
+    if (phase.appends) {
+      append_tokens(layer);
+      clear_partial();
+    }
+    end_phase(phase.clears);
+  }
+
+  template <int kIndex>
+  SOLITON_DEVICE void attend(int layer) {
+    constexpr Phase kPhase = kPlan.phases[kIndex];
+    constexpr Vector kOutput = kPlan.vector(kPhase.writes);
+    begin_phase();
+    take_input(wait_all_input());
+    const AttentionShare share = context_.attention_share();
+    sign(kOutput);
+    if (share.num_splits > 1) partials_expected_ += share.num_splits * kPlan.consumer_warps;
+    SOLITON_NO_UNROLL
+    for (int unit = 0; unit < share.count; ++unit) {
+      // Pairs with the consumers' arrival: q, k and v are there.
+      context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
+      if (share.split == share.num_splits - 1) add_token(context_, unit);
+      warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
+      // Pairs with the consumers' arrival: what they merged is published.
+      waits_.begin();
+      context_.wait(context_.barrier(BarrierId::kAttentionEmpty), units_ & 1, WaitKind::kAttentionEmpty,
+                    units_);
+      end_wait();
+      ++units_;
+    }
+    if (share.num_splits > 1 && share.first_block < kPlan.model.num_blocks()) {
+      merge_waits_.begin();
+      wait_for_partials(share.first_block);
+      merge_splits(context_, HeadBlock<kPlan>(share.first_block), share, layer, output(kOutput));
+      merge_waits_.end();
+    }
+    // The first layer also clears the candidates that chose this step's token.
+    if (layer == 0 && context_.step > 0) clear(kPlan.vector(VectorId::kCandidates));
+    end_phase(kPlan.vector(kPhase.clears));
+  }
+
+ private:
+  /// Once a step, for all its layers: device memory is slow to answer while it streams.
+  SOLITON_DEVICE void load_rotations() {
+    constexpr int kPairs = kPlan.model.head_dim / 2;
+    const float2* rotations = reinterpret_cast<const float2*>(context_.params.rotary) +
+                              static_cast<int64_t>(context_.position()) * kPairs;
+    for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
+      store_shared(context_.rotations() + pair, load_constant(rotations + pair));
+    }
+    warp_sync();
+  }
+
+  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then
+  /// orders what this CTA has seen and cleared so far before all that it publishes from here on. Returns the
+  /// generation.
+  SOLITON_DEVICE uint32_t wait_all_input() {
+    const uint32_t generation = context_.phases_done % kInputGenerations;
+    context_.wait(context_.barrier(BarrierId::kInputRead, generation),
+                  context_.phases_done / kInputGenerations & 1, WaitKind::kInputRead, 0);
+    mark(context_, &PhaseRecord::input);
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) fence_device();
+    return generation;
+  }
+
+  /// Says that all of what the consumers reported has been read. Pairs with their wait in begin_phase().
+  SOLITON_DEVICE void take_input(uint32_t generation) {
+    warp_arrive(&context_.barrier(BarrierId::kInputTaken, generation));
+  }
+
+  /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
+  SOLITON_DEVICE float wait_input(InputKind input) {
+    const uint32_t generation = wait_all_input();
+    float squares = 0.0f;
+    for (int warp = 0; warp < kPlan.consumer_warps; ++warp) {
+      squares += load_shared(context_.squares(generation, warp));
+    }
+    take_input(generation);
+    return input == InputKind::kVector ? 1.0f
+                                       : rsqrt_fast(squares / kPlan.model.hidden + kPlan.model.norm_epsilon);
+  }
+
+  /// Says that this CTA has all of the phase's input, whether or not it has a tile.
+  SOLITON_DEVICE void sign(Vector vector) {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+      if (vector.signatures == 0) return;
+      warp_sync();  // all lanes have read what they need of this phase's input
+      if (context_.lane == 0) store_relaxed(output(vector) + vector.elements + context_.cta, 0.0f);
+    }
+  }
+
+  SOLITON_DEVICE float* output(Vector vector) const {
+    return context_.template workspace<float>(vector.offset);
+  }
+
+  /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
+  SOLITON_DEVICE float take_tile() {
+    waits_.begin();
+    context_.wait(context_.barrier(BarrierId::kTileFull, tile_.slot()), tile_.parity(), WaitKind::kTileFull,
+                  tiles_);
+    end_wait();
+    float sum = 0.0f;
+    if (context_.lane < kTileRows) {
+      SOLITON_UNROLL
+      for (int warp = 0; warp < kPlan.consumer_warps; ++warp) {
+        sum += load_shared(context_.tile_parts(tile_.slot(), warp) + context_.lane);
+      }
+    }
+    warp_arrive(&context_.barrier(BarrierId::kTileEmpty, tile_.slot()));
+    ++tiles_;
+    tile_.advance();
+    return sum;
+  }
+
+  /// Of row `lane` of a tile of q, k and v, if there is such a tile: a tile ahead, since device memory is slow to
+  /// answer while it streams.
+  SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile) {
+    if constexpr (kPlan.model.qkv_bias) {
+      const int row = tile * kTileRows + context_.lane % kTileRows;
+      if (output != OutputKind::kRotary || row >= kPlan.model.qkv_rows()) return;
+      bias_ = load_constant(context_.params.qkv_biases +
+                            static_cast<int64_t>(layer) * kPlan.model.qkv_rows() + row);
+    }
+  }
+
+  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
+  /// normed first, by attention. v: as it is. `next_tile` is the run's, if there is one more.
+  SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile) {
+    constexpr int kRotaryRows = (kPlan.model.num_heads + kPlan.model.num_kv_heads) * kPlan.model.head_dim;
+    const int row = context_.lane % kTileRows;
+    const int packed = tile * kTileRows;
+    const bool rotates = packed < kRotaryRows;
+    const int tile_in_head = packed % kPlan.model.head_dim / kTileRows;
+    float2 rotation = make_float2(1.0f, 0.0f);
+    if (rotates && !kPlan.model.head_norm) {
+      rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
+    }
+    const float bias = bias_;
+    load_bias(OutputKind::kRotary, layer, next_tile);
+    float value = take_tile() * scale;
+    if constexpr (kPlan.model.qkv_bias) value += bias;
+    if constexpr (!kPlan.model.head_norm) {
+      const float partner = shuffle_xor(value, 8);
+      value = value * rotation.x + (row < 8 ? -partner : partner) * rotation.y;
+    }
+    const int index =
+        rotates ? packed - packed % kPlan.model.head_dim + rotary_dim(tile_in_head, row, kPlan.model.head_dim)
+                : packed + row;
+    if (context_.lane < kTileRows) publish<kPlan>(output + index, publishable(value));
+  }
+
+  /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+  SOLITON_DEVICE void swiglu(float* output, int tile, float scale) {
+    const float value = take_tile() * scale;
+    const float up = shuffle_down(value, 8);
+    if (context_.lane < 8) {
+      const float gated = value / (1.0f + exp_fast(-value)) * up;
+      publish<kPlan>(output + tile * 8 + context_.lane, publishable(gated));
+    }
+  }
+
+  /// Adds to the residual stream, whose rows stay with their CTA: o (`is_first`) and down are dealt alike. It begins
+  /// with the token's embedding, whose columns are in the order in which q, k and v of layer 0 want them.
+  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer) {
+    const int row = tile * kTileRows + context_.lane % kTileRows;
+    const bool begins = is_first && layer == 0;
+    const int place = is_first ? context_.place(OrderTable::kPostAttention, layer, row)
+                               : context_.place(OrderTable::kHidden, layer + 1, row);
+    float* own = context_.template region<float>(RegionId::kResidual) + own_tile * kTileRows + context_.lane;
+    float before = 0.0f;
+    if (context_.lane < kTileRows) {
+      before = begins ? bf16_to_float(load_constant(context_.params.embedding +
+                                                    static_cast<int64_t>(token_) * kPlan.model.hidden +
+                                                    context_.place(OrderTable::kHidden, 0, row)))
+                      : load_shared(own);
+    }
+    const float value = before + take_tile();
+    if (context_.lane >= kTileRows) return;
+    store_shared(own, value);
+    publish<kPlan>(output + place, publishable(value));
+  }
+
+  SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
+
+  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale) {
+    const float logit = take_tile() * scale;
+    const int token = tile * kTileRows + context_.lane;
+    if (context_.lane >= kTileRows) return;
+    if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);
+    if (token >= phase.rows) return;
+    if (context_.params.logits != nullptr) {
+      const int64_t output = context_.step - (context_.params.num_input_tokens - 1);
+      store_global(context_.params.logits + output * phase.rows + token, logit);
+    }
+    const uint64_t candidate = make_candidate(logit, static_cast<uint32_t>(token));
+    if (logit == logit && candidate > best_) best_ = candidate;
+  }
+
+  /// In place of the best logit's candidate. While this CTA has proposed nothing, no consumer begins the next step, whose
+  /// attention is to use the memory of the histogram again.
+  SOLITON_DEVICE void draw(const MatrixPhase& phase) {
+    using Part = AttentionPart<kPlan>;
+    static_assert(sizeof(Part) >= SharedHistogram::kBytes,
+                  "a histogram lies where the new token's part of attention was");
+    warp_sync();  // all lanes' logits are there
+    // Nothing of this is to be in registers during the layers.
+    context_.cta = opaque(context_.cta);
+    context_.lane = opaque(context_.lane);
+    const TileRun run = context_.tiles(phase);
+    constexpr int kLoads = 8;
+    RowSampler<kPlan, Context<kPlan>, kLoads> sampler(context_, run,
+                                                      &context_.attention_part(kPlan.consumer_warps), 0);
+    best_ = sampler.draw(0, context_.position(), token_);
+    if (context_.params.sampling.logprobs != nullptr) {
+      // CTA 0 reads the logit of the token that is chosen: pairs with its load in record_logprob().
+      warp_sync();
+      fence_device();
+    }
+  }
+
+  SOLITON_DEVICE void end_choice() {
+    warp_sync();
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+      const uint64_t other = shuffle_xor(best_, mask);
+      if (other > best_) best_ = other;
+    }
+    if (context_.lane == 0) {
+      uint64_t* candidates =
+          context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+      publish<kPlan>(candidates + context_.cta, best_);
+      if (context_.cta == 0) {
+        publish<kPlan>(candidates + kPlan.num_ctas,
+                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+      }
+    }
+  }
+
+  /// In the phase after attention, see append_token().
+  SOLITON_DEVICE void append_tokens(int layer) {
+    const AttentionShare share = context_.attention_share();
+    if (share.split != share.num_splits - 1) return;
+    SOLITON_NO_UNROLL
+    for (int unit = 0; unit < share.count; ++unit) {
+      const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas);
+      if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
+    }
+  }
+
+  SOLITON_DEVICE void wait_for_partials(int block) {
+    if constexpr (kPlan.sync == SyncMode::kCounter) {
+      Spin spin(context_.bound());
+      for (;;) {
+        const uint32_t seen =
+            load_acquire(context_.counter(kPartialCounterWords + block * kCounterLineWords));
+        if (!warp_any(seen < partials_expected_)) return;
+        spin.pause(context_.site(WaitKind::kPartial, block, partials_expected_, seen));
+      }
+    }
+  }
+
+  /// Clears this CTA's partial of the attention phase before: all its readers have published since.
+  SOLITON_DEVICE void clear_partial() {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+      const AttentionShare share = context_.attention_share();
+      if (share.num_splits == 1 || share.count == 0) return;
+      clear_groups(kPlan.partials.offset + static_cast<int64_t>(context_.cta) * kPlan.partial_words() * 4, 0,
+                   kPlan.partial_words() / 4);
+    }
+  }
+
+  /// Clears this CTA's share of a vector.
+  SOLITON_DEVICE void clear(Vector vector) {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+      if (vector.offset < 0) return;
+      const int share = ceil_divide(vector.groups(), kPlan.num_ctas);
+      const int first = context_.cta * share;
+      clear_groups(vector.offset, first, first + share < vector.groups() ? first + share : vector.groups());
+    }
+  }
+
+  SOLITON_DEVICE void clear_groups(int64_t offset, int first, int end) {
+    uint4* groups = context_.template workspace<uint4>(offset);
+    SOLITON_NO_UNROLL
+    for (int i = first + context_.lane; i < end; i += kWarpLanes) {
+      store_global(groups + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
+    }
+  }
+
+  SOLITON_DEVICE void begin_phase() {
+    context_.begin_phase();
+    mark(context_, &PhaseRecord::begin);
+    first_ = true;
+  }
+  SOLITON_DEVICE void end_wait() {
+    waits_.end();
+    if (kTimeline && first_) mark(context_, &PhaseRecord::first);
+    first_ = false;
+  }
+
+  /// After the phase's outputs: clears. Under kCounter: says that this CTA has ended the phase.
+  SOLITON_DEVICE void end_phase(Vector clears) {
+    mark(context_, &PhaseRecord::last);
+    note(context_, &PhaseRecord::waited, waits_.take());
+    note(context_, &PhaseRecord::limited, merge_waits_.take());
+    clear(clears);
+    warp_sync();
+    if constexpr (kPlan.sync == SyncMode::kCounter) {
+      if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
+    }
+    mark(context_, &PhaseRecord::end);
+    context_.end_phase();
+  }
+
+  Context<kPlan>& context_;
+  int token_ = 0;
+  uint64_t best_ = kNoCandidate;
+  float bias_ = 0.0f;  // of the next tile of q, k and v
+  uint32_t tiles_ = 0;
+  RingPosition<kPlan.tile_slots> tile_;
+  uint32_t units_ = 0;
+  uint32_t partials_expected_ = 0;
+  bool first_ = true;  // no tile or unit of the phase yet
+  WaitClock waits_;
+  WaitClock merge_waits_;
+};
+
+}  // namespace soliton::one_row

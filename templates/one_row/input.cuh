@@ -1,0 +1,262 @@
+// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, split into bf16
+// pairs.
+//
+// Activations travel as floats. A float x becomes two bf16 values, high = bf16(x) and low = bf16(x - high),
+// which are two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so
+// 16 bits of mantissa cost no more than 8. The sum of the two columns is the product at nearly float
+// accuracy.
+//
+// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of
+// low parts.
+#pragma once
+
+#include "one_row/context.cuh"
+#include "ops/integers.cuh"
+#include "ops/split.cuh"
+
+namespace soliton::one_row {
+
+constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
+constexpr int kXLowOffset = kColumnBlock * 2;
+constexpr int kXColumnBytes = 2 * 2;  // of a column, both parts
+constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
+
+SOLITON_DEVICE bool is_missing(float value) {
+  return float_bits(value) == kMissing;
+}
+SOLITON_DEVICE bool is_missing(float4 v) {
+  return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
+}
+SOLITON_DEVICE bool is_missing(uint64_t value) {
+  return value == ~0ull;
+}
+
+/// A value that may be published: never the pattern that means "missing".
+SOLITON_DEVICE float publishable(float value) {
+  return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
+}
+
+/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
+/// missing; see wait_for_words(). Under kCounter the phase's wait has already covered them.
+template <class T, int kCount, SyncMode kSync>
+class PolledLoads {
+ public:
+  T value[kCount] = {};
+
+  /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is
+  /// zero.
+  template <class Address, class Present>
+  SOLITON_DEVICE void issue(const Address& address, const Present& present) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      value[i] = T{};
+      if (present(i)) value[i] = load(address(i));
+    }
+  }
+
+  /// True if a word was missing and is loaded anew.
+  template <class Address>
+  SOLITON_DEVICE bool retry(const Address& address) {
+    bool missing = false;
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if (is_missing(value[i])) {
+        missing = true;
+        value[i] = load(address(i));
+      }
+    }
+    return missing;
+  }
+
+ private:
+  static SOLITON_DEVICE T load(const T* pointer) {
+    if constexpr (kSync == SyncMode::kSelfValidating) {
+      return load_relaxed(pointer);
+    } else {
+      return load_global(pointer);
+    }
+  }
+};
+
+/// Waits until nothing is missing. Each of `retries` repeats the loads of one PolledLoads; one after another,
+/// so that the words that many CTAs want are polled last and little.
+template <const KernelPlan& kPlan, class... Retries>
+SOLITON_DEVICE void wait_for_words(const Context<kPlan>& context, WaitKind kind, const Retries&... retries) {
+  if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+    Spin spin(context.bound());
+    const auto wait = [&](const auto& retry) {
+      while (warp_any(retry())) spin.pause(context.site(kind, 0, 0, kMissing));
+    };
+    (wait(retries), ...);
+  }
+}
+
+/// Publishes one word of a vector.
+template <const KernelPlan& kPlan, class T>
+SOLITON_DEVICE void publish(T* word, T value) {
+  if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+    store_relaxed(word, value);
+  } else {
+    store_global(word, value);
+  }
+}
+
+/// The signatures of a vector, which one warp waits for: CTAs without a tile have seen everything before this
+/// phase too.
+template <const KernelPlan& kPlan>
+class Signatures {
+ public:
+  SOLITON_DEVICE Signatures(const Context<kPlan>& context, Vector vector)
+      : words_(context.template workspace<float>(vector.offset) + vector.elements + context.lane),
+        count_(kPlan.sync == SyncMode::kSelfValidating ? vector.signatures - context.lane : 0) {}
+
+  SOLITON_DEVICE void issue() {
+    loads_.issue([&](int i) { return word(i); }, [&](int i) { return i * kWarpLanes < count_; });
+  }
+  SOLITON_DEVICE bool retry() {
+    return loads_.retry([&](int i) { return word(i); });
+  }
+
+ private:
+  SOLITON_DEVICE const float* word(int i) const { return words_ + i * kWarpLanes; }
+
+  const float* words_;
+  int count_;  // of signatures from this lane's first on
+  PolledLoads<float, ceil_divide(kPlan.num_ctas, kWarpLanes), kPlan.sync> loads_;
+};
+
+/// Under kCounter: waits until every CTA has ended every phase before this one.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void wait_for_grid(const Context<kPlan>& context) {
+  if constexpr (kPlan.sync == SyncMode::kCounter) {
+    const uint32_t target = context.phases_done * kPlan.num_ctas;
+    Spin spin(context.bound());
+    // Every lane observes the counter itself, so that its own later loads are ordered.
+    for (;;) {
+      const uint32_t seen = load_acquire(context.counter(kGridCounterWord));
+      if (!warp_any(seen < target)) return;
+      spin.pause(context.site(WaitKind::kCounter, kGridCounterWord, target, seen));
+    }
+  }
+}
+
+/// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
+SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
+  unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
+  store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
+  store_shared(reinterpret_cast<uint2*>(block + kXLowOffset), pack_low(v));
+}
+
+/// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
+/// columns. Of a wide input shared memory holds one chunk of columns at a time.
+template <const KernelPlan& kPlan, Width kWidth>
+struct InputSlice {
+  static constexpr int kWarps = kPlan.consumer_warps;
+  static constexpr bool kQuantized = kWidth.format.is_quantized();
+  static constexpr int kPageWidth = full_page_columns(kWidth.format);
+  static constexpr int kFullPages = kWidth.padded / kPageWidth;
+  static constexpr int kRest = kWidth.padded % kPageWidth;  // columns in short pages
+  static constexpr int kGroupsPerPage = kPageWidth / kWarps / 4;
+  static constexpr int kLastColumns = kRest / kWarps;  // of this warp in short pages
+  static constexpr int kGroups = kFullPages * kGroupsPerPage + kLastColumns / 4;
+  static constexpr int kChunks = ceil_divide(kWidth.padded, kPlan.chunk_columns);
+  static constexpr int kChunkPages = kPlan.chunk_columns / kPageWidth;  // of all chunks but the last
+  static constexpr int kChunkGroups = kChunks == 1 ? kGroups : kChunkPages * kGroupsPerPage;
+  static constexpr int kLoads = ceil_divide(kChunkGroups, kWarpLanes);  // of a lane for a chunk
+  static constexpr int kBatches = ceil_divide(kLoads, kMaxLoadsInFlight);
+  static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
+  static constexpr bool kExact =
+      kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
+  static_assert(kQuantized || (kPageWidth / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0),
+                "a warp owns whole column blocks of every page");
+  static_assert(!kQuantized || kBatches == 1,
+                "one scale for a chunk of x: its values are in registers at once");
+  static_assert(kPlan.chunk_columns % kPageWidth == 0, "chunks are whole pages");
+
+  /// First of the 4 columns of group `group` (0 .. kGroups - 1).
+  static SOLITON_DEVICE int column(int warp, int group) {
+    int column = 0;
+    with_page(group, [&]<int kColumns>(int begin, int within) {
+      if constexpr (kQuantized) {
+        column = begin + IntegerPart<kWarps, kColumns>::column(warp, within);
+      } else {
+        column = begin + warp * (kColumns / kWarps) + within * 4;
+      }
+    });
+    return column;
+  }
+
+  /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it meets integers.
+  static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v, float down) {
+    if constexpr (kQuantized) {
+      with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+        IntegerPart<kWarps, kColumns>::store(x + (group - within) * kGroupBytes, within, v, down);
+      });
+    } else {
+      store_split(x, group * 4, v);
+    }
+  }
+
+  static constexpr int kGroupBytes = 4 * kXColumnBytes;
+
+ private:
+  /// Calls body<columns of the page>(its first column, the group's number in it) for a group's page.
+  template <class Body>
+  static SOLITON_DEVICE void with_page(int group, const Body& body) {
+    if (kRest == 0 || group < kFullPages * kGroupsPerPage) {
+      body.template operator()<kPageWidth>(group / kGroupsPerPage * kPageWidth, group % kGroupsPerPage);
+    } else if constexpr (kRest > 0) {
+      with_short_page<kFullPages * kPageWidth>(group - kFullPages * kGroupsPerPage, body);
+    }
+  }
+  template <int kBegin, class Body>
+  static SOLITON_DEVICE void with_short_page(int within, const Body& body) {
+    constexpr int kColumns = page_columns(kWidth.format, kWidth.padded - kBegin);
+    constexpr int kPageGroups = kColumns / kWarps / 4;
+    if constexpr (kBegin + kColumns < kWidth.padded) {
+      if (within >= kPageGroups) return with_short_page<kBegin + kColumns>(within - kPageGroups, body);
+    }
+    body.template operator()<kColumns>(kBegin, within);
+  }
+};
+
+/// The loads of one lane for a batch of a chunk of the slice.
+template <const KernelPlan& kPlan, Width kWidth>
+struct InputLoads {
+  using Slice = InputSlice<kPlan, kWidth>;
+  using Values = PolledLoads<float4, Slice::kBatchLoads, kPlan.sync>;
+
+  int warp;
+  int lane;
+  int chunk;
+  int batch;
+  const float* vector;
+
+  /// Of load `i`, within the chunk.
+  SOLITON_DEVICE int group(int i) const { return (batch * Slice::kBatchLoads + i) * kWarpLanes + lane; }
+  SOLITON_DEVICE int column(int i) const {
+    return Slice::column(warp, chunk * Slice::kChunkGroups + group(i));
+  }
+  SOLITON_DEVICE bool present(int i) const {
+    return Slice::kExact ||
+           (group(i) < Slice::kChunkGroups && chunk * Slice::kChunkGroups + group(i) < Slice::kGroups);
+  }
+  SOLITON_DEVICE bool padding(int i) const {
+    return kWidth.columns != kWidth.padded && column(i) >= kWidth.columns;
+  }
+
+  SOLITON_DEVICE void issue(Values& values) const {
+    values.issue([&](int i) { return address(i); }, [&](int i) { return present(i); });
+  }
+  SOLITON_DEVICE bool retry(Values& values) const {
+    return values.retry([&](int i) { return address(i); });
+  }
+
+ private:
+  /// A warp whose slice is padding still looks at the vector: that is how it learns that the phase has begun.
+  SOLITON_DEVICE const float4* address(int i) const {
+    return reinterpret_cast<const float4*>(vector + (padding(i) ? 0 : column(i)));
+  }
+};
+
+}  // namespace soliton::one_row

@@ -1,0 +1,25 @@
+// The kernel for one row: its roles.
+#pragma once
+
+#include "machine/roles.cuh"
+#include "one_row/attention.cuh"
+#include "one_row/consumer.cuh"
+#include "one_row/epilogue.cuh"
+#include "one_row/producer.cuh"
+
+namespace soliton::one_row {
+
+template <const KernelPlan& kPlan>
+struct Roles : Kernel<kPlan> {
+  using Consumer = one_row::Consumer<kPlan>;
+  using Producer = one_row::Producer<kPlan>;
+  using Partner = Epilogue<kPlan>;
+  static constexpr int kPartnerLanes = kWarpLanes;
+};
+
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void run(const LaunchParams& params) {
+  run_roles<kPlan, Roles<kPlan>>(params);
+}
+
+}  // namespace soliton::one_row

@@ -1,0 +1,209 @@
+// Matrices, vectors, inputs and norms fit the model and the phases that use them.
+#include <gtest/gtest.h>
+
+#include "tests/generator/bad_plans.h"
+
+namespace soliton {
+
+const std::vector<BadPlan>& bad_shapes() {
+  static const std::vector<BadPlan> plans = {
+      {.name = "TileMoreThanTheRowsFill",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix qkv: expected 32 tiles, got 33",
+       .damage =
+           [](Plan& plan) {
+             ++matrix(plan, "qkv").num_tiles;
+             deal_again(plan, "qkv");
+             place(plan, {});
+           }},
+      {.name = "RowsBeyondTheResidualStream",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix down: expected 256 rows, got 240",
+       .damage =
+           [](Plan& plan) {
+             set_rows(plan, "down", matrix(plan, "down").rows - kTileRows);
+             set_rows(plan, "o", matrix(plan, "o").rows - kTileRows);
+           },
+       .also = {Rule::kWaitUnsatisfied}},
+      {.name = "RowsBeyondQkv",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix qkv: expected 512 rows, got 528",
+       .damage = [](Plan& plan) { set_rows(plan, "qkv", matrix(plan, "qkv").rows + kTileRows); }},
+      {.name = "HalfOfTheGateRows",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix gate_up: expected 1536 rows, got 768",
+       .damage = [](Plan& plan) { set_rows(plan, "gate_up", matrix(plan, "gate_up").rows / 2); }},
+      {.name = "TokenThatThereIsNot",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix lm_head: expected 2048 rows, got 2049",
+       .damage = [](Plan& plan) { set_rows(plan, "lm_head", matrix(plan, "lm_head").rows + 1); }},
+      {.name = "ColumnsThatTheVectorHasNot",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 256 columns, one of each element that is read, got 255",
+       .damage = [](Plan& plan) { --matrix(plan, "o").columns; }},
+      {.name = "PaddingOfHalfAUnit",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 256 columns with padding, got 320",
+       .damage =
+           [](Plan& plan) {
+             matrix(plan, "o").padded += kColumnBlock * plan.consumer_warps / 2;
+             place(plan, {});
+           }},
+      {.name = "PaddingOfAWholeUnit",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 256 columns with padding, got 384",
+       .damage =
+           [](Plan& plan) {
+             matrix(plan, "o").padded += kColumnBlock * plan.consumer_warps;
+             place(plan, {});
+           }},
+      {.name = "ColumnsCutOff",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 256 columns with padding, got 128",
+       .damage =
+           [](Plan& plan) {
+             matrix(plan, "o").padded -= kColumnBlock * plan.consumer_warps;
+             place(plan, {});
+           }},
+      {.name = "LayerWithoutItsCopy",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 6 copies, got 5",
+       .damage = [](Plan& plan) { --matrix(plan, "o").copies; }},
+      {.name = "LmHeadOfEveryLayer",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix lm_head: expected 1 copies, got 2",
+       .damage =
+           [](Plan& plan) {
+             PlanMatrix& lm_head = matrix(plan, "lm_head");
+             lm_head.copies = 2;
+             lm_head.layer_stride = lm_head.layer_bytes();
+             plan.weight_bytes += lm_head.layer_bytes();
+           }},
+      {.name = "GateRowsInPlainOrder",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix gate_up: expected gate and up rows, got plain ones",
+       .damage = [](Plan& plan) { matrix(plan, "gate_up").row_order = RowOrder::kPlain; }},
+      {.name = "CandidatesOfHalfAWord",
+       .rule = Rule::kVectorShape,
+       .message = "candidates: expected 8 bytes an element, got 4",
+       .damage = [](Plan& plan) { vector(plan, "candidates").element_bytes = 4; }},
+      {.name = "SignedCandidates",
+       .rule = Rule::kVectorShape,
+       .message = "candidates: expected no signatures beside a candidate of every CTA, got 4",
+       .damage =
+           [](Plan& plan) {
+             vector(plan, "candidates").signatures = plan.num_ctas;
+             place(plan, {});
+           }},
+      {.name = "HeadsThatNobodyHas",
+       .rule = Rule::kVectorShape,
+       .message = "heads: expected 256 elements, got 272",
+       .damage =
+           [](Plan& plan) {
+             vector(plan, "heads").elements += 16;
+             place(plan, {});
+           },
+       .also = {Rule::kMatrixShape}},
+      {.name = "EmbeddingWithoutCandidates",
+       .rule = Rule::kInputKind,
+       .message = "gate_up: expected candidates to be read before the embedding, got nothing read",
+       .damage = [](Plan& plan) { phase(plan, "gate_up").input = InputKind::kHidden; }},
+      {.name = "CandidatesWithoutEmbedding",
+       .rule = Rule::kInputKind,
+       .message = "qkv: expected the embedding as input once candidates are read, got another",
+       .damage = [](Plan& plan) { phase(plan, "qkv").input = InputKind::kNormed; }},
+      {.name = "StepThatBeginsWithAnotherVector",
+       .rule = Rule::kInputKind,
+       .message = "qkv: expected layer 0 to read candidates, got post_attention",
+       .damage =
+           [](Plan& plan) {
+             phase(plan, "qkv").first_layer_reads = index_of(plan.vectors, "post_attention");
+           },
+       .also = {Rule::kWaitTooEarly, Rule::kClearedWhileRead, Rule::kClearedTooLate}},
+      {.name = "NormedResidual",
+       .rule = Rule::kInputKind,
+       .message = "o: expected an input without norm, got a normed one",
+       .damage =
+           [](Plan& plan) {
+             // Not down: its input comes in chunks, and a normed one must not.
+             phase(plan, "o").input = InputKind::kNormed;
+             phase(plan, "o").first_norm = 1;
+             phase(plan, "o").norm_stride = 2;
+           },
+       .also = {Rule::kNormRow}},
+      {.name = "ChunksOfHalfAPage",
+       .rule = Rule::kMatrixShape,
+       .message = "chunks: expected a multiple of 512 columns, got 768",
+       .damage =
+           [](Plan& plan) {
+             plan.chunk_columns += kPageColumns / 2;
+             place(plan, {});
+           }},
+      {.name = "ChunksOfNothing",
+       .rule = Rule::kMatrixShape,
+       .message = "chunks: expected a multiple of 512 columns, got 0",
+       .damage = [](Plan& plan) { plan.chunk_columns = 0; }},
+      {.name = "ChunksOfLessThanNothing",
+       .rule = Rule::kMatrixShape,
+       .message = "chunks: expected a multiple of 512 columns, got -512",
+       .damage = [](Plan& plan) { plan.chunk_columns = -kPageColumns; }},
+      {.name = "NormedInputInChunks",
+       .rule = Rule::kMatrixShape,
+       .message = "gate_up: expected its normed input of 256 columns in one chunk, got chunks of 128",
+       .damage =
+           [](Plan& plan) {
+             plan.chunk_columns = matrix(plan, "gate_up").padded / 2;
+             place(plan, {});
+           }},
+      {.name = "EmbeddingInChunks",
+       .rule = Rule::kMatrixShape,
+       .message = "qkv: expected its normed input of 256 columns in one chunk, got chunks of 128",
+       .damage =
+           [](Plan& plan) {
+             plan.chunk_columns = matrix(plan, "qkv").padded / 2;
+             place(plan, {});
+           }},
+      {.name = "NormBehindTheLast",
+       .rule = Rule::kNormRow,
+       .message = "lm_head (layer 0): expected a row of the norms of 0 to 12, got 13",
+       .damage = [](Plan& plan) { ++phase(plan, "lm_head").first_norm; }},
+      {.name = "NormedWithoutNorm",
+       .rule = Rule::kNormRow,
+       .message = "gate_up (layer 0): expected a row of the norms of 0 to 12, got -1",
+       .damage =
+           [](Plan& plan) {
+             phase(plan, "gate_up").first_norm = -1;
+             phase(plan, "gate_up").norm_stride = 0;
+           }},
+      {.name = "NormOfTheSameLayer",
+       .rule = Rule::kNormRow,
+       .message = "norms: row 1: expected one use, got 6",
+       .damage = [](Plan& plan) { phase(plan, "gate_up").norm_stride = 0; }},
+      {.name = "NormThatNobodyUses",
+       .rule = Rule::kNormRow,
+       .message = "down: expected no row of the norms for an input without norm, got 3",
+       .damage = [](Plan& plan) { phase(plan, "down").first_norm = 3; }},
+  };
+  return plans;
+}
+
+namespace {
+
+// The tiny model's chunks are a page, wider than its normed inputs: here a chunk may be just too narrow.
+TEST(Verify, OnlyNormedInputsMustComeInOneChunk) {
+  Plan plan = shipped_plan("llama-3.1-8b", "h200");
+  ASSERT_EQ(plan.chunk_columns, 4096);
+  ASSERT_EQ(matrix(plan, "down").padded, 14336);
+  EXPECT_EQ(refusals(plan), "");
+  plan.chunk_columns -= kPageColumns;
+  std::string expected;
+  for (const char* name : {"qkv", "gate_up", "lm_head"}) {
+    expected += fmt::format(
+        "matrix shape: {}: expected its normed input of 4096 columns in one chunk, got chunks of 3584\n",
+        name);
+  }
+  EXPECT_EQ(refusals(plan), expected);
+}
+
+}  // namespace
+}  // namespace soliton
