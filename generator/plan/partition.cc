@@ -158,6 +158,95 @@ void shape_rows(Plan& plan) {
   plan.max_query_tiles = std::min(all_tiles, fitting_tiles());
 }
 
+/// Consumer warps of a kernel of one row: its columns' owners, whom padding is for. Throws Error (kMismatch).
+int choose_consumer_warps(const ModelFacts& facts, const PlanChoices& choices) {
+  const bool is_quantized = facts.weight_bits != kBf16Bits;
+  const int default_warps = is_quantized ? kIntegerConsumerWarps : kDefaultConsumerWarps;
+  const int warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
+  if (kPageColumns % (warps * kColumnBlock) != 0) {
+    throw Error(
+        ExitCode::kMismatch,
+        fmt::format(
+            "--consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks of {} columns, "
+            "got {}",
+            kColumnBlock, warps));
+  }
+  if (is_quantized && kUnits % warps != 0) {
+    throw Error(
+        ExitCode::kMismatch,
+        fmt::format("--consumer-warps: expected 1, 2, 4 or 8, so that each owns whole units of a page "
+                    "of integers, got {}",
+                    warps));
+  }
+  return warps;
+}
+
+/// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
+int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding_warps) {
+  const int rows = choices.rows > 0 ? choices.rows : 1;
+  const auto refuse = [](const std::string& text) { throw Error(ExitCode::kMismatch, text); };
+  if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
+    refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
+  }
+  if (facts.weight_order != 0 && rows > 1) {
+    refuse(fmt::format("--rows: expected 1 for a model with act_order, got {}", rows));
+  }
+  if (rows > most_rows(facts)) {
+    refuse(
+        fmt::format("--rows: expected at most {} for a model of integers, got {}", most_rows(facts), rows));
+  }
+  if (rows > 1 && padding_warps < kMinPaddingWarps) {
+    refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
+                       padding_warps));
+  }
+  return rows;
+}
+
+/// Decides the numbers that depend on no matrix.
+void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) {
+  const GpuSpec& gpu = plan.limits;
+  // Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
+  const int default_window = gpu.default_window + (plan.rows >= kManyRows ? 1 : 0);
+  plan.window = choices.window > 0 ? choices.window : default_window;
+  plan.tile_slots = kTileSlots;
+  // With many rows, L2 is busy with activations: pages ahead only delay them.
+  plan.prefetch_pages = choices.prefetch_pages.value_or(plan.rows >= kManyRows ? 0 : kPrefetchPages);
+  plan.min_pages_per_split =
+      choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
+  plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
+  plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
+                                       : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms);
+  plan.registers_per_thread = std::min(
+      {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
+}
+
+/// Matrices, vectors and phases as the graph has them.
+void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
+  for (const GraphMatrix& matrix : graph.matrices) {
+    plan.matrices.push_back({.name = matrix.name,
+                             .row_order = matrix.row_order,
+                             .format = matrix.format,
+                             .rows = matrix.rows,
+                             .columns = matrix.columns,
+                             .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
+                             .num_tiles = ceil_divide(matrix.rows, kTileRows),
+                             .copies = 0});
+  }
+  for (const GraphVector& vector : graph.vectors) {
+    plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
+  }
+  for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
+  for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.matrix < 0) continue;
+    plan.matrices[phase.matrix].per_layer = phase.per_layer;
+    plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
+  }
+  PlanVector& candidates = plan.vectors[vector_index(VectorId::kCandidates)];
+  candidates.element_bytes = 8;
+  candidates.elements = plan.rows * plan.num_ctas + 1;
+}
+
 }  // namespace
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
@@ -186,85 +275,12 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.facts = model.facts;
   plan.limits = gpu;
   plan.cards = {gpu};
-  const bool is_quantized = model.facts.weight_bits != kBf16Bits;
-  const int default_warps = is_quantized ? kIntegerConsumerWarps : kDefaultConsumerWarps;
-  plan.consumer_warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
-  if (kPageColumns % (plan.consumer_warps * kColumnBlock) != 0) {
-    throw Error(
-        ExitCode::kMismatch,
-        fmt::format(
-            "--consumer-warps: expected 1, 2, 4, 8 or 16, so that each owns whole blocks of {} columns, "
-            "got {}",
-            kColumnBlock, plan.consumer_warps));
-  }
-  if (is_quantized && kUnits % plan.consumer_warps != 0) {
-    throw Error(
-        ExitCode::kMismatch,
-        fmt::format("--consumer-warps: expected 1, 2, 4 or 8, so that each owns whole units of a page "
-                    "of integers, got {}",
-                    plan.consumer_warps));
-  }
-  // All kernels of a library read the same packed weights.
-  const int padding_warps = plan.consumer_warps;
-  plan.rows = choices.rows > 0 ? choices.rows : 1;
-  if (std::find(std::begin(kRowCounts), std::end(kRowCounts), plan.rows) == std::end(kRowCounts)) {
-    throw Error(ExitCode::kMismatch,
-                fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), plan.rows));
-  }
-  if (model.facts.weight_order != 0 && plan.rows > 1) {
-    throw Error(ExitCode::kMismatch,
-                fmt::format("--rows: expected 1 for a model with act_order, got {}", plan.rows));
-  }
-  if (plan.rows > most_rows(model.facts)) {
-    throw Error(ExitCode::kMismatch,
-                fmt::format("--rows: expected at most {} for a model of integers, got {}",
-                            most_rows(model.facts), plan.rows));
-  }
-  if (plan.rows > 1 && padding_warps < kMinPaddingWarps) {
-    throw Error(ExitCode::kMismatch,
-                fmt::format("--consumer-warps: expected {} or more with several rows, got {}",
-                            kMinPaddingWarps, padding_warps));
-  }
-  if (plan.rows > 1) {
-    plan.consumer_warps = kWorkers;
-  }
-  // Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
-  const int default_window = gpu.default_window + (plan.rows >= kManyRows ? 1 : 0);
-  plan.window = choices.window > 0 ? choices.window : default_window;
-  plan.tile_slots = kTileSlots;
-  // With many rows, L2 is busy with activations: pages ahead only delay them.
-  plan.prefetch_pages = choices.prefetch_pages.value_or(plan.rows >= kManyRows ? 0 : kPrefetchPages);
-  plan.min_pages_per_split =
-      choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
-  plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
-  plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
-                                       : choose_ctas(graph, model.facts, plan.consumer_warps, gpu.num_sms);
-  plan.registers_per_thread = std::min(
-      {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
-
-  for (const GraphMatrix& matrix : graph.matrices) {
-    plan.matrices.push_back({.name = matrix.name,
-                             .row_order = matrix.row_order,
-                             .format = matrix.format,
-                             .rows = matrix.rows,
-                             .columns = matrix.columns,
-                             .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
-                             .num_tiles = ceil_divide(matrix.rows, kTileRows),
-                             .copies = 0});
-  }
-  for (const GraphVector& vector : graph.vectors) {
-    plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
-  }
-  for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
-  for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.matrix < 0) continue;
-    plan.matrices[phase.matrix].per_layer = phase.per_layer;
-    plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
-  }
-  PlanVector& candidates = plan.vectors[vector_index(VectorId::kCandidates)];
-  candidates.element_bytes = 8;
-  candidates.elements = plan.rows * plan.num_ctas + 1;
+  // All kernels of a library read the same packed weights: padding is the same for any number of rows.
+  const int padding_warps = choose_consumer_warps(plan.facts, choices);
+  plan.rows = choose_rows(plan.facts, choices, padding_warps);
+  plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
+  choose_numbers(plan, graph, choices);
+  take_graph(plan, graph, padding_warps);
   deal_phases(plan);
   if (plan.rows > 1) {
     shape_rows(plan);

@@ -172,56 +172,89 @@ class StagedGroups {
   int thread_;
 };
 
+/// Brings q, k and v of a unit to shared memory, with all other consumers. Without work it makes one round too: every
+/// warp sees a word of the vector before it goes on to the next phase. Signatures are asked for on the first round.
+template <const KernelPlan& kPlan>
+template <int kPhase>
+SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, bool works, int layer,
+                                                Signatures<kPlan>& signatures, bool is_first) {
+  using Staged = StagedGroups<kPlan>;
+  constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
+  const int lane = context_.lane;
+  const int thread = warp_ * kWarpLanes + lane;
+  const float* input = context_.template workspace<float>(kInput.offset);
+  Staged staged(heads, thread);
+  PolledLoads<float4, Staged::kLoads, kPlan.sync> loads;
+  const auto address = [&](int i) {
+    const int any = (context_.cta * Staged::kThreads + thread) % (kInput.elements / 4);
+    return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
+  };
+  loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
+  HeadNorm<kPlan> norms[Staged::kLoads];
+  SOLITON_UNROLL
+  for (int i = 0; i < Staged::kLoads; ++i)
+    norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
+  if (is_first && warp_ == 0) signatures.issue();
+  wait_for_words(
+      context_, WaitKind::kVector, [&] { return loads.retry(address); }, [&] { return signatures.retry(); });
+  if (!works) return;
+  SOLITON_UNROLL
+  for (int i = 0; i < Staged::kLoads; ++i) {
+    const float4 words = norms[i].finish(loads.value[i], lane);
+    if (staged.present(i)) staged.store(context_.query(), i, words);
+  }
+  warp_arrive(&context_.barrier(BarrierId::kQueryFull));
+}
+
+/// This warp's tiles of the share's cached pages.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share) {
+  constexpr KvShape kKv = kPlan.model.kv();
+  constexpr int kTiles = kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
+  constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
+  constexpr int kSlots = kKv.slots_per_half();
+  constexpr int kTileFragments = kKv.tile_bytes() / 16;  // 16-byte words of a token tile
+  const int lane = context_.lane;
+  const int cached = context_.position();
+  for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
+    const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
+    const int key_slot = wait_page();
+    const int value_slot = wait_page();
+    const uint4* keys = reinterpret_cast<const uint4*>(page_bytes(key_slot));
+    const uint4* values = reinterpret_cast<const uint4*>(page_bytes(value_slot));
+    SOLITON_UNROLL
+    for (int own = 0; own < kOwnTiles; ++own) {
+      const int tile = first_own + own * kWarps;
+      const int token = (slot * kTiles + tile) * 16;
+      if (tile < kTiles && token < cached) {
+        const uint2 probabilities = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
+        state.add_values(values + tile * kTileFragments, lane, probabilities);
+      }
+    }
+    release_page(key_slot);
+    release_page(value_slot);
+  }
+}
+
 template <const KernelPlan& kPlan>
 template <int kPhase>
 SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
-  using State = AttentionState<kPlan>;
   constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
   constexpr Vector kOutput = kPlan.vector(kPlan.phases[kPhase].writes);
   begin_phase();
-  const int lane = context_.lane;
-  const float* input = context_.template workspace<float>(kInput.offset);
   const AttentionShare share = context_.attention_share();
-  const int cached = context_.position();
+  const bool works = share.count > 0;
   wait_for_grid(context_);
-
   // A CTA reads its heads only. That all others have come so far, it knows by their signatures.
   Signatures<kPlan> signatures(context_, kInput);
-
-  // A CTA without work makes one round too: every warp sees a word of the vector before it goes on to the
-  // next phase.
   for (int unit = 0; unit == 0 || unit < share.count; ++unit) {
-    const bool works = share.count > 0;
     // Pairs with all consumers' arrivals once the unit before is merged: only then may q, k and v change.
     if (works && units_ > 0) {
       context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1, WaitKind::kAttentionEmpty,
                     units_);
     }
     const HeadBlock<kPlan> heads(works ? share.first_block + unit * kPlan.num_ctas : 0);
-    const int thread = warp_ * kWarpLanes + lane;
-    StagedGroups<kPlan> staged(heads, thread);
-    PolledLoads<float4, StagedGroups<kPlan>::kLoads, kPlan.sync> loads;
-    const auto address = [&](int i) {
-      const int any = (context_.cta * StagedGroups<kPlan>::kThreads + thread) % (kInput.elements / 4);
-      return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
-    };
-    loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
-    HeadNorm<kPlan> norms[StagedGroups<kPlan>::kLoads];
-    SOLITON_UNROLL
-    for (int i = 0; i < StagedGroups<kPlan>::kLoads; ++i)
-      norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
-    if (unit == 0 && warp_ == 0) signatures.issue();
-    wait_for_words(
-        context_, WaitKind::kVector, [&] { return loads.retry(address); },
-        [&] { return signatures.retry(); });
-    if (works) {
-      SOLITON_UNROLL
-      for (int i = 0; i < StagedGroups<kPlan>::kLoads; ++i) {
-        const float4 words = norms[i].finish(loads.value[i], lane);
-        if (staged.present(i)) staged.store(context_.query(), i, words);
-      }
-      warp_arrive(&context_.barrier(BarrierId::kQueryFull));
-    }
+    stage_unit<kPhase>(heads, works, layer, signatures, unit == 0);
     if (unit == 0) {
       mark_input();
       report_input();
@@ -229,33 +262,10 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     if (!works) break;
     context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
     warp_sync();
-    State state;
-    state.begin(context_.query(), lane);
-
-    constexpr int kTiles = kPlan.model.kv().slot_tokens() / kTailTokens;  // token tiles of a slot
-    constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
-    constexpr int kSlots = kPlan.model.kv().slots_per_half();
-    constexpr int kTileFragments = kPlan.model.kv().tile_bytes() / 16;  // 16-byte words of a token tile
-    for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
-      const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
-      const int key_slot = wait_page();
-      const int value_slot = wait_page();
-      const uint4* keys = reinterpret_cast<const uint4*>(page_bytes(key_slot));
-      const uint4* values = reinterpret_cast<const uint4*>(page_bytes(value_slot));
-      SOLITON_UNROLL
-      for (int own = 0; own < kOwnTiles; ++own) {
-        const int tile = first_own + own * kWarps;
-        const int token = (slot * kTiles + tile) * 16;
-        if (tile < kTiles && token < cached) {
-          const uint2 probabilities = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
-          state.add_values(values + tile * kTileFragments, lane, probabilities);
-        }
-      }
-      release_page(key_slot);
-      release_page(value_slot);
-    }
-
-    state.store(context_.attention_part(warp_), lane);
+    AttentionState<kPlan> state;
+    state.begin(context_.query(), context_.lane);
+    attend_pages(state, share);
+    state.store(context_.attention_part(warp_), context_.lane);
     warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
     // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.
     context_.wait(context_.barrier(BarrierId::kAttentionFull), units_ & 1, WaitKind::kAttentionFull, units_);
@@ -270,7 +280,6 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     warp_arrive(&context_.barrier(BarrierId::kAttentionEmpty));
     ++units_;
   }
-
   end_phase();
 }
 

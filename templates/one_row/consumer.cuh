@@ -43,6 +43,9 @@ struct TileSums<WeightType::kInt4> {
 };
 
 template <const KernelPlan& kPlan>
+class AttentionState;
+
+template <const KernelPlan& kPlan>
 class Consumer {
  public:
   SOLITON_DEVICE Consumer(Context<kPlan>& context, int warp) : context_(context), warp_(warp) {}
@@ -98,6 +101,11 @@ class Consumer {
   SOLITON_DEVICE void attend(int layer);
 
  private:
+  template <int kPhase>
+  SOLITON_DEVICE void stage_unit(const HeadBlock<kPlan>& heads, bool works, int layer,
+                                 Signatures<kPlan>& signatures, bool is_first);
+  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share);
+
   static constexpr int kWarps = kPlan.consumer_warps;
   static constexpr int kSliceBytes = kPlan.x_bytes() / kWarps;
 

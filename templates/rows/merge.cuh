@@ -8,97 +8,135 @@ namespace soliton::rows {
 
 constexpr int kMergeLoads = 16;  // partial results that are loaded at once
 
-/// Merges the partial results of a query head of a row.
+/// A query head of a row while its partial results are merged: each lane has four neighbouring outputs of each group.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head) {
-  constexpr int kHeads = kGroup<kPlan>;
-  constexpr int kWords = tree_partial_words(kHeads, kPlan.model.head_dim);
-  constexpr int kGroups = ceil_divide(kPlan.model.head_dim, 4 * kWarpLanes);  // of 4 outputs of this lane
-  const TreeView& tree = context.params.tree;
-  const int lane = context.lane;
-  const int begin = load_constant(&tree.rows[row].first_merge);
-  const int end = load_constant(&tree.rows[row].end_merge);
-  const float* partials =
-      context.params.partials + static_cast<int64_t>(head / kHeads) * tree.partials_per_head * kWords;
-  const int offset = tree_partial_outputs(kHeads) + head % kHeads * kPlan.model.head_dim + lane * 4;
-  float maximum = -INFINITY;
-  float sum = 0.0f;
-  float4 outputs[kGroups] = {};
-  SOLITON_NO_UNROLL
-  for (int first = begin; first < end; first += kMergeLoads) {
-    // Lane l looks after the weight of partial first + l; everything is on its way at once.
+class HeadMerge {
+ public:
+  static constexpr int kHeads = kGroup<kPlan>;
+  static constexpr int kHeadDim = kPlan.model.head_dim;
+  static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
+  static constexpr int kGroups = ceil_divide(kHeadDim, 4 * kWarpLanes);  // of 4 outputs of this lane
+
+  SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head)
+      : context_(context),
+        row_(row),
+        head_(head),
+        partials_(context.params.partials +
+                  static_cast<int64_t>(head / kHeads) * context.params.tree.partials_per_head * kWords) {}
+
+  /// Adds up to kMergeLoads partials of the merge list, from `first` on; everything is on its way at once.
+  SOLITON_DEVICE void add(int first, int end) {
+    const int lane = context_.lane;
+    // Lane l looks after the weight of partial first + l.
     int place = -1;
     if (lane < kMergeLoads && first + lane < end) {
-      const TreeMerge* merge = tree.merges + first + lane;
-      if (load_constant(&merge->first_step) <= context.step) place = load_constant(&merge->partial);
+      const TreeMerge* merge = context_.params.tree.merges + first + lane;
+      if (load_constant(&merge->first_step) <= context_.step) place = load_constant(&merge->partial);
     }
     float own_maximum = -INFINITY;
     float own_sum = 0.0f;
     if (place >= 0) {
-      const float* at = partials + static_cast<int64_t>(place) * kWords + head % kHeads;
+      const float* at = partials_ + static_cast<int64_t>(place) * kWords + head_ % kHeads;
       own_maximum = load_global(at);
       own_sum = load_global(at + kHeads);
     }
     float4 loaded[kMergeLoads][kGroups];
+    load_outputs(place, loaded);
+    const float weight = raise_maximum(own_maximum, own_sum);
+    SOLITON_UNROLL
+    for (int k = 0; k < kMergeLoads; ++k) {
+      const float scale = shuffle(weight, k);
+      SOLITON_UNROLL
+      for (int g = 0; g < kGroups; ++g) {
+        outputs_[g].x += scale * loaded[k][g].x;
+        outputs_[g].y += scale * loaded[k][g].y;
+        outputs_[g].z += scale * loaded[k][g].z;
+        outputs_[g].w += scale * loaded[k][g].w;
+      }
+    }
+  }
+
+  /// Writes the head's outputs, divided by their sum, where the next phase reads them.
+  SOLITON_DEVICE void publish() const {
+    constexpr int kParts = kShape<kPlan>.parts;
+    const float scale = 1.0f / sum_;
+    unsigned char* heads = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
+    SOLITON_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const int dim = (context_.lane + g * kWarpLanes) * 4;
+      if (dim >= kHeadDim) continue;
+      float4 v = make_float4(outputs_[g].x * scale, outputs_[g].y * scale, outputs_[g].z * scale,
+                             outputs_[g].w * scale);
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+        store_global(reinterpret_cast<uint2*>(
+                         heads + activation_offset(kPlan.rows, part, row_, head_ * kHeadDim + dim)),
+                     packed);
+        if (part + 1 == kParts) break;
+        v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
+      }
+    }
+  }
+
+ private:
+  SOLITON_DEVICE void load_outputs(int place, float4 (&loaded)[kMergeLoads][kGroups]) const {
+    const int lane = context_.lane;
+    const int offset = tree_partial_outputs(kHeads) + head_ % kHeads * kHeadDim + lane * 4;
     SOLITON_UNROLL
     for (int k = 0; k < kMergeLoads; ++k) {
       const int from = shuffle(place, k);
       SOLITON_UNROLL
       for (int g = 0; g < kGroups; ++g) {
         loaded[k][g] = make_float4(0, 0, 0, 0);
-        if (from >= 0 && (lane + g * kWarpLanes) * 4 < kPlan.model.head_dim) {
+        if (from >= 0 && (lane + g * kWarpLanes) * 4 < kHeadDim) {
           loaded[k][g] = load_global(reinterpret_cast<const float4*>(
-              partials + static_cast<int64_t>(from) * kWords + offset + g * 4 * kWarpLanes));
+              partials_ + static_cast<int64_t>(from) * kWords + offset + g * 4 * kWarpLanes));
         }
       }
     }
-    float most = own_maximum > maximum ? own_maximum : maximum;
+  }
+
+  /// Takes this lane's partial into maximum and sum, and rescales the outputs so far; returns the partial's weight.
+  SOLITON_DEVICE float raise_maximum(float own_maximum, float own_sum) {
+    float most = own_maximum > maximum_ ? own_maximum : maximum_;
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
       const float other = shuffle_xor(most, mask);
       most = other > most ? other : most;
     }
     const float base = most == -INFINITY ? 0.0f : most;  // nothing seen so far
-    const float before = exp2_fast(maximum - base);
+    const float before = exp2_fast(maximum_ - base);
     const float weight = exp2_fast(own_maximum - base);
-    maximum = most;
+    maximum_ = most;
     float added = own_sum * weight;
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) added += shuffle_xor(added, mask);
-    sum = sum * before + added;
+    sum_ = sum_ * before + added;
     SOLITON_UNROLL
     for (int g = 0; g < kGroups; ++g) {
-      outputs[g] = make_float4(outputs[g].x * before, outputs[g].y * before, outputs[g].z * before,
-                               outputs[g].w * before);
+      outputs_[g] = make_float4(outputs_[g].x * before, outputs_[g].y * before, outputs_[g].z * before,
+                                outputs_[g].w * before);
     }
-    SOLITON_UNROLL
-    for (int k = 0; k < kMergeLoads; ++k) {
-      const float scale = shuffle(weight, k);
-      SOLITON_UNROLL
-      for (int g = 0; g < kGroups; ++g) {
-        outputs[g].x += scale * loaded[k][g].x;
-        outputs[g].y += scale * loaded[k][g].y;
-        outputs[g].z += scale * loaded[k][g].z;
-        outputs[g].w += scale * loaded[k][g].w;
-      }
-    }
+    return weight;
   }
-  const float scale = 1.0f / sum;
-  unsigned char* heads = context.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
-  SOLITON_UNROLL
-  for (int g = 0; g < kGroups; ++g) {
-    const int dim = (lane + g * kWarpLanes) * 4;
-    if (dim >= kPlan.model.head_dim) continue;
-    float4 v =
-        make_float4(outputs[g].x * scale, outputs[g].y * scale, outputs[g].z * scale, outputs[g].w * scale);
-    SOLITON_UNROLL
-    for (int part = 0; part < kShape<kPlan>.parts; ++part) {
-      const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-      store_global(reinterpret_cast<uint2*>(
-                       heads + activation_offset(kPlan.rows, part, row, head * kPlan.model.head_dim + dim)),
-                   packed);
-      if (part + 1 == kShape<kPlan>.parts) break;
-      v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
-    }
-  }
+
+  const Context<kPlan>& context_;
+  int row_;
+  int head_;
+  const float* partials_;  // of the KV head
+  float maximum_ = -INFINITY;
+  float sum_ = 0.0f;
+  float4 outputs_[kGroups] = {};
+};
+
+/// Merges the partial results of a query head of a row.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head) {
+  const TreeRow* at = context.params.tree.rows + row;
+  const int end = load_constant(&at->end_merge);
+  HeadMerge<kPlan> merge(context, row, head);
+  SOLITON_NO_UNROLL
+  for (int first = load_constant(&at->first_merge); first < end; first += kMergeLoads) merge.add(first, end);
+  merge.publish();
 }
 
 /// Appends the key and value of a row's token to its page.

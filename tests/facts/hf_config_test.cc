@@ -1,66 +1,8 @@
-// HfConfig: both schemas of config.json, and every reason to refuse one.
-#include "models/hf_config.h"
-
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <limits>
-#include <nlohmann/json.hpp>
-
-#include "models/error.h"
-#include "temporary_folder.h"
+// HfConfig: both schemas of config.json.
+#include "tests/facts/hf_config_fixture.h"
 
 namespace soliton {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-/// Llama-3.2-1B's shape.
-json base_config() {
-  return json::parse(R"({
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16", "hidden_act": "silu",
-    "attention_bias": false, "mlp_bias": false, "bos_token_id": 128000, "eos_token_id": [128009, 128001, 128008],
-    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": true,
-    "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
-                     "original_max_position_embeddings": 8192, "rope_type": "llama3"}})");
-}
-
-class HfConfigTest : public testing::Test {
- protected:
-  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
-  /// Opens the base with `patch` merged in: null removes a member (RFC 7396).
-  HfConfig open(const json& patch = json::object()) {
-    json config = base_config();
-    config.merge_patch(patch);
-    write("config.json", config.dump());
-    return HfConfig::open(folder_);
-  }
-  void expect_refused_as_is(ExitCode code, const std::string& message, const char* file = "config.json") {
-    try {
-      HfConfig::open(folder_);
-      ADD_FAILURE() << "accepted; expected: " << message;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      const std::string expected = (folder_ / file).string() + ": " + message;
-      EXPECT_EQ(std::string(error.what()).substr(0, expected.size()), expected);
-    }
-  }
-  void expect_refused(const json& patch, ExitCode code, const std::string& message) {
-    json config = base_config();
-    config.merge_patch(patch);
-    write("config.json", config.dump());
-    expect_refused_as_is(code, message);
-  }
-
-  const TemporaryFolder temporary_;
-  const fs::path folder_ = temporary_.path();
-};
 
 TEST_F(HfConfigTest, ReadsEveryFact) {
   const HfConfig config = open();
@@ -342,37 +284,6 @@ TEST_F(HfConfigTest, ReadsLinearAndYarn) {
   EXPECT_NE(hash_facts(stated), hash_facts(yarn));
 }
 
-TEST_F(HfConfigTest, RefusesBadYarn) {
-  const auto refused = [&](const json& patch, const std::string& message) {
-    json config = base_config();
-    config["rope_scaling"] = {
-        {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
-    config["rope_scaling"].merge_patch(patch);
-    write("config.json", config.dump());
-    expect_refused_as_is(ExitCode::kBadFile, "rope_scaling." + message);
-  };
-  refused({{"factor", 0.5}}, "factor: expected a number from 1 to 1024, got 0.5");
-  refused({{"factor", "4"}}, "factor: expected a number, got \"4\"");
-  refused({{"original_max_position_embeddings", 0}},
-          "original_max_position_embeddings: expected an integer from 1 to 4194304, got 0");
-  refused({{"beta_fast", 1}}, "beta_fast: expected a number above beta_slow = 1, got 1");
-  refused({{"attention_factor", 0}}, "attention_factor: expected a number above 0 and below 64, got 0");
-  refused({{"truncate", 1}}, "truncate: expected true or false, got 1");
-  refused({{"original_max_position_embeddings", 1}, {"factor", nullptr}},
-          "factor: expected a number from 1 to 1024, got 131072");
-  json config = base_config();
-  config["rope_scaling"] = {
-      {"rope_type", "yarn"}, {"factor", 64}, {"original_max_position_embeddings", 131072}};
-  write("config.json", config.dump());
-  expect_refused_as_is(
-      ExitCode::kBadFile,
-      "max_position_embeddings: expected an integer from 1 to 4194304, got 131072, stretched to "
-      "8388608 by rope_scaling.factor");
-  config["rope_scaling"] = {{"rope_type", "linear"}};
-  write("config.json", config.dump());
-  expect_refused_as_is(ExitCode::kBadFile, "rope_scaling.factor: expected a number, got nothing");
-}
-
 TEST_F(HfConfigTest, GenerationConfigAddsEndTokens) {
   write("generation_config.json", R"({"eos_token_id": [5, 128001], "bos_token_id": 7})");
   EXPECT_EQ(open({{"eos_token_id", 128001}}).eos_ids, (std::vector<int>{5, 128001}));
@@ -387,100 +298,6 @@ TEST_F(HfConfigTest, GenerationConfigAddsEndTokens) {
   refused(R"({"eos_token_id": "</s>"})", ExitCode::kBadFile,
           "eos_token_id: expected an integer, got \"</s>\"");
   refused("{", ExitCode::kBadFile, "not valid JSON");
-}
-
-TEST_F(HfConfigTest, RefusesUnsupportedModels) {
-  const auto refused = [&](const json& patch, const std::string& message) {
-    expect_refused(patch, ExitCode::kMismatch, message);
-  };
-  refused({{"architectures", {"MixtralForCausalLM"}}},
-          "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-          "Qwen3ForCausalLM, got \"MixtralForCausalLM\"");
-  refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
-  refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
-  refused(
-      {{"quantization_config", {{"quant_method", "fp8"}}}},
-      "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");
-  refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
-  refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
-  refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\", got \"gelu\"");
-  refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64 from 64 to 65536, got 2080");
-  refused({{"intermediate_size", 8191}},
-          "intermediate_size: expected a multiple of 64 from 64 to 262144, got 8191");
-  refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
-  refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
-          "head_dim: expected one of 64, 96, 128, 256, got 32");
-  for (const char* type : {"dynamic", "longrope", "LLAMA3", ""}) {
-    refused({{"rope_scaling", {{"rope_type", type}}}},
-            "rope_scaling.rope_type: expected one of \"default\", \"llama3\", \"linear\", \"yarn\", got \"" +
-                std::string(type) + "\"");
-  }
-  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "dynamic"}}}}, "rope_scaling.type: expected");
-  refused({{"partial_rotary_factor", 0.5}}, "partial_rotary_factor: expected 1, got 0.5");
-  refused({{"rope_scaling", nullptr},
-           {"rope_parameters",
-            {{"full_attention", {{"rope_theta", 5e5}}}, {"sliding_attention", {{"rope_theta", 1e4}}}}}},
-          "rope_parameters: expected the same for every layer type");
-}
-
-TEST_F(HfConfigTest, RefusesMalformedMembers) {
-  const auto refused = [&](const json& patch, const std::string& message) {
-    expect_refused(patch, ExitCode::kBadFile, message);
-  };
-  refused({{"num_key_value_heads", 5}},
-          "num_key_value_heads: expected a divisor of num_attention_heads = 32, got 5");
-  refused({{"num_key_value_heads", 64}},
-          "num_key_value_heads: expected a divisor of num_attention_heads = 32, got 64");
-  refused({{"head_dim", nullptr}, {"num_attention_heads", 24}},
-          "num_attention_heads: expected a divisor of hidden_size = 2048 where head_dim is absent, got 24");
-  refused({{"architectures", nullptr}}, "architectures: expected an array, got nothing");
-  refused({{"architectures", json::array()}}, "architectures: expected one architecture, got 0");
-  refused({{"architectures", {1}}}, "architectures[0]: expected a string, got 1");
-  refused({{"quantization_config", "gptq"}}, "quantization_config: expected an object, got \"gptq\"");
-  refused({{"attention_bias", "no"}}, "attention_bias: expected true or false, got \"no\"");
-  refused({{"tie_word_embeddings", 1}}, "tie_word_embeddings: expected true or false, got 1");
-  refused({{"rms_norm_eps", 0}}, "rms_norm_eps: expected a number above 0 and below 0.1, got 0");
-  refused({{"rms_norm_eps", "1e-5"}}, "rms_norm_eps: expected a number, got \"1e-5\"");
-  refused({{"rope_theta", -1}}, "rope_theta: expected a number above 1 and below 1000000000000, got -1");
-  refused({{"dtype", "float32"}}, "torch_dtype: expected what dtype says, \"float32\", got \"bfloat16\"");
-  refused({{"eos_token_id", -1}}, "eos_token_id: expected an integer in [0, 128255], got -1");
-  refused({{"eos_token_id", {1, 1.5}}}, "eos_token_id[1]: expected an integer, got 1.5");
-  refused({{"bos_token_id", 128256}}, "bos_token_id: expected an integer in [0, 128255], got 128256");
-}
-
-TEST_F(HfConfigTest, RefusesBadSizes) {
-  for (const auto& [key, range] : {std::pair("hidden_size", "a multiple of 64 from 64 to 65536"),
-                                   {"intermediate_size", "a multiple of 64 from 64 to 262144"},
-                                   {"num_hidden_layers", "an integer from 1 to 1024"},
-                                   {"num_attention_heads", "an integer from 1 to 1024"},
-                                   {"vocab_size", "an integer from 1 to 16777216"},
-                                   {"max_position_embeddings", "an integer from 1 to 4194304"}}) {
-    const std::string name = key;
-    const auto refused = [&](const json& value, const std::string& message) {
-      expect_refused({{name, value}}, ExitCode::kBadFile, name + ": " + message);
-    };
-    const std::string out_of_range = fmt::format("expected {}, got ", range);
-    refused(nullptr, "expected an integer, got nothing");
-    refused(0, out_of_range + "0");
-    refused(-64, out_of_range + "-64");
-    refused(int64_t{1} << 31, out_of_range + "2147483648");
-    refused((int64_t{1} << 32) + 64, out_of_range + "4294967360");
-    refused(std::numeric_limits<int64_t>::min(), out_of_range + "-9223372036854775808");
-    refused(~uint64_t{0}, out_of_range + "18446744073709551615");
-    refused(1e30, "expected an integer, got 1e+30");
-    refused(64.0, "expected an integer, got 64.0");
-    refused("64", "expected an integer, got \"64\"");
-    refused({64}, "expected an integer, got an array");
-  }
-  expect_refused({{"num_key_value_heads", 0}}, ExitCode::kBadFile,
-                 "num_key_value_heads: expected an integer from 1 to 1024, got 0");
-  expect_refused({{"head_dim", -64}}, ExitCode::kBadFile,
-                 "head_dim: expected one of 64, 96, 128, 256, got -64");
-  // What an absent member means is not worked out from a size that cannot be.
-  expect_refused({{"head_dim", nullptr}, {"num_attention_heads", 0}}, ExitCode::kBadFile,
-                 "num_attention_heads: expected an integer from 1 to 1024, got 0");
-  expect_refused({{"head_dim", nullptr}, {"hidden_size", 65537}}, ExitCode::kBadFile,
-                 "hidden_size: expected a multiple of 64 from 64 to 65536, got 65537");
 }
 
 TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
@@ -505,42 +322,6 @@ TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
     write("generation_config.json", text);
     expect_refused_as_is(ExitCode::kBadFile, message, "generation_config.json");
   }
-}
-
-TEST_F(HfConfigTest, RefusesBadRope) {
-  const auto refused = [&](const json& patch, const std::string& message) {
-    expect_refused({{"rope_scaling", patch}}, ExitCode::kBadFile, message);
-  };
-  refused(8, "rope_scaling: expected an object, got 8");
-  refused({{"rope_type", nullptr}}, "rope_scaling.rope_type: expected a string beside factor, got nothing");
-  refused({{"type", "default"}},
-          "rope_scaling.type: expected what rope_type says, \"llama3\", got \"default\"");
-  refused({{"factor", nullptr}}, "rope_scaling.factor: expected a number, got nothing");
-  refused({{"factor", 0}}, "rope_scaling.factor: expected a number from 1 to 1024, got 0");
-  refused({{"low_freq_factor", 0}},
-          "rope_scaling.low_freq_factor: expected a number above 0 and below 1024, got 0");
-  refused({{"high_freq_factor", 1}},
-          "rope_scaling.high_freq_factor: expected a number above low_freq_factor = 1, got 1");
-  refused({{"original_max_position_embeddings", nullptr}},
-          "rope_scaling.original_max_position_embeddings: expected an integer, got nothing");
-  refused({{"original_max_position_embeddings", 0}},
-          "rope_scaling.original_max_position_embeddings: expected an integer from 1 to 4194304, got 0");
-  refused({{"rope_theta", 10000}},
-          "rope_scaling.rope_theta: expected what rope_theta at the top says, 500000, got 10000");
-  expect_refused({{"rope_parameters", {{"rope_type", "default"}}}}, ExitCode::kBadFile,
-                 "rope_scaling: expected what rope_parameters says");
-}
-
-TEST_F(HfConfigTest, RefusesWhatIsNoJson) {
-  expect_refused_as_is(ExitCode::kNotFound, "no such file");
-  write("config.json", R"({"hidden_size": 64, "hidden_size": 128})");
-  expect_refused_as_is(ExitCode::kBadFile, "hidden_size: duplicate key");
-  write("config.json", std::string(1 << 20, '['));
-  expect_refused_as_is(ExitCode::kBadFile, "expected JSON nested at most 64 deep");
-  write("config.json", "[]");
-  expect_refused_as_is(ExitCode::kBadFile, "expected an object, got an array");
-  write("config.json", "version https://git-lfs.github.com/spec/v1\n");
-  expect_refused_as_is(ExitCode::kBadFile, "a git-LFS pointer");
 }
 
 }  // namespace
