@@ -104,7 +104,7 @@ void KernelLibrary::select_device(int device) {
   for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
 }
 
-const TreeCosts& KernelLibrary::costs() const {
+const CardRates& KernelLibrary::card() const {
   const auto lower = [](std::string text) {
     std::transform(text.begin(), text.end(), text.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -113,9 +113,9 @@ const TreeCosts& KernelLibrary::costs() const {
   const Descriptor& known = descriptor();
   const std::string name = lower(device_.name);
   for (int i = 0; i < known.num_cards; ++i) {
-    if (name.find(known.cards[i].name) != std::string::npos) return known.cards[i].costs;
+    if (name.find(known.cards[i].name) != std::string::npos) return known.cards[i];
   }
-  return known.cards[0].costs;
+  return known.cards[0];
 }
 
 void KernelLibrary::check_device(const Descriptor& needs) const {

@@ -80,7 +80,8 @@ class KernelLibrary {
   int max_rows() const { return descriptor(num_kernels() - 1).rows; }
   const DeviceInfo& device() const { return device_; }
   /// What the library knows of the card: the entry that has its name, else the first.
-  const TreeCosts& costs() const;
+  const CardRates& card() const;
+  const TreeCosts& costs() const { return card().costs; }
   const std::string& path() const { return path_; }
   /// A symbol that only some libraries export, or null.
   void* symbol(const char* name) const;

@@ -132,7 +132,7 @@ std::string markdown(const Engine& engine, double ceiling, const std::vector<Row
   const DeviceInfo& device = engine.library().device();
   std::string text =
       fmt::format("{} on {}, kernel for {}, driver {}, SM {} MHz, memory {} MHz\n",
-                  engine.library().descriptor().model, device.name, engine.library().descriptor().gpu,
+                  engine.library().descriptor().model, device.name, engine.library().card().name,
                   device.driver_version, device.sm_clock_khz / 1000, device.memory_clock_khz / 1000);
   text += ceiling > 0 ? fmt::format("S (read bandwidth, same run): {:.3f} TB/s\n\n", ceiling * 1e-12)
                       : std::string("S: none, the kernel is emulated\n\n");
@@ -178,7 +178,7 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
   const DeviceInfo& device = engine.library().device();
   nlohmann::ordered_json json{{"command", command},
                               {"model", engine.library().descriptor().model},
-                              {"kernel_gpu", engine.library().descriptor().gpu},
+                              {"kernel_gpu", engine.library().card().name},
                               {"num_ctas", engine.library().descriptor().num_ctas},
                               {"weights", options.random_weights ? "random" : options.model},
                               {"device", device.name},
