@@ -233,8 +233,8 @@ TEST_F(Cli, ChatSaysWhyItCannotMakeAKernel) {
   expect_error("soliton-chat", arguments, kNotFound, "HOME", "expected an absolute path",
                {"SOLITON_KERNELS=kernels", "XDG_CACHE_HOME=", "HOME="});
   edit_config("\"max_position_embeddings\": 2048", "\"max_position_embeddings\": 8388608");
-  expect_error("soliton-chat", arguments, kMismatch, "tiny-stories/config.json: max_context", "got 8388608",
-               {"SOLITON_KERNELS=kernels"});
+  expect_error("soliton-chat", arguments, kBadFile, "tiny-stories/config.json: max_position_embeddings",
+               "got 8388608", {"SOLITON_KERNELS=kernels"});
 }
 
 TEST_F(Cli, ChatSkipsADamagedKernelBesideAFittingOne) {

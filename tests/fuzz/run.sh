@@ -27,7 +27,10 @@ preset=sanitize
 if has_libfuzzer; then preset=fuzz; else echo "no clang++ with libFuzzer: g++ and our own driver do it"; fi
 folder=build/$preset
 if $builds; then
-  cmake --preset "$preset" -D SOLITON_FUZZ=ON > /dev/null
+  # A few seconds of fuzzing are less than optimising would take.
+  level=-O0
+  if $runs || [ "${SOLITON_LONG_TESTS:-}" = 1 ]; then level=-O1; fi
+  cmake --preset "$preset" -D SOLITON_FUZZ=ON -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="$level -gline-tables-only" > /dev/null
   cmake --build "$folder" --parallel "$processes" --target "${targets[@]/#/fuzz-}"
 fi
 $runs || exit 0

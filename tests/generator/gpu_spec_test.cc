@@ -97,8 +97,12 @@ TEST(GpuSpec, ATargetIsACardOrItsArchitecture) {
   EXPECT_EQ(target({h100}), "h100");
   EXPECT_EQ(target({h200, h100}), "sm90");
   EXPECT_EQ(target({h100, h200}), "sm90");
-  EXPECT_EQ(target(std::vector(4, h200)), "sm90");
-  EXPECT_EQ(target(std::vector(5, h200)), "5 --gpu: expected 4 cards at most for one library, got 5");
+  std::vector<GpuSpec> cards(4, h200);
+  for (size_t i = 0; i < cards.size(); ++i) cards[i].name = "card" + std::to_string(i);
+  EXPECT_EQ(target(cards), "sm90");
+  cards.push_back(h200);
+  EXPECT_EQ(target(cards), "5 --gpu: expected 4 cards at most for one library, got 5");
+  EXPECT_EQ(target({h200, h100, h200}), "2 --gpu: expected each card once, got h200 twice");
 }
 
 TEST(GpuSpec, CardsOfATargetDifferInRatesAlone) {
