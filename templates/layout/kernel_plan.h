@@ -57,8 +57,8 @@ struct BarrierSet {
 };
 
 constexpr int kMaxPhases = 8;
-constexpr int kMaxRegions = 12;
-constexpr int kMaxBarriers = 15;
+constexpr int kMaxRegions = 16;
+constexpr int kMaxBarriers = 20;
 constexpr int kBarrierBytes = 8;
 
 struct KernelPlan {

@@ -71,6 +71,9 @@ enum class RegionId : int {
   kCount
 };
 
+static_assert(static_cast<int>(RegionId::kCount) <= kMaxRegions);
+static_assert(static_cast<int>(BarrierId::kCount) <= kMaxBarriers);
+
 constexpr auto region_rules(const KernelPlan& plan) {
   Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
   const ModelShape& model = plan.model;

@@ -77,6 +77,9 @@ enum class RegionId : int {
   kCount
 };
 
+static_assert(static_cast<int>(RegionId::kCount) <= kMaxRegions);
+static_assert(static_cast<int>(BarrierId::kCount) <= kMaxBarriers);
+
 constexpr auto region_rules(const KernelPlan& plan) {
   Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
   const auto barriers = barrier_rules(plan);
