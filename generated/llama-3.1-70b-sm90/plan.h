@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 256256, .elements = 66560},
   .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
-  .num_regions = 12,
+  .num_regions = 13,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 180224},
     {"x", 180224, 32768},
@@ -104,10 +104,11 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 216896, 3072},
     {"rotations", 219968, 512},
     {"decision", 220480, 8},
-    {"status", 220496, 192},
-    {"barriers", 220688, 328},
+    {"tried", 220488, 16},
+    {"status", 220512, 192},
+    {"barriers", 220704, 344},
   },
-  .num_barriers = 13,
+  .num_barriers = 14,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 4, true},
@@ -121,6 +122,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
+    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };
