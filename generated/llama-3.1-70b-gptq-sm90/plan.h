@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 256256, .elements = 66560},
   .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 34816},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 225632, 3072},
     {"rotations", 228704, 512},
     {"decision", 229216, 8},
-    {"tried", 229224, 32},
-    {"status", 229264, 320},
-    {"barriers", 229584, 344},
+    {"status", 229232, 320},
+    {"barriers", 229552, 328},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 8, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 8, true},
     {"ended", 1, 10, false},
   },
 };

@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 256256, .elements = 66560},
   .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 180224},
     {"x", 180224, 32768},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 216896, 3072},
     {"rotations", 219968, 512},
     {"decision", 220480, 8},
-    {"tried", 220488, 16},
-    {"status", 220512, 192},
-    {"barriers", 220704, 344},
+    {"status", 220496, 192},
+    {"barriers", 220688, 328},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 133376, .elements = 66560},
   .counter_offset = 399616, .counter_bytes = 1280, .workspace_bytes = 400896,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 34816},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 225504, 3072},
     {"rotations", 228576, 512},
     {"decision", 229088, 8},
-    {"tried", 229096, 32},
-    {"status", 229136, 320},
-    {"barriers", 229456, 344},
+    {"status", 229104, 320},
+    {"barriers", 229424, 328},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 8, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 8, true},
     {"ended", 1, 10, false},
   },
 };

@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 133376, .elements = 66560},
   .counter_offset = 399616, .counter_bytes = 1280, .workspace_bytes = 400896,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 196608},
     {"x", 196608, 16384},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 216768, 3072},
     {"rotations", 219840, 512},
     {"decision", 220352, 8},
-    {"tried", 220360, 16},
-    {"status", 220384, 192},
-    {"barriers", 220576, 360},
+    {"status", 220368, 192},
+    {"barriers", 220560, 344},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 12, 1, false},
     {"page_empty", 12, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

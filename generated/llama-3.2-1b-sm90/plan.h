@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 71936, .elements = 33792},
   .counter_offset = 207104, .counter_bytes = 1280, .workspace_bytes = 208384,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 8192},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 223616, 1536},
     {"rotations", 225152, 256},
     {"decision", 225408, 8},
-    {"tried", 225416, 16},
-    {"status", 225440, 192},
-    {"barriers", 225632, 376},
+    {"status", 225424, 192},
+    {"barriers", 225616, 360},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 13, 1, false},
     {"page_empty", 13, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

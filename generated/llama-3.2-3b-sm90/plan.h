@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 92416, .elements = 66560},
   .counter_offset = 358656, .counter_bytes = 1280, .workspace_bytes = 359936,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 196608},
     {"x", 196608, 12288},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 212672, 3072},
     {"rotations", 215744, 512},
     {"decision", 216256, 8},
-    {"tried", 216264, 16},
-    {"status", 216288, 192},
-    {"barriers", 216480, 360},
+    {"status", 216272, 192},
+    {"barriers", 216464, 344},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 12, 1, false},
     {"page_empty", 12, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 48384, .elements = 66560},
   .counter_offset = 314624, .counter_bytes = 1280, .workspace_bytes = 315904,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 8320},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 225024, 3072},
     {"rotations", 228096, 0},
     {"decision", 228096, 8},
-    {"tried", 228104, 16},
-    {"status", 228128, 192},
-    {"barriers", 228320, 376},
+    {"status", 228112, 192},
+    {"barriers", 228304, 360},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 13, 1, false},
     {"page_empty", 13, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

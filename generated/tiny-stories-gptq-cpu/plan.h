@@ -91,7 +91,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 8960, .elements = 1056},
   .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 8704},
@@ -103,11 +103,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 215136, 1536},
     {"rotations", 216672, 256},
     {"decision", 216928, 8},
-    {"tried", 216936, 32},
-    {"status", 216976, 320},
-    {"barriers", 217296, 344},
+    {"status", 216944, 320},
+    {"barriers", 217264, 328},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 8, true},
@@ -121,7 +120,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 8, true},
     {"ended", 1, 10, false},
   },
 };

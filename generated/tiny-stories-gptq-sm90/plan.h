@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 12032, .elements = 33792},
   .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 8704},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 214944, 1536},
     {"rotations", 216480, 256},
     {"decision", 216736, 8},
-    {"tried", 216744, 32},
-    {"status", 216784, 320},
-    {"barriers", 217104, 344},
+    {"status", 216752, 320},
+    {"barriers", 217072, 328},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 11, 1, false},
     {"page_empty", 11, 8, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 8, true},
     {"ended", 1, 10, false},
   },
 };

@@ -92,7 +92,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 12032, .elements = 33792},
   .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 4224},
@@ -104,11 +104,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 219648, 1536},
     {"rotations", 221184, 256},
     {"decision", 221440, 8},
-    {"tried", 221448, 16},
-    {"status", 221472, 192},
-    {"barriers", 221664, 376},
+    {"status", 221456, 192},
+    {"barriers", 221648, 360},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 13, 1, false},
     {"page_empty", 13, 4, true},
@@ -122,7 +121,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };

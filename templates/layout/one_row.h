@@ -28,7 +28,6 @@ enum class BarrierId : int {
   kTokenReady,      // consumer warp 0 -> epilogue: the step's token stands in StepDecision
   kStepRead,        // epilogue -> producer: all KV of the step before may be read
   kStopped,         // consumer warp 0 -> producer: no further step
-  kTried,           // consumers -> nobody
   kEnded,           // all others -> watch
   kCount
 };
@@ -52,7 +51,6 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kTokenReady] = {"token_ready", 1, 1, Arrivers::kWarp};
   rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kWarp};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
-  rules[BarrierId::kTried] = {"tried", 2, 2, Arrivers::kConsumers};
   rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
   return rules;
 }
@@ -68,7 +66,6 @@ enum class RegionId : int {
   kQuery,      // q of a head block, k and v: see QueryLayout
   kRotations,  // cos and sin of the step's position for each pair of dims
   kDecision,   // StepDecision
-  kTried,      // a word of each consumer
   kStatus,     // WarpStatus of every working warp
   kBarriers,   // last
   kCount
@@ -93,7 +90,6 @@ constexpr auto region_rules(const KernelPlan& plan) {
   // Where heads are normed first, attention rotates them with values of its own.
   rules[RegionId::kRotations] = {"rotations", model.head_norm ? 0 : 4 * model.head_dim, 8};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
-  rules[RegionId::kTried] = {"tried", 4 * warps, 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

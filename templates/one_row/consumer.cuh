@@ -73,11 +73,7 @@ class Consumer {
     }
     return !stop;
   }
-  SOLITON_DEVICE void end_step() {
-    if (context_.lane == 0) store_shared(context_.template region<int32_t>(RegionId::kTried) + warp_, context_.step);
-    warp_arrive(&context_.barrier(BarrierId::kTried, context_.step % 2));
-    context_.end_step();
-  }
+  SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     const auto& [phase, layer] = at;

@@ -91,7 +91,7 @@ constexpr KernelPlan kDecodeNumbers{
   },
   .partials = {.offset = 8960, .elements = 1056},
   .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
-  .num_regions = 13,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 4224},
@@ -103,11 +103,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"query", 219840, 1536},
     {"rotations", 221376, 256},
     {"decision", 221632, 8},
-    {"tried", 221640, 16},
-    {"status", 221664, 192},
-    {"barriers", 221856, 376},
+    {"status", 221648, 192},
+    {"barriers", 221840, 360},
   },
-  .num_barriers = 14,
+  .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 13, 1, false},
     {"page_empty", 13, 4, true},
@@ -121,7 +120,6 @@ constexpr KernelPlan kDecodeNumbers{
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
     {"stopped", 1, 1, false},
-    {"tried", 2, 4, true},
     {"ended", 1, 6, false},
   },
 };
