@@ -42,6 +42,8 @@ inline const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-sto
 inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-sm90.so";
 inline const std::string kOtherKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
 inline const std::string kOneRowKernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-3.so";
+/// In the environment: a driver's library that says there is an H200.
+inline const std::string kFakeCard = "LD_LIBRARY_PATH=" + std::string(SOLITON_BINARY_DIR) + "/fake_cuda";
 inline const std::string kTinyModel = std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories.yaml";
 inline const std::string kLfsPointer =
     "version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 10498464\n";

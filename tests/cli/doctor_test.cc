@@ -22,6 +22,20 @@ TEST_F(Cli, DoctorReports) {
   EXPECT_EQ(outcome.out.starts_with("GPU          no NVIDIA card found\n"), !has_card) << outcome.out;
 }
 
+// The driver itself is asked: no kernel library has to be there.
+TEST_F(Cli, ACardIsKnownWithoutAnyKernel) {
+  fs::create_directory(path() / "none");
+  const std::vector<std::string> environment = {kFakeCard, "SOLITON_KERNELS=none", "CUDACXX=absent"};
+  const Outcome report = run("soliton-doctor", {}, environment);
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_EQ(report.out.find("GPU          NVIDIA H200 (sm_90, 132 SMs), planned for as h200\n"
+                            "GPU memory   149.00 GB free of 150.00 GB\n"),
+            0u)
+      << report.out;
+  expect_error("soliton-chat", {"tiny-stories", "-p", "x"}, kNotFound, "CUDACXX",
+               "needed to make the kernel of tiny-stories for NVIDIA H200", environment);
+}
+
 TEST_F(Cli, DoctorListsWhatWasMadeAndWhatIsDamaged) {
   fs::create_directories(path() / "soliton" / "kernels");
   fs::copy(kOtherKernel, path() / "soliton" / "kernels" / "made.so");

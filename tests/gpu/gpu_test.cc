@@ -10,6 +10,7 @@
 
 #include "models/error.h"
 #include "reference_model.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/engine.h"
 
 namespace soliton {
@@ -44,6 +45,24 @@ std::string reason_to_skip() {
 
 std::vector<int32_t> story_prompt() {
   return {0, 17, 300, 42};
+}
+
+TEST(Card, TheDriverSaysWhatTheKernelLibraryDoes) {
+  SKIP_WITHOUT_CARD();
+  const DeviceAnswer answer = ask_driver(0);
+  ASSERT_TRUE(answer.device) << answer.reason;
+  KernelLibrary library = KernelLibrary::open(kKernel);
+  library.select_device(0);
+  const DeviceInfo& expected = library.device();
+  EXPECT_STREQ(answer.device->name, expected.name);
+  EXPECT_EQ(answer.device->compute_capability, expected.compute_capability);
+  EXPECT_EQ(answer.device->num_sms, expected.num_sms);
+  EXPECT_EQ(answer.device->max_shared_bytes, expected.max_shared_bytes);
+  EXPECT_EQ(answer.device->driver_version, expected.driver_version);
+  EXPECT_EQ(answer.device->total_bytes, expected.total_bytes);
+  EXPECT_GE(answer.device->free_bytes, expected.free_bytes);  // which has its kernels there too
+  EXPECT_EQ(answer.device->sm_clock_khz, expected.sm_clock_khz);
+  EXPECT_EQ(answer.device->memory_clock_khz, expected.memory_clock_khz);
 }
 
 TEST(Card, TinyModelEqualsTheReference) {

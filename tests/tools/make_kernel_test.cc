@@ -312,7 +312,7 @@ TEST_F(MakeKernel, PrefersWhatCameWithThePrograms) {
   EXPECT_EQ(make(), request_.kernels / "micro.so");
   EXPECT_EQ(num_calls(), 1);
   request_.device = 1;
-  expect_refused(ExitCode::kDevice, "device 1: expected a CUDA library in " + request_.kernels.string());
+  expect_refused(ExitCode::kDevice, "device 1: ");
 }
 
 TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {

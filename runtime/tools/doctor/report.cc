@@ -10,6 +10,7 @@
 
 #include "models/error.h"
 #include "models/model_config.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/gpu_for_device.h"
@@ -120,9 +121,9 @@ DoctorReport examine(const DoctorOptions& options) {
   DoctorReport report;
   report.shipped = look_for_kernels(shipped_kernels_folder);
   report.cache = look_for_kernels(kernel_cache_folder);
-  const DeviceAnswer answer = ask_device(report.shipped.folder, options.device);
+  const DeviceAnswer answer = ask_driver(options.device);
   report.device = answer.device;
-  report.device_problem = has_card() ? answer.reason : "no NVIDIA card found";
+  if (!report.device) report.device_problem = has_card() ? answer.reason : "no NVIDIA card found";
   std::ifstream driver("/proc/driver/nvidia/version");
   report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
   const fs::path sources = attempt(report.sources_problem, sources_folder);

@@ -16,6 +16,7 @@
 #include "generator/text_writer.h"
 #include "models/check.h"
 #include "models/error.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/gpu_for_device.h"
@@ -215,7 +216,7 @@ KernelSearch search_shipped(const MakeKernelRequest& request) {
 
 /// The card, or the emulation where there is none.
 DeviceInfo choose_device(const MakeKernelRequest& request) {
-  const DeviceAnswer answer = ask_device(request.kernels, request.device);
+  const DeviceAnswer answer = ask_driver(request.device);
   if (answer.device) return *answer.device;
   if (has_card() || request.device > 0) {
     throw Error(ExitCode::kDevice, fmt::format("device {}: {}", request.device, answer.reason));
@@ -234,27 +235,6 @@ bool has_card() {
   // The last is WSL's.
   return fs::exists("/dev/nvidiactl", ignored) || fs::exists("/dev/nvidia0", ignored) ||
          fs::exists("/dev/dxg", ignored);
-}
-
-DeviceAnswer ask_device(const fs::path& kernels, int device) {
-  DeviceAnswer answer{
-      .device = {},
-      .reason = fmt::format("expected a CUDA library in {} to ask it with, found none", kernels.string())};
-  std::error_code ignored;
-  if (!fs::is_directory(kernels, ignored)) return answer;
-  for (const fs::path& path : list_libraries(kernels)) {
-    try {
-      const KernelLibrary library = KernelLibrary::open(path);
-      if (library.descriptor().compute_capability == 0) continue;
-      DeviceInfo info{};
-      if (library.functions().open(device, &info) == 0) return {.device = info, .reason = ""};
-      answer.reason = library.functions().last_error();
-      return answer;
-    } catch (const Error&) {
-      continue;  // no library; search_kernels() minds
-    }
-  }
-  return answer;
 }
 
 fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {

@@ -39,13 +39,6 @@ void print_progress_line(const std::string& line);
 std::filesystem::path find_or_make_kernel(const MakeKernelRequest& request,
                                           const ProgressLine& progress = print_progress_line);
 
-/// What a device says of itself, through any of the CUDA libraries of a folder.
-struct DeviceAnswer {
-  std::optional<DeviceInfo> device;
-  std::string reason;  // why there is none
-};
-DeviceAnswer ask_device(const std::filesystem::path& kernels, int device);
-
 /// Whether the system has an NVIDIA card, usable or not.
 bool has_card();
 

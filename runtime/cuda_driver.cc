@@ -1,0 +1,137 @@
+// See cuda_driver.h. Names, numbers and parameters are those of the driver API, which keeps them from version to
+// version: where a function's parameters have changed, the new one has another name.
+#include "runtime/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+using Status = int;                    // CUresult: 0 is success
+using Device = int;                    // CUdevice
+using Context = struct ContextState*;  // CUcontext
+
+constexpr Status kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
+
+/// CUdevice_attribute.
+enum class Attribute : int {
+  kClockRateKhz = 13,
+  kMultiprocessorCount = 16,
+  kMemoryClockRateKhz = 36,
+  kComputeCapabilityMajor = 75,
+  kComputeCapabilityMinor = 76,
+  kMaxSharedBytesPerBlockOptIn = 97,
+};
+
+/// The functions of an opened library. Throws Error (kDevice) wherever something fails.
+class Driver {
+ public:
+  explicit Driver(const char* library)
+      : library_(library), handle_(::dlopen(library, RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) {
+      throw Error(ExitCode::kDevice,
+                  fmt::format("expected the library of NVIDIA's driver, got: {}", ::dlerror()));
+    }
+    find("cuInit", init_);
+    find("cuDriverGetVersion", driver_get_version_);
+    find("cuDeviceGetCount", device_get_count_);
+    find("cuDeviceGet", device_get_);
+    find("cuDeviceGetName", device_get_name_);
+    find("cuDeviceGetAttribute", device_get_attribute_);
+    find("cuDevicePrimaryCtxRetain", primary_context_retain_);
+    find("cuCtxPushCurrent_v2", context_push_);
+    find("cuCtxPopCurrent_v2", context_pop_);
+    find("cuMemGetInfo_v2", memory_get_info_);
+    find("cuGetErrorString", get_error_string_);
+  }
+
+  DeviceInfo describe(int index) const {
+    check("cuInit", init_(0));
+    int count = 0;
+    check("cuDeviceGetCount", device_get_count_(&count));
+    if (index >= count) {
+      throw file_error(ExitCode::kDevice, library_, "expected a card of index {}, found {}", index,
+                       count == 0 ? "none" : fmt::format("0 to {}", count - 1));
+    }
+    Device device = 0;
+    check("cuDeviceGet", device_get_(&device, index));
+    DeviceInfo info{};
+    check("cuDeviceGetName", device_get_name_(info.name, sizeof info.name, device));
+    info.name[sizeof info.name - 1] = '\0';
+    info.compute_capability = 10 * attribute(device, Attribute::kComputeCapabilityMajor) +
+                              attribute(device, Attribute::kComputeCapabilityMinor);
+    info.num_sms = attribute(device, Attribute::kMultiprocessorCount);
+    info.max_shared_bytes = attribute(device, Attribute::kMaxSharedBytesPerBlockOptIn);
+    info.sm_clock_khz = attribute(device, Attribute::kClockRateKhz);
+    info.memory_clock_khz = attribute(device, Attribute::kMemoryClockRateKhz);
+    check("cuDriverGetVersion", driver_get_version_(&info.driver_version));
+    read_memory(device, info);
+    return info;
+  }
+
+ private:
+  template <class Function>
+  void find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(handle_, name));
+    if (function == nullptr) {
+      throw file_error(ExitCode::kDevice, library_, "expected a newer driver, got one without {}", name);
+    }
+  }
+
+  void check(const char* name, Status status) const {
+    if (status == 0) return;
+    if (status == kNoDevice) throw file_error(ExitCode::kDevice, library_, "expected a card, found none");
+    const char* text = nullptr;
+    get_error_string_(status, &text);
+    throw file_error(ExitCode::kDevice, library_, "{}: {}", name,
+                     text == nullptr ? fmt::format("error {}", status) : text);
+  }
+
+  int attribute(Device device, Attribute which) const {
+    int value = 0;
+    check("cuDeviceGetAttribute", device_get_attribute_(&value, static_cast<int>(which), device));
+    return value;
+  }
+
+  void read_memory(Device device, DeviceInfo& info) const {
+    Context context = nullptr;
+    check("cuDevicePrimaryCtxRetain", primary_context_retain_(&context, device));
+    check("cuCtxPushCurrent", context_push_(context));
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    const Status status = memory_get_info_(&free_bytes, &total_bytes);
+    context_pop_(&context);
+    check("cuMemGetInfo", status);
+    info.free_bytes = static_cast<int64_t>(free_bytes);
+    info.total_bytes = static_cast<int64_t>(total_bytes);
+  }
+
+  const char* library_;
+  void* handle_;  // never closed: the context that has been made lives in the library
+  Status (*init_)(unsigned flags);
+  Status (*driver_get_version_)(int* version);
+  Status (*device_get_count_)(int* count);
+  Status (*device_get_)(Device* device, int index);
+  Status (*device_get_name_)(char* name, int num_bytes, Device device);
+  Status (*device_get_attribute_)(int* value, int attribute, Device device);
+  Status (*primary_context_retain_)(Context* context, Device device);
+  Status (*context_push_)(Context context);
+  Status (*context_pop_)(Context* context);
+  Status (*memory_get_info_)(size_t* free_bytes, size_t* total_bytes);
+  Status (*get_error_string_)(Status status, const char** text);
+};
+
+}  // namespace
+
+DeviceAnswer ask_driver(int device, const char* library) {
+  try {
+    return {.device = Driver(library).describe(device), .reason = ""};
+  } catch (const Error& error) {
+    return {.device = {}, .reason = error.what()};
+  }
+}
+
+}  // namespace soliton

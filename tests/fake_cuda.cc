@@ -1,0 +1,88 @@
+// Stands in for the CUDA driver's library where there is no card: describes an H200. The environment says otherwise:
+// FAKE_CUDA_CARDS is the number of cards, FAKE_CUDA_NAME their name, FAKE_CUDA_FREE_BYTES what of their memory is free,
+// FAKE_CUDA_FAILS a function that fails.
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace {
+
+constexpr int kFailure = 2;     // CUDA_ERROR_OUT_OF_MEMORY
+constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
+constexpr size_t kTotalBytes = 150'000'000'000;
+
+const char* environment_or(const char* name, const char* fallback) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? fallback : value;
+}
+
+int status_of(std::string_view function) {
+  return function == environment_or("FAKE_CUDA_FAILS", "") ? kFailure : 0;
+}
+
+int num_cards() {
+  return std::atoi(environment_or("FAKE_CUDA_CARDS", "1"));
+}
+
+void* pushed = nullptr;  // the context that is current
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  return num_cards() == 0 ? kNoDevice : status_of("cuInit");
+}
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = num_cards();
+  return 0;
+}
+int cuDeviceGet(int* device, int index) {
+  *device = 40 + index;
+  return 0;
+}
+int cuDeviceGetName(char* name, int num_bytes, int) {
+  std::strncpy(name, environment_or("FAKE_CUDA_NAME", "NVIDIA H200"), static_cast<size_t>(num_bytes));
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  const std::map<int, int> values = {{13, 1'980'000}, {16, 132}, {36, 3'201'000},
+                                     {75, 9},         {76, 0},   {97, 232'448}};
+  if (device < 40 || !values.contains(attribute)) return kFailure;
+  *value = values.at(attribute);
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  static int contexts[16];
+  *context = &contexts[device - 40];
+  return status_of("cuDevicePrimaryCtxRetain");
+}
+int cuCtxPushCurrent_v2(void* context) {
+  pushed = context;
+  return 0;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  *context = pushed;
+  pushed = nullptr;
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
+  if (pushed == nullptr) return kFailure;
+  *free_bytes = static_cast<size_t>(std::atoll(environment_or("FAKE_CUDA_FREE_BYTES", "149000000000")));
+  *total_bytes = kTotalBytes;
+  return status_of("cuMemGetInfo");
+}
+int cuGetErrorString(int status, const char** text) {
+  if (status != kFailure) return kFailure;
+  *text = "out of memory";
+  return 0;
+}
+
+}  // extern "C"

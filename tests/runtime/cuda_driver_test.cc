@@ -1,0 +1,66 @@
+// What the driver is asked and what becomes of its answers, with a library in the driver's place.
+#include "runtime/cuda_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace soliton {
+namespace {
+
+const std::string kFakeDriver = std::string(SOLITON_BINARY_DIR) + "/fake_cuda/libcuda.so.1";
+
+/// The answer of the library with a variable of its environment set.
+DeviceAnswer ask(int device, const char* variable = "FAKE_CUDA_NAME", const char* value = "NVIDIA H200") {
+  ::setenv(variable, value, 1);
+  const DeviceAnswer answer = ask_driver(device, kFakeDriver.c_str());
+  ::unsetenv(variable);
+  EXPECT_NE(answer.device.has_value(), !answer.reason.empty());
+  return answer;
+}
+
+TEST(CudaDriver, SaysAllOfACard) {
+  const DeviceAnswer answer = ask(0);
+  ASSERT_TRUE(answer.device) << answer.reason;
+  EXPECT_STREQ(answer.device->name, "NVIDIA H200");
+  EXPECT_EQ(answer.device->compute_capability, 90);
+  EXPECT_EQ(answer.device->num_sms, 132);
+  EXPECT_EQ(answer.device->max_shared_bytes, 232448);
+  EXPECT_EQ(answer.device->driver_version, 13000);
+  EXPECT_EQ(answer.device->total_bytes, 150'000'000'000);
+  EXPECT_EQ(answer.device->free_bytes, 149'000'000'000);
+  EXPECT_EQ(answer.device->sm_clock_khz, 1'980'000);
+  EXPECT_EQ(answer.device->memory_clock_khz, 3'201'000);
+}
+
+TEST(CudaDriver, CutsNamesThatAreTooLong) {
+  const DeviceAnswer answer = ask(0, "FAKE_CUDA_NAME", std::string(1000, 'x').c_str());
+  ASSERT_TRUE(answer.device) << answer.reason;
+  EXPECT_EQ(std::string(answer.device->name), std::string(sizeof(DeviceInfo::name) - 1, 'x'));
+}
+
+TEST(CudaDriver, CountsCards) {
+  EXPECT_TRUE(ask(1, "FAKE_CUDA_CARDS", "2").device);
+  EXPECT_EQ(ask(2, "FAKE_CUDA_CARDS", "2").reason,
+            kFakeDriver + ": expected a card of index 2, found 0 to 1");
+  EXPECT_EQ(ask(0, "FAKE_CUDA_CARDS", "0").reason, kFakeDriver + ": expected a card, found none");
+}
+
+TEST(CudaDriver, SaysWhatFails) {
+  for (const std::string name : {"cuInit", "cuDevicePrimaryCtxRetain", "cuMemGetInfo"}) {
+    EXPECT_EQ(ask(0, "FAKE_CUDA_FAILS", name.c_str()).reason, kFakeDriver + ": " + name + ": out of memory");
+  }
+}
+
+TEST(CudaDriver, SaysThatThereIsNone) {
+  const DeviceAnswer absent = ask_driver(0, "libcuda-of-no-driver.so.1");
+  EXPECT_FALSE(absent.device);
+  EXPECT_EQ(absent.reason.find("expected the library of NVIDIA's driver, got: libcuda-of-no-driver.so.1: "),
+            0u)
+      << absent.reason;
+  EXPECT_EQ(ask_driver(0, "libm.so.6").reason, "libm.so.6: expected a newer driver, got one without cuInit");
+}
+
+}  // namespace
+}  // namespace soliton
