@@ -3,12 +3,23 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/chat/stop_filter.h"
 #include "runtime/tokenizer.h"
 
 namespace soliton {
+
+/// Why an answer ended.
+enum class FinishReason {
+  kStop,        // a stop token
+  kStopText,    // a stop string
+  kLength,      // as many tokens as were allowed
+  kInterrupted  // the user wanted no more
+};
+/// "stop", "stop_text", "length" or "interrupted".
+std::string_view name_of(FinishReason reason);
 
 /// How the text of an answer ends and what of it is shown.
 struct AnswerStyle {
@@ -30,6 +41,8 @@ class AnswerText {
   bool hit_stop() const { return filter_.stopped(); }
   /// All text so far.
   const std::string& text() const { return text_; }
+  /// Why it ended, once nothing more comes; `max_tokens` were allowed.
+  FinishReason finish_reason(int max_tokens) const;
 
  private:
   std::string add(std::string piece);
@@ -38,6 +51,8 @@ class AnswerText {
   StreamDecoder decoder_;
   StopFilter filter_;
   std::string text_;
+  int num_tokens_ = 0;
+  bool hit_stop_token_ = false;
 };
 
 }  // namespace soliton

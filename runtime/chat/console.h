@@ -18,6 +18,9 @@ bool shows_colours(int fd);
 /// and tabs stay.
 std::string for_terminal(std::string_view text);
 
+/// Said of an answer that Ctrl-C has ended.
+inline constexpr std::string_view kStoppedNote = "[ stopped ]";
+
 /// Writes text of an answer to stdout at once.
 void print_answer(std::string_view text);
 /// Writes a line to stderr, dimmed if it shows colours.

@@ -3,7 +3,8 @@
 
 namespace soliton {
 
-/// The exit status after a second Ctrl-C: that of a program which the signal ended.
+/// The exit status where Ctrl-C cut the one answer that was asked for, or a second one ended the program: as if the
+/// signal had.
 inline constexpr int kInterruptedStatus = 130;
 
 /// Catches SIGINT from now on. System calls that wait are interrupted.

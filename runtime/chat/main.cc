@@ -101,11 +101,8 @@ int run(int argc, char** argv) {
   if (options->verify) return verify_kernel(*options);
   const std::optional<std::string> prompt = read_prompt(*options);
   const TextSide text(*options);
-  if (prompt) {
-    answer_once(*options, text, *prompt);
-  } else {
-    chat(*options, text);
-  }
+  if (prompt) return answer_once(*options, text, *prompt);
+  chat(*options, text);
   return 0;
 }
 

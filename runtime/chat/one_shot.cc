@@ -28,6 +28,7 @@ struct Task {
 struct Completion {
   Timing timing;
   nlohmann::json json;
+  bool was_interrupted = false;
   std::string remark = {};  // at the end of the statistics
 };
 
@@ -46,7 +47,7 @@ class Stream {
     show(answer_.finish());
     show("\n");
   }
-  const std::string& text() const { return answer_.text(); }
+  const AnswerText& answer() const { return answer_; }
 
  private:
   void show(std::string_view piece) const {
@@ -71,12 +72,16 @@ Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
                                                 return stream.push(token);
                                               });
   stream.finish();
+  const FinishReason reason = stream.answer().finish_reason(task.num_tokens);
   Completion completion{.timing = {.prompt_tokens = task.prompt.size(),
                                    .generated = result.tokens.size(),
                                    .first_step = std::min(result.first_step, result.tokens.size()),
                                    .prompt_s = clock.seconds(),
                                    .generation_s = generation_seconds(result.times_ns)},
-                        .json = {{"content", stream.text()}, {"tokens", result.tokens}},
+                        .json = {{"content", stream.answer().text()},
+                                 {"finish_reason", name_of(reason)},
+                                 {"tokens", result.tokens}},
+                        .was_interrupted = reason == FinishReason::kInterrupted,
                         .remark = lookup_remark(result)};
   if (task.options.num_drafts > 0) completion.json["steps"] = result.num_steps;
   if (task.text.sampling.logprobs) {
@@ -86,39 +91,41 @@ Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
   return completion;
 }
 
-/// The tokens of a sample as text, and how many of them that took.
+/// The tokens of a sample as text, how many of them that took, and why it ended.
 struct SampleText {
   std::string text;
   size_t num_tokens;
+  FinishReason reason;
 };
 SampleText text_of(const Sample& sample, const Task& task) {
   AnswerText answer(task.text.tokenizer, task.text.style);
   size_t num_tokens = 0;
   while (num_tokens < sample.tokens.size() && !answer.hit_stop()) answer.push(sample.tokens[num_tokens++]);
   answer.finish();
-  return {answer.text(), num_tokens};
+  return {answer.text(), num_tokens, answer.finish_reason(task.num_tokens)};
 }
 
-/// The samples as JSON, and each to stdout under a line of its own if text is wanted.
-nlohmann::json list_samples(const std::vector<Sample>& samples, const Task& task) {
-  nlohmann::json list = nlohmann::json::array();
+/// Adds the samples to the completion, and puts each on stdout under a line of its own if text is wanted.
+void list_samples(const std::vector<Sample>& samples, const Task& task, Completion& completion) {
+  nlohmann::json& list = completion.json["samples"] = nlohmann::json::array();
   for (size_t i = 0; i < samples.size(); ++i) {
     const Sample& sample = samples[i];
-    const auto [text, num_tokens] = text_of(sample, task);
+    const auto [text, num_tokens, reason] = text_of(sample, task);
     if (!task.options.json) {
       fmt::print("--- sample {} (seed {})\n", i, sample.seed);
       print_answer(text + "\n");
     }
     const std::vector<int32_t> tokens(sample.tokens.begin(),
                                       sample.tokens.begin() + static_cast<ptrdiff_t>(num_tokens));
-    list.push_back({{"content", text}, {"tokens", tokens}, {"seed", sample.seed}});
+    list.push_back(
+        {{"content", text}, {"finish_reason", name_of(reason)}, {"tokens", tokens}, {"seed", sample.seed}});
+    if (reason == FinishReason::kInterrupted) completion.was_interrupted = true;
     if (!task.text.sampling.logprobs) continue;
     const std::vector<float> logprobs(sample.logprobs.begin(),
                                       sample.logprobs.begin() + static_cast<ptrdiff_t>(num_tokens));
     list.back()["logprobs"] = logprobs;
     if (!task.options.json) print_logprobs(task.text.tokenizer, tokens, logprobs);
   }
-  return list;
 }
 
 /// Samples go on together until the last one has hit a stop string.
@@ -162,8 +169,9 @@ Completion complete_samples(std::unique_ptr<Engine> engine, const Task& task) {
                                    .first_step = result.samples.size(),
                                    .prompt_s = clock.seconds(),
                                    .generation_s = generation_seconds(result.times_ns)},
-                        .json = {{"samples", list_samples(result.samples, task)}},
+                        .json = {},
                         .remark = fmt::format(" | {} samples", result.samples.size())};
+  list_samples(result.samples, task, completion);
   return completion;
 }
 
@@ -203,7 +211,7 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
 
 }  // namespace
 
-void answer_once(const Options& options, const TextSide& text, const std::string& prompt) {
+int answer_once(const Options& options, const TextSide& text, const std::string& prompt) {
   Conversation conversation{.system = options.system, .turns = {prompt}};
   Task task{.options = options,
             .text = text,
@@ -223,6 +231,9 @@ void answer_once(const Options& options, const TextSide& text, const std::string
   if (options.json) print_json(completion.json, completion.timing);
   flush_stdout();
   print_note(statistics(completion.timing, completion.remark));
+  if (!completion.was_interrupted) return 0;
+  print_note(kStoppedNote);
+  return kInterruptedStatus;
 }
 
 }  // namespace soliton

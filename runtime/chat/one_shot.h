@@ -8,8 +8,8 @@
 
 namespace soliton {
 
-/// Answers on stdout, with statistics on stderr. Throws Error; what does not fit the context is found out
-/// before the weights are read.
-void answer_once(const Options& options, const TextSide& text, const std::string& prompt);
+/// Answers on stdout, with statistics on stderr. Returns the exit status: 0, or kInterruptedStatus if Ctrl-C cut
+/// the answer. Throws Error; what does not fit the context is found out before the weights are read.
+int answer_once(const Options& options, const TextSide& text, const std::string& prompt);
 
 }  // namespace soliton

@@ -34,7 +34,7 @@ std::string_view note_of(AnswerEnd end) {
     case AnswerEnd::kDone:
       return {};
     case AnswerEnd::kInterrupted:
-      return "[ stopped ]";
+      return kStoppedNote;
     case AnswerEnd::kNumTokens:
       return "[ cut at the tokens that predict allows: see /set ]";
     case AnswerEnd::kContext:

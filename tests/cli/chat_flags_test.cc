@@ -157,9 +157,13 @@ TEST_F(ChatFlags, StopStringsEndTheAnswer) {
   EXPECT_EQ(with({"--lookup", "3"}), expected + "\n");
   const auto json = nlohmann::json::parse(with({"--json"}));
   EXPECT_EQ(json.at("content"), expected);
+  EXPECT_EQ(json.at("finish_reason"), "stop_text");
   EXPECT_LT(json.at("tokens").size(), 12u);
   const auto samples = nlohmann::json::parse(with({"--json", "-np", "2", "--temp", "0"})).at("samples");
-  for (const auto& sample : samples) EXPECT_EQ(sample.at("content"), expected);
+  for (const auto& sample : samples) {
+    EXPECT_EQ(sample.at("content"), expected);
+    EXPECT_EQ(sample.at("finish_reason"), "stop_text");
+  }
   expect_error({kModel, "-p", "x", "--stop", ""}, kUsage, "--stop", "got \"\"");
 }
 

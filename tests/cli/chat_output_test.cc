@@ -11,6 +11,8 @@ namespace soliton {
 namespace {
 
 const std::regex kStatistics(R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s \]\n)");
+const std::regex kStopped(
+    R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s.* \]\n\[ stopped \]\n)");
 
 TEST_F(Cli, ChatPrintsTextAndStatistics) {
   const Outcome outcome = run("soliton-chat", {"-m", "tiny-stories", "-p", "Once upon", "-n", "12"});
@@ -27,6 +29,7 @@ TEST_F(Cli, ChatPrintsJson) {
   EXPECT_TRUE(json.at("content").is_string());
   EXPECT_EQ(json.at("predicted_n"), 2);
   EXPECT_EQ(json.at("tokens").size(), 2u);
+  EXPECT_EQ(json.at("finish_reason"), "length");
   for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"}) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
   }
@@ -59,6 +62,7 @@ TEST_F(Cli, ChatPrintsSamplesAsJson) {
     EXPECT_EQ(sample.at("seed"), 7 + i);
     EXPECT_TRUE(sample.at("content").is_string());
     EXPECT_EQ(sample.at("tokens").size(), 6u);
+    EXPECT_EQ(sample.at("finish_reason"), "length");
   }
   EXPECT_EQ(together.at("predicted_n"), 18);
   for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"})
@@ -142,17 +146,24 @@ TEST_F(Cli, ChatTakesAnyPrompt) {
             nlohmann::json::parse(other.out).at("prompt_n"));
 }
 
-TEST_F(Cli, ChatEndsSamplesAndLookupOnInterrupt) {
+// A script must not take for complete what was cut.
+TEST_F(Cli, ChatEndsEveryWayToDecodeOnInterrupt) {
   for (const Arguments& way : {Arguments{"-np", "2"}, Arguments{"--lookup", "3"}, Arguments{"--temp", "1"}}) {
-    Arguments arguments{"-m", "tiny-stories", "-p", "Once", "-n", "2000", "--ignore-eos", "-k", kTinyKernel};
+    Arguments arguments{"-m",   "tiny-stories", "-p", "Once",      "-n",
+                        "2000", "--ignore-eos", "-k", kTinyKernel, "--json"};
     arguments.insert(arguments.end(), way.begin(), way.end());
     const Process process("soliton-chat", arguments, path());
-    std::this_thread::sleep_for(std::chrono::seconds(3));  // samples are printed at the end only
+    std::this_thread::sleep_for(std::chrono::seconds(3));  // JSON is printed at the end only
     process.signal(SIGINT);
     const Outcome outcome = process.wait();
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_TRUE(outcome.out.ends_with("\n"));
-    EXPECT_NE(outcome.err.find("[ Prompt: "), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.status, kInterrupted) << outcome.err;
+    EXPECT_TRUE(std::regex_match(outcome.err, kStopped)) << outcome.err;
+    auto json = nlohmann::json::parse(outcome.out);
+    if (!json.contains("samples")) json = {{"samples", {json}}};
+    for (const auto& sample : json.at("samples")) {
+      EXPECT_EQ(sample.at("finish_reason"), "interrupted");
+      EXPECT_LT(sample.at("tokens").size(), 2000u);
+    }
   }
 }
 
@@ -165,8 +176,9 @@ TEST_F(Cli, ChatEndsTheAnswerOnInterrupt) {
   }
   process.signal(SIGINT);
   const Outcome outcome = process.wait();
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
+  EXPECT_EQ(outcome.status, kInterrupted) << outcome.err;
+  EXPECT_TRUE(outcome.out.ends_with("\n"));
+  EXPECT_TRUE(std::regex_match(outcome.err, kStopped)) << outcome.err;
 }
 
 TEST_F(Cli, ChatVerifiesKernels) {

@@ -2,7 +2,7 @@
 // name and names the file or flag, nothing on stdout, no file left behind, and the exit status below.
 //
 //   status  soliton-chat, soliton-bench               soliton-gen
-//   0       success, --help, Ctrl-C                   success, --help
+//   0       success, --help                           success, --help
 //   2       a flag or its value                       a flag or its value
 //   3       a file is absent, unreadable, unwritable  the same
 //   4       a file's content is malformed or cut      a file says what cannot be
@@ -12,7 +12,7 @@
 //   8       the compiler made no kernel               -
 //   9       the kernel is not verified (soliton-chat) -
 //   70      a defect of ours                          a defect of ours
-//   130     a second Ctrl-C (soliton-chat)            -
+//   130     Ctrl-C (soliton-chat)                     -
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,6 +37,7 @@ inline constexpr int kMismatch = 5;
 inline constexpr int kDevice = 6;
 inline constexpr int kLimit = 7;
 inline constexpr int kNotVerified = 9;
+inline constexpr int kInterrupted = 130;
 
 inline const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so";
 inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-sm90.so";
