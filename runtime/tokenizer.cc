@@ -21,7 +21,7 @@ using namespace tokenization;
 
 namespace {
 
-constexpr size_t kMaxTextBytes = size_t{1} << 28;
+constexpr size_t kMaxPrefixIds = 64;
 
 /// What `section` becomes if only [begin, end) of it is kept.
 Section part_of(const Section& section, size_t begin, size_t end) {
@@ -32,6 +32,7 @@ Section part_of(const Section& section, size_t begin, size_t end) {
 }  // namespace
 
 struct Tokenizer::State {
+  std::string file;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   Bpe bpe;
@@ -52,6 +53,7 @@ struct Tokenizer::State {
   struct Encoding {
     bool parse_special;
     std::vector<int> ids;
+    TextLimit limit;
     BpeScratch scratch;
   };
   void encode_section(Section section, Encoding& encoding) const;
@@ -91,7 +93,12 @@ void Tokenizer::State::read_texts(const JsonView& root) {
     skipped[index] = token.special && token.normalized_content == token.content;
   }
   pieces.reserve(texts.size());
-  for (const std::string& text : texts) pieces.push_back(decoder.piece(text));
+  TextLimit limit(file);
+  for (const std::string& text : texts) {
+    limit.extend(text.size());
+    pieces.push_back(decoder.piece(text, limit));
+    limit.end_part();
+  }
 }
 
 /// ByteLevel (which changes offsets only), TemplateProcessing, or a Sequence of them.
@@ -124,6 +131,10 @@ void Tokenizer::State::read_prefix(const JsonView& processor) {
       throw item.error(ExitCode::kMismatch, "{} after the text is not supported", in_quotes(name));
     }
     const JsonView ids = processor["special_tokens"][name]["ids"];
+    if (prefix_ids.size() + ids.array_size() > kMaxPrefixIds) {
+      throw item.error(ExitCode::kOutOfMemory, "expected at most {} tokens before the text, got more",
+                       kMaxPrefixIds);
+    }
     for (size_t k = 0; k < ids.array_size(); ++k) {
       prefix_ids.push_back(static_cast<int>(ids[k].integer(0, static_cast<int64_t>(texts.size()) - 1)));
     }
@@ -142,10 +153,11 @@ Tokenizer Tokenizer::open(const std::filesystem::path& folder) {
   const nlohmann::json document = read_json(path);
   const JsonView root(document, name);
   auto state = std::make_unique<State>();
+  state->file = name;
   state->normalizer = Normalizer::read(root["normalizer"]);
   state->pre_tokenizer = PreTokenizer::read(root["pre_tokenizer"]);
   state->bpe = Bpe::read(root["model"]);
-  state->added = AddedTokens::read(root["added_tokens"], state->bpe, state->normalizer);
+  state->added = AddedTokens::read(root["added_tokens"], state->bpe, state->normalizer, TextLimit(name));
   state->decoder = Decoder::read(root["decoder"]);
   state->read_texts(root);
   state->read_prefix(root["post_processor"]);
@@ -160,13 +172,15 @@ Tokenizer::~Tokenizer() = default;
 // ---- encoding ----
 
 void Tokenizer::State::encode_section(Section section, Encoding& encoding) const {
-  normalizer.apply(section);
+  normalizer.apply(section, encoding.limit);
+  encoding.limit.end_part();
   for (const AddedTokens::Part& part : added.cut(section.text, true, encoding.parse_special)) {
     if (part.token != nullptr) {
       encoding.ids.push_back(part.token->id);
       continue;
     }
-    const Pieces pieces = pre_tokenizer.cut(part_of(section, part.begin, part.end));
+    const Pieces pieces = pre_tokenizer.cut(part_of(section, part.begin, part.end), encoding.limit);
+    encoding.limit.end_part();
     for (const Span& span : pieces.spans) {
       bpe.encode(pieces.text(span), encoding.parse_special ? none : special, encoding.scratch, encoding.ids);
     }
@@ -174,13 +188,16 @@ void Tokenizer::State::encode_section(Section section, Encoding& encoding) const
 }
 
 std::vector<int> Tokenizer::encode(std::string_view text, bool parse_special) const {
-  if (text.size() > kMaxTextBytes) {
+  if (text.size() > TextLimit::kMaxBytes) {
     throw Error(ExitCode::kOutOfMemory,
-                fmt::format("text: expected at most {} bytes, got {}", kMaxTextBytes, text.size()));
+                fmt::format("text: expected at most {} bytes, got {}", TextLimit::kMaxBytes, text.size()));
   }
   Section whole{.text = valid_utf8(std::string(text)), .origin_bytes = 0};
   if (!whole.text.empty()) whole.origin_bytes = first_character(whole.text).length;
-  State::Encoding encoding{.parse_special = parse_special, .ids = {}, .scratch = {}};
+  State::Encoding encoding{.parse_special = parse_special,
+                           .ids = {},
+                           .limit = TextLimit(state_->file, text.size()),
+                           .scratch = {}};
   for (const AddedTokens::Part& part : state_->added.cut(whole.text, false, parse_special)) {
     if (part.token != nullptr) {
       encoding.ids.push_back(part.token->id);
@@ -202,7 +219,7 @@ std::string Tokenizer::decode(std::span<const int> ids, bool skip_special) const
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special)
     : state_(tokenizer.state_.get()),
-      stream_(std::make_unique<DecoderStream>(state_->decoder)),
+      stream_(std::make_unique<DecoderStream>(state_->decoder, state_->file)),
       skip_special_(skip_special) {}
 StreamDecoder::StreamDecoder(StreamDecoder&&) noexcept = default;
 StreamDecoder& StreamDecoder::operator=(StreamDecoder&&) noexcept = default;

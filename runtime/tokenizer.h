@@ -34,11 +34,12 @@ class Tokenizer {
   /// written in the text become their ids only with `parse_special`: never set it for text a user typed. Not
   /// even merges make them without it; the reference's do, where a file has such merges. Added tokens that
   /// are not special are always recognised, as in the reference. Throws kOutOfMemory if the text exceeds
-  /// 256 MiB or defeats the pattern's limit on backtracking.
+  /// 256 MiB, if the file's rules make too much of it, or if it defeats the pattern's limit on backtracking.
   std::vector<int> encode(std::string_view text, bool parse_special = false) const;
 
   /// Text of the ids, always valid UTF-8: bytes that form no character come out as U+FFFD. Ids without a
-  /// token (a model's vocabulary may be padded) give nothing.
+  /// token (a model's vocabulary may be padded) give nothing. Throws kOutOfMemory if the file's decoder makes too
+  /// much of them; so do streams.
   std::string decode(std::span<const int> ids, bool skip_special = false) const;
 
   /// Raw bytes of one token inside a text, which may be part of a character; empty for ids without a token,

@@ -14,7 +14,7 @@ struct Span {
   size_t end;
 };
 
-AddedToken read_token(const JsonView& token, const Normalizer& normalizer) {
+AddedToken read_token(const JsonView& token, const Normalizer& normalizer, TextLimit& limit) {
   const bool special = read_flag(token["special"], false);
   AddedToken result{.content = token["content"].string(),
                     .normalized_content = {},
@@ -26,7 +26,9 @@ AddedToken read_token(const JsonView& token, const Normalizer& normalizer) {
                     .rstrip = read_flag(token["rstrip"], false)};
   if (result.content.empty()) throw token.error("expected content, got an empty string");
   Section section{.text = result.content, .origin_bytes = 0};
-  if (result.normalized) normalizer.apply(section);
+  limit.extend(section.text.size());
+  if (result.normalized) normalizer.apply(section, limit);
+  limit.end_part();
   result.normalized_content = std::move(section.text);
   if (result.normalized_content.empty()) {
     throw token.error("{}: expected content, but the normalizer leaves none", in_quotes(result.content));
@@ -71,7 +73,8 @@ size_t LongestMatch::next_start(std::string_view text, size_t from) const {
 
 // ---- reading ----
 
-AddedTokens AddedTokens::read(const JsonView& list, const Bpe& bpe, const Normalizer& normalizer) {
+AddedTokens AddedTokens::read(const JsonView& list, const Bpe& bpe, const Normalizer& normalizer,
+                              TextLimit limit) {
   AddedTokens result;
   if (list.is_null()) return result;
   // The reference numbers tokens that the vocabulary lacks by itself.
@@ -80,7 +83,7 @@ AddedTokens AddedTokens::read(const JsonView& list, const Bpe& bpe, const Normal
   std::array<ByText<bool>, 2> searched;
   for (size_t i = 0; i < list.array_size(); ++i) {
     const JsonView view = list[i];
-    AddedToken token = read_token(view, normalizer);
+    AddedToken token = read_token(view, normalizer, limit);
     const std::string name = in_quotes(token.content);
     if (result.by_content_.contains(token.content)) throw view.error("{} is listed twice", name);
     const auto known = bpe.vocabulary().find(token.content);

@@ -49,8 +49,10 @@ class LongestMatch {
 class AddedTokens {
  public:
   /// Reads tokenizer.json's added_tokens. Throws kBadFile if two disagree, or one disagrees with the
-  /// vocabulary or with the id that the reference would give it.
-  static AddedTokens read(const JsonView& list, const Bpe& bpe, const Normalizer& normalizer);
+  /// vocabulary or with the id that the reference would give it, kOutOfMemory beyond the limit on normalized
+  /// contents.
+  static AddedTokens read(const JsonView& list, const Bpe& bpe, const Normalizer& normalizer,
+                          TextLimit limit);
 
   const std::vector<AddedToken>& all() const { return tokens_; }
   std::optional<int> id_of(std::string_view content) const;

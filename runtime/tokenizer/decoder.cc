@@ -17,19 +17,31 @@ namespace {
 /// A stage with one behind it.
 class ChainedStage : public Stage {
  public:
-  explicit ChainedStage(Stage& next) : next_(next) {}
+  ChainedStage(Stage& next, TextLimit& limit) : next_(next), limit_(limit) {}
   void finish() override { next_.finish(); }
 
  protected:
+  void pass(std::string_view text) {
+    passed_bytes_ += text.size();
+    limit_.require(passed_bytes_);
+    next_.push(text);
+  }
+  void pass_end() { next_.finish(); }
+  TextLimit& limit() { return limit_; }
+
+ private:
   Stage& next_;
+  TextLimit& limit_;
+  size_t passed_bytes_ = 0;
 };
 
 /// Changes each token by itself.
 class Each : public ChainedStage {
  public:
-  using Change = std::function<std::string(std::string_view)>;
-  Each(Stage& next, Change change) : ChainedStage(next), change_(std::move(change)) {}
-  void push(std::string_view token) override { next_.push(change_(token)); }
+  using Change = std::function<std::string(std::string_view, TextLimit&)>;
+  Each(Stage& next, TextLimit& limit, Change change)
+      : ChainedStage(next, limit), change_(std::move(change)) {}
+  void push(std::string_view token) override { pass(change_(token, limit())); }
 
  private:
   Change change_;
@@ -41,8 +53,8 @@ class Collect : public ChainedStage {
   using ChainedStage::ChainedStage;
   void push(std::string_view token) override { whole_ += token; }
   void finish() override {
-    next_.push(whole_);
-    next_.finish();
+    pass(whole_);
+    pass_end();
   }
 
  private:
@@ -54,8 +66,8 @@ class Join : public ChainedStage {
  public:
   using ChainedStage::ChainedStage;
   void push(std::string_view token) override {
-    if (!std::exchange(first_, false)) next_.push(" ");
-    next_.push(token);
+    if (!std::exchange(first_, false)) pass(" ");
+    pass(token);
   }
 
  private:
@@ -68,11 +80,11 @@ class ByteLevel : public ChainedStage {
   using ChainedStage::ChainedStage;
   void push(std::string_view token) override {
     pending_ += letters_to_bytes(token);
-    next_.push(take_characters(pending_));
+    pass(take_characters(pending_));
   }
   void finish() override {
-    next_.push(valid_utf8(std::exchange(pending_, {})));
-    next_.finish();
+    pass(valid_utf8(std::exchange(pending_, {})));
+    pass_end();
   }
 
  private:
@@ -82,12 +94,10 @@ class ByteLevel : public ChainedStage {
 /// Turns marks to spaces, but drops those of the first token.
 class Metaspace : public ChainedStage {
  public:
-  Metaspace(Stage& next, std::string mark, bool drops)
-      : ChainedStage(next), marks_(Pattern::literal(std::move(mark))), drops_(drops) {}
+  Metaspace(Stage& next, TextLimit& limit, std::string mark, bool drops)
+      : ChainedStage(next, limit), marks_(Pattern::literal(std::move(mark))), drops_(drops) {}
   void push(std::string_view token) override {
-    std::string text;
-    marks_.replace(token, std::exchange(drops_, false) ? "" : " ", text);
-    next_.push(text);
+    pass(marks_.replace(token, std::exchange(drops_, false) ? "" : " ", limit()));
   }
 
  private:
@@ -119,11 +129,11 @@ class ByteFallback : public ChainedStage {
       return;
     }
     end_run();
-    next_.push(token);
+    pass(token);
   }
   void finish() override {
     end_run();
-    next_.finish();
+    pass_end();
   }
 
  private:
@@ -136,23 +146,23 @@ class ByteFallback : public ChainedStage {
       is_valid = step.kind == Utf8Step::kValid;
       i += step.length;
     }
-    if (is_valid) next_.push(run_);
-    for (size_t i = 0; !is_valid && i < num_bytes; ++i) next_.push(kReplacement);
+    if (is_valid) pass(run_);
+    for (size_t i = 0; !is_valid && i < num_bytes; ++i) pass(kReplacement);
     run_.clear();
   }
 
   std::string run_;
 };
 
-/// Drops up to `limit` characters `mark` at the start of a fused token.
+/// Drops up to `most` characters `mark` at the start of a fused token.
 class StripStart : public ChainedStage {
  public:
-  StripStart(Stage& next, std::string mark, size_t limit)
-      : ChainedStage(next), mark_(std::move(mark)), left_(limit) {}
+  StripStart(Stage& next, TextLimit& limit, std::string mark, size_t most)
+      : ChainedStage(next, limit), mark_(std::move(mark)), left_(most) {}
   void push(std::string_view token) override {
     for (; left_ > 0 && token.starts_with(mark_); --left_) token.remove_prefix(mark_.size());
     if (!token.empty()) left_ = 0;
-    next_.push(token);
+    pass(token);
   }
 
  private:
@@ -167,22 +177,25 @@ using Steps = Decoder::Steps;
 /// Adds a stage that sees whole tokens, changes each by itself, and the same inside a text.
 void add_each(Steps& steps, Each::Change change, bool needs_whole_tokens) {
   if (steps.is_fused && needs_whole_tokens) {
-    steps.stages.emplace_back([](Stage& next) { return std::make_unique<Collect>(next); });
+    steps.stages.emplace_back(
+        [](Stage& next, TextLimit& limit) { return std::make_unique<Collect>(next, limit); });
   }
-  steps.stages.emplace_back([change](Stage& next) { return std::make_unique<Each>(next, change); });
+  steps.stages.emplace_back(
+      [change](Stage& next, TextLimit& limit) { return std::make_unique<Each>(next, limit, change); });
 }
 
 /// Adds a stage that sees whole tokens.
 void add_whole(Steps& steps, Decoder::MakeStage make) {
   if (steps.is_fused) {
-    steps.stages.emplace_back([](Stage& next) { return std::make_unique<Collect>(next); });
+    steps.stages.emplace_back(
+        [](Stage& next, TextLimit& limit) { return std::make_unique<Collect>(next, limit); });
   }
   steps.stages.push_back(std::move(make));
 }
 
 void read_byte_level(const JsonView&, Steps& steps) {
-  add_whole(steps, [](Stage& next) { return std::make_unique<ByteLevel>(next); });
-  steps.pieces.emplace_back([](const std::string& token) { return letters_to_bytes(token); });
+  add_whole(steps, [](Stage& next, TextLimit& limit) { return std::make_unique<ByteLevel>(next, limit); });
+  steps.pieces.emplace_back([](const std::string& token, TextLimit&) { return letters_to_bytes(token); });
   steps.is_fused = true;
 }
 
@@ -192,17 +205,17 @@ void read_metaspace(const JsonView& part, Steps& steps) {
   const JsonView prefix = part["add_prefix_space"];
   const bool has_prefix = prefix.is_null() || prefix.boolean();
   const bool drops = scheme.is_null() ? has_prefix : scheme.string() != "never";
-  add_whole(steps, [mark, drops](Stage& next) { return std::make_unique<Metaspace>(next, mark, drops); });
-  steps.pieces.emplace_back([marks = Pattern::literal(mark)](const std::string& token) {
-    std::string text;
-    marks.replace(token, " ", text);
-    return text;
+  add_whole(steps, [mark, drops](Stage& next, TextLimit& limit) {
+    return std::make_unique<Metaspace>(next, limit, mark, drops);
+  });
+  steps.pieces.emplace_back([marks = Pattern::literal(mark)](const std::string& token, TextLimit& limit) {
+    return marks.replace(token, " ", limit);
   });
 }
 
 void read_byte_fallback(const JsonView&, Steps& steps) {
-  add_whole(steps, [](Stage& next) { return std::make_unique<ByteFallback>(next); });
-  steps.pieces.emplace_back([](std::string token) {
+  add_whole(steps, [](Stage& next, TextLimit& limit) { return std::make_unique<ByteFallback>(next, limit); });
+  steps.pieces.emplace_back([](std::string token, TextLimit&) {
     const std::optional<char> byte = fallback_byte(token);
     return byte ? std::string(1, *byte) : token;
   });
@@ -214,10 +227,9 @@ void read_fuse(const JsonView&, Steps& steps) {
 
 void read_replace(const JsonView& part, Steps& steps) {
   const Pattern pattern = Pattern::read(part["pattern"]);
-  const auto change = [pattern, content = part["content"].string()](std::string_view token) {
-    std::string text;
-    pattern.replace(token, content, text);
-    return text;
+  const auto change = [pattern, content = part["content"].string()](std::string_view token,
+                                                                    TextLimit& limit) {
+    return pattern.replace(token, content, limit);
   };
   add_each(steps, change, !pattern.is_one_character());
   steps.pieces.emplace_back(change);
@@ -236,11 +248,12 @@ void read_strip(const JsonView& part, Steps& steps) {
   const auto start = static_cast<size_t>(part["start"].integer(0, kMax));
   const auto stop = static_cast<size_t>(part["stop"].integer(0, kMax));
   if (steps.is_fused && stop == 0) {
-    steps.stages.emplace_back(
-        [mark, start](Stage& next) { return std::make_unique<StripStart>(next, mark, start); });
+    steps.stages.emplace_back([mark, start](Stage& next, TextLimit& limit) {
+      return std::make_unique<StripStart>(next, limit, mark, start);
+    });
     return;
   }
-  const auto change = [mark, start, stop](std::string_view token) {
+  const auto change = [mark, start, stop](std::string_view token, TextLimit&) {
     return std::string(strip(token, mark, start, stop));
   };
   add_each(steps, change, true);
@@ -259,15 +272,16 @@ constexpr std::array<PartReader<Steps>, 6> kReaders = {{{"ByteLevel", read_byte_
 Decoder Decoder::read(const JsonView& decoder) {
   Decoder result;
   if (decoder.is_null()) {
-    result.steps_.stages.emplace_back([](Stage& next) { return std::make_unique<Join>(next); });
+    result.steps_.stages.emplace_back(
+        [](Stage& next, TextLimit& limit) { return std::make_unique<Join>(next, limit); });
   } else {
     read_part<Steps>(decoder, "decoders", kReaders, result.steps_);
   }
   return result;
 }
 
-std::string Decoder::piece(std::string token) const {
-  for (const auto& step : steps_.pieces) token = step(std::move(token));
+std::string Decoder::piece(std::string token, TextLimit& limit) const {
+  for (const auto& step : steps_.pieces) token = step(std::move(token), limit);
   return token;
 }
 
@@ -281,8 +295,8 @@ class DecoderStream::Output : public Stage {
   std::string text;
 };
 
-DecoderStream::DecoderStream(const Decoder& decoder)
-    : decoder_(decoder), output_(std::make_unique<Output>()) {
+DecoderStream::DecoderStream(const Decoder& decoder, std::string_view file)
+    : decoder_(decoder), file_(file), limit_(file), output_(std::make_unique<Output>()) {
   restart();
 }
 
@@ -290,13 +304,15 @@ DecoderStream::~DecoderStream() = default;
 
 void DecoderStream::restart() {
   stages_.clear();
+  limit_ = TextLimit(file_);
   const auto& makers = decoder_.steps_.stages;
   for (auto make = makers.rbegin(); make != makers.rend(); ++make) {
-    stages_.push_back((*make)(stages_.empty() ? *output_ : *stages_.back()));
+    stages_.push_back((*make)(stages_.empty() ? *output_ : *stages_.back(), limit_));
   }
 }
 
 void DecoderStream::push(std::string_view token, std::string& text) {
+  limit_.extend(token.size());
   (stages_.empty() ? *output_ : *stages_.back()).push(token);
   text += std::exchange(output_->text, {});
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/strict_json.h"
+#include "runtime/tokenizer/text_limit.h"
 
 namespace soliton::tokenization {
 
@@ -25,11 +26,11 @@ class Stage {
 /// A chain of decoders, or none, which joins tokens by spaces. Immutable.
 class Decoder {
  public:
-  /// Makes a stage that passes what it makes to `next`, which outlives it.
-  using MakeStage = std::function<std::unique_ptr<Stage>(Stage& next)>;
+  /// Makes a stage that passes what it makes to `next`. That and the limit outlive it.
+  using MakeStage = std::function<std::unique_ptr<Stage>(Stage& next, TextLimit& limit)>;
   struct Steps {
     std::vector<MakeStage> stages;
-    std::vector<std::function<std::string(std::string)>>
+    std::vector<std::function<std::string(std::string, TextLimit&)>>
         pieces;             // what each makes of one token inside a text
     bool is_fused = false;  // tokens are no longer told apart
   };
@@ -38,18 +39,21 @@ class Decoder {
   /// and sequences of them. Throws kBadFile, or kMismatch on another.
   static Decoder read(const JsonView& decoder);
 
-  /// The bytes of a token inside a text; they may be part of a character.
-  std::string piece(std::string token) const;
+  /// The bytes of a token inside a text; they may be part of a character. Throws kOutOfMemory beyond the limit,
+  /// of which the token is a part.
+  std::string piece(std::string token, TextLimit& limit) const;
 
  private:
   friend class DecoderStream;
   Steps steps_;
 };
 
-/// One text on its way through a decoder, which must outlive it.
+/// One text on its way through a decoder, which must outlive it. Throws kOutOfMemory where the decoder makes too
+/// much of it.
 class DecoderStream {
  public:
-  explicit DecoderStream(const Decoder& decoder);
+  /// `file`, which must outlive this, is what errors name.
+  DecoderStream(const Decoder& decoder, std::string_view file);
   ~DecoderStream();
 
   /// Appends to `text` what the token completes.
@@ -62,6 +66,8 @@ class DecoderStream {
   void restart();
 
   const Decoder& decoder_;
+  std::string_view file_;
+  TextLimit limit_;
   std::unique_ptr<Output> output_;
   std::vector<std::unique_ptr<Stage>> stages_;  // last first
 };

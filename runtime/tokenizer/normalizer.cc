@@ -56,7 +56,7 @@ bool is_surely_normal(std::string_view text, bool composes_canonically) {
                      [limit](char byte) { return static_cast<unsigned char>(byte) < limit; });
 }
 
-void normalize(Section& section, bool compatibility, bool compose) {
+void normalize(Section& section, TextLimit& limit, bool compatibility, bool compose) {
   if (is_surely_normal(section.text, compose && !compatibility)) return;
   constexpr unsigned kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
   const auto options = static_cast<utf8proc_option_t>(kDecompose | (compatibility ? UTF8PROC_COMPAT : 0));
@@ -66,6 +66,7 @@ void normalize(Section& section, bool compatibility, bool compose) {
   for (size_t i = 0; i < text.size();) {
     const Character next = first_character(text.substr(i));
     decompose(static_cast<CodePoint>(next.code), options, codes);
+    limit.require(codes.size());
     i += next.length;
   }
   order_marks(codes);
@@ -85,7 +86,8 @@ void normalize(Section& section, bool compatibility, bool compose) {
 
 template <bool kCompatibility, bool kCompose>
 void read_form(const JsonView&, Steps& steps) {
-  steps.emplace_back([](Section& section) { normalize(section, kCompatibility, kCompose); });
+  steps.emplace_back(
+      [](Section& section, TextLimit& limit) { normalize(section, limit, kCompatibility, kCompose); });
 }
 
 // ---- the others ----
@@ -116,17 +118,17 @@ void map_characters(Section& section, Append append) {
 }
 
 void read_lowercase(const JsonView&, Steps& steps) {
-  steps.emplace_back([](Section& section) { map_characters(section, append_lowercase); });
+  steps.emplace_back([](Section& section, TextLimit&) { map_characters(section, append_lowercase); });
 }
 
 void read_byte_level(const JsonView&, Steps& steps) {
-  steps.emplace_back([](Section& section) { map_characters(section, append_letters); });
+  steps.emplace_back([](Section& section, TextLimit&) { map_characters(section, append_letters); });
 }
 
 void read_strip(const JsonView& part, Steps& steps) {
   const bool left = part["strip_left"].boolean();
   const bool right = part["strip_right"].boolean();
-  steps.emplace_back([left, right](Section& section) {
+  steps.emplace_back([left, right](Section& section, TextLimit&) {
     if (right) section.text.erase(section.text.size() - trailing_space(section.text));
     const size_t removed = left ? leading_space(section.text) : 0;
     section.text.erase(0, removed);
@@ -135,7 +137,7 @@ void read_strip(const JsonView& part, Steps& steps) {
 }
 
 void read_prepend(const JsonView& part, Steps& steps) {
-  steps.emplace_back([prefix = part["prepend"].string()](Section& section) {
+  steps.emplace_back([prefix = part["prepend"].string()](Section& section, TextLimit&) {
     if (section.text.empty()) return;
     section.text.insert(0, prefix);
     if (section.origin_bytes > 0) section.origin_bytes += prefix.size();
@@ -143,25 +145,26 @@ void read_prepend(const JsonView& part, Steps& steps) {
 }
 
 void read_replace(const JsonView& part, Steps& steps) {
-  steps.emplace_back(
-      [pattern = Pattern::read(part["pattern"]), content = part["content"].string()](Section& section) {
-        const std::string_view text = section.text;
-        if (text.empty()) return;
-        std::vector<Match> matches;
-        pattern.find(text, matches);
-        Section result;
-        result.text.reserve(text.size());
-        for (const Match& match : matches) {
-          const std::string_view part = text.substr(match.begin, match.end - match.begin);
-          result.text += match.matched ? content : part;
-          // What replaces a match comes from the match's last character.
-          const size_t last = match.matched ? std::max(match.end, size_t{1}) - 1 : match.begin;
-          if (last >= section.origin_bytes) continue;
-          const size_t beyond = match.matched ? 0 : match.end - std::min(match.end, section.origin_bytes);
-          result.origin_bytes = result.text.size() - beyond;
-        }
-        section = std::move(result);
-      });
+  steps.emplace_back([pattern = Pattern::read(part["pattern"]), content = part["content"].string()](
+                         Section& section, TextLimit& limit) {
+    const std::string_view text = section.text;
+    if (text.empty()) return;
+    std::vector<Match> matches;
+    pattern.find(text, matches);
+    Section result;
+    result.text.reserve(text.size());
+    for (const Match& match : matches) {
+      const std::string_view part = text.substr(match.begin, match.end - match.begin);
+      result.text += match.matched ? content : part;
+      limit.require(result.text.size());
+      // What replaces a match comes from the match's last character.
+      const size_t last = match.matched ? std::max(match.end, size_t{1}) - 1 : match.begin;
+      if (last >= section.origin_bytes) continue;
+      const size_t beyond = match.matched ? 0 : match.end - std::min(match.end, section.origin_bytes);
+      result.origin_bytes = result.text.size() - beyond;
+    }
+    section = std::move(result);
+  });
 }
 
 constexpr std::array<PartReader<Steps>, 9> kReaders = {{
@@ -186,8 +189,11 @@ Normalizer Normalizer::read(const JsonView& normalizer) {
   return result;
 }
 
-void Normalizer::apply(Section& section) const {
-  for (const Step& step : steps_) step(section);
+void Normalizer::apply(Section& section, TextLimit& limit) const {
+  for (const Step& step : steps_) {
+    step(section, limit);
+    limit.require(section.text.size());
+  }
 }
 
 }  // namespace soliton::tokenization

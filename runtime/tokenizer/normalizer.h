@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/strict_json.h"
+#include "runtime/tokenizer/text_limit.h"
 
 namespace soliton::tokenization {
 
@@ -23,13 +24,14 @@ struct Section {
 /// A chain of normalizers, or none. Immutable.
 class Normalizer {
  public:
-  using Step = std::function<void(Section&)>;
+  using Step = std::function<void(Section&, TextLimit&)>;
 
   /// Reads tokenizer.json's normalizer, null for none: NFC, NFD, NFKC, NFKD, Lowercase, Strip, Prepend,
   /// Replace, ByteLevel and sequences of them. Throws kBadFile, or kMismatch on another.
   static Normalizer read(const JsonView& normalizer);
 
-  void apply(Section& section) const;
+  /// Throws kOutOfMemory beyond the limit, of which a section is a part.
+  void apply(Section& section, TextLimit& limit) const;
 
  private:
   std::vector<Step> steps_;

@@ -28,15 +28,21 @@ struct PartReader {
   void (*read)(const JsonView& part, Steps& steps);
 };
 
-/// Reads a part by its type, a Sequence's members (under `members`) one after another. Throws kMismatch on a
-/// type that no reader has.
+/// A chain may be no longer, so that its work stays in proportion to the text.
+inline constexpr int kMaxParts = 100;
+
+/// Reads a part by its type, a Sequence's members (under `members`) one after another, and counts them in
+/// `num_parts`. Throws kMismatch on a type that no reader has, kOutOfMemory above kMaxParts.
 template <class Steps>
 void read_part(const JsonView& part, std::string_view members, std::span<const PartReader<Steps>> readers,
-               Steps& steps) {
+               Steps& steps, int& num_parts) {
+  if (++num_parts > kMaxParts) {
+    throw part.error(ExitCode::kOutOfMemory, "expected at most {} parts, got more", kMaxParts);
+  }
   const std::string& type = part["type"].string();
   if (type == "Sequence") {
     const JsonView list = part[members];
-    for (size_t i = 0; i < list.array_size(); ++i) read_part(list[i], members, readers, steps);
+    for (size_t i = 0; i < list.array_size(); ++i) read_part(list[i], members, readers, steps, num_parts);
     return;
   }
   std::string known = "Sequence";
@@ -46,6 +52,14 @@ void read_part(const JsonView& part, std::string_view members, std::span<const P
   }
   throw part.error(ExitCode::kMismatch, "expected a type of {}, got {}: not supported", known,
                    part["type"].describe());
+}
+
+/// Reads a part that is no member of another.
+template <class Steps>
+void read_part(const JsonView& part, std::string_view members, std::span<const PartReader<Steps>> readers,
+               Steps& steps) {
+  int num_parts = 0;
+  read_part(part, members, readers, steps, num_parts);
 }
 
 }  // namespace soliton::tokenization

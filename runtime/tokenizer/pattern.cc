@@ -212,12 +212,15 @@ void Pattern::find(std::string_view text, std::vector<Match>& matches) const {
   if (covered < text.size()) matches.push_back({covered, text.size(), false});
 }
 
-void Pattern::replace(std::string_view text, std::string_view content, std::string& result) const {
+std::string Pattern::replace(std::string_view text, std::string_view content, TextLimit& limit) const {
   std::vector<Match> matches;
   if (!text.empty()) find(text, matches);
+  std::string result;
   for (const Match& match : matches) {
     result += match.matched ? content : text.substr(match.begin, match.end - match.begin);
+    limit.require(result.size());
   }
+  return result;
 }
 
 bool Pattern::is_one_character() const {

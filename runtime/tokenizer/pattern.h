@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/strict_json.h"
+#include "runtime/tokenizer/text_limit.h"
 
 namespace soliton::tokenization {
 
@@ -36,8 +37,8 @@ class Pattern {
   /// defeats the pattern's limit on backtracking.
   void find(std::string_view text, std::vector<Match>& matches) const;
 
-  /// Appends `text` with every match replaced.
-  void replace(std::string_view text, std::string_view content, std::string& result) const;
+  /// `text` with every match replaced. Throws kOutOfMemory beyond the limit.
+  std::string replace(std::string_view text, std::string_view content, TextLimit& limit) const;
 
   /// Whether every match is one character wherever the text is cut.
   bool is_one_character() const;

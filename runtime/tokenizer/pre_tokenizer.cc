@@ -228,10 +228,13 @@ PreTokenizer PreTokenizer::read(const JsonView& pre_tokenizer) {
   return result;
 }
 
-Pieces PreTokenizer::cut(Section section) const {
+Pieces PreTokenizer::cut(Section section, TextLimit& limit) const {
   Pieces pieces{.section = std::move(section), .spans = {}};
   if (!pieces.section.text.empty()) pieces.spans.push_back({0, pieces.section.text.size()});
-  for (const Step& step : steps_) step(pieces);
+  for (const Step& step : steps_) {
+    step(pieces);
+    limit.require(pieces.section.text.size());
+  }
   return pieces;
 }
 

@@ -36,7 +36,8 @@ class PreTokenizer {
   /// of them. Throws kBadFile, or kMismatch on another.
   static PreTokenizer read(const JsonView& pre_tokenizer);
 
-  Pieces cut(Section section) const;
+  /// Throws kOutOfMemory beyond the limit, of which the section is a part.
+  Pieces cut(Section section, TextLimit& limit) const;
 
  private:
   std::vector<Step> steps_;
