@@ -16,6 +16,7 @@
 #include "runtime/bench/tree.h"
 #include "runtime/command_line.h"
 #include "runtime/engine.h"
+#include "runtime/find_model.h"
 #include "runtime/progress.h"
 #include "runtime/sampling_flags.h"
 #include "runtime/tools/tune/tune.h"
@@ -222,7 +223,9 @@ std::optional<Options> parse(int argc, char** argv) {
   CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
                "soliton-bench"};
   Options options;
-  const auto model = app.add_option("-m,--model", options.model, "Hugging Face folder")->check(not_empty());
+  const auto model =
+      app.add_option("-m,--model", options.model, "Hugging Face folder, or the name of a model in its cache")
+          ->check(not_empty());
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
       ->excludes(model);
   const auto kernel = app.add_option("-k,--kernel", options.kernel, "kernel library")->check(not_empty());
@@ -351,9 +354,11 @@ int run(int argc, char** argv) {
   if (!options.timeline.empty()) check_writable(options.timeline);
   KernelLibrary library = KernelLibrary::open(options.kernel);
   std::optional<HfConfig> config;
+  std::filesystem::path folder;
   if (!options.model.empty()) {
-    config = HfConfig::open(options.model);
-    check_facts(library.descriptor(), config->facts, options.model + "/config.json");
+    folder = find_model(options.model);
+    config = HfConfig::open(folder);
+    check_facts(library.descriptor(), config->facts, (folder / "config.json").string());
   }
   const int context = needed_context(options, library.descriptor().facts);
   const int64_t pool_tokens = needed_pool(options, library);
@@ -363,7 +368,7 @@ int run(int argc, char** argv) {
     engine.load_random(options.seed);
   } else {
     Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
-    engine.load(TensorSource::open(options.model), &progress, config->quantization_or_null());
+    engine.load(TensorSource::open(folder), &progress, config->quantization_or_null());
     progress.finish();
   }
   engine.randomise_cache(options.seed);

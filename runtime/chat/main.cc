@@ -10,6 +10,7 @@
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
 #include "runtime/chat/repl.h"
+#include "runtime/find_model.h"
 #include "runtime/program.h"
 #include "runtime/tools/doctor/report.h"
 #include "runtime/verify/verify.h"
@@ -91,13 +92,14 @@ int verify_kernel(const Options& options) {
 }
 
 int run(int argc, char** argv) {
-  const std::optional<Options> options = parse_options(argc, argv);
+  std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
   if (options->doctor) {
     print_doctor({.device = options->device, .json = options->json});
     flush_stdout();
     return 0;
   }
+  options->model = find_model(options->model).string();
   if (options->verify) return verify_kernel(*options);
   const std::optional<std::string> prompt = read_prompt(*options);
   const TextSide text(*options);

@@ -36,7 +36,10 @@ std::vector<char*> with_long_names(const CLI::App& app, int argc, char** argv) {
 
 void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("MODEL", folder, "the same as --model")->check(not_empty());
-  app.add_option("-m,--model", options.model, "Hugging Face folder: config.json, tokenizer.json, safetensors")
+  app.add_option(
+         "-m,--model", options.model,
+         "Hugging Face folder with config.json, tokenizer.json and safetensors, or the name of a model "
+         "that hf download has put into its cache, as Qwen/Qwen2.5-7B-Instruct")
       ->check(not_empty());
   app.add_option("-k,--kernel", options.kernel,
                  "kernel library; else a fitting one is found, or made and kept")

@@ -22,8 +22,8 @@ TEST_F(Cli, BenchRefusesFlags) {
 TEST_F(Cli, BenchRefusesFiles) {
   expect_error("soliton-bench", {"--random-weights", "-k", "absent.so"}, kNotFound, "absent.so",
                "no such file");
-  expect_error("soliton-bench", {"-m", "absent", "-k", kTinyKernel}, kNotFound, "absent/config.json",
-               "no such file");
+  expect_error("soliton-bench", {"-m", "absent", "-k", kTinyKernel}, kNotFound, "absent",
+               "found no such folder");
   expect_error("soliton-bench", {"-m", "tiny-stories", "-k", kOtherKernel}, kMismatch,
                "tiny-stories/config.json", "kernel of micro");
 }

@@ -87,7 +87,7 @@ TEST_F(ChatFlags, TheModelIsGivenOnce) {
   expect_error({"-p", "x", kModel, "word"}, kUsage, "word", "expected a flag");
   expect_error({"-p", "x"}, kUsage, "--model", "expected a value, got nothing");
   expect_error({"-p", "x", ""}, kUsage, "MODEL", "got \"\"");
-  expect_error({"-p", "x", "absent"}, kNotFound, "absent", "no such file");
+  expect_error({"-p", "x", "absent"}, kNotFound, "absent", "found no such folder");
 }
 
 // A turn of the template is more than the prompt alone; special tokens in it stay text.

@@ -5,7 +5,7 @@ namespace soliton {
 namespace {
 
 TEST_F(Cli, ChatNamesWhatIsMissing) {
-  expect_error("soliton-chat", {"-m", "absent", "-p", "x"}, kNotFound, "absent", "no such file");
+  expect_error("soliton-chat", {"-m", "absent", "-p", "x"}, kNotFound, "absent", "found no such folder");
   for (const char* name : {"config.json", "tokenizer.json"}) {
     const std::string text = read_text(model() / name);
     fs::remove(model() / name);
@@ -17,8 +17,26 @@ TEST_F(Cli, ChatNamesWhatIsMissing) {
 }
 
 TEST_F(Cli, ChatRefusesAFileForAFolder) {
-  expect_error("soliton-chat", {"-m", "tiny-stories/config.json", "-p", "x"}, kNotFound,
-               "tiny-stories/config.json");
+  expect_error("soliton-chat", {"-m", "tiny-stories/config.json", "-p", "x"}, kUsage,
+               "tiny-stories/config.json",
+               "expected the folder that the file is in, tiny-stories, got the file");
+  write_text(path() / "tiny.gguf", "GGUF");
+  expect_error("soliton-chat", {"tiny.gguf", "-p", "x"}, kMismatch, "tiny.gguf", "GGUF is not read");
+}
+
+TEST_F(Cli, AModelIsFoundByItsName) {
+  const std::vector<std::string> environment = {"HF_HOME=" + path().string()};
+  expect_error("soliton-chat", {"org/Tiny-Stories", "-p", "x"}, kNotFound, "org/Tiny-Stories",
+               "to download it: hf download org/Tiny-Stories", environment);
+  const fs::path snapshots = path() / "hub" / "models--org--Tiny-Stories" / "snapshots";
+  fs::create_directories(snapshots);
+  fs::rename(model(), snapshots / "0123456789abcdef");
+  const Outcome chat =
+      run("soliton-chat", {"org/Tiny-Stories", "-p", "Once", "-n", "1", "-k", kTinyKernel}, environment);
+  EXPECT_EQ(chat.status, 0) << chat.err;
+  const Outcome bench =
+      run("soliton-bench", {"-m", "org/Tiny-Stories", "-n", "1", "-r", "1", "-k", kTinyKernel}, environment);
+  EXPECT_EQ(bench.status, 0) << bench.err;
 }
 
 TEST_F(Cli, ChatRefusesEmptyFilesAndLfsPointers) {

@@ -194,7 +194,7 @@ TEST_F(Cli, ChatVerifiesKernels) {
       << bad.out;
   expect_error("soliton-chat", {"--verify", "tiny-stories", "-p", "x"}, kUsage, "--verify",
                "expected no prompt");
-  expect_error("soliton-chat", {"--verify", "absent"}, kNotFound, "absent", "no such file");
+  expect_error("soliton-chat", {"--verify", "absent"}, kNotFound, "absent", "found no such folder");
 }
 
 TEST_F(Cli, ChatFindsATensorThatTheKernelIsWithout) {

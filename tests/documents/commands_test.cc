@@ -38,10 +38,10 @@ constexpr std::array kNotRun = {
            R"sh(test "$(cmake --list-presets=all | grep -c '"release"')" -ge 2)sh"},
     NotRun{"./dev demo", "installs packages; see TheDemoTellsTheStoryOfTheReadme", ""},
     NotRun{"./dev test", "is what runs this test", ""},
-    NotRun{"hf download Qwen/Qwen2.5-7B-Instruct --local-dir qwen2.5-7b", "needs a network", ""},
-    NotRun{"build/soliton-chat qwen2.5-7b", "needs what was downloaded",
+    NotRun{"hf download Qwen/Qwen2.5-7B-Instruct", "needs a network", ""},
+    NotRun{"build/soliton-chat Qwen/Qwen2.5-7B-Instruct", "needs what was downloaded",
            "echo Once | build/soliton-chat models/tiny-stories -n 1"},
-    NotRun{R"(build/soliton-chat qwen2.5-7b -p "The capital of France is" -n 64)",
+    NotRun{R"(build/soliton-chat Qwen/Qwen2.5-7B-Instruct -p "The capital of France is" -n 64)",
            "needs what was downloaded",
            R"(build/soliton-chat models/tiny-stories -p "The capital of France is" -n 1)"},
     // templates/README.md
