@@ -16,16 +16,6 @@ namespace {
 
 constexpr std::string_view kLfsPointer = "version https://git-lfs";
 
-struct Descriptor {
-  explicit Descriptor(int number) : fd(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  const int fd;
-};
-
 Error unreadable(const std::string& path, int error) {
   if (error == ENOENT) {
     return file_error(ExitCode::kNotFound, path, "{}",
@@ -36,6 +26,10 @@ Error unreadable(const std::string& path, int error) {
 
 }  // namespace
 
+OpenFile::~OpenFile() {
+  if (fd >= 0) ::close(fd);
+}
+
 bool is_present(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
@@ -45,7 +39,7 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   const std::string name = path.string();
   if (name.find('\0') != std::string::npos) throw unreadable(name, EINVAL);
   // Without O_NONBLOCK a named pipe would wait for a writer before we can refuse it.
-  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OpenFile file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) throw unreadable(name, errno);
   struct stat status {};
   if (::fstat(file.fd, &status) != 0) throw unreadable(name, errno);
@@ -56,27 +50,32 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   const auto size = static_cast<size_t>(status.st_size);
   void* const address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) throw unreadable(name, errno);
-  MappedFile mapped(name, address, size);
+  MappedFile mapped(
+      name, std::unique_ptr<const Mapping>(new Mapping{std::move(file), WatchedMapping(address, size)}));
   if (mapped.text().starts_with(kLfsPointer)) {
     throw bad_file(name, "a git-LFS pointer, not the content; run `git lfs pull` in its folder");
   }
   return mapped;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      address_(std::exchange(other.address_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(address_, other.address_);
-  std::swap(size_, other.size_);
-  return *this;
+void MappedFile::check_whole() const {
+  const size_t expected = bytes().size();
+  struct stat status {};
+  const bool is_known = ::fstat(mapping_->file.fd, &status) == 0;
+  // Of the last page that the file still has, what it has lost reads as zeros without a signal.
+  if (is_known && static_cast<size_t>(status.st_size) < expected) {
+    throw bad_file(path_, "cut short while it was read: expected {} bytes, got {}; download it again",
+                   expected, status.st_size);
+  }
+  if (mapping_->memory.has_lost_bytes()) {
+    throw bad_file(path_, "changed while it was read, or its disk fails: expected {} bytes throughout",
+                   expected);
+  }
 }
 
-MappedFile::~MappedFile() {
-  if (address_ != nullptr) ::munmap(address_, size_);
+std::string read_text(const std::filesystem::path& path) {
+  const MappedFile file = MappedFile::open(path);
+  return file.read([&] { return std::string(file.text()); });
 }
 
 }  // namespace soliton

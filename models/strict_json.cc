@@ -123,7 +123,7 @@ json read_json(const std::filesystem::path& path) {
     throw bad_file(file.path(), "expected at most {} bytes of JSON, got {}", kMaxJsonBytes,
                    file.text().size());
   }
-  return parse_json(file.text(), file.path());
+  return file.read([&] { return parse_json(file.text(), file.path()); });
 }
 
 bool JsonView::is_null() const {

@@ -204,7 +204,10 @@ TensorSource TensorSource::open(const fs::path& path) {
 
 TensorSource::Tensors TensorSource::read_file(const fs::path& path) {
   files_.push_back(std::make_unique<const MappedFile>(MappedFile::open(path)));
-  const MappedFile& file = *files_.back();
+  return files_.back()->read([&] { return read_header(*files_.back()); });
+}
+
+TensorSource::Tensors TensorSource::read_header(const MappedFile& file) {
   const std::string_view text = header_text(file);
   const json header = parse_json(text, file.path());
   const JsonView root(header, file.path());
@@ -280,6 +283,10 @@ const Tensor& TensorSource::require(std::string_view name, DType dtype,
                      describe(dtype, shape), describe(tensor->dtype, tensor->shape));
   }
   return *tensor;
+}
+
+void TensorSource::check_whole() const {
+  for (const auto& file : files_) file->check_whole();
 }
 
 void TensorSource::zero(std::string_view name) {

@@ -1,4 +1,5 @@
-// Named tensors of a checkpoint in safetensors form, one file or a folder of shards, mapped and never copied.
+// Named tensors of a checkpoint in safetensors form, one file or a folder of shards, mapped and never copied. Of a file
+// that is cut short meanwhile the rest reads as zeros, see check_whole().
 // Invariant: every Tensor's bytes number exactly shape x dtype; they lie inside its file, or are zeros in its stead.
 #pragma once
 
@@ -73,6 +74,10 @@ class TensorSource {
   /// The path as given to open(), for messages.
   const std::string& path() const { return path_; }
 
+  /// Throws kBadFile if a file was cut short since it was opened: then tensors that were read may have zeros. Readers
+  /// of tensors call it once they have read, by read_whole().
+  void check_whole() const;
+
   /// Has zeros in place of the tensor's data, to see that the fault is noticed; its file stays as it is. Throws
   /// kMismatch if there is no tensor of that name.
   void zero(std::string_view name);
@@ -82,6 +87,7 @@ class TensorSource {
 
   explicit TensorSource(std::string path) : path_(std::move(path)) {}
   Tensors read_file(const std::filesystem::path& path);
+  static Tensors read_header(const MappedFile& file);
   void read_shards(const std::filesystem::path& index);
 
   std::string path_;

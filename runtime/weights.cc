@@ -125,8 +125,8 @@ int num_threads() {
 }
 
 /// Packs into one staging buffer while the other is uploaded.
-void upload_pages(const KernelLibrary& library, const Packer& packer, DeviceMemory& pages,
-                  Progress* progress) {
+void upload_pages(const KernelLibrary& library, const Packer& packer, const TensorSource& source,
+                  DeviceMemory& pages, Progress* progress) {
   const size_t largest = static_cast<size_t>([&] {
     int64_t bytes = 0;
     for (const PackedMatrix& matrix : library.descriptor().matrices) {
@@ -152,6 +152,7 @@ void upload_pages(const KernelLibrary& library, const Packer& packer, DeviceMemo
                   "upload weights");
     if (progress != nullptr) progress->add(bytes);
     packing.get();
+    source.check_whole();  // rather than to pack zeros to the end
     first = end;
     end = next_end;
     current = 1 - current;
@@ -295,13 +296,7 @@ std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t 
   return biases;
 }
 
-}  // namespace
-
-uint64_t weight_load_bytes(const Descriptor& descriptor) {
-  return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
-}
-
-DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
+DeviceWeights read_weights(const KernelLibrary& library, const TensorSource& source,
                            const QuantizationConfig* quantization, Progress* progress) {
   const Descriptor& descriptor = library.descriptor();
   const ModelFacts& facts = descriptor.facts;
@@ -316,7 +311,7 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
   DeviceWeights weights;
   weights.remarks = packer.remarks();
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
-  upload_pages(library, packer, weights.pages, progress);
+  upload_pages(library, packer, source, weights.pages, progress);
   weights.embedding = upload_embedding(library, embedding, packer.order("qkv", 0), facts);
   if (progress != nullptr) progress->add(embedding_bytes(facts));
   weights.norms = upload(library, norms);
@@ -328,6 +323,17 @@ DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& sou
     weights.positions = upload(library, positions);
   }
   return weights;
+}
+
+}  // namespace
+
+uint64_t weight_load_bytes(const Descriptor& descriptor) {
+  return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
+}
+
+DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
+                           const QuantizationConfig* quantization, Progress* progress) {
+  return read_whole(source, [&] { return read_weights(library, source, quantization, progress); });
 }
 
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {

@@ -30,7 +30,8 @@ uint64_t weight_load_bytes(const Descriptor& descriptor);
 
 /// Packs a checkpoint, with as many threads as there are cores; `quantization` says how its layers are quantised,
 /// null: not at all. What is f16 or float in the file is rounded to bf16. Throws Error: kMismatch if a tensor is
-/// missing, of another type or shape, or not what the kernel was generated for; kOutOfMemory, kDevice.
+/// missing, of another type or shape, or not what the kernel was generated for; kBadFile if a file is cut short
+/// meanwhile; kOutOfMemory, kDevice.
 DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
                            const QuantizationConfig* quantization, Progress* progress);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -66,7 +67,10 @@ int count_groups(const QuantizationConfig& config, const Tensor& values, int64_t
 /// Inputs sorted by the group that `tensor` gives them, stably; empty if that is their natural order, or if
 /// the tensor holds no order and none is `expected`.
 std::vector<int32_t> read_order(const Tensor& tensor, int64_t columns, int num_groups, bool expected) {
-  const auto group_of = [&](int64_t input) { return load<int32_t>(tensor.data.data(), input); };
+  // A copy, as the file may change between the check of a group and its use.
+  std::vector<int32_t> groups(static_cast<size_t>(columns));
+  std::memcpy(groups.data(), tensor.data.data(), groups.size() * sizeof groups[0]);
+  const auto group_of = [&](int64_t input) { return groups[static_cast<size_t>(input)]; };
   const auto group_size = static_cast<int32_t>(columns / num_groups);
   std::vector<int32_t> sizes(static_cast<size_t>(num_groups));
   bool all_zero = true;

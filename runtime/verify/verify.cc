@@ -90,8 +90,8 @@ Verdict verify(Engine& engine, const TensorSource& source, HfConfig config, std:
   config.facts.kv_bits = engine.library().descriptor().facts.kv_bits;
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   text.insert(text.end(), result.tokens.begin(), result.tokens.end() - 1);
-  const std::vector<float> logits =
-      HostModel(source, config).logits(text, static_cast<int>(prompt.size()) - 1);
+  const std::vector<float> logits = read_whole(
+      source, [&] { return HostModel(source, config).logits(text, static_cast<int>(prompt.size()) - 1); });
   const size_t vocabulary = logits.size() / result.tokens.size();
   const auto step_of = [&](const std::vector<float>& all, size_t step) {
     return std::span(all).subspan(step * vocabulary, vocabulary);

@@ -6,6 +6,7 @@
 
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
+#include "refusals.h"
 
 namespace soliton {
 namespace {
@@ -100,6 +101,21 @@ TEST_F(Load, ReadsBiasesInF16) {
   const HfConfig config = HfConfig::open(folder.path());
   kernel.engine().load(TensorSource::open(folder.path()), nullptr, config.quantization_or_null());
   EXPECT_NE(kernel.decode_from(0, prompt, 1).logits, expected.logits);
+}
+
+// Between the check of its headers and the end of the load.
+TEST_F(Load, RefusesAFileThatIsCutShort) {
+  KernelUnderTest kernel("norm128-4-all");
+  const TemporaryModel folder(random_weights(kernel.facts(), kWeightSeed), kernel.facts());
+  const TensorSource source = TensorSource::open(folder.path());
+  const fs::path file = folder.path() / "model.safetensors";
+  const uintmax_t size = fs::file_size(file);
+  for (const uintmax_t left : {size - 1, size / 2, uintmax_t{8}}) {
+    fs::resize_file(file, left);
+    expect_error(
+        [&] { kernel.engine().load(source, nullptr); }, ExitCode::kBadFile,
+        fmt::format("{}: cut short while it was read: expected {} bytes, got {}", file.string(), size, left));
+  }
 }
 
 }  // namespace

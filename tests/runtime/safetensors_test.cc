@@ -116,6 +116,25 @@ TEST_F(SafetensorsTest, ZeroesOnlyWhatThereIs) {
   EXPECT_EQ(std::to_integer<char>(source.find("a")->data[0]), 'x');
 }
 
+TEST_F(SafetensorsTest, SaysThatAFileWasCutShort) {
+  constexpr int kBytes = 1 << 20;
+  const json header = {{"a", entry("U8", {kBytes}, {0, kBytes})}};
+  const fs::path path = write("model.safetensors", file_of(header.dump(), std::string(kBytes, 'x')));
+  const TensorSource source = TensorSource::open(folder_);
+  const Tensor& a = *source.find("a");
+  const auto sum = [&] {
+    int64_t total = 0;
+    for (const std::byte byte : a.data) total += std::to_integer<int64_t>(byte);
+    return total;
+  };
+  EXPECT_EQ(read_whole(source, sum), int64_t{'x'} * kBytes);
+  const uintmax_t size = fs::file_size(path);
+  fs::resize_file(path, 1000);
+  expect_error(
+      [&] { read_whole(source, sum); }, ExitCode::kBadFile,
+      fmt::format("{}: cut short while it was read: expected {} bytes, got 1000", path.string(), size));
+}
+
 TEST_F(SafetensorsTest, AcceptsNoTensorsAtAll) {
   EXPECT_TRUE(TensorSource::open(write("a.safetensors", file_of("{}", ""))).names().empty());
 }
