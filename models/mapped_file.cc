@@ -73,7 +73,7 @@ void MappedFile::check_whole() const {
   }
 }
 
-std::string read_text(const std::filesystem::path& path) {
+std::string load_text(const std::filesystem::path& path) {
   const MappedFile file = MappedFile::open(path);
   return file.read([&] { return std::string(file.text()); });
 }

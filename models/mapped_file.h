@@ -79,6 +79,6 @@ class MappedFile {
 };
 
 /// A copy of a file's text. Throws what MappedFile::open() and read() do.
-std::string read_text(const std::filesystem::path& path);
+std::string load_text(const std::filesystem::path& path);
 
 }  // namespace soliton

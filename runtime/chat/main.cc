@@ -44,7 +44,7 @@ std::string read_stdin() {
 std::optional<std::string> read_prompt(const Options& options) {
   if (options.prompt) return options.prompt;
   if (!options.prompt_file.empty()) {
-    return without_last_end(read_text(options.prompt_file));
+    return without_last_end(load_text(options.prompt_file));
   }
   if (::isatty(STDIN_FILENO) == 1) return std::nullopt;
   std::string text = without_last_end(read_stdin());

@@ -162,7 +162,7 @@ Prompter Prompter::open(const Tokenizer& tokenizer, const fs::path& folder, cons
     }
   }
   // A template from elsewhere speaks of this model's tokens.
-  ChatTemplate parsed = ChatTemplate::parse(read_text(template_file), template_file.string());
+  ChatTemplate parsed = ChatTemplate::parse(load_text(template_file), template_file.string());
   ChatOptions options;
   const fs::path config_file = folder / "tokenizer_config.json";
   if (is_present(config_file)) {

@@ -96,7 +96,7 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
   const fs::path processor_file = folder / "chat_template.json";
   auto state = std::make_unique<State>();
   bool found = is_present(own_file);
-  if (found) state->add(kDefault, read_text(own_file), own_file.string());
+  if (found) state->add(kDefault, load_text(own_file), own_file.string());
   if (is_present(config_file)) {
     const nlohmann::json config = read_json(config_file);
     const std::string path = config_file.string();
