@@ -127,6 +127,8 @@ class Engine {
   /// fit the rows; kDevice as decode().
   TreeResult decode_tree(const TreeRequest& request,
                          const std::function<bool(std::span<const int32_t>)>& on_step = {});
+  /// [rows]: the logprobs of the tokens that on_token or on_step is being told of, if they are wanted; else empty.
+  std::span<const float> step_logprobs() const { return step_logprobs_; }
   /// Rows of the next decode_tree(): which branch, and which of its new tokens.
   std::vector<SnapshotRow> rows() const;
   /// The most rows that a kernel of this library takes; 1 if there is none for several.
@@ -195,6 +197,7 @@ class Engine {
   KernelLibrary library_;
   uint64_t timeout_ns_;
   std::optional<int> num_ctas_;  // instead of the planned number
+  std::vector<float> step_logprobs_;
   bool one_by_one_ = false;
   int context_;  // tokens
   std::optional<DeviceWeights> weights_;

@@ -272,10 +272,12 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
       while (known < result.num_rows && record(done, known) != kNoRecord) ++known;
       if (known < result.num_rows) break;
       idle = false;
+      step_logprobs_.clear();
       for (int row = 0; row < result.num_rows; ++row) {
         result.chosen.push_back(record_token(record(done, row)));
-        if (request.want_logprobs) result.logprobs.push_back(sampling_.logprob(done * kernel_rows + row));
+        if (request.want_logprobs) step_logprobs_.push_back(sampling_.logprob(done * kernel_rows + row));
       }
+      result.logprobs.insert(result.logprobs.end(), step_logprobs_.begin(), step_logprobs_.end());
       result.times_ns.push_back(record_time_ns(record(done, 0)));
       ++done;
       const std::span<const int32_t> chosen(result.chosen.end() - result.num_rows, result.chosen.end());

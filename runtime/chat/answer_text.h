@@ -41,18 +41,26 @@ class AnswerText {
   bool hit_stop() const { return filter_.stopped(); }
   /// All text so far.
   const std::string& text() const { return text_; }
+  /// How many tokens text() is made of: while the answer comes, those whose text has come whole; where a stop string
+  /// has cut it, those up to the one that gave its last character; else, after finish(), all.
+  size_t num_tokens() const;
+  /// The text that one of these tokens completes; empty where a later one does, or there is none.
+  std::string_view text_of_token(size_t index) const;
   /// Why it ended, once nothing more comes; `max_tokens` were allowed.
   FinishReason finish_reason(int max_tokens) const;
 
  private:
   std::string add(std::string piece);
+  size_t tokens_of(size_t num_bytes) const;
 
   std::vector<int32_t> stop_tokens_;
   StreamDecoder decoder_;
   StopFilter filter_;
   std::string text_;
-  int num_tokens_ = 0;
+  size_t num_decoded_ = 0;    // bytes, some of which the filter may hold back
+  std::vector<size_t> ends_;  // [tokens]: num_decoded_ behind each
   bool hit_stop_token_ = false;
+  bool finished_ = false;
 };
 
 }  // namespace soliton

@@ -45,8 +45,7 @@ void EngineGenerator::check(const Sampling& sampling) const {
   check_rows(sampling, engine_->library());
 }
 
-Generated EngineGenerator::generate(const GenerateRequest& request,
-                                    const std::function<bool(int32_t)>& on_token) {
+Generated EngineGenerator::generate(const GenerateRequest& request, const OnToken& on_token) {
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   const size_t num_cached = common_tokens(cached_, request.prompt);
   cached_.resize(num_cached);
@@ -84,8 +83,7 @@ bool EngineGenerator::feed(std::span<const int32_t> prompt, const std::function<
 }
 
 /// Greedy without a penalty is the kernels' own way to choose.
-Generated EngineGenerator::decode_plainly(const GenerateRequest& request,
-                                          const std::function<bool(int32_t)>& on_token) {
+Generated EngineGenerator::decode_plainly(const GenerateRequest& request, const OnToken& on_token) {
   const Sampling& sampling = request.sampling;
   DecodeResult result = engine_->decode(
       {.tokens = request.prompt,
@@ -94,22 +92,23 @@ Generated EngineGenerator::decode_plainly(const GenerateRequest& request,
        .sampling = sampling.is_greedy() ? std::nullopt : std::optional(row_sampling(sampling)),
        .past = cached_,
        .want_logprobs = sampling.logprobs},
-      on_token);
+      [&](int32_t token) {
+        const std::span<const float> logprobs = engine_->step_logprobs();
+        return on_token({token, sampling.logprobs ? std::optional(logprobs[0]) : std::nullopt});
+      });
   return {.tokens = std::move(result.tokens),
-          .logprobs = std::move(result.logprobs),
           .hit_stop_token = result.hit_stop_token,
           .times_ns = std::move(result.times_ns)};
 }
 
-Generated EngineGenerator::decode_drafts(const GenerateRequest& request,
-                                         const std::function<bool(int32_t)>& on_token) {
+Generated EngineGenerator::decode_drafts(const GenerateRequest& request, const OnToken& on_token) {
   SpeculationResult result = decode_speculatively(*engine_,
                                                   {.prompt = request.prompt,
                                                    .max_tokens = request.max_tokens,
                                                    .stop_tokens = request.stop_tokens,
                                                    .max_drafts = request.sampling.num_drafts,
                                                    .cached = cached_},
-                                                  on_token);
+                                                  [&](int32_t token) { return on_token({token}); });
   return {.tokens = std::move(result.tokens),
           .hit_stop_token = result.hit_stop_token,
           .first_step = static_cast<size_t>(result.step_tokens[0]),

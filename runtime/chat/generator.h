@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/chat/chosen_token.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"
 
@@ -23,8 +24,7 @@ struct GenerateRequest {
 };
 
 struct Generated {
-  std::vector<int32_t> tokens;       // none if the prompt was not fed to its end
-  std::vector<float> logprobs = {};  // [tokens], if wanted
+  std::vector<int32_t> tokens;  // none if the prompt was not fed to its end
   bool hit_stop_token = false;
   size_t num_cached = 0;           // first tokens of the prompt that had been fed already
   size_t first_step = 1;           // of the tokens, those that the step gave which ended the prompt
@@ -40,10 +40,11 @@ class Generator {
  public:
   virtual ~Generator() = default;
 
+  using OnToken = std::function<bool(const ChosenToken&)>;
+
   /// Calls `on_token` for each token, which ends the generation by returning false. The prompt and max_tokens
   /// must fit into context(), but for the last token, which is not fed.
-  virtual Generated generate(const GenerateRequest& request,
-                             const std::function<bool(int32_t)>& on_token) = 0;
+  virtual Generated generate(const GenerateRequest& request, const OnToken& on_token) = 0;
   /// Tokens that can be kept.
   virtual int context() const = 0;
   /// Throws Error (kUsage), naming the flag, if the tokens cannot be chosen so.
@@ -57,7 +58,7 @@ class EngineGenerator : public Generator {
   EngineGenerator(std::unique_ptr<Engine> engine, int context)
       : engine_(std::move(engine)), context_(context) {}
 
-  Generated generate(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token) override;
+  Generated generate(const GenerateRequest& request, const OnToken& on_token) override;
   int context() const override { return context_; }
   void check(const Sampling& sampling) const override;
 
@@ -65,8 +66,8 @@ class EngineGenerator : public Generator {
 
  private:
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
-  Generated decode_plainly(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
-  Generated decode_drafts(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token);
+  Generated decode_plainly(const GenerateRequest& request, const OnToken& on_token);
+  Generated decode_drafts(const GenerateRequest& request, const OnToken& on_token);
 
   std::unique_ptr<Engine> engine_;
   int context_;

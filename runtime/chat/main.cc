@@ -54,7 +54,12 @@ std::optional<std::string> read_prompt(const Options& options) {
 
 /// Throws Error (kUsage) for flags that ask for one answer.
 void check_chat_flags(const Options& options) {
-  if (options.json) throw Error(ExitCode::kUsage, "--json: expected a prompt to be answered once, got none");
+  for (const auto& [wanted, flag] :
+       {std::pair(options.json, "--json"), std::pair(options.jsonl, "--jsonl")}) {
+    if (wanted) {
+      throw Error(ExitCode::kUsage, fmt::format("{}: expected a prompt to be answered once, got none", flag));
+    }
+  }
   if (options.num_samples > 1) {
     throw Error(ExitCode::kUsage, "--parallel: expected a prompt to be answered once, got none");
   }

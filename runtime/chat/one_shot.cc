@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
+#include "models/model_config.h"
+#include "runtime/chat/answer_stream.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/generator.h"
 #include "runtime/chat/interrupt.h"
@@ -14,6 +19,8 @@
 
 namespace soliton {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// What all ways to decode are given.
 struct Task {
@@ -24,164 +31,149 @@ struct Task {
   int num_tokens;  // to generate at most
 };
 
-/// What has been decoded: for the statistics, and as JSON without them.
+/// What has been decoded: for the statistics, and as JSON.
 struct Completion {
   Timing timing;
-  nlohmann::json json;
+  size_t num_generated = 0;  // until each answer ended
+  Json json;                 // without statistics
   bool was_interrupted = false;
   std::string remark = {};  // at the end of the statistics
 };
 
-/// One answer on its way to stdout.
-class Stream {
- public:
-  explicit Stream(const Task& task)
-      : answer_(task.text.tokenizer, task.text.style), shows_(!task.options.json) {}
+bool shows_text(const Options& options) {
+  return !options.json && !options.jsonl;
+}
 
-  /// False if nothing more is wanted.
-  bool push(int32_t token) {
-    show(answer_.push(token));
-    return !answer_.hit_stop() && !interrupted();
-  }
-  void finish() {
-    show(answer_.finish());
-    show("\n");
-  }
-  const AnswerText& answer() const { return answer_; }
+AnswerStream stream_of(const Task& task, std::optional<size_t> sample = {}) {
+  const bool shows_at_once = !sample && shows_text(task.options);  // samples would be mixed
+  const Shown shown = task.options.jsonl ? Shown::kTokens : (shows_at_once ? Shown::kText : Shown::kNothing);
+  return AnswerStream(task.text.tokenizer, task.text.style, shown, sample);
+}
 
- private:
-  void show(std::string_view piece) const {
-    if (shows_) print_answer(piece);
-  }
+/// The answer as JSON, of whose tokens lines of their own may have told already.
+Json json_of(const AnswerStream& stream, const Task& task) {
+  Json json;
+  const bool is_told = task.options.jsonl;
+  if (!is_told) json["content"] = stream.text();
+  json["finish_reason"] = name_of(stream.finish_reason(task.num_tokens));
+  if (!is_told) json["tokens"] = stream.tokens();
+  if (is_told || !task.text.sampling.logprobs) return json;
+  Json& logprobs = json["logprobs"] = Json::array();
+  for (const float logprob : stream.logprobs()) logprobs.push_back(json_logprob(logprob));
+  return json;
+}
 
-  AnswerText answer_;
-  bool shows_;
-};
+/// Notes the logprobs, if they are wanted, where there is no JSON to hold them.
+void note_logprobs(const AnswerStream& stream, const Task& task) {
+  if (shows_text(task.options)) print_logprobs(task.text.tokenizer, stream.tokens(), stream.logprobs());
+}
+
+bool was_interrupted(const AnswerStream& stream, const Task& task) {
+  return stream.finish_reason(task.num_tokens) == FinishReason::kInterrupted;
+}
 
 Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
   EngineGenerator generator(std::move(engine), task.context);
-  Stream stream(task);
+  AnswerStream stream = stream_of(task);
   PromptClock clock;
   const Generated result = generator.generate({.prompt = task.prompt,
                                                .max_tokens = task.num_tokens,
                                                .stop_tokens = task.text.style.stop_tokens,
                                                .sampling = task.text.sampling,
                                                .goes_on = [] { return !interrupted(); }},
-                                              [&](int32_t token) {
+                                              [&](const ChosenToken& token) {
                                                 clock.stop();
-                                                return stream.push(token);
+                                                stream.push(token);
+                                                return !stream.hit_stop() && !interrupted();
                                               });
   stream.finish();
-  const FinishReason reason = stream.answer().finish_reason(task.num_tokens);
+  note_logprobs(stream, task);
   Completion completion{.timing = {.prompt_tokens = task.prompt.size(),
                                    .generated = result.tokens.size(),
                                    .first_step = std::min(result.first_step, result.tokens.size()),
                                    .prompt_s = clock.seconds(),
                                    .generation_s = generation_seconds(result.times_ns)},
-                        .json = {{"content", stream.answer().text()},
-                                 {"finish_reason", name_of(reason)},
-                                 {"tokens", result.tokens}},
-                        .was_interrupted = reason == FinishReason::kInterrupted,
+                        .num_generated = stream.num_generated(),
+                        .json = json_of(stream, task),
+                        .was_interrupted = was_interrupted(stream, task),
                         .remark = lookup_remark(result)};
   if (task.options.num_drafts > 0) completion.json["steps"] = result.num_steps;
-  if (task.text.sampling.logprobs) {
-    completion.json["logprobs"] = result.logprobs;
-    if (!task.options.json) print_logprobs(task.text.tokenizer, result.tokens, result.logprobs);
-  }
   return completion;
 }
 
-/// The tokens of a sample as text, how many of them that took, and why it ended.
-struct SampleText {
-  std::string text;
-  size_t num_tokens;
-  FinishReason reason;
-};
-SampleText text_of(const Sample& sample, const Task& task) {
-  AnswerText answer(task.text.tokenizer, task.text.style);
-  size_t num_tokens = 0;
-  while (num_tokens < sample.tokens.size() && !answer.hit_stop()) answer.push(sample.tokens[num_tokens++]);
-  answer.finish();
-  return {answer.text(), num_tokens, answer.finish_reason(task.num_tokens)};
-}
-
-/// Adds the samples to the completion, and puts each on stdout under a line of its own if text is wanted.
-void list_samples(const std::vector<Sample>& samples, const Task& task, Completion& completion) {
-  nlohmann::json& list = completion.json["samples"] = nlohmann::json::array();
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const Sample& sample = samples[i];
-    const auto [text, num_tokens, reason] = text_of(sample, task);
-    if (!task.options.json) {
-      fmt::print("--- sample {} (seed {})\n", i, sample.seed);
-      print_answer(text + "\n");
+/// Ends the samples and adds them to the completion; puts each on stdout under a line of its own if text is wanted.
+void finish_samples(std::vector<AnswerStream>& streams, const Task& task, Completion& completion) {
+  Json& list = completion.json["samples"] = Json::array();
+  for (size_t i = 0; i < streams.size(); ++i) {
+    AnswerStream& stream = streams[i];
+    const uint32_t seed = task.text.sampling.seed + static_cast<uint32_t>(i);
+    stream.finish();
+    if (shows_text(task.options)) {
+      fmt::print("--- sample {} (seed {})\n", i, seed);
+      print_answer(stream.text() + "\n");
     }
-    const std::vector<int32_t> tokens(sample.tokens.begin(),
-                                      sample.tokens.begin() + static_cast<ptrdiff_t>(num_tokens));
-    list.push_back(
-        {{"content", text}, {"finish_reason", name_of(reason)}, {"tokens", tokens}, {"seed", sample.seed}});
-    if (reason == FinishReason::kInterrupted) completion.was_interrupted = true;
-    if (!task.text.sampling.logprobs) continue;
-    const std::vector<float> logprobs(sample.logprobs.begin(),
-                                      sample.logprobs.begin() + static_cast<ptrdiff_t>(num_tokens));
-    list.back()["logprobs"] = logprobs;
-    if (!task.options.json) print_logprobs(task.text.tokenizer, tokens, logprobs);
+    note_logprobs(stream, task);
+    Json json = json_of(stream, task);
+    json["seed"] = seed;
+    list.push_back(std::move(json));
+    completion.num_generated += stream.num_generated();
+    if (was_interrupted(stream, task)) completion.was_interrupted = true;
   }
 }
 
-/// Samples go on together until the last one has hit a stop string.
-class SampleStops {
- public:
-  explicit SampleStops(const Task& task) {
-    for (int i = 0; i < task.options.num_samples; ++i)
-      answers_.emplace_back(task.text.tokenizer, task.text.style);
-  }
-  /// False if all have.
-  bool push(int sample, int32_t token) {
-    AnswerText& answer = answers_[static_cast<size_t>(sample)];
-    if (answer.hit_stop()) return num_stopped_ < answers_.size();
-    answer.push(token);
-    if (answer.hit_stop()) ++num_stopped_;
-    return num_stopped_ < answers_.size();
-  }
-
- private:
-  std::vector<AnswerText> answers_;
-  size_t num_stopped_ = 0;
-};
-
-/// Several samples, listed at the end.
+/// Several samples, which go on together until the last one has ended.
 Completion complete_samples(std::unique_ptr<Engine> engine, const Task& task) {
-  const Options& options = task.options;
-  SampleStops stops(task);
+  const auto num_samples = static_cast<size_t>(task.options.num_samples);
+  std::vector<AnswerStream> streams;
+  for (size_t i = 0; i < num_samples; ++i) streams.push_back(stream_of(task, i));
   PromptClock clock;
+  const auto take = [&](int sample, const ChosenToken& token) {
+    clock.stop();
+    streams[static_cast<size_t>(sample)].push(token);
+    return !interrupted() &&
+           !std::all_of(streams.begin(), streams.end(), std::mem_fn(&AnswerStream::hit_stop));
+  };
   const ParallelResult result = decode_parallel(*engine,
                                                 {.prompt = task.prompt,
-                                                 .num_samples = options.num_samples,
+                                                 .num_samples = task.options.num_samples,
                                                  .max_tokens = task.num_tokens,
                                                  .sampling = task.text.sampling,
                                                  .stop_tokens = task.text.style.stop_tokens},
-                                                [&](int sample, int32_t token) {
-                                                  clock.stop();
-                                                  return stops.push(sample, token) && !interrupted();
-                                                });
+                                                take);
   Completion completion{.timing = {.prompt_tokens = task.prompt.size(),
                                    .generated = result.num_tokens(),
                                    .first_step = result.samples.size(),
                                    .prompt_s = clock.seconds(),
                                    .generation_s = generation_seconds(result.times_ns)},
                         .json = {},
-                        .remark = fmt::format(" | {} samples", result.samples.size())};
-  list_samples(result.samples, task, completion);
+                        .remark = fmt::format(" | {} samples", num_samples)};
+  finish_samples(streams, task, completion);
   return completion;
 }
 
-void print_json(nlohmann::json json, const Timing& timing) {
-  json.update({{"prompt_n", timing.prompt_tokens},
-               {"prompt_ms", timing.prompt_s * 1e3},
+/// A time or rate with the digits that mean something.
+double json_number(double value, double per_unit) {
+  return std::round(value * per_unit) / per_unit;
+}
+
+/// The completion between what it is of and what it took.
+Json json_of(const Completion& completion, const Task& task) {
+  constexpr double kMsPerS = 1e3;
+  constexpr double kThousandths = 1e3;
+  constexpr double kHundredths = 1e2;
+  const Timing& timing = completion.timing;
+  Json json = {{"model", model_name_of(task.options.model)}};
+  json.update(completion.json);
+  json.update({{"usage",
+                {{"prompt_tokens", timing.prompt_tokens},
+                 {"completion_tokens", completion.num_generated},
+                 {"total_tokens", timing.prompt_tokens + completion.num_generated}}},
+               {"prompt_n", timing.prompt_tokens},
+               {"prompt_ms", json_number(timing.prompt_s * kMsPerS, kThousandths)},
                {"predicted_n", timing.generated},
-               {"predicted_ms", timing.generation_s * 1e3},
-               {"predicted_per_second", timing.generation_rate()}});
-  fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+               {"predicted_ms", json_number(timing.generation_s * kMsPerS, kThousandths)},
+               {"predicted_per_second", json_number(timing.generation_rate(), kHundredths)}});
+  return json;
 }
 
 /// How many tokens are generated at most: those asked for, else kDefaultTokens, or for one answer by a chat
@@ -228,7 +220,7 @@ int answer_once(const Options& options, const TextSide& text, const std::string&
   const InterruptsEnd second_interrupt_ends;
   const Completion completion =
       (options.num_samples > 1 ? complete_samples : complete_one)(std::move(engine), task);
-  if (options.json) print_json(completion.json, completion.timing);
+  if (!shows_text(options)) print_json(json_of(completion, task));
   flush_stdout();
   print_note(statistics(completion.timing, completion.remark));
   if (!completion.was_interrupted) return 0;

@@ -94,7 +94,9 @@ void add_answer_options(CLI::App& app, Options& options) {
          "--lookup", options.num_drafts,
          "tokens to draft a step at most, from what followed earlier in the text; same answer, sooner")
       ->check(at_least(1));
-  app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
+  CLI::Option* json = app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
+  app.add_flag("--jsonl", options.jsonl, "one JSON object a token, as they come, and one of all at the end")
+      ->excludes(json);
   app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
 }
 

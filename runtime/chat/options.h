@@ -29,6 +29,7 @@ struct Options {
   int device = 0;
   bool raw = false;
   bool json = false;
+  bool jsonl = false;  // the same, an object a token
   bool ignore_stop = false;
   bool verify = false;  // the kernel against a reference, and no chat
   bool doctor = false;  // a report on this machine, and no model

@@ -61,7 +61,7 @@ size_t ParallelResult::num_tokens() const {
 }
 
 ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
-                               const std::function<bool(int, int32_t)>& on_token) {
+                               const std::function<bool(int, const ChosenToken&)>& on_token) {
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   const int min_rows = std::max(request.min_rows, request.num_samples);
   engine.kernel_for_rows(min_rows);  // throws
@@ -79,7 +79,9 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
       sample.tokens.push_back(chosen[row]);
       sample.hit_stop_token = contains(request.stop_tokens, chosen[row]);
       live.next[row] = chosen[row];
-      if (on_token && !on_token(live.index[row], chosen[row])) wanted = false;
+      ChosenToken token{chosen[row]};
+      if (request.sampling.logprobs) token.logprob = engine.step_logprobs()[row];
+      if (on_token && !on_token(live.index[row], token)) wanted = false;
     }
     return wanted;
   };
@@ -99,8 +101,6 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
                             .min_rows = min_rows},
                            take);
     left -= part.num_steps;
-    for (size_t i = 0; i < part.logprobs.size(); ++i)
-      result.samples[live.index[i % live.size()]].logprobs.push_back(part.logprobs[i]);
     result.times_ns.insert(result.times_ns.end(), part.times_ns.begin(), part.times_ns.end());
     for (size_t row = live.size(); row-- > 0;) {
       if (!result.samples[live.index[row]].hit_stop_token) continue;

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/chat/chosen_token.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"
 
@@ -35,7 +36,6 @@ struct ParallelRequest {
 struct Sample {
   uint32_t seed = 0;
   std::vector<int32_t> tokens = {};  // the last one has not been fed
-  std::vector<float> logprobs = {};  // [tokens], if wanted
   bool hit_stop_token = false;
 };
 
@@ -51,7 +51,7 @@ struct ParallelResult {
 /// Error: kMismatch, before anything is changed, if no kernel takes a row for each sample; else as
 /// Engine::decode_tree().
 ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
-                               const std::function<bool(int sample, int32_t token)>& on_token = {});
+                               const std::function<bool(int sample, const ChosenToken&)>& on_token = {});
 
 /// EngineOptions::pool_tokens that such a request needs in an empty tree.
 int64_t parallel_pool_tokens(size_t prompt_tokens, int num_samples, int max_tokens);

@@ -71,6 +71,7 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
   sampling.seed += num_repeats_;
 
   AnswerText text(tokenizer_, style_);
+  std::vector<float> logprobs;
   bool wanted = true;
   PromptClock clock;
   const Generated generated = generator_.generate({.prompt = prompt,
@@ -78,9 +79,10 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
                                                    .stop_tokens = style_.stop_tokens,
                                                    .sampling = sampling,
                                                    .goes_on = [&] { return wanted = on_text({}); }},
-                                                  [&](int32_t token) {
+                                                  [&](const ChosenToken& token) {
                                                     clock.stop();
-                                                    wanted = on_text(text.push(token));
+                                                    if (token.logprob) logprobs.push_back(*token.logprob);
+                                                    wanted = on_text(text.push(token.id));
                                                     return wanted && !text.hit_stop();
                                                   });
   on_text(text.finish());
@@ -93,8 +95,10 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
                            .prompt_s = clock.seconds(),
                            .generation_s = generation_seconds(generated.times_ns)},
                 .tokens = generated.tokens,
-                .logprobs = generated.logprobs,
+                .logprobs = std::move(logprobs),
                 .remark = lookup_remark(generated)};
+  answer.tokens.resize(text.num_tokens());
+  answer.logprobs.resize(std::min(answer.logprobs.size(), text.num_tokens()));
   if (answer.end == AnswerEnd::kNothing) return answer;
   asked.turns.push_back(answer.text);
   conversation_ = std::move(asked);

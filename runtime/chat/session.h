@@ -31,7 +31,7 @@ struct Answer {
   std::string text;
   AnswerEnd end = AnswerEnd::kDone;
   Timing timing;
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens;  // that the text is made of
   std::vector<float> logprobs;  // [tokens], if Sampling asks for them
   std::string remark;           // at the end of the statistics
 };

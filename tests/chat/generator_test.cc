@@ -36,14 +36,12 @@ class GeneratorOf : public testing::TestWithParam<const char*> {
   GeneratorOf() : generator_(make_engine(GetParam()), kContext) {}
 
   Generated generate(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
-    return generator_.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
-                               [](int32_t) { return true; });
+    return generator_.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling}, all);
   }
   /// By a generator that has kept nothing.
   Generated generate_anew(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
     EngineGenerator another(make_engine(GetParam()), kContext);
-    return another.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling},
-                            [](int32_t) { return true; });
+    return another.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling}, all);
   }
   std::vector<Sampling> samplings() {
     std::vector<Sampling> all = {
@@ -53,6 +51,8 @@ class GeneratorOf : public testing::TestWithParam<const char*> {
     if (generator_.engine().max_rows() > 1) all.push_back({.num_drafts = 3});
     return all;
   }
+
+  static bool all(const ChosenToken&) { return true; }
 
   EngineGenerator generator_;
 };
@@ -72,8 +72,7 @@ TEST_P(GeneratorOf, TurnsAreTheSameAsFromTheStart) {
     for (int turn = 0; turn < 3; ++turn) {
       SCOPED_TRACE(turn);
       const size_t num_known = turn == 0 ? 0 : prompt.size() - 30;
-      const Generated answer = kept.generate({.prompt = prompt, .max_tokens = 9, .sampling = sampling},
-                                             [](int32_t) { return true; });
+      const Generated answer = kept.generate({.prompt = prompt, .max_tokens = 9, .sampling = sampling}, all);
       EXPECT_EQ(answer.tokens, generate_anew(prompt, 9, sampling).tokens);
       EXPECT_EQ(answer.tokens.size(), 9u);
       EXPECT_EQ(answer.num_cached, turn == 0 ? 0 : num_known - 1);  // the last token had not been fed
@@ -108,7 +107,7 @@ TEST_P(GeneratorOf, KeepsWhatAnEndedAnswerHadFed) {
     const Tokens whole = generate(prompt, 12, sampling).tokens;
     int left = 5;
     const Generated ended = generator_.generate({.prompt = prompt, .max_tokens = 12, .sampling = sampling},
-                                                [&](int32_t) { return --left > 0; });
+                                                [&](const ChosenToken&) { return --left > 0; });
     EXPECT_EQ(ended.tokens, Tokens(whole.begin(), whole.begin() + 5));
     Tokens longer = prompt;
     longer.insert(longer.end(), whole.begin(), whole.begin() + 8);
@@ -122,12 +121,34 @@ TEST_P(GeneratorOf, ALongPromptCanBeGivenUp) {
   const Tokens prompt = some_tokens(270, 5);
   int left = 1;
   const Generated given_up =
-      generator_.generate({.prompt = prompt, .max_tokens = 4, .goes_on = [&] { return --left > 0; }},
-                          [](int32_t) { return true; });
+      generator_.generate({.prompt = prompt, .max_tokens = 4, .goes_on = [&] { return --left > 0; }}, all);
   EXPECT_TRUE(given_up.tokens.empty());
   const Generated answer = generate(prompt, 4);
   EXPECT_EQ(answer.tokens.size(), 4u);
   EXPECT_EQ(answer.num_cached, 0u);
+}
+
+// While the answer comes, so that who streams it has them.
+TEST_P(GeneratorOf, TellsEachTokenWithItsLogprob) {
+  const Tokens prompt = some_tokens(20, 1);
+  for (const bool wanted : {true, false}) {
+    for (const double temperature : {0.0, 0.8}) {
+      std::vector<ChosenToken> told;
+      const Generated answer = generator_.generate(
+          {.prompt = prompt, .max_tokens = 6, .sampling = {.temperature = temperature, .logprobs = wanted}},
+          [&](const ChosenToken& token) {
+            told.push_back(token);
+            return true;
+          });
+      ASSERT_EQ(told.size(), answer.tokens.size());
+      for (size_t i = 0; i < told.size(); ++i) {
+        EXPECT_EQ(told[i].id, answer.tokens[i]);
+        ASSERT_EQ(told[i].logprob.has_value(), wanted);
+        EXPECT_LE(told[i].logprob.value_or(0), 0);
+      }
+      EXPECT_EQ(told[0].logprob != told[1].logprob, wanted);
+    }
+  }
 }
 
 TEST_P(GeneratorOf, FillsTheContextExactly) {

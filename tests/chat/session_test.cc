@@ -21,7 +21,7 @@ constexpr int kContext = 60;
 /// Gives out scripted tokens and notes what it was asked for.
 class Script : public Generator {
  public:
-  Generated generate(const GenerateRequest& request, const std::function<bool(int32_t)>& on_token) override {
+  Generated generate(const GenerateRequest& request, const OnToken& on_token) override {
     prompts.emplace_back(request.prompt.begin(), request.prompt.end());
     seeds.push_back(request.sampling.seed);
     max_tokens.push_back(request.max_tokens);
@@ -35,7 +35,10 @@ class Script : public Generator {
       generated.tokens.push_back(token);
       generated.hit_stop_token =
           std::count(request.stop_tokens.begin(), request.stop_tokens.end(), token) > 0;
-      if (!on_token(token) || generated.hit_stop_token) break;
+      const auto logprob = static_cast<float>(-token);
+      if (!on_token({token, request.sampling.logprobs ? std::optional(logprob) : std::nullopt}) ||
+          generated.hit_stop_token)
+        break;
     }
     return generated;
   }
@@ -133,6 +136,21 @@ TEST_F(SessionTest, EndsAtAStopString) {
   EXPECT_EQ(answer.end, AnswerEnd::kDone);
   EXPECT_EQ(shown, "The quick brown ");
   EXPECT_EQ(chat.conversation().turns.back(), "The quick brown ");
+  EXPECT_TRUE(answer.logprobs.empty());
+}
+
+TEST_F(SessionTest, TellsTheTokensThatTheTextIsMadeOf) {
+  Session chat = session({.style = {.stop_tokens = {}, .stops = {" fox"}, .skips_special = true},
+                          .settings = {.sampling = {.logprobs = true}, .num_tokens = {}},
+                          .system = {}});
+  script("The quick brown fox jumps over");
+  const Answer answer = chat.ask("A", all);
+  EXPECT_EQ(answer.text, "The quick brown");
+  EXPECT_EQ(tokenizer_.decode(answer.tokens), answer.text);
+  EXPECT_GT(answer.timing.generated, answer.tokens.size());
+  ASSERT_EQ(answer.logprobs.size(), answer.tokens.size());
+  for (size_t i = 0; i < answer.tokens.size(); ++i)
+    EXPECT_EQ(answer.logprobs[i], static_cast<float>(-answer.tokens[i]));
 }
 
 TEST_F(SessionTest, SaysHowAnAnswerWasCut) {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <sstream>
 #include <thread>
 
 #include "cli/cli_fixture.h"
@@ -33,6 +34,112 @@ TEST_F(Cli, ChatPrintsJson) {
   for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"}) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
   }
+}
+
+/// Lines of JSON.
+std::vector<nlohmann::ordered_json> lines_of(const std::string& text) {
+  std::vector<nlohmann::ordered_json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::ordered_json::parse(line));
+  return lines;
+}
+
+TEST_F(Cli, ChatPrintsJsonForScripts) {
+  const Outcome outcome = run("soliton-chat", chat({"--json", "--logprobs"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::ordered_json::parse(outcome.out);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"model", "content", "finish_reason", "tokens", "logprobs",
+                                            "usage", "prompt_n", "prompt_ms", "predicted_n", "predicted_ms",
+                                            "predicted_per_second"}));
+  EXPECT_EQ(json.at("model"), "tiny-stories");
+  const auto& usage = json.at("usage");
+  EXPECT_EQ(usage.at("prompt_tokens"), json.at("prompt_n"));
+  EXPECT_EQ(usage.at("completion_tokens"), 2);
+  EXPECT_EQ(usage.at("total_tokens"), json.at("prompt_n").get<int>() + 2);
+  // Digits that mean something: microseconds, and what a float can tell.
+  const std::regex number(R"(-?\d+(\.\d{1,3})?)");
+  for (const char* key : {"prompt_ms", "predicted_ms", "predicted_per_second"})
+    EXPECT_TRUE(std::regex_match(json.at(key).dump(), number)) << json.at(key);
+  constexpr size_t kMaxDigits = 12;  // of a float: -12.345678
+  for (const auto& value : json.at("logprobs")) EXPECT_LE(value.dump().size(), kMaxDigits) << value;
+}
+
+TEST_F(Cli, ChatPrintsALineAToken) {
+  Arguments arguments = chat({"--logprobs", "--ignore-eos"});
+  arguments[5] = "12";
+  const auto with = [&](const Arguments& more) {
+    Arguments all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-chat", all);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return lines_of(outcome.out);
+  };
+  const std::string whole = with({"--json"}).at(0).at("content");
+  ASSERT_GT(whole.size(), 12u);
+  // Without a stop string, and with one that begins in the middle of a word.
+  for (const Arguments& stop : {Arguments{}, Arguments{"--stop", whole.substr(6, 5)}}) {
+    Arguments as_lines = stop;
+    as_lines.push_back("--jsonl");
+    Arguments as_one = stop;
+    as_one.push_back("--json");
+    const auto json = with(as_one).at(0);
+    const auto lines = with(as_lines);
+    std::string content;
+    auto tokens = nlohmann::ordered_json::array();
+    auto logprobs = nlohmann::ordered_json::array();
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      EXPECT_EQ(lines[i].size(), 3u) << lines[i];
+      content += lines[i].at("text").get<std::string>();
+      tokens.push_back(lines[i].at("token"));
+      logprobs.push_back(lines[i].at("logprob"));
+    }
+    EXPECT_EQ(content, json.at("content"));
+    EXPECT_EQ(tokens, json.at("tokens"));
+    EXPECT_EQ(logprobs, json.at("logprobs"));
+    const auto& last = lines.back();
+    for (const char* key : {"model", "finish_reason", "usage", "predicted_n"})
+      EXPECT_EQ(last.at(key), json.at(key));
+    EXPECT_FALSE(last.contains("tokens"));
+    EXPECT_EQ(content, stop.empty() ? whole : whole.substr(0, whole.find(stop[1])));
+    EXPECT_EQ(last.at("finish_reason"), stop.empty() ? "length" : "stop_text");
+    EXPECT_EQ(tokens.size() < last.at("usage").at("completion_tokens"), !stop.empty());
+  }
+  const auto samples = with({"--jsonl", "-np", "2"});
+  std::string contents[2];
+  for (size_t i = 0; i + 1 < samples.size(); ++i)
+    contents[samples[i].at("index").get<size_t>()] += samples[i].at("text").get<std::string>();
+  const auto expected = with({"--json", "-np", "2"}).at(0).at("samples");
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(contents[i], expected[i].at("content"));
+    EXPECT_EQ(samples.back().at("samples")[i],
+              (nlohmann::ordered_json{{"finish_reason", "length"}, {"seed", i}}));
+  }
+  expect_error("soliton-chat", chat({"--json", "--jsonl"}), kUsage, "--json", "--json");
+}
+
+// While the answer comes, and what has come is sound if it is cut.
+TEST_F(Cli, ChatStreamsLines) {
+  const Process process(
+      "soliton-chat",
+      {"-m", "tiny-stories", "-p", "Once", "-n", "2000", "--ignore-eos", "-k", kTinyKernel, "--jsonl"},
+      path());
+  constexpr int kMaxPolls = 6000;
+  const auto num_lines = [&] {
+    const std::string out = process.out_so_far();
+    return std::count(out.begin(), out.end(), '\n');
+  };
+  for (int i = 0; i < kMaxPolls && num_lines() < 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  process.signal(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.status, kInterrupted) << outcome.err;
+  const auto lines = lines_of(outcome.out);
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_LT(lines.size(), 2000u);
+  EXPECT_EQ(lines.back().at("finish_reason"), "interrupted");
+  EXPECT_EQ(lines.back().at("usage").at("completion_tokens"), lines.size() - 1);
 }
 
 TEST_F(Cli, ChatPrintsSamples) {

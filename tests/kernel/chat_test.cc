@@ -48,7 +48,9 @@ class Chat : public testing::TestWithParam<const char*> {
   ParallelResult sample(const ParallelRequest& request,
                         const std::function<bool(int, int32_t)>& on_token = {}) {
     engine().reset_tree();
-    return decode_parallel(engine(), request, on_token);
+    return decode_parallel(engine(), request, [&](int sample, const ChosenToken& token) {
+      return !on_token || on_token(sample, token.id);
+    });
   }
 
   /// A few tokens over and over. What follows is another text: drafts fail, or other than the first child of
