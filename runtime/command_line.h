@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "runtime/program.h"
 
@@ -28,8 +29,21 @@ inline CLI::Validator not_empty() {
       "");
 }
 
+/// Accepts one of the words.
+CLI::Validator one_of(std::vector<std::string> words);
+
+/// What a program answers to those who do not know it yet.
+struct UsageHints {
+  std::string usage =
+      {};  // what follows the program's name, to be said where nothing does; empty: nothing may
+  std::string flag_of_words = {};  // that words which belong to no flag are meant for: "-p"
+};
+
+/// Of words that belong to no flag.
+Error unexpected_words(const std::string& words, const UsageHints& hints);
+
 /// Parses the command line, to which --version is added. Returns false after --help or --version, which has then been
-/// printed. Throws Error (kUsage).
-bool parse_command_line(CLI::App& app, int argc, char** argv);
+/// printed. Throws Error (kUsage): of a flag that is none, with the nearest one that is.
+bool parse_command_line(CLI::App& app, int argc, char** argv, const UsageHints& hints = {});
 
 }  // namespace soliton

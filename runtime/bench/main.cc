@@ -10,6 +10,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "models/hf_config.h"
+#include "models/model_config.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
@@ -19,6 +20,8 @@
 #include "runtime/find_model.h"
 #include "runtime/progress.h"
 #include "runtime/sampling_flags.h"
+#include "runtime/tools/make/make_kernel.h"
+#include "runtime/tools/make/places.h"
 #include "runtime/tools/tune/tune.h"
 
 namespace soliton {
@@ -131,10 +134,12 @@ class Bench {
 
 std::string markdown(const Engine& engine, double ceiling, const std::vector<Row>& rows) {
   const DeviceInfo& device = engine.library().device();
-  std::string text =
-      fmt::format("{} on {}, kernel for {}, driver {}, SM {} MHz, memory {} MHz\n",
-                  engine.library().descriptor().model, device.name, engine.library().card().name,
-                  device.driver_version, device.sm_clock_khz / 1000, device.memory_clock_khz / 1000);
+  std::string text = fmt::format("{} on {}, kernel for {}", engine.library().descriptor().model, device.name,
+                                 engine.library().card().name);
+  if (device.driver_version > 0) text += fmt::format(", driver {}", device.driver_version);
+  if (device.sm_clock_khz > 0) text += fmt::format(", SM {} MHz", device.sm_clock_khz / 1000);
+  if (device.memory_clock_khz > 0) text += fmt::format(", memory {} MHz", device.memory_clock_khz / 1000);
+  text += "\n";
   text += ceiling > 0 ? fmt::format("S (read bandwidth, same run): {:.3f} TB/s\n\n", ceiling * 1e-12)
                       : std::string("S: none, the kernel is emulated\n\n");
   text += "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
@@ -223,12 +228,18 @@ std::optional<Options> parse(int argc, char** argv) {
   CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
                "soliton-bench"};
   Options options;
+  std::string word;
+  const auto positional = app.add_option("MODEL", word, "the same as --model")->check(not_empty());
   const auto model =
       app.add_option("-m,--model", options.model, "Hugging Face folder, or the name of a model in its cache")
           ->check(not_empty());
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
-      ->excludes(model);
-  const auto kernel = app.add_option("-k,--kernel", options.kernel, "kernel library")->check(not_empty());
+      ->excludes(model)
+      ->excludes(positional);
+  const auto kernel =
+      app.add_option("-k,--kernel", options.kernel,
+                     "kernel library; else one that fits the model is found, or made and kept")
+          ->check(not_empty());
   const auto prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
                            ->delimiter(',')
                            ->check(at_least(0));
@@ -243,7 +254,7 @@ std::optional<Options> parse(int argc, char** argv) {
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
       ->check(at_least<uint64_t>(0));
-  app.add_option("-o,--output", options.format, "md or json")->check(CLI::IsMember({"md", "json"}));
+  app.add_option("-o,--output", options.format, "md or json")->check(one_of({"md", "json"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
   add_sampling_flags(app, options.sampling,
                      "1, where another of these flags asks for generation to be timed with sampling too");
@@ -260,13 +271,18 @@ std::optional<Options> parse(int argc, char** argv) {
                                    "searches the planner's knobs for this model's YAML, with random weights, "
                                    "and writes the best beside it, to tuned/")
                         ->check(not_empty());
-  for (const auto other : {model, kernel, prompts, timeline, tree}) tune->excludes(other);
+  for (const auto other : {model, positional, kernel, prompts, timeline, tree}) tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
   app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
       ->needs(tune)
       ->delimiter(',')
-      ->check(CLI::IsMember(knob_names()));
-  if (!parse_command_line(app, argc, argv)) return std::nullopt;
+      ->check(one_of(knob_names()));
+  if (!parse_command_line(app, argc, argv,
+                          {.usage = "MODEL [FLAGS], or: -k KERNEL --random-weights [FLAGS]"})) {
+    return std::nullopt;
+  }
+  if (!options.model.empty() && !word.empty()) throw unexpected_words(word, {});
+  if (options.model.empty()) options.model = word;
   if (!trees.empty()) options.trees = parse_tree_spec(trees);
   if (!options.tune.empty()) {
     if (depths->count() == 0) options.depths = {128, 6144};
@@ -275,9 +291,11 @@ std::optional<Options> parse(int argc, char** argv) {
     check_tune(options);
     return options;
   }
-  if (options.kernel.empty()) throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
   if (options.model.empty() && !options.random_weights) {
     throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
+  }
+  if (options.model.empty() && options.kernel.empty()) {
+    throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
   }
   if (largest(options.prompts) == 0 && largest(options.tokens) == 0) {
     throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
@@ -326,6 +344,15 @@ int64_t needed_pool(const Options& options, KernelLibrary& library) {
   return tokens;
 }
 
+/// A kernel for the model on this machine, which may have to be made.
+std::filesystem::path kernel_for(const std::filesystem::path& folder, const HfConfig& config, int device) {
+  return find_or_make_kernel({.facts = config.facts,
+                              .name = model_name_of(folder),
+                              .source = (folder / "config.json").string(),
+                              .kernels = shipped_kernels_folder(),
+                              .device = device});
+}
+
 std::string command_line(int argc, char** argv) {
   std::string command = "soliton-bench";
   for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
@@ -352,12 +379,16 @@ int run(int argc, char** argv) {
   }
   if (!options.output.empty()) check_writable(options.output);
   if (!options.timeline.empty()) check_writable(options.timeline);
-  KernelLibrary library = KernelLibrary::open(options.kernel);
   std::optional<HfConfig> config;
   std::filesystem::path folder;
   if (!options.model.empty()) {
     folder = find_model(options.model);
     config = HfConfig::open(folder);
+  }
+  KernelLibrary library =
+      KernelLibrary::open(options.kernel.empty() ? kernel_for(folder, *config, options.device)
+                                                 : std::filesystem::path(options.kernel));
+  if (config) {
     check_facts(library.descriptor(), config->facts, (folder / "config.json").string());
   }
   const int context = needed_context(options, library.descriptor().facts);

@@ -70,12 +70,12 @@ void chat(const Options& options, const TextSide& text) {
   const int context = choose_context(options, text.config.facts);
   EngineGenerator generator(open_engine(options, text.config, context, 0), context);
   const bool is_chat = text.prompter.has_template();
-  const std::optional<int> completion_tokens =
-      is_chat ? std::nullopt : std::optional(Options::kDefaultTokens);
+  const std::optional<int> default_tokens =
+      is_chat || options.fills_context ? std::nullopt : std::optional(Options::kDefaultTokens);
   Session session(text.tokenizer, text.prompter, generator,
                   {.style = text.style,
                    .settings = {.sampling = text.sampling,
-                                .num_tokens = options.num_tokens ? options.num_tokens : completion_tokens},
+                                .num_tokens = options.num_tokens ? options.num_tokens : default_tokens},
                    .system = options.system});
   if (!is_chat) print_note("There is no chat template: each text is completed by itself.");
   catch_interrupts();  // until here the first one ends the program

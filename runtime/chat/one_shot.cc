@@ -177,15 +177,15 @@ Json json_of(const Completion& completion, const Task& task) {
 }
 
 /// How many tokens are generated at most: those asked for, else kDefaultTokens, or for one answer by a chat
-/// template as many as the context takes. Throws Error (kOutOfMemory) if prompt and tokens do not fit.
+/// template, and where it is asked for, as many as the context takes. Throws Error (kOutOfMemory) if prompt and tokens do not fit.
 int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context) {
   const auto model_limit = static_cast<size_t>(text.config.facts.max_context);
   const auto cache_limit = static_cast<size_t>(context);
-  const bool ends_by_itself = text.prompter.has_template() && options.num_samples == 1;
-  if (!options.num_tokens && ends_by_itself && prompt_tokens <= cache_limit) {
+  const bool takes_all = options.fills_context || (text.prompter.has_template() && options.num_samples == 1);
+  if (!options.num_tokens && takes_all && prompt_tokens <= cache_limit) {
     return static_cast<int>(cache_limit - prompt_tokens) + 1;  // the last is not fed
   }
-  const int num_tokens = options.num_tokens.value_or(ends_by_itself ? 1 : Options::kDefaultTokens);
+  const int num_tokens = options.num_tokens.value_or(takes_all ? 1 : Options::kDefaultTokens);
   const size_t needed = prompt_tokens + static_cast<size_t>(num_tokens) - 1;
   if (needed > model_limit) {
     throw Error(ExitCode::kOutOfMemory,

@@ -9,6 +9,12 @@
 namespace soliton {
 namespace {
 
+constexpr int kAsManyAsFit = -1;  // of --predict, as in llama.cpp
+
+const UsageHints kHints = {
+    .usage = "MODEL [-p PROMPT] [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name",
+    .flag_of_words = "-p"};
+
 /// Flags of one dash and several letters, which CLI11 would read as -n with the value "p", and their names.
 struct ShortName {
   std::string_view written;
@@ -48,12 +54,7 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option(
          "--kv-bits", options.kv_bits,
          "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; the kernel's")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return text == "16" || text == "32" ? ""
-                                                : fmt::format("expected 16 or 32, got {}", in_quotes(text));
-          },
-          ""));
+      ->check(one_of({"16", "32"}));
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--verify", options.verify,
                "only compares the kernel with a plain forward pass on this machine's CPU");
@@ -75,10 +76,24 @@ void add_prompt_options(CLI::App& app, Options& options) {
   app.add_flag("--raw", options.raw, "-no-cnv: completes text and uses no chat template");
 }
 
+/// The tokens to generate, of which kAsManyAsFit is no number yet.
+CLI::Validator token_count() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        if (text == std::to_string(kAsManyAsFit)) return std::string();
+        const std::string complaint = complaint_of_integer(text, 1);
+        return complaint.empty() ? complaint
+                                 : fmt::format("{} ({}: as many as fit)", complaint, kAsManyAsFit);
+      },
+      "");
+}
+
 void add_answer_options(CLI::App& app, Options& options) {
-  app.add_option("-n,--predict", options.num_tokens,
-                 "tokens to generate at most; else 256, or with a chat template what the context takes")
-      ->check(at_least(1));
+  app.add_option(
+         "-n,--predict", options.num_tokens,
+         "tokens to generate at most, -1: as many as the context takes; else 256, or with a chat template "
+         "as many")
+      ->check(token_count());
   app.add_option("--stop", options.stops, "text that ends the answer and is not shown; any number of times")
       ->check(not_empty())
       ->allow_extra_args(false)
@@ -140,13 +155,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_prompt_options(app, options);
   add_answer_options(app, options);
   std::vector<char*> arguments = with_long_names(app, argc, argv);
-  if (!parse_command_line(app, argc, arguments.data())) return std::nullopt;
-  if (!options.model.empty() && !folder.empty()) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("{}: expected a flag that --help lists, as --model is given", folder));
-  }
+  if (!parse_command_line(app, argc, arguments.data(), kHints)) return std::nullopt;
+  if (!options.model.empty() && !folder.empty()) throw unexpected_words(folder, kHints);
   if (options.model.empty()) options.model = folder;
   if (!options.verify_without.empty()) options.verify = true;
+  options.fills_context = options.num_tokens == kAsManyAsFit;
+  if (options.fills_context) options.num_tokens.reset();
   if (options.doctor) return options;
   if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
   check_flags(options);

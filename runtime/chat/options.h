@@ -21,7 +21,8 @@ struct Options {
   std::string verify_without;  // the tensor that only the kernel has as zeros, if not empty; implies verify
   std::optional<int> kv_bits;  // of a key or value in the cache: 16 or 32
   std::optional<int> num_tokens;
-  int context = 0;  // 0: as long as the model allows, at most kDefaultContext
+  bool fills_context = false;  // as many tokens as fit, unless the answer ends by itself
+  int context = 0;             // 0: as long as the model allows, at most kDefaultContext
   int num_samples = 1;
   SamplingFlags sampling_flags;
   uint32_t seed = 0;

@@ -19,6 +19,20 @@ TEST_F(Cli, BenchRefusesFlags) {
   expect_error("soliton-bench", bench({"--bogus"}), kUsage, "--bogus", "expected a flag");
 }
 
+TEST_F(Cli, BenchFindsTheKernelOfAModel) {
+  for (const Arguments& model : {Arguments{"tiny-stories"}, Arguments{"-m", "tiny-stories"}}) {
+    Arguments arguments = {"-n", "1", "-r", "1"};
+    arguments.insert(arguments.end(), model.begin(), model.end());
+    const Outcome outcome = run("soliton-bench", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out.find("tiny-stories on "), 0u) << outcome.out;
+    EXPECT_EQ(outcome.out.find(" 0 MHz"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("driver 0"), std::string::npos) << outcome.out;
+  }
+  expect_error("soliton-bench", bench({"tiny-stories"}), kUsage, "MODEL",
+               "expected no --random-weights, got both");
+}
+
 TEST_F(Cli, BenchRefusesFiles) {
   expect_error("soliton-bench", {"--random-weights", "-k", "absent.so"}, kNotFound, "absent.so",
                "no such file");

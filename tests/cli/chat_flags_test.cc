@@ -83,8 +83,8 @@ TEST_F(ChatFlags, RefusesPromptsThatAreNone) {
 }
 
 TEST_F(ChatFlags, TheModelIsGivenOnce) {
-  expect_error({"-p", "x", "-m", kModel, "word"}, kUsage, "word", "expected a flag");
-  expect_error({"-p", "x", kModel, "word"}, kUsage, "word", "expected a flag");
+  expect_error({"-p", "x", "-m", kModel, "word"}, kUsage, "\"word\"", "expected a flag");
+  expect_error({"-p", "x", kModel, "word"}, kUsage, "\"word\"", "expected a flag");
   expect_error({"-p", "x"}, kUsage, "--model", "expected a value, got nothing");
   expect_error({"-p", "x", ""}, kUsage, "MODEL", "got \"\"");
   expect_error({"-p", "x", "absent"}, kNotFound, "absent", "found no such folder");

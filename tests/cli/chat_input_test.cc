@@ -113,15 +113,14 @@ TEST_F(Cli, ChatRefusesAConfigOfAnotherModel) {
 
 TEST_F(Cli, ChatRefusesFlags) {
   const std::string model = "tiny-stories";
-  expect_error("soliton-chat", {}, kUsage, "--model", "expected a value, got nothing");
   expect_error("soliton-chat", {"-p", "x"}, kUsage, "--model", "expected a value, got nothing");
   expect_error("soliton-chat", {"-m", model}, kUsage, "--prompt", "expected a value, got nothing");
   expect_error("soliton-chat", {"-p", "x", "-m"}, kUsage, "--model", "expected a value, got nothing");
   expect_error("soliton-chat", {"-p", "x", "-m", ""}, kUsage, "--model", "got \"\"");
   expect_error("soliton-chat", chat({"-m", model}), kUsage, "--model", "got 2 times");
   expect_error("soliton-chat", chat({"--bogus", "3"}), kUsage, "--bogus", "expected a flag");
-  expect_error("soliton-chat", chat({"word"}), kUsage, "word", "expected a flag");
-  for (const char* value : {"0", "-1", "x", "1.5", "010", "99999999999", ""}) {
+  expect_error("soliton-chat", chat({"word"}), kUsage, "\"word\"", "did you mean -p \"word\"?");
+  for (const char* value : {"0", "-2", "x", "1.5", "010", "99999999999", ""}) {
     for (const char* flag : {"--predict", "--ctx-size"}) {
       const std::string found = std::string("got \"") + value + "\"";
       expect_error("soliton-chat", {"-m", model, "-p", "x", std::string(flag) + "=" + value}, kUsage, flag,

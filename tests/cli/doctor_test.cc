@@ -81,7 +81,7 @@ TEST_F(Cli, ChatReportsAsTheDoctorDoes) {
 TEST_F(Cli, DoctorRefusesFlags) {
   expect_error("soliton-doctor", {"--bogus"}, kUsage, "--bogus", "expected a flag");
   expect_error("soliton-doctor", {"--device", "-1"}, kUsage, "--device", "got \"-1\"");
-  expect_error("soliton-doctor", {"word"}, kUsage, "word", "expected a flag");
+  expect_error("soliton-doctor", {"word"}, kUsage, "\"word\"", "expected a flag");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr int kTokens = 8;
 
 std::string kernel_path(const std::string& model) {
   const char* chosen = std::getenv("SOLITON_KERNELS");
-  return std::string(chosen != nullptr ? chosen : SOLITON_KERNELS) + "/card-" + model + ".so";
+  return std::string(chosen != nullptr ? chosen : SOLITON_KERNELS) + "/card/" + model + ".so";
 }
 
 class ModelsOnCard : public testing::TestWithParam<const char*> {

@@ -1,0 +1,75 @@
+// What is said to those who call a program as they are used to from others, or slip: the flag that was meant.
+#include <nlohmann/json.hpp>
+
+#include "cli/cli_fixture.h"
+
+namespace soliton {
+namespace {
+
+TEST_F(Cli, AProgramAloneSaysHowItIsCalled) {
+  for (const char* program : {"soliton-chat", "soliton-bench"}) {
+    expect_error(program, {}, kUsage, std::string("usage: ") + program + " MODEL", "--help lists all flags");
+  }
+}
+
+TEST_F(Cli, WordsBehindTheModelWereMeantForThePrompt) {
+  expect_error("soliton-chat", {"tiny-stories", "Tell me a joke"}, kUsage, "\"Tell me a joke\"",
+               "did you mean -p \"Tell me a joke\"?");
+  expect_error("soliton-chat", {"tiny-stories", "Tell", "me", "-n", "1", "a", "joke"}, kUsage,
+               "\"Tell me a joke\"", "did you mean -p \"Tell me a joke\"?");
+  expect_error("soliton-chat", {"-m", "tiny-stories", "Hi"}, kUsage, "\"Hi\"", "did you mean -p \"Hi\"?");
+  expect_error("soliton-bench", {"tiny-stories", "word"}, kUsage, "\"word\"", "expected a flag");
+  expect_error("soliton-bench", {"-m", "tiny-stories", "word"}, kUsage, "\"word\"", "expected a flag");
+}
+
+TEST_F(Cli, TheNearestFlagIsNamed) {
+  const auto expect_nearest = [&](const std::string& program, const std::string& flag,
+                                  const std::string& nearest) {
+    expect_error(program, {"tiny-stories", flag, "3"}, kUsage, flag.substr(0, flag.find('=')),
+                 "did you mean " + nearest + "?");
+  };
+  expect_nearest("soliton-chat", "--tmep", "--temp");
+  expect_nearest("soliton-chat", "--temps", "--temp");
+  expect_nearest("soliton-chat", "--top_k", "--top-k");
+  expect_nearest("soliton-chat", "--system", "--system-prompt");
+  expect_nearest("soliton-chat", "--ctx_size=8", "--ctx-size");
+  expect_nearest("soliton-chat", "-prompt", "--prompt");  // which is not -p with "rompt"
+  expect_nearest("soliton-chat", "-predict=3", "--predict");
+  expect_nearest("soliton-bench", "--repetition", "--repetitions");
+  expect_nearest("soliton-doctor", "--jsn", "--json");
+  const Outcome outcome = run("soliton-chat", {"tiny-stories", "--quite-different"});
+  EXPECT_EQ(outcome.err, "soliton-chat: --quite-different: expected a flag that --help lists\n");
+}
+
+TEST_F(Cli, FlagsOfLlamaCppAreKnown) {
+  expect_error("soliton-chat", {"tiny-stories", "-ngl", "99"}, kUsage, "-ngl",
+               "got one of llama.cpp: here the whole model is always on the card");
+  expect_error("soliton-bench", {"tiny-stories", "--n-gpu-layers=99"}, kUsage, "--n-gpu-layers",
+               "here the whole model is always on the card");
+  expect_error("soliton-chat", {"-hf", "org/name"}, kUsage, "-hf", "in the place of a folder");
+  EXPECT_EQ(run("soliton-chat", {"tiny-stories", "-p", "-ngl", "-n", "1", "-k", kTinyKernel}).status, 0);
+}
+
+TEST_F(Cli, MinusOneTokensAreAsManyAsFit) {
+  const Outcome outcome = run("soliton-chat", chat({"-n", "-1", "-c", "16", "--ignore-eos", "--json"}));
+  EXPECT_EQ(outcome.status, kUsage) << "-n is given twice: " << outcome.err;
+  const Outcome all = run("soliton-chat", {"tiny-stories", "-p", "Once upon", "-n", "-1", "-c", "16",
+                                           "--ignore-eos", "--json", "-k", kTinyKernel});
+  ASSERT_EQ(all.status, 0) << all.err;
+  const auto json = nlohmann::json::parse(all.out);
+  EXPECT_EQ(json.at("prompt_n").get<int>() + json.at("predicted_n").get<int>(), 16 + 1);
+  for (const char* count : {"0", "-2", "x"}) {
+    expect_error("soliton-chat", {"tiny-stories", "-p", "x", "-n", count}, kUsage, "--predict",
+                 std::string("got \"") + count + "\" (-1: as many as fit)");
+  }
+}
+
+TEST_F(Cli, ValuesAreQuoted) {
+  expect_error("soliton-chat", {"tiny-stories", "--kv-bits", "8"}, kUsage, "--kv-bits",
+               "expected 16 or 32, got \"8\"");
+  expect_error("soliton-bench", bench({"-o", "x\ny"}), kUsage, "--output",
+               "expected md or json, got \"x\\x0ay\"");
+}
+
+}  // namespace
+}  // namespace soliton
