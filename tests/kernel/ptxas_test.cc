@@ -4,13 +4,18 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace soliton {
 namespace {
 
 TEST(Ptxas, NoKernelSpillsOrUsesLocalMemory) {
   int kernels = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(SOLITON_KERNELS)) {
+  std::vector<std::filesystem::directory_entry> entries;
+  for (const char* folder : {SOLITON_KERNELS, SOLITON_KERNELS "/card"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) entries.push_back(entry);
+  }
+  for (const auto& entry : entries) {
     if (entry.path().extension() != ".ptxas") continue;
     std::ifstream report(entry.path());
     int functions = 0;
