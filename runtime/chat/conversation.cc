@@ -88,6 +88,22 @@ std::string read_message(const JsonView& message, std::string_view role) {
   return message["content"].string();
 }
 
+Conversation conversation_of(const nlohmann::json& document, const std::string& name) {
+  const JsonView root(document, name);
+  const JsonView list = root.is_array() ? root : root["messages"];
+  const size_t num_messages = list.array_size();
+  Conversation conversation;
+  size_t first_turn = 0;
+  if (num_messages > 0 && list[0]["role"].string() == "system") {
+    conversation.system = read_message(list[0], "system");
+    first_turn = 1;
+  }
+  for (size_t i = first_turn; i < num_messages; ++i) {
+    conversation.turns.push_back(read_message(list[i], role_of_turn(conversation.turns.size())));
+  }
+  return conversation;
+}
+
 }  // namespace
 
 nlohmann::ordered_json Conversation::messages() const {
@@ -106,25 +122,18 @@ void save_conversation(const Conversation& conversation, const fs::path& path) {
   file.move_into_place();
 }
 
+Conversation read_conversation(const fs::path& path) {
+  return conversation_of(read_json(path), path.string());
+}
+
+Conversation parse_conversation(std::string_view text, const std::string& name) {
+  return conversation_of(parse_json(text, name), name);
+}
+
 Conversation load_conversation(const fs::path& path) {
-  const nlohmann::json document = read_json(path);
-  const std::string name = path.string();
-  const JsonView root(document, name);
-  const JsonView list = root.is_array() ? root : root["messages"];
-  const size_t num_messages = list.array_size();
-  Conversation conversation;
-  size_t first_turn = 0;
-  if (num_messages > 0 && list[0]["role"].string() == "system") {
-    conversation.system = read_message(list[0], "system");
-    first_turn = 1;
-  }
-  for (size_t i = first_turn; i < num_messages; ++i) {
-    conversation.turns.push_back(read_message(list[i], role_of_turn(conversation.turns.size())));
-  }
-  if (conversation.turns.size() % 2 != 0) {
-    throw list.error("expected an answer of the assistant at the end, got a message of the user");
-  }
-  return conversation;
+  Conversation conversation = read_conversation(path);
+  if (conversation.turns.size() % 2 == 0) return conversation;
+  throw bad_file(path.string(), "expected an answer of the assistant at the end, got a message of the user");
 }
 
 }  // namespace soliton

@@ -25,8 +25,12 @@ struct Conversation {
 /// the path cannot be written, kBadFile if another kind of file is there.
 void save_conversation(const Conversation& conversation, const std::filesystem::path& path);
 
-/// Reads such a file, or one that is the list of messages alone, whose last message is an answer. Throws what
-/// read_json() throws, and kBadFile, naming the message, for anything that would be lost or is out of turn.
+/// Reads such a file, or one that is the list of messages alone. Throws what read_json() throws, and kBadFile,
+/// naming the message, for anything that would be lost or is out of turn.
+Conversation read_conversation(const std::filesystem::path& path);
+/// The same of a file's text, for which `name` stands in errors.
+Conversation parse_conversation(std::string_view text, const std::string& name);
+/// The same of a file whose last message is an answer, else kBadFile.
 Conversation load_conversation(const std::filesystem::path& path);
 
 }  // namespace soliton

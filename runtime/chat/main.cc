@@ -1,14 +1,9 @@
 // soliton-chat: a chat at a terminal, or the answer to one prompt. Answers go to stdout as they are decoded,
 // several samples when all have ended; everything else goes to stderr.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include "models/mapped_file.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
+#include "runtime/chat/question.h"
 #include "runtime/chat/repl.h"
 #include "runtime/find_model.h"
 #include "runtime/program.h"
@@ -17,40 +12,6 @@
 
 namespace soliton {
 namespace {
-
-/// Text as an editor leaves it, without the end of its last line.
-std::string without_last_end(std::string text) {
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
-  return text;
-}
-
-std::string read_stdin() {
-  constexpr size_t kBlock = 1 << 16;
-  std::string text;
-  while (true) {
-    const size_t before = text.size();
-    text.resize(before + kBlock);
-    const ssize_t got = ::read(STDIN_FILENO, text.data() + before, kBlock);
-    text.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got == 0) return text;
-    if (got < 0 && errno != EINTR) {
-      throw file_error(ExitCode::kNotFound, "stdin", "expected to be read, got: {}", std::strerror(errno));
-    }
-  }
-}
-
-/// The prompt to be answered once, or nothing at a terminal. Throws Error.
-std::optional<std::string> read_prompt(const Options& options) {
-  if (options.prompt) return options.prompt;
-  if (!options.prompt_file.empty()) {
-    return without_last_end(load_text(options.prompt_file));
-  }
-  if (::isatty(STDIN_FILENO) == 1) return std::nullopt;
-  std::string text = without_last_end(read_stdin());
-  if (text.empty()) throw Error(ExitCode::kUsage, "--prompt: expected a value, got nothing");
-  return text;
-}
 
 /// Throws Error (kUsage) for flags that ask for one answer.
 void check_chat_flags(const Options& options) {
@@ -106,9 +67,9 @@ int run(int argc, char** argv) {
   }
   options->model = find_model(options->model).string();
   if (options->verify) return verify_kernel(*options);
-  const std::optional<std::string> prompt = read_prompt(*options);
+  const std::optional<Conversation> question = read_question(*options);
   const TextSide text(*options);
-  if (prompt) return answer_once(*options, text, *prompt);
+  if (question) return answer_once(*options, text, *question);
   chat(*options, text);
   return 0;
 }

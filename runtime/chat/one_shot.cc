@@ -203,11 +203,16 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
 
 }  // namespace
 
-int answer_once(const Options& options, const TextSide& text, const std::string& prompt) {
-  Conversation conversation{.system = options.system, .turns = {prompt}};
+int answer_once(const Options& options, const TextSide& text, const Conversation& question) {
+  if (!options.messages_file.empty() && !text.prompter.has_template()) {
+    throw Error(
+        ExitCode::kUsage,
+        fmt::format("--messages: expected a model with a chat template, got {} (--chat-template takes one)",
+                    options.model));
+  }
   Task task{.options = options,
             .text = text,
-            .prompt = text.prompter.prompt(conversation),
+            .prompt = text.prompter.prompt(question),
             .context = choose_context(options, text.config.facts),
             .num_tokens = 0};
   task.num_tokens = choose_num_tokens(options, text, task.prompt.size(), task.context);

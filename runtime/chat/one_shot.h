@@ -1,8 +1,7 @@
-// One prompt, answered once or several times: as text, streamed, or as JSON.
+// One prompt or conversation, answered once or several times: as text, streamed, or as JSON.
 #pragma once
 
-#include <string>
-
+#include "runtime/chat/conversation.h"
 #include "runtime/chat/model.h"
 #include "runtime/chat/options.h"
 
@@ -10,6 +9,6 @@ namespace soliton {
 
 /// Answers on stdout, with statistics on stderr. Returns the exit status: 0, or kInterruptedStatus if Ctrl-C cut
 /// the answer. Throws Error; what does not fit the context is found out before the weights are read.
-int answer_once(const Options& options, const TextSide& text, const std::string& prompt);
+int answer_once(const Options& options, const TextSide& text, const Conversation& question);
 
 }  // namespace soliton

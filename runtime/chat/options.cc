@@ -70,6 +70,9 @@ void add_prompt_options(CLI::App& app, Options& options) {
   app.add_option("-f,--file", options.prompt_file, "the same, from a file")
       ->check(not_empty())
       ->excludes(prompt);
+  app.add_option("--messages", options.messages_file,
+                 "JSON file of a conversation, as /save writes it, to be gone on with; - for stdin")
+      ->check(not_empty());
   app.add_option("--system-prompt", options.system, "-sys: what the model is told first");
   app.add_option("--chat-template", options.template_file, "file of a template in place of the model's")
       ->check(not_empty());
@@ -123,13 +126,16 @@ void check_flags(const Options& options) {
                                               options.num_samples));
   }
   check_sampling(options.sampling({}));
-  if (options.verify && (options.prompt || !options.prompt_file.empty())) {
+  if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty())) {
     throw Error(ExitCode::kUsage,
                 fmt::format("{}: expected no prompt, as it has its own, got one",
                             options.verify_without.empty() ? "--verify" : "--verify-without"));
   }
   if (options.raw && !options.template_file.empty()) {
     throw Error(ExitCode::kUsage, "--chat-template: expected no --raw, got both");
+  }
+  if (options.raw && !options.messages_file.empty()) {
+    throw Error(ExitCode::kUsage, "--messages: expected no --raw, got both");
   }
   if (options.raw && options.system) {
     throw Error(ExitCode::kUsage, "--system-prompt: expected no --raw, got both");

@@ -13,7 +13,8 @@ namespace soliton {
 struct Options {
   std::string model;
   std::optional<std::string> prompt;
-  std::string prompt_file;  // the prompt's, if not empty
+  std::string prompt_file;    // the prompt's, if not empty
+  std::string messages_file;  // those before the prompt, or with it, if not empty; "-": stdin
   std::optional<std::string> system;
   std::string template_file;
   std::vector<std::string> stops;

@@ -59,6 +59,15 @@ TEST_F(ConversationFile, MayBeTheListAlone) {
   EXPECT_EQ(load_conversation(path()), (Conversation{.system = {}, .turns = {"u", "a"}}));
 }
 
+TEST_F(ConversationFile, MayEndWithAQuestionWhereOneIsWanted) {
+  const std::string text = R"([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}])";
+  write_text(path(), text);
+  const Conversation question{.system = "s", .turns = {"u"}};
+  EXPECT_EQ(read_conversation(path()), question);
+  EXPECT_EQ(parse_conversation(text, "stdin"), question);
+  EXPECT_THAT(refusal(text), HasSubstr("expected an answer"));
+}
+
 TEST_F(ConversationFile, RefusesWhatItIsNot) {
   EXPECT_THAT(refusal(""), HasSubstr("empty"));
   EXPECT_THAT(refusal("[{"), HasSubstr("JSON"));

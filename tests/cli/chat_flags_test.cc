@@ -139,6 +139,63 @@ TEST_F(ChatFlags, RefusesTemplatesAndSystemPromptsThatCannotBe) {
   expect_error(with({"-sys"}), kUsage, "--system-prompt", "expected a value, got nothing");
 }
 
+const std::string kAsked = R"({"messages": [{"role": "system", "content": "Be brief."},
+                                            {"role": "user", "content": "Hi"},
+                                            {"role": "assistant", "content": "Hello!"},
+                                            {"role": "user", "content": "Who are you?"}]})";
+const std::string kAnswered =
+    R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}])";
+
+// A conversation goes on without a terminal: by its own last message, or one that flags add.
+TEST_F(ChatFlags, MessagesAreGoneOnWith) {
+  const Arguments chat{"--chat-template", "chat.jinja"};
+  const auto with = [&](Arguments more, const std::string& input = "") {
+    more.insert(more.end(), chat.begin(), chat.end());
+    return answer(std::move(more), input);
+  };
+  folder_.write("asked.json", kAsked);
+  folder_.write("answered.json", kAnswered);
+  const auto asked = with({"--messages", "asked.json"});
+  EXPECT_GT(asked.at("prompt_n"), with({"-p", "Who are you?", "-sys", "Be brief."}).at("prompt_n"));
+  for (const auto& other :
+       {with({"--messages", "-"}, kAsked),
+        with({"--messages", "answered.json", "-p", "Who are you?", "-sys", "Be brief."}),
+        with({"--messages", "-", "-p", "Who are you?", "-sys", "Be brief."}, kAnswered)}) {
+    EXPECT_EQ(other.at("prompt_n"), asked.at("prompt_n"));
+    EXPECT_EQ(other.at("tokens"), asked.at("tokens"));
+  }
+  // What a template is told is what it is told in a chat: the rendered text completed as it is.
+  const std::string rendered =
+      "system: Be brief.\nuser: Hi\nassistant: Hello!\nuser: Who are you?\nassistant: ";
+  EXPECT_EQ(answer({"-p", rendered, "--raw"}).at("tokens"), asked.at("tokens"));
+}
+
+TEST_F(ChatFlags, RefusesMessagesThatCannotBeAnswered) {
+  const auto with = [&](const std::string& file, const Arguments& more = {}) {
+    Arguments arguments{kModel, "--messages", file, "-n", "1", "--chat-template", "chat.jinja"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  folder_.write("asked.json", kAsked);
+  folder_.write("answered.json", kAnswered);
+  expect_error(with("absent.json"), kNotFound, "absent.json", "no such file");
+  expect_error(with(""), kUsage, "--messages", "got \"\"");
+  expect_error(with("-"), kBadFile, "stdin: ", "JSON");
+  expect_error(with("-"), kBadFile, "stdin: messages", "expected", "{}");
+  expect_error(with("-"), kBadFile, "stdin",
+               "expected a message of the user at the end, or --prompt, got none", "[]");
+  expect_error(with("-"), kBadFile, "stdin: [0].role", "expected user",
+               R"([{"role": "tool", "content": ""}])");
+  expect_error(with("answered.json"), kBadFile, "answered.json",
+               "or --prompt, got an answer of the assistant");
+  expect_error(with("asked.json", {"-p", "x"}), kBadFile, "asked.json", "got a message of the user");
+  expect_error(with("asked.json", {"-sys", "x"}), kUsage, "--system-prompt", "in asked.json, got one");
+  expect_error({kModel, "--messages", "asked.json"}, kUsage, "--messages",
+               "expected a model with a chat template");
+  expect_error({kModel, "--messages", "asked.json", "--raw"}, kUsage, "--messages", "expected no --raw");
+  expect_error({kModel, "--messages", "asked.json", "--verify"}, kUsage, "--verify", "expected no prompt");
+}
+
 TEST_F(ChatFlags, StopStringsEndTheAnswer) {
   const Arguments base{kModel, "-p", "Once upon a time", "-n", "12"};
   const Outcome whole = run(base);

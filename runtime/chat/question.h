@@ -1,0 +1,17 @@
+// What is to be answered once: a prompt, or a conversation whose last message is one. Both come from flags, files or
+// stdin.
+#pragma once
+
+#include <optional>
+
+#include "runtime/chat/conversation.h"
+#include "runtime/chat/options.h"
+
+namespace soliton {
+
+/// With the system prompt and at least one turn, the last of the user; nothing if the flags name no prompt and stdin is
+/// a terminal. Throws Error: kUsage if there is no prompt or a flag contradicts the messages, and what
+/// read_conversation() throws.
+std::optional<Conversation> read_question(const Options& options);
+
+}  // namespace soliton
