@@ -61,9 +61,10 @@ int run(int argc, char** argv) {
   std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
   if (options->doctor) {
-    print_doctor({.device = options->device, .json = options->json});
+    const int status =
+        print_doctor({.model = options->model, .device = options->device, .json = options->json});
     flush_stdout();
-    return 0;
+    return status;
   }
   options->model = find_model(options->model).string();
   if (options->verify) return verify_kernel(*options);

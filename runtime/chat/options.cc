@@ -61,7 +61,8 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("--verify-without", options.verify_without,
                  "the same, with zeros for this tensor in the kernel alone: has to end as NOT verified")
       ->check(not_empty());
-  app.add_flag("--doctor", options.doctor, "only says what this machine has to make and run kernels with");
+  app.add_flag("--doctor", options.doctor,
+               "only says what this machine has to make and run kernels with, and whether MODEL would run");
 }
 
 void add_prompt_options(CLI::App& app, Options& options) {

@@ -81,7 +81,57 @@ TEST_F(Cli, ChatReportsAsTheDoctorDoes) {
 TEST_F(Cli, DoctorRefusesFlags) {
   expect_error("soliton-doctor", {"--bogus"}, kUsage, "--bogus", "expected a flag");
   expect_error("soliton-doctor", {"--device", "-1"}, kUsage, "--device", "got \"-1\"");
-  expect_error("soliton-doctor", {"word"}, kUsage, "\"word\"", "expected a flag");
+  expect_error("soliton-doctor", {"tiny-stories", "word"}, kUsage, "\"word\"", "expected a flag");
+}
+
+TEST_F(Cli, DoctorSaysWhetherAModelRuns) {
+  if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card";
+  const Outcome good = run("soliton-doctor", {"tiny-stories"});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_NE(good.out.find("\nmodel        tiny-stories\n"), std::string::npos) << good.out;
+  EXPECT_NE(good.out.find("tiny-stories runs here, but only in emulation on the CPU, for checking: about "),
+            std::string::npos)
+      << good.out;
+  EXPECT_NE(good.out.find("its kernel is there\n"), std::string::npos) << good.out;
+  EXPECT_EQ(good.out.find("llama-3.1-8b"), std::string::npos) << good.out;
+  const Outcome chat = run("soliton-chat", {"tiny-stories", "--doctor", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(chat.out).at("model").at("runs"), true);
+
+  // The status is that of the chat, and all that is wrong is said.
+  fs::remove(model() / "tokenizer.json");
+  fs::remove(model() / "model.safetensors");
+  const Outcome cut = run("soliton-doctor", {"tiny-stories"});
+  EXPECT_EQ(cut.status, kNotFound);
+  EXPECT_NE(
+      cut.out.find(
+          "verdict      tiny-stories does not run here:\n             tiny-stories/tokenizer.json: no such "
+          "file"),
+      std::string::npos)
+      << cut.out;
+  EXPECT_NE(cut.out.find("             tiny-stories: expected model.safetensors"), std::string::npos)
+      << cut.out;
+  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"");
+  EXPECT_EQ(run("soliton-doctor", {"tiny-stories"}).status, kMismatch);
+  const Outcome absent = run("soliton-chat", {"--doctor", "org/name"}, {"HF_HOME=" + path().string()});
+  EXPECT_EQ(absent.status, kNotFound);
+  EXPECT_NE(absent.out.find("to download it: hf download org/name\n"), std::string::npos) << absent.out;
+}
+
+TEST_F(Cli, DoctorSaysHowFastACardIsAtBest) {
+  fs::create_directory(path() / "none");
+  std::vector<std::string> environment = {kFakeCard, "SOLITON_KERNELS=none"};
+  if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
+  const Outcome good = run("soliton-doctor", {"tiny-stories"}, environment);
+  EXPECT_EQ(good.status, 0) << good.out;
+  EXPECT_NE(
+      good.out.find(
+          " tokens/s at best, with a context of up to 2048 tokens; its kernel is made at the first start"),
+      std::string::npos)
+      << good.out;
+  environment.push_back("FAKE_CUDA_FREE_BYTES=1000000");
+  const Outcome full = run("soliton-doctor", {"tiny-stories"}, environment);
+  EXPECT_EQ(full.status, kLimit);
+  EXPECT_NE(full.out.find("of the card's memory"), std::string::npos) << full.out;
 }
 
 }  // namespace

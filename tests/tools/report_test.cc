@@ -71,7 +71,64 @@ TEST(Doctor, SaysWhatACardCanDo) {
             "64, all of it\n"
             "             tight              148.00 GB at 16 bits, and 131.6 KB a token: fits with a context "
             "of 640 of 8192\n"
-            "             large              800.00 GB at 16 bits, and 500.0 KB a token: does not fit\n");
+            "             large              800.00 GB at 16 bits, and 500.0 KB a token: does not fit\n"
+            "verdict      NVIDIA H200 runs models here; kernels that are not there yet are made by nvcc\n");
+}
+
+/// The last lines, from the verdict on.
+std::string verdict_in(const DoctorReport& report) {
+  const std::string text = as_text(report);
+  const size_t at = text.find("\nverdict      ");
+  return at == std::string::npos ? "none" : text.substr(at + 1);
+}
+
+TEST(Doctor, EndsWithAVerdict) {
+  DoctorReport report = with_card();
+  report.nvcc.problem = "nvcc: found none";
+  EXPECT_EQ(verdict_in(report),
+            "verdict      NVIDIA H200 runs the models here whose kernels are listed; to make others:\n"
+            "             nvcc: found none\n");
+  report.gpu = "";
+  report.gpu_problem = "NVIDIA A100: expected one of h100";
+  EXPECT_EQ(verdict_in(report),
+            "verdict      no model runs here:\n             NVIDIA A100: expected one of h100\n");
+  report.device.reset();
+  report.device_problem = "libcuda.so.1: cuInit: unknown error";
+  EXPECT_EQ(verdict_in(report),
+            "verdict      no model runs here:\n             libcuda.so.1: cuInit: unknown error\n");
+  report.device_problem = kNoCard;
+  EXPECT_EQ(verdict_in(report),
+            "verdict      without a card small models run in emulation on the CPU, for checking; those whose "
+            "kernels are listed, as to make others:\n"
+            "             CXX: expected a C++ compiler\n");
+}
+
+TEST(Doctor, SaysWhetherAModelRuns) {
+  DoctorReport report = with_card();
+  report.model =
+      CheckedModel{.facts = report.models[1], .folder = "/m", .kernel = "/k.so", .tokens_per_s = 31.08};
+  EXPECT_NE(as_text(report).find("model        /m\n             tight "), std::string::npos);
+  EXPECT_NE(as_text(report).find("\nkernel       /k.so\n"), std::string::npos);
+  EXPECT_EQ(as_text(report).find("small"), std::string::npos) << "only the model that is asked for";
+  EXPECT_EQ(verdict_in(report),
+            "verdict      tight runs here, at 31 tokens/s at best, with a context of up to 640 tokens; its "
+            "kernel is "
+            "there\n");
+  report.model->kernel = "";
+  report.model->tokens_per_s = 3.14;
+  report.device.reset();
+  EXPECT_EQ(
+      verdict_in(report),
+      "verdict      tight runs here, but only in emulation on the CPU, for checking: about 3.1 tokens/s; its "
+      "kernel is made at the first start\n");
+  report.model->missing = {"a: expected b", "c: expected d"};
+  EXPECT_EQ(
+      verdict_in(report),
+      "verdict      tight does not run here:\n             a: expected b\n             c: expected d\n");
+  const auto json = nlohmann::json::parse(as_json(report));
+  EXPECT_EQ(json.at("model").at("runs"), false);
+  EXPECT_EQ(json.at("model").at("missing"), nlohmann::json({"a: expected b", "c: expected d"}));
+  EXPECT_EQ(json.at("verdict"), "tight does not run here: a: expected b c: expected d");
 }
 
 TEST(Doctor, SaysTheSameAsJson) {
@@ -115,6 +172,7 @@ TEST(ModelMemory, FitsToThePage) {
   // 8 030 261 248 parameters at 2 bytes; a token has 2 x 32 layers x 8 heads x 128 halves, and 128 floats.
   EXPECT_EQ(device_weight_bytes(facts), 2 * 8030261248);
   EXPECT_EQ(device_token_bytes(facts), 2 * 32 * 8 * 128 * 2 + 128 * 4);
+  EXPECT_EQ(read_weight_bytes(facts), 2 * (8030261248 - int64_t{4096} * 128256));
   const int64_t page = 64 * device_token_bytes(facts);
   int64_t least = device_weight_bytes(facts);
   while (fitting_context(facts, least + page) == 0) least += 1 << 20;  // what else the device needs

@@ -72,6 +72,27 @@ std::string describe_model(const FoundModel& model) {
                                                                 : fmt::format(" of {}", model.max_context));
 }
 
+/// Of the models of models/, or of the one that is asked for.
+std::string describe_models(const DoctorReport& report) {
+  if (!report.model) {
+    std::string text =
+        line("models", report.device ? "in the GPU's free memory" : "and the memory that they need");
+    for (const FoundModel& model : report.models) text += line("", describe_model(model));
+    return text;
+  }
+  const CheckedModel& model = *report.model;
+  std::string text = line("model", model.folder.empty() ? model.facts.name : model.folder);
+  if (model.facts.weight_bytes > 0) text += line("", describe_model(model.facts));
+  if (!model.kernel.empty()) text += line("kernel", model.kernel);
+  return text;
+}
+
+std::string describe_verdict(const DoctorReport& report) {
+  std::string text;
+  for (const std::string& each : verdict_of(report)) text += line(text.empty() ? "verdict" : "", each);
+  return text;
+}
+
 ordered_json as_json(const FoundCompiler& compiler) {
   if (!compiler.problem.empty()) return {{"problem", compiler.problem}};
   return {{"program", compiler.program}, {"version", compiler.version}};
@@ -88,6 +109,27 @@ ordered_json as_json(const KernelFolder& folder) {
                                                  {"rows", kernel.rows}}
                                   : ordered_json{{"file", kernel.file}, {"problem", kernel.problem}});
   }
+  return json;
+}
+
+ordered_json as_json(const FoundModel& model) {
+  ordered_json json = {{"name", model.name},
+                       {"weight_bits", model.weight_bits},
+                       {"weight_bytes", model.weight_bytes},
+                       {"token_bytes", model.token_bytes},
+                       {"max_context", model.max_context}};
+  if (model.context) json["fitting_context"] = *model.context;
+  return json;
+}
+
+ordered_json as_json(const CheckedModel& model) {
+  ordered_json json =
+      model.facts.weight_bytes > 0 ? as_json(model.facts) : ordered_json{{"name", model.facts.name}};
+  json["folder"] = model.folder;
+  json["runs"] = model.missing.empty();
+  json["missing"] = model.missing;
+  if (!model.kernel.empty()) json["kernel"] = model.kernel;
+  if (model.tokens_per_s > 0) json["tokens_per_s_at_best"] = model.tokens_per_s;
   return json;
 }
 
@@ -114,20 +156,14 @@ std::string as_text(const DoctorReport& report) {
                                           gigabytes(report.host_bytes)));
   text += line("sources", report.sources_problem.empty() ? report.sources : report.sources_problem);
   text += describe_kernels("kernels", report.shipped) + describe_kernels("made here", report.cache);
-  text += line("models", report.device ? "in the GPU's free memory" : "and the memory that they need");
-  for (const FoundModel& model : report.models) text += line("", describe_model(model));
+  text += describe_models(report) + describe_verdict(report);
   return text;
 }
 
 std::string as_json(const DoctorReport& report) {
   ordered_json models = ordered_json::array();
   for (const FoundModel& model : report.models) {
-    models.push_back({{"name", model.name},
-                      {"weight_bits", model.weight_bits},
-                      {"weight_bytes", model.weight_bytes},
-                      {"token_bytes", model.token_bytes},
-                      {"max_context", model.max_context}});
-    if (model.context) models.back()["fitting_context"] = *model.context;
+    models.push_back(as_json(model));
   }
   ordered_json json = {
       {"gpu", device_as_json(report)},
@@ -138,14 +174,17 @@ std::string as_json(const DoctorReport& report) {
       {"sources", report.sources},
       {"kernels", as_json(report.shipped)},
       {"made_kernels", as_json(report.cache)},
-      {"models", models}};
+      {"models", models},
+      {"verdict", fmt::format("{}", fmt::join(verdict_of(report), " "))}};
+  if (report.model) json["model"] = as_json(*report.model);
   if (!report.sources_problem.empty()) json["sources"] = {{"problem", report.sources_problem}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-void print_doctor(const DoctorOptions& options) {
+int print_doctor(const DoctorOptions& options) {
   const DoctorReport report = examine(options);
   fmt::print("{}", options.json ? as_json(report) : as_text(report));
+  return report.model ? report.model->status : 0;
 }
 
 }  // namespace soliton

@@ -1,4 +1,4 @@
-// soliton-doctor: says what there is on this machine to make and run kernels with.
+// soliton-doctor: says what there is on this machine to make and run kernels with, and whether a model would run.
 #include "runtime/command_line.h"
 #include "runtime/tools/doctor/report.h"
 
@@ -8,12 +8,15 @@ namespace {
 int run(int argc, char** argv) {
   CLI::App app{"Says what there is on this machine to make and run kernels with.", "soliton-doctor"};
   DoctorOptions options;
+  app.add_option("MODEL", options.model,
+                 "Hugging Face folder or name: would it run here, how fast, and what is missing?")
+      ->check(not_empty());
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--json", options.json, "one JSON object instead of text");
   if (!parse_command_line(app, argc, argv)) return 0;
-  print_doctor(options);
+  const int status = print_doctor(options);
   flush_stdout();
-  return 0;
+  return status;
 }
 
 }  // namespace

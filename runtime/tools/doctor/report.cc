@@ -82,14 +82,7 @@ std::vector<FoundModel> look_for_models(const fs::path& folder, const std::optio
     const auto config =
         attempt(problem, [&] { return std::optional<ModelConfig>(load_model_config(entry.path())); });
     if (!config) continue;
-    const ModelFacts& facts = config->facts;
-    models.push_back(
-        {.name = config->name,
-         .weight_bits = facts.weight_bits,
-         .weight_bytes = device_weight_bytes(facts),
-         .token_bytes = device_token_bytes(facts),
-         .max_context = facts.max_context,
-         .context = device ? std::optional(fitting_context(facts, device->free_bytes)) : std::nullopt});
+    models.push_back(describe_facts(config->name, config->facts, device));
   }
   std::sort(models.begin(), models.end(), [](const FoundModel& a, const FoundModel& b) {
     return std::pair(a.weight_bytes, a.name) < std::pair(b.weight_bytes, b.name);
@@ -111,6 +104,16 @@ int64_t available_host_bytes() {
 
 }  // namespace
 
+FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
+                          const std::optional<DeviceInfo>& device) {
+  return {.name = name,
+          .weight_bits = facts.weight_bits,
+          .weight_bytes = device_weight_bytes(facts),
+          .token_bytes = device_token_bytes(facts),
+          .max_context = facts.max_context,
+          .context = device ? std::optional(fitting_context(facts, device->free_bytes)) : std::nullopt};
+}
+
 std::string driver_version_in(const std::string& text) {
   std::smatch match;
   static const std::regex version(R"(NVRM version:.*?\s(\d+(?:\.\d+)+)\s)");
@@ -123,7 +126,7 @@ DoctorReport examine(const DoctorOptions& options) {
   report.cache = look_for_kernels(kernel_cache_folder);
   const DeviceAnswer answer = ask_driver(options.device);
   report.device = answer.device;
-  if (!report.device) report.device_problem = has_card() ? answer.reason : "no NVIDIA card found";
+  if (!report.device) report.device_problem = has_card() ? answer.reason : kNoCard;
   std::ifstream driver("/proc/driver/nvidia/version");
   report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
   const fs::path sources = attempt(report.sources_problem, sources_folder);
@@ -136,7 +139,11 @@ DoctorReport examine(const DoctorOptions& options) {
   report.cxx = look_for_compiler(true);
   report.host_bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   report.available_host_bytes = available_host_bytes();
-  if (!sources.empty()) report.models = look_for_models(sources / "models", report.device);
+  if (!options.model.empty()) {
+    report.model = check_model(options, report);
+  } else if (!sources.empty()) {
+    report.models = look_for_models(sources / "models", report.device);
+  }
   return report;
 }
 

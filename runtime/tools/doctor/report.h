@@ -1,5 +1,5 @@
-// What soliton-doctor finds on a machine: the card and its driver, compilers, memory, kernels, and which models
-// the memory holds. A thing that is not there is no error: the report says so.
+// What soliton-doctor finds on a machine: the card and its driver, compilers, memory, kernels, which models the memory
+// holds, and what all of it comes to. A thing that is not there is no error: the report says so.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "layout/library.h"
+#include "layout/model_facts.h"
 
 namespace soliton {
 
+inline constexpr const char* kNoCard = "no NVIDIA card found";
+
 struct DoctorOptions {
+  std::string model;  // as find_model() takes it; empty: those of models/ instead
   int device = 0;
   bool json = false;
 };
@@ -49,6 +53,16 @@ struct FoundModel {
   std::optional<int32_t> context;  // that the card's free memory holds beside the weights; 0: not even these
 };
 
+/// A model that is asked for: whether it would run here.
+struct CheckedModel {
+  FoundModel facts;                       // without weight_bytes if not even these are known
+  std::string folder;                     // empty if there is none
+  std::string kernel;                     // the library that would run it; empty: one would be made
+  double tokens_per_s = 0;                // at best: what a token reads at the rate of the memory; 0: unknown
+  std::vector<std::string> missing = {};  // why it would not
+  int status = 0;                         // that soliton-chat would exit with; 0: it would run
+};
+
 struct DoctorReport {
   std::optional<DeviceInfo> device;
   std::string device_problem;
@@ -64,7 +78,17 @@ struct DoctorReport {
   KernelFolder shipped;
   KernelFolder cache;
   std::vector<FoundModel> models;
+  std::optional<CheckedModel> model;
 };
+
+/// Looks at a model as soliton-chat would, up to the point where a kernel is made.
+CheckedModel check_model(const DoctorOptions& options, const DoctorReport& report);
+
+/// What the report comes to, in lines: what runs here, how fast at best, or what is missing.
+std::vector<std::string> verdict_of(const DoctorReport& report);
+
+FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
+                          const std::optional<DeviceInfo>& device);
 
 /// Looks at everything. Throws for nothing that it looks for.
 DoctorReport examine(const DoctorOptions& options);
@@ -79,7 +103,8 @@ std::string as_text(const DoctorReport& report);
 /// The report as one JSON object.
 std::string as_json(const DoctorReport& report);
 
-/// examine(), and the report to stdout: all that soliton-doctor does.
-void print_doctor(const DoctorOptions& options);
+/// examine(), and the report to stdout: all that soliton-doctor does. Returns what it exits with: 0, or for a model that
+/// would not run what soliton-chat would.
+int print_doctor(const DoctorOptions& options);
 
 }  // namespace soliton

@@ -104,7 +104,8 @@ class Maker {
         files_(generate(model_, gpu_, choices_for(request.facts, gpu_)).files),
         key_(cache_key(request.facts, gpu_, sources_)) {}
 
-  fs::path find_or_make(const ProgressLine& progress) const {
+  /// One that has been made; nothing if there is none and a compiler to make it with. Throws Error.
+  std::optional<fs::path> find() const {
     std::optional<Compiler> compiler;
     try {
       compiler = find_compiler(gpu_.emulated);
@@ -113,17 +114,25 @@ class Maker {
       throw Error(absent.code(), fmt::format("{}; needed to make the kernel of {} for {}", absent.what(),
                                              model_.name, device_.name));
     }
-    const std::string stem = key_ + "-" + compiler_version(*compiler);
-    const fs::path path = cache_ / (stem + ".so");
-    if (is_usable(path)) return path;
+    const fs::path path = path_of(*compiler);
+    return is_usable(path) ? std::optional(path) : std::nullopt;
+  }
+
+  fs::path make(const ProgressLine& progress) const {
+    const Compiler compiler = find_compiler(gpu_.emulated);
+    const fs::path path = path_of(compiler);
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
                          gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
                          cache_.string()));
-    make(*compiler, path);
+    compile(compiler, path);
     return path;
   }
 
  private:
+  fs::path path_of(const Compiler& compiler) const {
+    return cache_ / (key_ + "-" + compiler_version(compiler) + ".so");
+  }
+
   std::string show_device() const {
     const bool is_known = gpu_.emulated || is_called(device_, gpu_);
     return is_known ? device_.name : fmt::format("{} (planned as for {})", device_.name, gpu_.name);
@@ -155,7 +164,7 @@ class Maker {
   }
 
   /// Nothing stands at `path` before all of it does.
-  void make(const Compiler& compiler, const fs::path& path) const {
+  void compile(const Compiler& compiler, const fs::path& path) const {
     create_cache();
     remove_stale();
     const ScratchFolder scratch(cache_ / kMakingPrefix);
@@ -224,6 +233,35 @@ DeviceInfo choose_device(const MakeKernelRequest& request) {
   return emulated_device();
 }
 
+/// A kernel that came with the programs, or who finds or makes another one.
+struct Choice {
+  std::optional<fs::path> shipped = {};
+  std::optional<Maker> maker = {};
+};
+
+Choice choose(const MakeKernelRequest& request) {
+  check({.file = request.source, .unsupported = ExitCode::kMismatch, .facts = request.facts});
+  Choice choice;
+  if (request.card) {
+    choice.maker.emplace(request, *request.card);
+    return choice;
+  }
+  const KernelSearch shipped = search_shipped(request);
+  if (shipped.fitting) return {.shipped = shipped.fitting};
+  const DeviceInfo device = choose_device(request);
+  if (device.compute_capability == 0) {
+    if (shipped.emulation) return {.shipped = shipped.emulation};
+    if (const int64_t bytes = device_weight_bytes(request.facts); bytes > kMaxEmulatedBytes) {
+      throw file_error(
+          ExitCode::kDevice, request.source,
+          "expected a GPU for a model of {:.1f} GB, found none; emulation is for up to {:.1f} GB",
+          static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
+    }
+  }
+  choice.maker.emplace(request, device);
+  return choice;
+}
+
 }  // namespace
 
 void print_progress_line(const std::string& line) {
@@ -237,22 +275,16 @@ bool has_card() {
          fs::exists("/dev/dxg", ignored);
 }
 
+std::optional<fs::path> find_kernel(const MakeKernelRequest& request) {
+  const Choice choice = choose(request);
+  return choice.shipped ? choice.shipped : choice.maker->find();
+}
+
 fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {
-  check({.file = request.source, .unsupported = ExitCode::kMismatch, .facts = request.facts});
-  if (request.card) return Maker(request, *request.card).find_or_make(progress);
-  const KernelSearch shipped = search_shipped(request);
-  if (shipped.fitting) return *shipped.fitting;
-  const DeviceInfo device = choose_device(request);
-  if (device.compute_capability == 0) {
-    if (shipped.emulation) return *shipped.emulation;
-    if (const int64_t bytes = device_weight_bytes(request.facts); bytes > kMaxEmulatedBytes) {
-      throw file_error(
-          ExitCode::kDevice, request.source,
-          "expected a GPU for a model of {:.1f} GB, found none; emulation is for up to {:.1f} GB",
-          static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
-    }
-  }
-  return Maker(request, device).find_or_make(progress);
+  const Choice choice = choose(request);
+  if (choice.shipped) return *choice.shipped;
+  const std::optional<fs::path> made = choice.maker->find();
+  return made ? *made : choice.maker->make(progress);
 }
 
 }  // namespace soliton

@@ -39,6 +39,10 @@ void print_progress_line(const std::string& line);
 std::filesystem::path find_or_make_kernel(const MakeKernelRequest& request,
                                           const ProgressLine& progress = print_progress_line);
 
+/// The kernel library that find_or_make_kernel() would find; nothing if it would make one, for which all is there.
+/// Throws as it does before it makes one.
+std::optional<std::filesystem::path> find_kernel(const MakeKernelRequest& request);
+
 /// Whether the system has an NVIDIA card, usable or not.
 bool has_card();
 

@@ -15,7 +15,7 @@ constexpr int64_t kOtherBytes = 64 << 20;  // workspaces, records, and what the 
 
 }  // namespace
 
-int64_t device_weight_bytes(const ModelFacts& facts) {
+int64_t read_weight_bytes(const ModelFacts& facts) {
   const Graph graph = build_graph(facts);
   const auto bytes_of = [&](const std::vector<GraphOp>& ops) {
     int64_t bytes = 0;
@@ -28,9 +28,12 @@ int64_t device_weight_bytes(const ModelFacts& facts) {
     return bytes;
   };
   const int64_t norms = (2 * int64_t{facts.num_layers} + 1) * facts.hidden;
+  return facts.num_layers * bytes_of(graph.layer_ops) + bytes_of(graph.final_ops) + kBf16Bytes * norms;
+}
+
+int64_t device_weight_bytes(const ModelFacts& facts) {
   const int64_t embedding = int64_t{facts.hidden} * facts.vocabulary;
-  return facts.num_layers * bytes_of(graph.layer_ops) + bytes_of(graph.final_ops) +
-         kBf16Bytes * (norms + embedding);
+  return read_weight_bytes(facts) + kBf16Bytes * embedding;
 }
 
 int64_t device_token_bytes(const ModelFacts& facts) {

@@ -11,6 +11,9 @@ namespace soliton {
 /// zeros, lm_head among them if it is tied too; the embedding and the norms in bf16.
 int64_t device_weight_bytes(const ModelFacts& facts);
 
+/// Of these, what every token reads: all but the embedding.
+int64_t read_weight_bytes(const ModelFacts& facts);
+
 /// Bytes of device memory for each token of context: keys and values, and the rotary table.
 int64_t device_token_bytes(const ModelFacts& facts);
 

@@ -1,0 +1,132 @@
+// What a report comes to: a model that is asked for is looked at as soliton-chat would, and the verdict is drawn.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+
+#include "generator/gpu_spec.h"
+#include "models/error.h"
+#include "models/hf_config.h"
+#include "models/model_config.h"
+#include "runtime/find_model.h"
+#include "runtime/safetensors.h"
+#include "runtime/tokenizer.h"
+#include "runtime/tools/doctor/report.h"
+#include "runtime/tools/make/make_kernel.h"
+#include "runtime/tools/make/model_memory.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kEmulatedBytesPerS = 1e8;  // of weights that a CPU emulates, roughly
+
+/// Runs `look` and keeps what it throws: the first fault is what soliton-chat would exit with.
+template <class Look>
+bool attempt(CheckedModel& model, Look&& look) {
+  const auto note = [&](ExitCode code, const char* what) {
+    model.missing.emplace_back(what);
+    if (model.status == 0) model.status = static_cast<int>(code);
+    return false;
+  };
+  try {
+    look();
+    return true;
+  } catch (const Error& error) {
+    return note(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return note(ExitCode::kInternal, error.what());
+  }
+}
+
+double best_rate(const ModelFacts& facts, const DoctorReport& report) {
+  const auto bytes = static_cast<double>(read_weight_bytes(facts));
+  if (!report.device) return kEmulatedBytesPerS / bytes;
+  if (report.gpu.empty()) return 0;
+  const fs::path spec = fs::path(report.sources) / "generator" / "gpus" / (report.gpu + ".yaml");
+  return load_gpu_spec(spec).read_bandwidth_bytes_per_s / bytes;
+}
+
+std::string rounded(double tokens_per_s) {
+  return fmt::format("{:.{}f}", tokens_per_s, tokens_per_s < 10 ? 1 : 0);
+}
+
+std::vector<std::string> verdict_of_model(const DoctorReport& report) {
+  const CheckedModel& model = *report.model;
+  if (!model.missing.empty()) {
+    std::vector<std::string> lines = {fmt::format("{} does not run here:", model.facts.name)};
+    lines.insert(lines.end(), model.missing.begin(), model.missing.end());
+    return lines;
+  }
+  const std::string kernel =
+      model.kernel.empty() ? "its kernel is made at the first start" : "its kernel is there";
+  if (!report.device) {
+    return {fmt::format("{} runs here, but only in emulation on the CPU, for checking: about {} tokens/s; {}",
+                        model.facts.name, rounded(model.tokens_per_s), kernel)};
+  }
+  return {fmt::format("{} runs here, at {} tokens/s at best, with a context of up to {} tokens; {}",
+                      model.facts.name, rounded(model.tokens_per_s), model.facts.context.value_or(0),
+                      kernel)};
+}
+
+}  // namespace
+
+CheckedModel check_model(const DoctorOptions& options, const DoctorReport& report) {
+  CheckedModel model;
+  model.facts.name = options.model;
+  fs::path folder;
+  HfConfig config;
+  const bool has_facts = attempt(model, [&] {
+    folder = find_model(options.model);
+    config = HfConfig::open(folder);
+  });
+  model.folder = folder.string();
+  if (!has_facts) return model;
+  model.facts = describe_facts(options.model, config.facts, report.device);
+  attempt(model, [&] { Tokenizer::open(folder); });
+  attempt(model, [&] { TensorSource::open(folder); });
+  const std::string source = (folder / "config.json").string();
+  attempt(model, [&] {
+    const auto found = find_kernel({.facts = config.facts,
+                                    .name = model_name_of(folder),
+                                    .source = source,
+                                    .kernels = report.shipped.folder,
+                                    .device = options.device});
+    if (found) model.kernel = found->string();
+  });
+  attempt(model, [&] {
+    if (model.facts.context != 0) return;
+    throw file_error(ExitCode::kOutOfMemory, source,
+                     "expected {:.2f} GB of the card's memory and {:.1f} KB a token, got {:.2f} GB free",
+                     static_cast<double>(model.facts.weight_bytes) * 1e-9,
+                     static_cast<double>(model.facts.token_bytes) * 1e-3,
+                     static_cast<double>(report.device->free_bytes) * 1e-9);
+  });
+  attempt(model, [&] { model.tokens_per_s = best_rate(config.facts, report); });
+  return model;
+}
+
+std::vector<std::string> verdict_of(const DoctorReport& report) {
+  if (report.model) return verdict_of_model(report);
+  if (report.device && !report.gpu.empty()) {
+    if (report.nvcc.problem.empty() && report.sources_problem.empty()) {
+      return {fmt::format("{} runs models here; kernels that are not there yet are made by nvcc",
+                          report.device->name)};
+    }
+    return {
+        fmt::format("{} runs the models here whose kernels are listed; to make others:", report.device->name),
+        report.nvcc.problem.empty() ? report.sources_problem : report.nvcc.problem};
+  }
+  if (report.device) return {"no model runs here:", report.gpu_problem};
+  if (report.device_problem != kNoCard) return {"no model runs here:", report.device_problem};
+  std::vector<std::string> lines = {"without a card small models run in emulation on the CPU, for checking"};
+  if (!report.cxx.problem.empty()) {
+    lines[0] += "; those whose kernels are listed, as to make others:";
+    lines.push_back(report.cxx.problem);
+  }
+  return lines;
+}
+
+}  // namespace soliton
