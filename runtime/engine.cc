@@ -72,9 +72,12 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
                  "upload the rotary table");
 }
 
+void Engine::load(const ModelTensors& tensors, Progress* progress) {
+  weights_ = load_weights(library_, tensors, progress);
+  for (const std::string& remark : tensors.remarks) fmt::print(stderr, "{}\n", remark);
+}
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
-  weights_ = load_weights(library_, source, quantization, progress);
-  for (const std::string& remark : weights_->remarks) fmt::print(stderr, "{}\n", remark);
+  load(find_tensors(source, quantization, library_.descriptor().facts), progress);
 }
 void Engine::load_random(uint64_t seed) {
   weights_ = make_random_weights(library_, seed);

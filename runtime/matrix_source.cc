@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "layout/rows.h"
-#include "models/error.h"
 #include "runtime/packing.h"
 #include "runtime/quantization/nibbles.h"
 
@@ -27,23 +26,6 @@ void for_each_value(const std::byte* data, int64_t count, ToFloat to_float, cons
 
 const std::byte* address_of(const Tensor& tensor, int64_t element) {
   return tensor.data.data() + element * (dtype_bits(tensor.dtype) / 8);
-}
-
-/// The linear layers whose rows a packed matrix stacks.
-struct LinearName {
-  const char* name;
-  int64_t rows;
-};
-
-std::vector<LinearName> linears_of(const std::string& matrix, const ModelFacts& facts) {
-  const int64_t heads = static_cast<int64_t>(facts.num_heads) * facts.head_dim;
-  const int64_t kv = static_cast<int64_t>(facts.num_kv_heads) * facts.head_dim;
-  if (matrix == "qkv") {
-    return {{"self_attn.q_proj", heads}, {"self_attn.k_proj", kv}, {"self_attn.v_proj", kv}};
-  }
-  if (matrix == "o") return {{"self_attn.o_proj", facts.hidden}};
-  if (matrix == "gate_up") return {{"mlp.gate_proj", facts.ffn}, {"mlp.up_proj", facts.ffn}};
-  return {{"mlp.down_proj", facts.hidden}};
 }
 
 }  // namespace
@@ -81,89 +63,15 @@ void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* valu
   }
 }
 
-const Tensor& require_floats(const TensorSource& source, const std::string& name,
-                             std::span<const int64_t> shape) {
-  const Tensor* tensor = source.find(name);
-  const bool rounds = tensor != nullptr && (tensor->dtype == DType::kF16 || tensor->dtype == DType::kF32);
-  return source.require(name, rounds ? tensor->dtype : DType::kBF16, shape);
-}
-
-MatrixSource::MatrixSource(const TensorSource& source, const QuantizationConfig* quantization,
-                           const ModelFacts& facts, const PackedMatrix& matrix, int layer)
-    : facts_(facts), matrix_(matrix), path_(source.path()) {
-  if (std::string_view(matrix.name) == "lm_head") {
-    add(source, quantization, facts.tied_lm_head ? "model.embed_tokens" : "lm_head", facts.vocabulary);
-    return;
-  }
-  for (const LinearName& linear : linears_of(matrix.name, facts)) {
-    add(source, quantization, fmt::format("model.layers.{}.{}", layer, linear.name), linear.rows);
-  }
-}
-
-void MatrixSource::add(const TensorSource& source, const QuantizationConfig* quantization,
-                       const std::string& prefix, int64_t rows) {
-  Part part;
-  part.rows = rows;
-  if (quantization != nullptr)
-    part.integers = find_quantized(source, *quantization, prefix, rows, matrix_.columns);
-  if (part.integers.has_value() != matrix_.format.is_quantized()) {
-    throw file_error(ExitCode::kMismatch, path_,
-                     "{}: expected {} weights, as the kernel was generated for, got {}", prefix,
-                     matrix_.format.is_quantized() ? "4-bit" : "16-bit",
-                     part.integers.has_value() ? "4-bit ones" : "others");
-  }
-  if (part.integers.has_value()) {
-    check_integers(*part.integers, prefix);
-    if (!part.integers->remark().empty()) remark_ = part.integers->remark();
-    if (parts_.empty()) {
-      order_ = part.integers->order();
-    } else if (part.integers->order() != order_) {
-      throw file_error(ExitCode::kMismatch, path_,
-                       "{}: expected g_idx as of the layers that read the same, got another order", prefix);
-    }
-  } else {
-    const int64_t shape[] = {rows, matrix_.columns};
-    part.floats = &require_floats(source, prefix + ".weight", shape);
-  }
-  part.bias = find_bias(source, part, prefix);
-  parts_.push_back(std::move(part));
-}
-
-void MatrixSource::check_integers(const QuantizedLinear& linear, const std::string& name) const {
-  const auto refuse = [&](const std::string& expected, const std::string& got) {
-    throw file_error(ExitCode::kMismatch, path_, "{}: expected {}, as the kernel was generated for, got {}",
-                     name, expected, got);
-  };
-  const bool fits =
-      linear.group_size() == matrix_.format.group || (linear.num_groups() == 1 && facts_.weight_group < 0);
-  if (!fits) {
-    refuse(fmt::format("groups of {} inputs", matrix_.format.group), fmt::format("{}", linear.group_size()));
-  }
-  if (!matrix_.format.has_zeros && !linear.symmetric()) refuse("zeros of 8", "others");
-  if (facts_.weight_order == 0 && !linear.order().empty()) refuse("inputs in natural order", "another order");
-}
-
-/// The layer's bias; refuses one that there should not be. Of integers one that is zero throughout is none.
-const Tensor* MatrixSource::find_bias(const TensorSource& source, const Part& part,
-                                      const std::string& prefix) const {
-  const std::string name = prefix + ".bias";
-  if (facts_.qkv_bias != 0 && std::string_view(matrix_.name) == "qkv") {
-    const int64_t shape[] = {part.rows};
-    return &require_floats(source, name, shape);
-  }
-  const bool has_bias =
-      part.integers.has_value() ? part.integers->bias() != nullptr : source.find(name) != nullptr;
-  if (has_bias) {
-    throw file_error(ExitCode::kMismatch, path_,
-                     "{}: expected no bias, as the kernel was generated for, got one", prefix);
-  }
-  return nullptr;
+const std::vector<int32_t>& MatrixSource::order() const {
+  static const std::vector<int32_t> kNatural;
+  return parts_[0].integers ? parts_[0].integers->order() : kNatural;
 }
 
 void MatrixSource::read_biases(std::span<float> biases) const {
   for (int packed = 0; packed < matrix_.rows; ++packed) {
     int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
-    const Part& part = part_of(row);
+    const LinearTensors& part = part_of(row);
     read_floats(*part.bias, row, 1, &biases[packed]);
   }
 }
@@ -184,7 +92,7 @@ int64_t MatrixSource::source_row_of(int tile, int row) const {
 }
 
 /// The part that holds row `row` of the stack, which becomes the row's number in it.
-const MatrixSource::Part& MatrixSource::part_of(int64_t& row) const {
+const LinearTensors& MatrixSource::part_of(int64_t& row) const {
   size_t i = 0;
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
   return parts_[i];

@@ -270,6 +270,11 @@ const Tensor* TensorSource::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
+const Tensor* TensorSource::find_prefix(std::string_view prefix) const {
+  const auto found = tensors_.lower_bound(prefix);
+  return found == tensors_.end() || !found->first.starts_with(prefix) ? nullptr : &found->second;
+}
+
 const Tensor& TensorSource::require(std::string_view name, DType dtype,
                                     std::span<const int64_t> shape) const {
   const Tensor* const tensor = find(name);

@@ -65,6 +65,8 @@ class TensorSource {
 
   /// The tensor, or null if there is none of that name.
   const Tensor* find(std::string_view name) const;
+  /// The first tensor whose name begins so, or null.
+  const Tensor* find_prefix(std::string_view prefix) const;
   /// The tensor; throws kMismatch, with expected and found, if it is absent or of another type or shape.
   const Tensor& require(std::string_view name, DType dtype, std::span<const int64_t> shape) const;
   /// Every name, sorted.

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <future>
-#include <set>
-#include <string>
 #include <thread>
 
 #include "layout/order.h"
@@ -31,13 +29,12 @@ struct TileJob {
 
 class Packer {
  public:
-  Packer(const Descriptor& descriptor, const TensorSource& source, const QuantizationConfig* quantization)
-      : descriptor_(descriptor) {
+  Packer(const Descriptor& descriptor, const ModelTensors& tensors) : descriptor_(descriptor) {
     for (int m = 0; m < kNumMatrices; ++m) {
       const PackedMatrix& matrix = descriptor.matrices[m];
-      const int layers = matrix.layer_stride == 0 ? 1 : descriptor.facts.num_layers;
+      const int layers = static_cast<int>(tensors.matrices[m].size());
       for (int layer = 0; layer < layers; ++layer) {
-        sources_[m].emplace_back(source, quantization, descriptor.facts, matrix, layer);
+        sources_[m].emplace_back(tensors.matrices[m][layer], descriptor.facts, matrix);
         for (int tile = 0; tile < matrix.num_tiles; ++tile) {
           jobs_.push_back(
               {m, layer, tile,
@@ -68,17 +65,6 @@ class Packer {
       source.read_biases(std::span(biases).last(rows));
     }
     return biases;
-  }
-
-  /// What the user should be told of how tensors were read, each thing once.
-  std::vector<std::string> remarks() const {
-    std::set<std::string> remarks;
-    for (const auto& layers : sources_) {
-      for (const MatrixSource& source : layers) {
-        if (!source.remark().empty()) remarks.insert(source.remark());
-      }
-    }
-    return {remarks.begin(), remarks.end()};
   }
 
   size_t num_jobs() const { return jobs_.size(); }
@@ -178,38 +164,26 @@ void reorder(std::span<uint16_t> values, const std::vector<int32_t>& order) {
   for (size_t column = 0; column < values.size(); ++column) values[column] = natural[order[column]];
 }
 
-/// Each norm in the order of the columns that read what it scales.
-std::vector<uint16_t> gather_norms(const TensorSource& source, const Packer& packer,
-                                   const ModelFacts& facts) {
-  std::vector<uint16_t> norms;
-  const int64_t shape[] = {facts.hidden};
-  const auto append = [&](const std::string& name, const std::vector<int32_t>& order) {
-    norms.resize(norms.size() + facts.hidden);
-    const std::span<uint16_t> norm = std::span(norms).last(facts.hidden);
-    read_bf16(require_floats(source, name, shape), 0, facts.hidden, norm.data());
-    reorder(norm, order);
-  };
-  for (int layer = 0; layer < facts.num_layers; ++layer) {
-    append(fmt::format("model.layers.{}.input_layernorm.weight", layer), packer.order("qkv", layer));
-    append(fmt::format("model.layers.{}.post_attention_layernorm.weight", layer),
-           packer.order("gate_up", layer));
-  }
-  append("model.norm.weight", packer.order("lm_head", 0));
-  return norms;
+/// Norms of `width` values each, one after another.
+std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int width) {
+  std::vector<uint16_t> values(tensors.size() * static_cast<size_t>(width));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    read_bf16(*tensors[i], 0, width, values.data() + i * static_cast<size_t>(width));
+  return values;
 }
 
-/// Of q and of k, layer after layer; empty where heads are not normed.
-std::vector<uint16_t> gather_head_norms(const TensorSource& source, const ModelFacts& facts) {
-  std::vector<uint16_t> norms;
-  const int64_t shape[] = {facts.head_dim};
-  for (int layer = 0; facts.head_norm != 0 && layer < facts.num_layers; ++layer) {
-    for (const char* head : {"q_norm", "k_norm"}) {
-      const std::string name = fmt::format("model.layers.{}.self_attn.{}.weight", layer, head);
-      norms.resize(norms.size() + facts.head_dim);
-      read_bf16(require_floats(source, name, shape), 0, facts.head_dim,
-                std::span(norms).last(facts.head_dim).data());
-    }
+/// Each norm in the order of the columns that read what it scales.
+std::vector<uint16_t> gather_norms(const ModelTensors& tensors, const Packer& packer,
+                                   const ModelFacts& facts) {
+  std::vector<uint16_t> norms = gather(tensors.norms, facts.hidden);
+  const auto order_norm = [&](int norm, const std::vector<int32_t>& order) {
+    reorder(std::span(norms).subspan(static_cast<size_t>(norm) * facts.hidden, facts.hidden), order);
+  };
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    order_norm(2 * layer, packer.order("qkv", layer));
+    order_norm(2 * layer + 1, packer.order("gate_up", layer));
   }
+  order_norm(2 * facts.num_layers, packer.order("lm_head", 0));
   return norms;
 }
 
@@ -296,27 +270,18 @@ std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t 
   return biases;
 }
 
-DeviceWeights read_weights(const KernelLibrary& library, const TensorSource& source,
-                           const QuantizationConfig* quantization, Progress* progress) {
+DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
   const Descriptor& descriptor = library.descriptor();
   const ModelFacts& facts = descriptor.facts;
-  // Everything is looked up, and refused, before anything is allocated.
-  const Packer packer(descriptor, source, quantization);
-  const int64_t shape[] = {facts.vocabulary, facts.hidden};
-  const Tensor& embedding = require_floats(source, "model.embed_tokens.weight", shape);
-  const std::vector<uint16_t> norms = gather_norms(source, packer, facts);
-  const std::vector<uint16_t> head_norms = gather_head_norms(source, facts);
-  const std::vector<float> qkv_biases = packer.qkv_biases();
-
+  const Packer packer(descriptor, tensors);
   DeviceWeights weights;
-  weights.remarks = packer.remarks();
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
-  upload_pages(library, packer, source, weights.pages, progress);
-  weights.embedding = upload_embedding(library, embedding, packer.order("qkv", 0), facts);
+  upload_pages(library, packer, *tensors.source, weights.pages, progress);
+  weights.embedding = upload_embedding(library, *tensors.embedding, packer.order("qkv", 0), facts);
   if (progress != nullptr) progress->add(embedding_bytes(facts));
-  weights.norms = upload(library, norms);
-  weights.head_norms = upload(library, head_norms);
-  weights.qkv_biases = upload(library, qkv_biases);
+  weights.norms = upload(library, gather_norms(tensors, packer, facts));
+  weights.head_norms = upload(library, gather(tensors.head_norms, facts.head_dim));
+  weights.qkv_biases = upload(library, packer.qkv_biases());
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions = make_positions(
         facts, [&](std::string_view matrix, int layer) { return packer.order(matrix, layer); });
@@ -331,9 +296,14 @@ uint64_t weight_load_bytes(const Descriptor& descriptor) {
   return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
 }
 
-DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
-                           const QuantizationConfig* quantization, Progress* progress) {
-  return read_whole(source, [&] { return read_weights(library, source, quantization, progress); });
+DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
+  ModelFacts facts = tensors.facts;
+  facts.kv_bits = library.descriptor().facts.kv_bits;  // no matter of the weights
+  if (hash_facts(facts) != library.descriptor().facts_hash) {
+    throw Error(ExitCode::kInternal, fmt::format("load_weights: expected tensors of {}, got another model's",
+                                                 library.descriptor().model));
+  }
+  return read_whole(*tensors.source, [&] { return read_weights(library, tensors, progress); });
 }
 
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {

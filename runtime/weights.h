@@ -3,12 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "models/quantization_config.h"
 #include "runtime/kernel_library.h"
-#include "runtime/safetensors.h"
+#include "runtime/model_tensors.h"
 
 namespace soliton {
 
@@ -16,24 +13,21 @@ class Progress;
 
 /// All constant inputs of a kernel.
 struct DeviceWeights {
-  DeviceMemory pages;                // Descriptor::weight_bytes
-  DeviceMemory embedding;            // bf16 [vocabulary][hidden]
-  DeviceMemory qkv_biases;           // see LaunchParams; empty where there are none
-  DeviceMemory head_norms;           // the same
-  DeviceMemory norms;                // bf16 [2 * num_layers + 1][hidden]
-  DeviceMemory positions;            // see layout/order.h; empty where columns are in natural order
-  std::vector<std::string> remarks;  // that the user should read on how tensors were read
+  DeviceMemory pages;       // Descriptor::weight_bytes
+  DeviceMemory embedding;   // bf16 [vocabulary][hidden]
+  DeviceMemory qkv_biases;  // see LaunchParams; empty where there are none
+  DeviceMemory head_norms;  // the same
+  DeviceMemory norms;       // bf16 [2 * num_layers + 1][hidden]
+  DeviceMemory positions;   // see layout/order.h; empty where columns are in natural order
 };
 
 /// Bytes that load_weights() reports as progress.
 uint64_t weight_load_bytes(const Descriptor& descriptor);
 
-/// Packs a checkpoint, with as many threads as there are cores; `quantization` says how its layers are quantised,
-/// null: not at all. What is f16 or float in the file is rounded to bf16. Throws Error: kMismatch if a tensor is
-/// missing, of another type or shape, or not what the kernel was generated for; kBadFile if a file is cut short
-/// meanwhile; kOutOfMemory, kDevice.
-DeviceWeights load_weights(const KernelLibrary& library, const TensorSource& source,
-                           const QuantizationConfig* quantization, Progress* progress);
+/// Packs a checkpoint's tensors, which were found by the facts of the library, with as many threads as there are cores.
+/// What is f16 or float in the file is rounded to bf16. Throws Error: kBadFile if a file is cut short meanwhile;
+/// kOutOfMemory, kDevice.
+DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress);
 
 /// Weights that are a function of the seed alone, of the scale of a freshly initialised model.
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed);

@@ -381,9 +381,14 @@ int run(int argc, char** argv) {
   if (!options.timeline.empty()) check_writable(options.timeline);
   std::optional<HfConfig> config;
   std::filesystem::path folder;
+  std::optional<TensorSource> source;
+  ModelTensors tensors;
   if (!options.model.empty()) {
     folder = find_model(options.model);
     config = HfConfig::open(folder);
+    // Before a kernel is made that no weights fit.
+    source = TensorSource::open(folder);
+    tensors = find_tensors(*source, config->quantization_or_null(), config->facts);
   }
   KernelLibrary library =
       KernelLibrary::open(options.kernel.empty() ? kernel_for(folder, *config, options.device)
@@ -399,7 +404,7 @@ int run(int argc, char** argv) {
     engine.load_random(options.seed);
   } else {
     Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
-    engine.load(TensorSource::open(folder), &progress, config->quantization_or_null());
+    engine.load(tensors, &progress);
     progress.finish();
   }
   engine.randomise_cache(options.seed);

@@ -103,6 +103,8 @@ int choose_context(const Options& options, const ModelFacts& facts) {
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens) {
   const TensorSource source = open_weights(options);
+  // Before a kernel is made that no weights fit.
+  const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), config.facts);
   const std::string config_path = (fs::path(options.model) / "config.json").string();
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
   check_facts(library.descriptor(), config.facts, config_path);
@@ -111,7 +113,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
       std::move(library),
       EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});
   Progress progress("Weights", weight_load_bytes(engine->library().descriptor()));
-  engine->load(source, &progress, config.quantization_or_null());
+  engine->load(tensors, &progress);
   progress.finish();
   return engine;
 }

@@ -28,8 +28,8 @@ struct TextSide {
 /// model has fewer.
 int choose_context(const Options& options, const ModelFacts& facts);
 
-/// Finds or makes the kernel, checks that it does what the flags ask for, and loads the weights, less the tensor of
-/// --verify-without. `pool_tokens` is as in EngineOptions.
+/// Finds all tensors, then finds or makes the kernel, checks that it does what the flags ask for, and loads the weights,
+/// less the tensor of --verify-without. `pool_tokens` is as in EngineOptions.
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens);
 

@@ -91,13 +91,13 @@ TEST_F(Cli, ChatRefusesWrongShapes) {
 }
 
 TEST_F(Cli, ChatRefusesAConsistentFileOfOtherShapes) {
-  std::string header = R"({"model.layers.0.self_attn.q_proj.weight":)"
+  std::string header = R"({"model.embed_tokens.weight":)"
                        R"({"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}})";
   std::string file(8, '\0');
   file[0] = static_cast<char>(header.size());
   write_text(model() / "model.safetensors", file + header + std::string(12, '\0'));
   expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/model.safetensors",
-               "expected BF16 [256, 256], got");
+               "expected BF16 [2048, 256], got BF16 [2, 3]");
 }
 
 TEST_F(Cli, ChatRefusesHeadsThatDoNotDivide) {
@@ -107,8 +107,8 @@ TEST_F(Cli, ChatRefusesHeadsThatDoNotDivide) {
 }
 
 TEST_F(Cli, ChatRefusesAConfigOfAnotherModel) {
-  edit_config("\"intermediate_size\": 768", "\"intermediate_size\": 1024");
-  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/config.json: ffn", "expected 768");
+  edit_config("\"max_position_embeddings\": 2048", "\"max_position_embeddings\": 1024");
+  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/config.json: max_context", "expected 2048");
 }
 
 TEST_F(Cli, ChatRefusesFlags) {

@@ -280,6 +280,33 @@ TEST_F(ModelFolder, NamesTensorsThatCannotBe) {
   }
 }
 
+// Else a kernel would be made, and kept, that nothing runs on.
+TEST_F(ModelFolder, NamesTensorsThatDoNotFitBeforeAKernelIsMade) {
+  const Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "2"};
+  const std::string cache = "XDG_CACHE_HOME=" + (path() / "cache").string();
+  const std::vector<Value> values = {
+      {"config.json", "/num_hidden_layers", 5, kMismatch, "expected tensors of 5 layers"},
+      {"config.json", "/num_hidden_layers", 7, kMismatch,
+       "model.layers.6.input_layernorm.weight: expected BF16"},
+      {"config.json", "/vocab_size", 2112, kMismatch, "expected BF16 [2112, 256], got BF16 [2048, 256]"},
+      {"config.json", "/tie_word_embeddings", false, kMismatch,
+       "lm_head.weight: expected BF16 [2048, 256], but there is no such tensor"},
+      {"config.json", "/intermediate_size", 1024, kMismatch,
+       "expected BF16 [1024, 256], got BF16 [768, 256]"},
+      {"config.json", "/num_key_value_heads", 1, kMismatch, "k_proj.weight: expected BF16 [64, 256]"}};
+  for (const Value& value : values) {
+    SCOPED_TRACE(value.pointer);
+    const std::string before = read_text(model() / value.file);
+    json document = json::parse(before);
+    document[json::json_pointer(value.pointer)] = value.value;
+    write_text(model() / value.file, document.dump());
+    expect_error("soliton-chat", arguments, value.status, "tiny-stories", value.reason, {cache});
+    expect_error("soliton-bench", {"tiny-stories", "-n", "1"}, value.status, "tiny-stories", value.reason,
+                 {cache});
+    write_text(model() / value.file, before);
+  }
+}
+
 TEST_F(ModelFolder, NamesShardsThatCannotBe) {
   write_shard();
   const auto expect_index = [&](const json& weight_map, const std::string& reason) {

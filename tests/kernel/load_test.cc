@@ -1,9 +1,9 @@
 // Checkpoints with biases and normed heads: a tensor that a kernel needs and does not find, or that it has no use
 // for, is refused by name.
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "change_header.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
 #include "refusals.h"
@@ -12,24 +12,6 @@ namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Says of the tensors of a file what `change` makes of its header.
-void change_header(const fs::path& path, const std::function<void(nlohmann::json&)>& change) {
-  std::ifstream file(path, std::ios::binary);
-  uint64_t length = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  std::string text(length, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(length));
-  const std::string data((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  file.close();
-  nlohmann::json header = nlohmann::json::parse(text);
-  change(header);
-  text = header.dump();
-  length = text.size();
-  std::ofstream changed(path, std::ios::binary);
-  changed.write(reinterpret_cast<const char*>(&length), sizeof length);
-  changed << text << data;
-}
 
 class Load : public testing::Test {
  protected:
@@ -62,13 +44,13 @@ TEST_F(Load, RefusesBiasesThatTheKernelDoesNotAdd) {
     KernelUnderTest kernel("norm128-4-all");
     ModelFacts facts = kernel.facts();
     facts.qkv_bias = 1;
-    expect_refused(kernel, facts, "model.layers.0.self_attn.q_proj: expected no bias, ");
+    expect_refused(kernel, facts, "model.layers.0.self_attn.q_proj: expected no bias, as the config says");
   }
   // Where q, k and v have one, o still has none.
   KernelUnderTest kernel("int4-bias-3-all");
   expect_refused(kernel, kernel.facts(), "model.layers.1.self_attn.o_proj: expected no bias, ",
                  [](nlohmann::json& header) {
-                   // One of as many elements, that is no longer needed before.
+                   // One of as many elements, that is looked for later.
                    header["model.layers.1.self_attn.o_proj.bias"] = header["model.norm.weight"];
                    header.erase("model.norm.weight");
                  });

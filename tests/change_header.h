@@ -1,0 +1,32 @@
+// A safetensors file whose header says something else of the same bytes.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace soliton {
+
+/// Says of the tensors of a file what `change` makes of its header.
+inline void change_header(const std::filesystem::path& path,
+                          const std::function<void(nlohmann::json&)>& change) {
+  std::ifstream file(path, std::ios::binary);
+  uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  std::string text(length, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(length));
+  const std::string data((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  file.close();
+  nlohmann::json header = nlohmann::json::parse(text);
+  change(header);
+  text = header.dump();
+  length = text.size();
+  std::ofstream changed(path, std::ios::binary);
+  changed.write(reinterpret_cast<const char*>(&length), sizeof length);
+  changed << text << data;
+}
+
+}  // namespace soliton

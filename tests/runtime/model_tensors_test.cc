@@ -1,0 +1,171 @@
+// The tensors that a model's facts ask for: each one that is missing, of another shape or type, or too many, is named.
+#include "runtime/model_tensors.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "change_header.h"
+#include "models/hf_config.h"
+#include "models/model_config.h"
+#include "reference_model.h"
+#include "refusals.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr uint64_t kSeed = 7;
+
+ModelFacts facts_of(const std::string& name) {
+  return load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / (name + ".yaml")).facts;
+}
+
+/// A folder of a model's weights, whose header tests change and whose facts they doubt.
+class Checkpoint {
+ public:
+  explicit Checkpoint(const std::string& model) : facts(facts_of(model)) {
+    write_hf_folder(random_weights(facts, kSeed), facts, folder_.path());
+    config_ = HfConfig::open(folder_.path());
+  }
+
+  fs::path file() const { return folder_.path() / "model.safetensors"; }
+  std::vector<std::string> names() const {
+    const TensorSource source = TensorSource::open(folder_.path());
+    const std::vector<std::string_view> names = source.names();
+    return {names.begin(), names.end()};
+  }
+  /// What a model with these facts has.
+  void find(const ModelFacts& wanted) const {
+    const TensorSource source = TensorSource::open(folder_.path());
+    find_tensors(source, config_.quantization_or_null(), wanted);
+  }
+  void expect_refused_by(const ModelFacts& wanted, const std::string& message) const {
+    expect_error([&] { find(wanted); }, ExitCode::kMismatch, message);
+  }
+  /// With the header changed, which is put back.
+  void expect_refused(const std::string& message, const std::function<void(json&)>& change) const {
+    json before;
+    change_header(file(), [&](json& header) {
+      before = header;
+      change(header);
+    });
+    expect_refused_by(facts, message);
+    change_header(file(), [&](json& header) { header = before; });
+  }
+
+  const ModelFacts facts;
+
+ private:
+  const TemporaryFolder folder_;
+  HfConfig config_;
+};
+
+TEST(ModelTensors, AreAllThatTheModelHas) {
+  for (const char* name : {"micro", "norm64-bias", "int4-bias", "int4-ordered", "int4-mixed"}) {
+    SCOPED_TRACE(name);
+    const Checkpoint checkpoint(name);
+    checkpoint.find(checkpoint.facts);
+  }
+}
+
+TEST(ModelTensors, AreNamedIfMissing) {
+  for (const char* model : {"norm64-bias", "int4-bias", "int4-ordered"}) {
+    SCOPED_TRACE(model);
+    const Checkpoint checkpoint(model);
+    for (const std::string& name : checkpoint.names()) {
+      if (name.ends_with("g_idx") && checkpoint.facts.weight_order == 0) continue;  // says what is so anyway
+      SCOPED_TRACE(name);
+      const bool says_how = name.ends_with("qweight");  // without it the layer is none of integers
+      const std::string layer = name.substr(0, name.rfind('.'));
+      checkpoint.expect_refused((says_how ? layer : name) + ": expected ", [&](json& header) {
+        header["elsewhere"] = header[name];
+        header.erase(name);
+      });
+    }
+  }
+}
+
+TEST(ModelTensors, AreNamedIfOfAnotherShapeOrType) {
+  for (const char* model : {"norm64-bias", "int4-ordered"}) {
+    SCOPED_TRACE(model);
+    const Checkpoint checkpoint(model);
+    for (const std::string& name : checkpoint.names()) {
+      SCOPED_TRACE(name);
+      checkpoint.expect_refused(name + ": expected ", [&](json& header) {
+        json& shape = header[name]["shape"];
+        shape.push_back(1);
+      });
+      checkpoint.expect_refused(name + ": expected ", [&](json& header) {
+        const bool is_wide = header[name]["dtype"] == "I32" || header[name]["dtype"] == "F32";
+        header[name]["dtype"] = is_wide ? "U32" : "I16";
+      });
+    }
+  }
+}
+
+TEST(ModelTensors, AreRefusedIfTheConfigIsAnothers) {
+  const Checkpoint checkpoint("plain");
+  const auto expect_refused = [&](int32_t ModelFacts::*fact, int32_t value, const std::string& message) {
+    ModelFacts wanted = checkpoint.facts;
+    wanted.*fact = value;
+    checkpoint.expect_refused_by(wanted, message);
+  };
+  const ModelFacts& facts = checkpoint.facts;
+  expect_refused(&ModelFacts::num_layers, facts.num_layers - 1,
+                 fmt::format("model.layers.{0}.input_layernorm.weight: expected tensors of {0} layers "
+                             "(num_hidden_layers), got one of layer number {1}",
+                             facts.num_layers - 1, facts.num_layers));
+  expect_refused(
+      &ModelFacts::num_layers, facts.num_layers + 1,
+      fmt::format("model.layers.{}.input_layernorm.weight: expected BF16 [{}], but there is no such tensor",
+                  facts.num_layers, facts.hidden));
+  expect_refused(&ModelFacts::vocabulary, facts.vocabulary + 1,
+                 fmt::format("model.embed_tokens.weight: expected BF16 [{}, {}], got BF16 [{}, {}]",
+                             facts.vocabulary + 1, facts.hidden, facts.vocabulary, facts.hidden));
+  expect_refused(&ModelFacts::ffn, facts.ffn + 64, "model.layers.0.mlp.gate_proj.weight: expected BF16 [");
+  expect_refused(&ModelFacts::num_heads, 2 * facts.num_heads,
+                 "model.layers.0.self_attn.q_proj.weight: expected");
+  expect_refused(&ModelFacts::qkv_bias, 1, "model.layers.0.self_attn.q_proj.bias: expected");
+  expect_refused(&ModelFacts::head_norm, 1, "model.layers.0.self_attn.q_norm.weight: expected");
+  expect_refused(&ModelFacts::weight_bits, 4, "model.layers.0.self_attn.q_proj: expected 4-bit weights");
+}
+
+TEST(ModelTensors, AreRefusedIfTheConfigIsTooPlain) {
+  const Checkpoint normed("norm64-bias");
+  ModelFacts wanted = normed.facts;
+  wanted.head_norm = 0;
+  normed.expect_refused_by(wanted, "model.layers.0.self_attn.q_norm.weight: expected no norm of heads");
+  wanted = normed.facts;
+  wanted.qkv_bias = 0;
+  normed.expect_refused_by(wanted, "model.layers.0.self_attn.q_proj: expected no bias");
+  const Checkpoint ordered("int4-ordered");
+  wanted = ordered.facts;
+  wanted.weight_order = 0;
+  ordered.expect_refused_by(wanted,
+                            "expected inputs in natural order, as the config says, got another order");
+  wanted = ordered.facts;
+  wanted.weight_zeros = 0;
+  ordered.expect_refused_by(wanted, "expected zeros of 8, as the config says, got others");
+  wanted = ordered.facts;
+  wanted.weight_group = 64;
+  ordered.expect_refused_by(wanted, "expected groups of 64 inputs, as the config says, got 32");
+  wanted = ordered.facts;
+  wanted.lm_head_bits = 16;
+  ordered.expect_refused_by(wanted, "lm_head: expected 16-bit weights, as the config says, got 4-bit ones");
+}
+
+TEST(ModelTensors, SayThatAFileWasCutShort) {
+  const Checkpoint checkpoint("int4-ordered");
+  const TensorSource source = TensorSource::open(checkpoint.file());
+  const HfConfig config = HfConfig::open(checkpoint.file().parent_path());
+  fs::resize_file(checkpoint.file(), 100);
+  expect_error([&] { find_tensors(source, config.quantization_or_null(), checkpoint.facts); },
+               ExitCode::kBadFile, "model.safetensors: cut short while it was read");
+}
+
+}  // namespace
+}  // namespace soliton
