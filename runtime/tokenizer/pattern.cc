@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "runtime/tokenizer/pattern_syntax.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton::tokenization {
@@ -45,103 +46,11 @@ struct Scratch {
   Pcre2<pcre2_jit_stack> stack;
 };
 
-/// Rewrites a pattern of the reference's engine for PCRE2, piece by piece.
-class Translator {
- public:
-  Translator(std::string_view pattern, const JsonView& where) : pattern_(pattern), where_(where) {}
-
-  std::string run() {
-    while (i_ < pattern_.size()) {
-      if (pattern_[i_] == '\\') {
-        escape();
-      } else if (in_class_) {
-        inside_class();
-      } else {
-        outside_class();
-      }
-    }
-    return std::move(result_);
-  }
-
- private:
-  std::string_view at(size_t length) const { return pattern_.substr(i_, length); }
-  void copy(size_t length) {
-    result_ += at(length);
-    i_ += length;
-  }
-  Error refuse(std::string_view construct) const {
-    return where_.error(ExitCode::kMismatch, "{} means something else to PCRE2: not supported",
-                        in_quotes(construct));
-  }
-
-  /// \s and \S are spelled out as Unicode's White_Space: PCRE2 adds U+180E, a format character that Mongolian
-  /// text uses inside words. A \S inside a class has no such spelling and stays.
-  void escape() {
-    constexpr std::string_view kMembers = R"(\t-\r\x{85}\p{Z})";
-    constexpr std::string_view kSame = "rntfeaAzdDpPx";
-    const std::string_view two = at(2);
-    const auto name = static_cast<unsigned char>(two.back());
-    if (two == "\\s" && in_class_) {
-      result_ += kMembers;
-      i_ += 2;
-    } else if (two == "\\s" || (two == "\\S" && !in_class_)) {
-      result_ += fmt::format("[{}{}]", two == "\\S" ? "^" : "", kMembers);
-      i_ += 2;
-    } else if (two == "\\S" || name >= 0x80 || !isalnum(name) || kSame.find(two.back()) != kSame.npos) {
-      copy(2);
-      if (at(1) == "{" && (name == 'p' || name == 'P' || name == 'x')) {
-        copy(std::min(pattern_.find('}', i_), pattern_.size() - 1) + 1 - i_);
-      }
-    } else if (two == "\\C") {
-      copy(2);  // PCRE2 refuses it itself, and says why
-    } else {
-      throw refuse(two);
-    }
-  }
-
-  void inside_class() {
-    constexpr std::string_view kDigit = "[:digit:]";
-    if (at(kDigit.size()) == kDigit) return copy(kDigit.size());
-    if (pattern_[i_] == '[') throw refuse(at(2));  // a class of its own to the reference
-    if (at(2) == "&&") throw refuse("&&");         // an intersection
-    in_class_ = pattern_[i_] != ']';
-    copy(1);
-  }
-
-  void outside_class() {
-    if (pattern_[i_] == '[') {
-      in_class_ = true;
-      copy(1);
-      // Here a ']' is a member, not the end.
-      for (const char member : {'^', ']'}) {
-        if (at(1) == std::string_view(&member, 1)) copy(1);
-      }
-    } else if (at(2) == "(?") {
-      const size_t flags = pattern_.find_first_not_of("i-", i_ + 2);
-      if (flags == pattern_.npos || std::string_view(":=!<>)").find(pattern_[flags]) == pattern_.npos) {
-        throw refuse(pattern_.substr(i_, flags == pattern_.npos ? flags : flags + 1 - i_));
-      }
-      copy(2);
-    } else if (at(2) == "{,") {
-      throw refuse(at(2));
-    } else if (at(2) == "}+") {
-      throw refuse("{...}+");  // possessive to PCRE2, a repetition of the repetition to the reference
-    } else {
-      copy(1);
-    }
-  }
-
-  std::string_view pattern_;
-  const JsonView& where_;
-  size_t i_ = 0;
-  bool in_class_ = false;
-  std::string result_;
-};
-
 }  // namespace
 
 struct Pattern::Code {
   Pcre2<pcre2_code> compiled;
+  std::string where;  // file and key, for errors
 };
 
 Pattern::Pattern(std::string literal, std::shared_ptr<const Code> code)
@@ -152,14 +61,17 @@ Pattern Pattern::literal(std::string text) {
 }
 
 Pattern Pattern::regex(std::string_view original, const JsonView& where) {
-  const std::string pattern = Translator(original, where).run();
+  const std::string pattern = to_pcre2(original, where);
   constexpr uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
   int error = 0;
   size_t offset = 0;
   auto code = std::make_shared<Code>();
+  const Place place = where.place();
+  code->where = fmt::format("{}: {}", place.file, place.key);
   code->compiled.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions,
                                      &error, &offset, nullptr));
   if (code->compiled == nullptr) {
+    if (pattern != original) throw where.error("{}", pcre2_message(error));
     throw where.error("at byte {} of the pattern: {}", offset, pcre2_message(error));
   }
   pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);  // else the interpreter does the work
@@ -187,8 +99,8 @@ bool Pattern::search(std::string_view text, size_t from, Match& match) const {
                   PCRE2_NO_UTF_CHECK, scratch.match.get(), scratch.context.get());
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0) {
-    throw Error(ExitCode::kOutOfMemory,
-                fmt::format("tokenizer pattern at byte {} of the text: {}", from, pcre2_message(result)));
+    throw file_error(ExitCode::kOutOfMemory, code_->where, "at byte {} of the text: {}", from,
+                     pcre2_message(result));
   }
   const size_t* const found = pcre2_get_ovector_pointer(scratch.match.get());
   match = {found[0], found[1], true};
