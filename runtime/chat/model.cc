@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "layout/page.h"
 #include "models/error.h"
 #include "models/model_config.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/progress.h"
 #include "runtime/tools/make/make_kernel.h"
+#include "runtime/tools/make/model_memory.h"
 #include "runtime/tools/make/places.h"
 
 namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What is left free where nobody says how long the context is to be: for padding, workspaces, and other programs.
+constexpr int64_t kSpareBytes = 512 << 20;
+constexpr int64_t kSpareShare = 50;  // and a fiftieth
 
 /// The one that --kernel names, else one for the model on this machine, which may have to be made.
 fs::path kernel_of(const Options& options, ModelFacts facts, const std::string& config_path) {
@@ -90,14 +97,40 @@ TextSide::TextSide(const Options& options)
   warn(options, config, tokenizer);
 }
 
-int choose_context(const Options& options, const ModelFacts& facts) {
+int choose_context(const Options& options, const ModelFacts& facts, const std::optional<DeviceInfo>& card) {
   const int limit = facts.max_context;
+  ModelFacts kept = facts;
+  kept.kv_bits = options.kv_bits.value_or(facts.kv_bits);
   if (options.context > limit) {
     throw Error(
         ExitCode::kOutOfMemory,
         fmt::format("--ctx-size: expected at most the model's {} tokens, got {}", limit, options.context));
   }
-  return options.context > 0 ? options.context : std::min(Options::kDefaultContext, limit);
+  if (options.context > 0) {
+    const int most = card ? fitting_context(kept, card->free_bytes) : limit;
+    if (most == 0 || options.context <= most) return options.context;
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--ctx-size: expected at most {} tokens, as the card's free memory "
+                            "holds beside the weights, got {}",
+                            most, options.context));
+  }
+  if (!card) return std::min(Options::kEmulatedContext, limit);
+  const int64_t spare = kSpareBytes + card->free_bytes / kSpareShare;
+  const int most = fitting_context(kept, card->free_bytes - spare);
+  return std::min({Options::kDefaultContext, limit, std::max(most, kKvPageTokens)});
+}
+
+int choose_context(const Options& options, const ModelFacts& facts) {
+  return choose_context(options, facts, ask_driver(options.device).device);
+}
+
+std::string describe_context(const Options& options, int context, int model_context, bool emulated) {
+  if (context == model_context) return fmt::format("{} tokens, all that the model takes", context);
+  const bool lacks_memory = !emulated && context < Options::kDefaultContext;
+  return fmt::format("{} of the model's {} tokens{}", context, model_context,
+                     options.context > 0 ? ""
+                     : lacks_memory      ? ", as the card's free memory holds"
+                                         : ", see -c");
 }
 
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
@@ -112,6 +145,11 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   auto engine = std::make_unique<Engine>(
       std::move(library),
       EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});
+  const bool emulated = engine->library().descriptor().compute_capability == 0;
+  if (!options.verify) {
+    fmt::print(stderr, "Context: {}\n",
+               describe_context(options, context, config.facts.max_context, emulated));
+  }
   Progress progress("Weights", weight_load_bytes(engine->library().descriptor()));
   engine->load(tensors, &progress);
   progress.finish();

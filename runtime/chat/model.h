@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "models/hf_config.h"
 #include "runtime/chat/answer_text.h"
@@ -24,9 +26,15 @@ struct TextSide {
   Sampling sampling;  // the flags', else as the model's files say
 };
 
-/// Tokens that the KV cache is to hold: those of --ctx-size, or by default. Throws Error (kOutOfMemory) if the
-/// model has fewer.
+/// Tokens that the KV cache is to hold: those of --ctx-size, else as many as the model has and the card's free memory
+/// holds, but kDefaultContext at most, and without a card kEmulatedContext. Throws Error (kOutOfMemory) if the model has
+/// fewer than --ctx-size, or the memory holds fewer. A model whose weights alone are too large is left to the engine.
+int choose_context(const Options& options, const ModelFacts& facts, const std::optional<DeviceInfo>& card);
+/// The same for the card that is here.
 int choose_context(const Options& options, const ModelFacts& facts);
+
+/// What is said of a context at the start: "4096 of the model's 131072 tokens, see -c".
+std::string describe_context(const Options& options, int context, int model_context, bool emulated);
 
 /// Finds all tensors, then finds or makes the kernel, checks that it does what the flags ask for, and loads the weights,
 /// less the tensor of --verify-without. `pool_tokens` is as in EngineOptions.

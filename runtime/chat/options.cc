@@ -50,7 +50,13 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("-k,--kernel", options.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
-  app.add_option("-c,--ctx-size", options.context, "tokens that the KV cache holds")->check(at_least(1));
+  app.add_option(
+         "-c,--ctx-size", options.context,
+         fmt::format(
+             "tokens that the KV cache holds; else as many as the model takes and the card's free memory "
+             "holds, at most {} (without a card {})",
+             Options::kDefaultContext, Options::kEmulatedContext))
+      ->check(at_least(1));
   app.add_option(
          "--kv-bits", options.kv_bits,
          "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; the kernel's")

@@ -23,7 +23,7 @@ struct Options {
   std::optional<int> kv_bits;  // of a key or value in the cache: 16 or 32
   std::optional<int> num_tokens;
   bool fills_context = false;  // as many tokens as fit, unless the answer ends by itself
-  int context = 0;             // 0: as long as the model allows, at most kDefaultContext
+  int context = 0;             // 0: see choose_context()
   int num_samples = 1;
   SamplingFlags sampling_flags;
   uint32_t seed = 0;
@@ -41,8 +41,9 @@ struct Options {
   Sampling sampling(const Sampling& defaults) const;
 
   static constexpr double kDefaultSampleTemperature = 0.8;
-  static constexpr int kDefaultContext = 4096;
-  static constexpr int kDefaultTokens = 256;  // of a completion; an answer in a chat ends by itself
+  static constexpr int kDefaultContext = 32768;  // at most; as are
+  static constexpr int kEmulatedContext = 4096;  // without a card
+  static constexpr int kDefaultTokens = 256;     // of a completion; an answer in a chat ends by itself
 };
 
 /// Nothing after --help, which has then been printed. Throws Error (kUsage).

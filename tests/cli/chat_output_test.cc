@@ -23,6 +23,11 @@ TEST_F(Cli, ChatPrintsTextAndStatistics) {
   EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
 }
 
+TEST_F(Cli, ChatSaysHowLongTheContextIs) {
+  EXPECT_EQ(run("soliton-chat", chat()).err.find("Context: 2048 tokens, all that the model takes\n"), 0u);
+  EXPECT_EQ(run("soliton-chat", chat({"-c", "24"})).err.find("Context: 24 of the model's 2048 tokens\n"), 0u);
+}
+
 TEST_F(Cli, ChatPrintsJson) {
   const Outcome outcome = run("soliton-chat", chat({"--json"}));
   EXPECT_EQ(outcome.status, 0) << outcome.err;

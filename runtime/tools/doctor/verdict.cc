@@ -10,6 +10,7 @@
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/find_model.h"
+#include "runtime/model_tensors.h"
 #include "runtime/safetensors.h"
 #include "runtime/tokenizer.h"
 #include "runtime/tools/doctor/report.h"
@@ -86,7 +87,8 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
   if (!has_facts) return model;
   model.facts = describe_facts(options.model, config.facts, report.device);
   attempt(model, [&] { Tokenizer::open(folder); });
-  attempt(model, [&] { TensorSource::open(folder); });
+  attempt(model,
+          [&] { find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts); });
   const std::string source = (folder / "config.json").string();
   attempt(model, [&] {
     const auto found = find_kernel({.facts = config.facts,

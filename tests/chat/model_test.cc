@@ -1,0 +1,80 @@
+// How long a context is made where nobody says so, and what is said of it.
+#include "runtime/chat/model.h"
+
+#include <gtest/gtest.h>
+
+#include "error_of.h"
+#include "models/model_config.h"
+#include "runtime/tools/make/model_memory.h"
+
+namespace soliton {
+namespace {
+
+class ChooseContext : public testing::Test {
+ protected:
+  /// The context on a card with so many bytes free, or what is thrown.
+  std::string chosen(int64_t free_bytes) const {
+    DeviceInfo card{};
+    card.free_bytes = free_bytes;
+    std::string context;
+    const std::string error =
+        error_of([&] { context = std::to_string(choose_context(options_, facts_, card)); });
+    return context.empty() ? error : context;
+  }
+
+  ModelFacts facts_ =
+      load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
+  const int64_t weights_ = device_weight_bytes(facts_);
+  const int64_t token_ = device_token_bytes(facts_);
+  Options options_;
+};
+
+TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
+  constexpr int64_t kGigabyte = 1'000'000'000;
+  EXPECT_EQ(chosen(80 * kGigabyte), "32768") << "the cap";
+  const int most = std::stoi(chosen(weights_ + 3 * kGigabyte));
+  EXPECT_GT(most, 8'000);
+  EXPECT_LT(most, 3 * kGigabyte / token_);
+  EXPECT_EQ(most % 64, 0);
+  facts_.max_context = 2048;
+  EXPECT_EQ(chosen(80 * kGigabyte), "2048") << "the model's";
+  EXPECT_EQ(chosen(kGigabyte), "64") << "and the engine says that not even the weights fit";
+  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 2048);
+  facts_.max_context = 131072;
+  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 4096) << "in emulation";
+}
+
+TEST_F(ChooseContext, CountsTheBitsOfTheCache) {
+  const int64_t bytes = weights_ + 3'000'000'000;
+  const int most = std::stoi(chosen(bytes));
+  options_.kv_bits = 32;
+  EXPECT_LE(std::stoi(chosen(bytes)), most / 2 + 64);
+}
+
+TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
+  options_.context = 100'000;
+  EXPECT_EQ(chosen(80'000'000'000), "100000");
+  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 100'000);
+  const int most = fitting_context(facts_, weights_ + 3'000'000'000);
+  EXPECT_EQ(chosen(weights_ + 3'000'000'000),
+            "7 --ctx-size: expected at most " + std::to_string(most) +
+                " tokens, as the card's free memory holds beside the weights, got 100000");
+  options_.context = most;
+  EXPECT_EQ(chosen(weights_ + 3'000'000'000), std::to_string(most));
+  EXPECT_EQ(chosen(1000), std::to_string(most)) << "and the engine says that not even the weights fit";
+  options_.context = 131'073;
+  EXPECT_EQ(chosen(80'000'000'000), "7 --ctx-size: expected at most the model's 131072 tokens, got 131073");
+}
+
+TEST_F(ChooseContext, SaysWhy) {
+  EXPECT_EQ(describe_context(options_, 2048, 2048, false), "2048 tokens, all that the model takes");
+  EXPECT_EQ(describe_context(options_, 32768, 131072, false), "32768 of the model's 131072 tokens, see -c");
+  EXPECT_EQ(describe_context(options_, 4096, 131072, true), "4096 of the model's 131072 tokens, see -c");
+  EXPECT_EQ(describe_context(options_, 640, 131072, false),
+            "640 of the model's 131072 tokens, as the card's free memory holds");
+  options_.context = 640;
+  EXPECT_EQ(describe_context(options_, 640, 131072, false), "640 of the model's 131072 tokens");
+}
+
+}  // namespace
+}  // namespace soliton
