@@ -46,19 +46,11 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
   return 1;
 }
 
-/// The producer keeps as many pages in flight as it has slots for, and consumers meet every phase of their
-/// slots.
+/// The producer keeps as many pages in flight as it has slots for.
 void check_ring(const Plan& plan, Report& report) {
   if (plan.window < 1 || plan.window > plan.ring_slots) {
     report.refuse(Rule::kParityTwoAhead, "window: expected 1 to {} pages in flight, one per slot, got {}",
                   plan.ring_slots, plan.window);
-  }
-  if (plan.ring_slots % plan.page_stride != 0) {
-    report.refuse(
-        Rule::kParityTwoAhead,
-        "ring: a consumer that goes on by {} pages skips phases of a slot, expected a multiple of {} slots, "
-        "got {}",
-        plan.page_stride, plan.page_stride, plan.ring_slots);
   }
 }
 

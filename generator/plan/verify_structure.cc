@@ -18,7 +18,6 @@ void check_numbers(const Plan& plan, Report& report) {
     int value;
   } numbers[] = {{"ring slots", kMinRingSlots, plan.ring_slots},
                  {"tile slots", 1, plan.tile_slots},
-                 {"page stride", 1, plan.page_stride},
                  {"pages prefetched", 0, plan.prefetch_pages},
                  {"pages of a split of attention at least", 1, plan.min_pages_per_split}};
   for (const auto& [name, least, value] : numbers) {

@@ -77,8 +77,6 @@ class RingProducer {
     return agree();
   }
 
-  uint32_t issued() const { return issued_; }
-
  protected:
   Context& context_;
   WaitClock slot_waits_;

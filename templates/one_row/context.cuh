@@ -34,7 +34,7 @@ struct QueryLayout {
   static constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
   static constexpr int kKey = kHeadsPerBlock * kHeadDim;
   static constexpr int kValue = kKey + kHeadDim;
-  static constexpr int kBytes = (kValue + kHeadDim) * 4;
+  static constexpr int kWords = kValue + kHeadDim;
 
   /// Of neighbouring dims, the first of which is even. High parts are columns 0 .. 3 of an operand, low parts the
   /// others; lane 4 g + j has column g.
@@ -73,7 +73,11 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
            unit * (kPlan.model.kv_parts * kPlan.model.head_dim);
   }
   /// See QueryLayout.
-  SOLITON_DEVICE float* query() const { return this->template region<float>(RegionId::kQuery); }
+  SOLITON_DEVICE float* query() const {
+    static_assert(kPlan.regions[static_cast<int>(RegionId::kQuery)].bytes ==
+                  4 * QueryLayout<kPlan.model.head_dim>::kWords);
+    return this->template region<float>(RegionId::kQuery);
+  }
   /// cos and sin of the step's position for each pair of dims. Where heads are normed first there are none.
   SOLITON_DEVICE float2* rotations() const { return this->template region<float2>(RegionId::kRotations); }
   /// Sum of squares of a consumer's slice of x.
@@ -113,7 +117,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 /// head kv_head.
 template <const KernelPlan& kPlan>
 struct HeadBlock {
-  static constexpr int kGroup = kPlan.model.num_heads / kPlan.model.num_kv_heads;
+  static constexpr int kGroup = kPlan.model.group();
   static constexpr int kBlocksPerKvHead = ceil_divide(kGroup, kHeadsPerBlock);
   int kv_head;
   int first_head;

@@ -27,11 +27,6 @@ const std::vector<BadPlan>& bad_barriers() {
        .rule = Rule::kParityTwoAhead,
        .message = "window: expected 1 to 13 pages in flight, one per slot, got 0",
        .damage = [](Plan& plan) { plan.window = 0; }},
-      {.name = "ConsumersThatSkipPhasesOfASlot",
-       .rule = Rule::kParityTwoAhead,
-       .message = "ring: a consumer that goes on by 8 pages skips phases of a slot, expected a multiple of 8 "
-                  "slots, got 13",
-       .damage = [](Plan& plan) { plan.page_stride = 8; }},
       {.name = "InputReportedIntoOneBarrierOnPurpose",
        .rule = Rule::kParityTwoAhead,
        .message = "input_read: expected threads up to 2 uses ahead, got 1",
@@ -93,15 +88,4 @@ const std::vector<BadPlan>& bad_barriers() {
   return plans;
 }
 
-namespace {
-
-TEST(Verify, StridesThatDivideTheRingAreFine) {
-  Plan plan = shipped_plan("tiny-stories", "cpu", {.ring_slots = 12});
-  for (int stride = 1; stride <= 13; ++stride) {
-    plan.page_stride = stride;
-    EXPECT_EQ(verify(plan).empty(), 12 % stride == 0) << stride;
-  }
-}
-
-}  // namespace
 }  // namespace soliton
