@@ -261,18 +261,23 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
         .load(std::memory_order_acquire);
   };
   bool wanted = true;
+  int not_finite = -1;  // a row whose logits are not
   int done = 0;
   for (bool running = true; running;) {
     const LaunchState state = library_.functions().poll();
     if (state == LaunchState::kFailed) throw_failure();
     running = state == LaunchState::kRunning;
     bool idle = true;
-    while (wanted && !request.skips_choice && done < request.num_steps) {
+    while (wanted && not_finite < 0 && !request.skips_choice && done < request.num_steps) {
       int known = 0;
       while (known < result.num_rows && record(done, known) != kNoRecord) ++known;
       if (known < result.num_rows) break;
       idle = false;
       step_logprobs_.clear();
+      for (int row = 0; row < result.num_rows; ++row) {
+        if (record_token(record(done, row)) == kNotFiniteToken) not_finite = row;
+      }
+      if (not_finite >= 0) break;  // the kernel ends too
       for (int row = 0; row < result.num_rows; ++row) {
         result.chosen.push_back(record_token(record(done, row)));
         if (request.want_logprobs) step_logprobs_.push_back(sampling_.logprob(done * kernel_rows + row));
@@ -289,6 +294,11 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
     if (running && idle) std::this_thread::sleep_for(kIdlePause);
   }
   library_.check(library_.functions().wait(), "decode");
+  if (not_finite >= 0) {
+    const int inputs = static_cast<int>(request.tokens.size()) / result.num_rows;
+    throw bad_file("weights", "expected finite logits, got NaN or infinity behind the token at position {}",
+                   snapshot_.rows[not_finite].position + inputs - 1 + done);
+  }
   if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));
   result.num_steps += request.skips_choice ? 1 : done;
   return wanted;

@@ -112,6 +112,8 @@ struct StallReport {
 /// A generated token as the host sees it, written with one 8-byte store: token in the low half, device time
 /// in nanoseconds modulo 2^32 in the high half. kNoRecord until then.
 constexpr uint64_t kNoRecord = ~0ull;
+/// In place of a token: a logit of the step was NaN or infinite, and the launch ended.
+constexpr int32_t kNotFiniteToken = -2;
 constexpr int32_t record_token(uint64_t record) {
   return static_cast<int32_t>(record & 0xffffffffu);
 }

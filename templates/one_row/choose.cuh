@@ -40,7 +40,7 @@ SOLITON_DEVICE Choice read_choice(const Context<kPlan>& context) {
     const uint64_t other = shuffle_xor(best, mask);
     if (other > best) best = other;
   }
-  return {best == kNoCandidate ? 0 : candidate_token(best), warp_any(stop)};
+  return {candidate_token(best), warp_any(stop)};
 }
 
 }  // namespace soliton::one_row

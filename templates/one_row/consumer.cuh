@@ -60,7 +60,7 @@ class Consumer {
       // The step before chose a token if it was not followed by an input token, or was the last.
       if (context_.step >= context_.params.num_input_tokens) {
         token_ = choice.token;
-        stop = stop || choice.stop || is_stop_token(context_.params, token_);
+        stop = stop || choice.stop || is_last_token(context_.params, token_);
       }
     }
     if (warp_ == 0) {

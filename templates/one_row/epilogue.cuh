@@ -272,8 +272,8 @@ class Epilogue {
       const int64_t output = context_.step - (context_.params.num_input_tokens - 1);
       store_global(context_.params.logits + output * phase.rows + token, logit);
     }
-    const uint64_t candidate = make_candidate(logit, static_cast<uint32_t>(token));
-    if (logit == logit && candidate > best_) best_ = candidate;
+    const uint64_t candidate = propose(logit, logit, token);
+    if (candidate > best_) best_ = candidate;
   }
 
   /// In place of the best logit's candidate. While this CTA has proposed nothing, no consumer begins the next step, whose

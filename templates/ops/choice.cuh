@@ -1,4 +1,5 @@
-// Choosing a token: every CTA candidates its best score, and the best candidate wins, ties to the lower token.
+// Choosing a token: every CTA proposes its best score as a candidate, and the best one wins, ties to the lower token.
+// A logit that is no finite number beats all others, so that no token of such a step passes for an answer.
 #pragma once
 
 #include "primitives/primitives.h"
@@ -16,15 +17,27 @@ SOLITON_DEVICE float from_sortable(uint32_t sorted) {
   return float_from_bits(sorted & 0x80000000u ? sorted & 0x7fffffffu : ~sorted);
 }
 
+/// The candidate of a step whose logits are not all finite: an infinite score, and kNotFiniteToken.
+constexpr uint64_t kNotFinite = 0xff800000ull << 32 | (0x7fffffffu - static_cast<uint32_t>(kNotFiniteToken));
+
 /// Larger is better: the score's sortable form above the complement of the token.
 SOLITON_DEVICE uint64_t make_candidate(float score, uint32_t token) {
   return static_cast<uint64_t>(sortable(score)) << 32 | (0x7fffffffu - token);
+}
+SOLITON_DEVICE bool is_finite(float value) {
+  return (float_bits(value) & 0x7f800000u) != 0x7f800000u;
+}
+/// What a token with this logit is proposed as, if `score` is what tokens are compared by.
+SOLITON_DEVICE uint64_t propose(float logit, float score, int token) {
+  return is_finite(logit) ? make_candidate(score, static_cast<uint32_t>(token)) : kNotFinite;
 }
 SOLITON_DEVICE int candidate_token(uint64_t candidate) {
   return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(candidate));
 }
 
-SOLITON_DEVICE bool is_stop_token(const LaunchParams& params, int token) {
+/// Whether the launch ends behind this token.
+SOLITON_DEVICE bool is_last_token(const LaunchParams& params, int token) {
+  if (token == kNotFiniteToken) return true;
   for (int i = 0; i < params.num_stop_tokens; ++i) {
     if (load_constant(params.stop_tokens + i) == token) return true;
   }

@@ -51,15 +51,17 @@ SOLITON_DEVICE float2* normaliser(const SamplingView& view, int row) {
   return reinterpret_cast<float2*>(view.exchange) + row;
 }
 
-/// Keeps a logit of this step for the warp that draws; of no token too, where a row's tokens end within a tile.
+/// Keeps a logit of this step for the warp that draws; NaN where a row's tokens end within a tile and there is none.
 SOLITON_DEVICE void keep_logit(const SamplingView& view, int row, int token, float logit) {
   const int64_t line = sampling_line(view.vocabulary);
+  const float kept = is_finite(logit) ? logit : INFINITY;
   store_global(view.logits + row * line + token,
-               token < view.vocabulary ? logit : float_from_bits(kCanonicalNan));
+               token < view.vocabulary ? kept : float_from_bits(kCanonicalNan));
 }
 
 /// Tells the host the logprob of the token that a row has chosen, before the token's record: by CTA 0.
 SOLITON_DEVICE void record_logprob(const SamplingView& view, int row, int token, int output) {
+  if (token == kNotFiniteToken) return;
   const float logit =
       load_global(view.logits + static_cast<int64_t>(row) * sampling_line(view.vocabulary) + token);
   const float2 norm = load_global(normaliser(view, row));
@@ -94,8 +96,8 @@ class RowSampler {
       if (inverse_temperature_ != 0.0f) {
         score = logit * inverse_temperature_ + gumbel_noise(sampling_uniform(seed, position, candidate));
       }
-      const uint64_t proposed = make_candidate(score, static_cast<uint32_t>(candidate));
-      if (score == score && proposed > best) best = proposed;
+      const uint64_t proposed = propose(logit, score, candidate);
+      if (proposed > best) best = proposed;
     });
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
       const uint64_t other = shuffle_xor(best, mask);

@@ -36,7 +36,7 @@ class Epilogue {
       stop = stop || load_global(candidates + kPlan.rows * kPlan.num_ctas) != 0;
       token = choose(candidates + row() * kPlan.num_ctas);
       if (is_live()) {
-        stop = stop || is_stop_token(context_.params, token);
+        stop = stop || is_last_token(context_.params, token);
         if (context_.cta == 0 && team() == 0 && quarter() == 0) {
           const SamplingView& sampling = context_.params.sampling;
           if (sampling.logprobs != nullptr)
@@ -316,8 +316,8 @@ class Epilogue {
     const float2 high = make_float2(v.high.x * rotation.x + v.low.x * rotation.y,
                                     v.high.y * rotation.z + v.low.y * rotation.w);
     if (is_query) {
-      const int kv_head = head / kGroup<kPlan>;
-      const int query = row() * kGroup<kPlan> + head % kGroup<kPlan>;
+      const int kv_head = head / kPlan.model.group();
+      const int query = row() * kPlan.model.group() + head % kPlan.model.group();
       put_query<kPlan>(to, kv_head, query, pair, low);
       put_query<kPlan>(to, kv_head, query, pair + kHeadDim / 2, high);
     } else if (is_key) {
@@ -394,8 +394,8 @@ class Epilogue {
         const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();
         store_global(params.logits + line * phase.rows + token, logit);
       }
-      const uint64_t proposed = make_candidate(logit, static_cast<uint32_t>(token));
-      if (logit == logit && proposed > best_) best_ = proposed;
+      const uint64_t proposed = propose(logit, logit, token);
+      if (proposed > best_) best_ = proposed;
     }
   }
 
@@ -429,7 +429,7 @@ class Epilogue {
       best = candidate > best ? candidate : best;
     }
     best = best_of_quarters(best);
-    return best == kNoCandidate ? 0 : candidate_token(best);
+    return best == kNoCandidate ? 0 : candidate_token(best);  // none: of a row that is not there
   }
 
   Context<kPlan>& context_;

@@ -1,0 +1,83 @@
+// Weights that are no numbers: no token of a step whose logits are not all finite is given out.
+#include "error_of.h"
+#include "kernel/kernel_fixture.h"
+
+namespace soliton {
+namespace {
+
+constexpr uint16_t kNan = 0x7fc0;
+constexpr uint16_t kNegativeNan = 0xffc0;
+constexpr uint16_t kInfinity = 0x7f80;
+constexpr uint16_t kNegativeInfinity = 0xff80;
+
+struct Damage {
+  const char* name;
+  void (*damage)(ReferenceWeights& weights);
+};
+
+const Damage kDamages[] = {
+    {"a_norm_is_nan", [](ReferenceWeights& w) { w.layers[0].attention_norm[3] = kNan; }},
+    {"a_value_is_nan", [](ReferenceWeights& w) { w.layers[0].v[5] = kNegativeNan; }},
+    {"a_weight_of_down_is_infinite", [](ReferenceWeights& w) { w.layers[1].down[7] = kInfinity; }},
+    {"one_logit_is_nan", [](ReferenceWeights& w) { w.lm_head[w.lm_head.size() - 1] = kNegativeNan; }},
+    {"one_logit_is_infinite",
+     [](ReferenceWeights& w) { w.lm_head[w.lm_head.size() / 2] = kNegativeInfinity; }},
+};
+
+constexpr const char* kExpected =
+    "4 weights: expected finite logits, got NaN or infinity behind the token at position 2";
+
+class NotFinite : public testing::TestWithParam<const char*> {
+ public:
+  /// A kernel with weights that have been damaged.
+  static KernelUnderTest damaged(const Damage& damage) {
+    const KernelUnderTest sound(GetParam());
+    auto weights = std::make_shared<ReferenceWeights>(random_weights(sound.facts(), kWeightSeed));
+    damage.damage(*weights);
+    const TemporaryModel folder(*weights, sound.facts());
+    return KernelUnderTest(GetParam(), folder.path(), weights);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, NotFinite,
+                         testing::Values("micro-3", "micro-3-counter", "micro-3-rows8", "broad-2"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(NotFinite, EndsAGreedyAnswer) {
+  for (const Damage& damage : kDamages) {
+    KernelUnderTest kernel = damaged(damage);
+    const std::vector<int32_t> tokens = kernel.prompt(3);
+    int given = 0;
+    EXPECT_EQ(error_of([&] {
+                kernel.engine().decode({.tokens = tokens, .max_tokens = 6},
+                                       [&](int32_t) { return ++given > 0; });
+              }),
+              kExpected)
+        << damage.name;
+    EXPECT_EQ(given, 0) << damage.name;
+  }
+}
+
+TEST_P(NotFinite, EndsADrawnAnswer) {
+  for (const Damage& damage : kDamages) {
+    for (const RowSampling& sampling :
+         {RowSampling{.inverse_temperature = 2.0f, .seed = 5},
+          RowSampling{.inverse_temperature = 1.0f, .seed = 7, .top_k = 3, .top_p = 0.5f}}) {
+      KernelUnderTest kernel = damaged(damage);
+      const std::vector<int32_t> tokens = kernel.prompt(3);
+      EXPECT_EQ(error_of([&] {
+                  kernel.engine().decode(
+                      {.tokens = tokens, .max_tokens = 6, .sampling = sampling, .want_logprobs = true});
+                }),
+                kExpected)
+          << damage.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton
