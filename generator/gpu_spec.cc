@@ -22,6 +22,7 @@ constexpr IntegerRange kRegistersPerSm = {.min = 1024, .max = 1 << 20, .multiple
 constexpr IntegerRange kRegistersPerThread = {.min = 32, .max = 255};
 constexpr IntegerRange kThreadsPerBlock = {.min = 32, .max = 1024, .multiple_of = 32};
 constexpr IntegerRange kWindow = {.min = 1, .max = 64};
+constexpr NumberRange kMemory = {.min = 1e6, .max = 1e15};
 constexpr NumberRange kBandwidth = {.min = 1e6, .max = 1e15};
 constexpr NumberRange kTime = {.min = 0, .max = 1e6, .open = true};
 
@@ -33,9 +34,9 @@ GpuSpec load_gpu_spec(const std::filesystem::path& path) {
 
 GpuSpec parse_gpu_spec(const StrictYaml& yaml) {
   yaml.allow_keys({"name", "compute_capability", "num_sms", "max_shared_bytes_per_block", "registers_per_sm",
-                   "max_registers_per_thread", "max_threads_per_block", "read_bandwidth_bytes_per_s",
-                   "phase_wait_us", "phase_latency_us", "attention_item_us", "attention_mma_us",
-                   "exchange_bytes_per_s", "default_window", "emulated"});
+                   "max_registers_per_thread", "max_threads_per_block", "memory_bytes",
+                   "read_bandwidth_bytes_per_s", "phase_wait_us", "phase_latency_us", "attention_item_us",
+                   "attention_mma_us", "exchange_bytes_per_s", "default_window", "emulated"});
   const GpuSpec spec = {
       .name = yaml.name_of_file(),
       .compute_capability = yaml.integer_choice("compute_capability", {0, 80, 86, 87, 89, 90, 100, 110, 120}),
@@ -44,6 +45,7 @@ GpuSpec parse_gpu_spec(const StrictYaml& yaml) {
       .registers_per_sm = yaml.integer("registers_per_sm", kRegistersPerSm),
       .max_registers_per_thread = yaml.integer("max_registers_per_thread", kRegistersPerThread),
       .max_threads_per_block = yaml.integer("max_threads_per_block", kThreadsPerBlock),
+      .memory_bytes = yaml.number("memory_bytes", kMemory),
       .read_bandwidth_bytes_per_s = yaml.number("read_bandwidth_bytes_per_s", kBandwidth),
       .phase_wait_us = yaml.number("phase_wait_us", kTime),
       .phase_latency_us = yaml.number("phase_latency_us", kTime),

@@ -17,6 +17,7 @@ struct GpuSpec {
   int registers_per_sm = 0;            // 32-bit registers
   int max_registers_per_thread = 0;
   int max_threads_per_block = 0;
+  double memory_bytes = 0;                // as the driver says
   double read_bandwidth_bytes_per_s = 0;  // of a plain read stream, measured unless the file says otherwise
   double phase_wait_us = 0;               // what a phase adds to the time of its bytes
   double phase_latency_us = 0;      // of a phase without bytes: one exchange of activations between all CTAs

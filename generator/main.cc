@@ -69,6 +69,19 @@ PlanChoices choose(const Options& options, const GpuSpec& gpu) {
   return overrides ? with_overrides(options.choices, *overrides, path) : options.choices;
 }
 
+/// Says on which cards the weights and a page of context have no room.
+void warn_of_memory(const Plan& plan) {
+  const auto needed = static_cast<double>(device_bytes(plan, kKvPageTokens));
+  for (const GpuSpec& gpu : plan.cards) {
+    if (needed <= gpu.memory_bytes) continue;
+    fmt::print(
+        stderr,
+        "soliton-gen: warning: {}: expected {:.1f} GB of device memory for weights and {} tokens of context, "
+        "got {:.1f} GB of {}\n",
+        plan.model, needed * 1e-9, kKvPageTokens, gpu.memory_bytes * 1e-9, gpu.name);
+  }
+}
+
 int run(int argc, char** argv) {
   const std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
@@ -79,6 +92,7 @@ int run(int argc, char** argv) {
   for (const std::filesystem::path& path : options->gpu_specs) gpus.push_back(load_gpu_spec(path));
   const PlanChoices choices = choose(*options, gpus.front());
   const Generated generated = generate_and_dump(*options, model, gpus, choices);
+  warn_of_memory(generated.plan);
   if (options->dry_run) {
     fmt::print("{}", generated.files.at("plan.txt"));
     return 0;

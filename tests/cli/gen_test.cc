@@ -26,6 +26,20 @@ TEST_F(Cli, GenRefusesFiles) {
   expect_error("soliton-gen", {"tiny-stories.yaml", "--gpu", "cpu"}, kBadFile, "tiny-stories.yaml", "got 3");
 }
 
+TEST_F(Cli, GenSaysWhereAModelHasNoRoom) {
+  const std::string models = std::string(SOLITON_SOURCE_DIR) + "/models/";
+  const auto warning = [&](const std::string& model, const std::string& gpu) {
+    const Outcome outcome = run("soliton-gen", {models + model + ".yaml", "--gpu", gpu, "--dry-run"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_EQ(warning("llama-3.1-70b", "h200"), "");
+  EXPECT_EQ(
+      warning("llama-3.1-70b", "h200,h100"),
+      "soliton-gen: warning: llama-3.1-70b: expected 141.1 GB of device memory for weights and 64 tokens of "
+      "context, got 85.5 GB of h100\n");
+}
+
 TEST_F(Cli, GenReadsHuggingFaceFolders) {
   const auto line = [&](const Arguments& arguments) {
     const Outcome outcome = run("soliton-gen", arguments);

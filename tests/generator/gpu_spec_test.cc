@@ -19,6 +19,7 @@ const std::string kGood =
     "registers_per_sm: 65536\n"
     "max_registers_per_thread: 255\n"
     "max_threads_per_block: 1024\n"
+    "memory_bytes: 80e9\n"
     "read_bandwidth_bytes_per_s: 4.60e12\n"
     "phase_wait_us: 2.3\n"
     "phase_latency_us: 4.2\n"
@@ -49,28 +50,30 @@ TEST(GpuSpec, RefusesNumbersOutOfRange) {
             "4 g.yaml:6: max_registers_per_thread: expected an integer from 32 to 255, got 256");
   EXPECT_EQ(changed("max_threads_per_block: 1024", "max_threads_per_block: 1000"),
             "4 g.yaml:7: max_threads_per_block: expected a multiple of 32 from 32 to 1024, got 1000");
+  EXPECT_EQ(changed("80e9", "80"),
+            "4 g.yaml:8: memory_bytes: expected a number from 1000000 to 1000000000000000, got 80");
   EXPECT_EQ(
       changed("4.60e12", "4.60"),
-      "4 g.yaml:8: read_bandwidth_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 4.60");
+      "4 g.yaml:9: read_bandwidth_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 4.60");
   EXPECT_EQ(changed("2.3", "0"),
-            "4 g.yaml:9: phase_wait_us: expected a number above 0 and below 1000000, got 0");
+            "4 g.yaml:10: phase_wait_us: expected a number above 0 and below 1000000, got 0");
   EXPECT_EQ(changed("4.2", "0"),
-            "4 g.yaml:10: phase_latency_us: expected a number above 0 and below 1000000, got 0");
+            "4 g.yaml:11: phase_latency_us: expected a number above 0 and below 1000000, got 0");
   EXPECT_EQ(changed("1.25", "0"),
-            "4 g.yaml:11: attention_item_us: expected a number above 0 and below 1000000, got 0");
+            "4 g.yaml:12: attention_item_us: expected a number above 0 and below 1000000, got 0");
   EXPECT_EQ(changed("0.002", "-0.002"),
-            "4 g.yaml:12: attention_mma_us: expected a number above 0 and below 1000000, got -0.002");
+            "4 g.yaml:13: attention_mma_us: expected a number above 0 and below 1000000, got -0.002");
   EXPECT_EQ(changed("3.5e12", "3.5"),
-            "4 g.yaml:13: exchange_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 3.5");
+            "4 g.yaml:14: exchange_bytes_per_s: expected a number from 1000000 to 1000000000000000, got 3.5");
   EXPECT_EQ(changed("default_window: 3", "default_window: 65"),
-            "4 g.yaml:14: default_window: expected an integer from 1 to 64, got 65");
+            "4 g.yaml:15: default_window: expected an integer from 1 to 64, got 65");
 }
 
 TEST(GpuSpec, EmulatedAndComputeCapabilityAgree) {
   EXPECT_EQ(changed("emulated: false", "emulated: true"),
-            "4 g.yaml:15: emulated: expected false with compute_capability = 90, got true");
+            "4 g.yaml:16: emulated: expected false with compute_capability = 90, got true");
   EXPECT_EQ(changed("compute_capability: 90", "compute_capability: 0"),
-            "4 g.yaml:15: emulated: expected true with compute_capability = 0, got false");
+            "4 g.yaml:16: emulated: expected true with compute_capability = 0, got false");
 }
 
 TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
@@ -78,7 +81,8 @@ TEST(GpuSpec, RefusesUnknownAndMissingKeys) {
             "4 g.yaml:1: num_sms: expected an integer from 1 to 1024, got no such key");
   EXPECT_EQ(changed("num_sms", "sms"),
             "4 g.yaml:3: sms: expected one of name, compute_capability, num_sms, max_shared_bytes_per_block, "
-            "registers_per_sm, max_registers_per_thread, max_threads_per_block, read_bandwidth_bytes_per_s, "
+            "registers_per_sm, max_registers_per_thread, max_threads_per_block, memory_bytes, "
+            "read_bandwidth_bytes_per_s, "
             "phase_wait_us, phase_latency_us, attention_item_us, attention_mma_us, exchange_bytes_per_s, "
             "default_window, emulated, got an unknown key");
   EXPECT_EQ(changed("name: g", "name: h"), "4 g.yaml:1: name: expected g as the file is called, got h");
@@ -118,8 +122,9 @@ TEST(GpuSpec, CardsOfATargetDifferInRatesAlone) {
   };
   EXPECT_EQ(with_other([](GpuSpec&) {}), "sm90");
   for (double GpuSpec::*rate :
-       {&GpuSpec::read_bandwidth_bytes_per_s, &GpuSpec::phase_wait_us, &GpuSpec::phase_latency_us,
-        &GpuSpec::attention_item_us, &GpuSpec::attention_mma_us, &GpuSpec::exchange_bytes_per_s}) {
+       {&GpuSpec::memory_bytes, &GpuSpec::read_bandwidth_bytes_per_s, &GpuSpec::phase_wait_us,
+        &GpuSpec::phase_latency_us, &GpuSpec::attention_item_us, &GpuSpec::attention_mma_us,
+        &GpuSpec::exchange_bytes_per_s}) {
     EXPECT_EQ(with_other([&](GpuSpec& other) { other.*rate *= 2; }), "sm90");
   }
   for (int GpuSpec::*limit :
@@ -152,6 +157,7 @@ TEST(GpuSpec, ReadsEveryNumber) {
   EXPECT_EQ(h200.registers_per_sm, 65536);
   EXPECT_EQ(h200.max_registers_per_thread, 255);
   EXPECT_EQ(h200.max_threads_per_block, 1024);
+  EXPECT_EQ(h200.memory_bytes, 150.75e9);
   EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
   EXPECT_EQ(h200.phase_wait_us, 1.1);
   EXPECT_EQ(h200.phase_latency_us, 2.3);
