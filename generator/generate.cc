@@ -56,7 +56,12 @@ Generated generate(const ModelConfig& model, const std::vector<GpuSpec>& gpus, c
     for (const int rows : choices.further_rows) {
       PlanChoices further = choices;
       further.rows = rows;
-      plans.push_back(make_plan(model, gpus, further, fmt::format("-rows{}", rows), result.dumps));
+      try {
+        plans.push_back(make_plan(model, gpus, further, fmt::format("-rows{}", rows), result.dumps));
+      } catch (const Error& refusal) {
+        if (!choices.leaves_out) throw;
+        result.left_out.emplace_back(refusal.what());
+      }
     }
   } catch (const Error& refusal) {
     // Facts and card were checked when they were read: it can only be the plan.

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "generator/plan/plan.h"
 #include "models/error.h"
@@ -14,6 +15,7 @@ struct Generated {
   Plan plan;                                 // of the first kernel
   std::map<std::string, std::string> files;  // name -> text
   std::map<std::string, std::string> dumps;  // pass -> text
+  std::vector<std::string> left_out;         // why there is no kernel for further rows, a line each
 };
 
 /// No kernel can be planned, or the plan is not sound. Has what the passes before have dumped: pass -> text.
@@ -30,7 +32,8 @@ class PlanRefused : public Error {
 
 /// config -> graph -> plan -> verify -> emit. Throws PlanRefused with the first violation; its dumps have all
 /// of them.
-/// With several cards one library for all of them, planned for the first.
+/// With several cards one library for all of them, planned for the first. Where PlanChoices::leaves_out says so, further
+/// rows that cannot be planned are in Generated::left_out instead.
 Generated generate(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const PlanChoices& choices);
 inline Generated generate(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
   return generate(model, std::vector<GpuSpec>{gpu}, choices);

@@ -42,6 +42,31 @@ std::string clears_of(const Plan& plan, const PlanPhase& phase) {
   return fmt::format("{}; in layer 0 also {}", text, list_vectors(plan, phase.first_layer_clears));
 }
 
+/// A step without KV: the sum of its phases, and the least that their chain takes.
+struct StepTime {
+  double layer_us = 0;  // of the phases of a layer
+  double once_us = 0;   // of the others
+  int num_layers = 0;
+  int num_phases = 0;
+  double latency_us = 0;  // of a phase
+
+  explicit StepTime(const Plan& plan)
+      : num_layers(plan.facts.num_layers),
+        num_phases(static_cast<int>(step_sequence(plan).size())),
+        latency_us(plan.limits.phase_latency_us) {
+    for (const PlanPhase& phase : plan.phases) (phase.per_layer ? layer_us : once_us) += phase.predicted_us;
+  }
+  double sum_us() const { return num_layers * layer_us + once_us; }
+  double chain_us() const { return num_phases * latency_us; }
+
+  std::string describe() const {
+    const std::string sum =
+        fmt::format("{} layers of {:.2f} us and {:.2f} us", num_layers, layer_us, once_us);
+    if (sum_us() >= chain_us()) return sum;
+    return fmt::format("{} phases of {} us, which is more than {}", num_phases, latency_us, sum);
+  }
+};
+
 void describe_phases(const Plan& plan, std::string& text) {
   text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<14} {:<14} {}\n", "phase", "tiles", "most",
                       "first CTA", "bytes", "us", "reads", "writes", "clears");
@@ -72,13 +97,9 @@ void predict(Plan& plan) {
 }
 
 double predicted_token_us(const Plan& plan, int64_t context) {
-  double us = read_us(plan, static_cast<double>(kv_shape(plan.facts).token_bytes() * context));
-  int num_phases = 0;
-  for (const PhaseInstance& instance : step_sequence(plan)) {
-    us += plan.phases[instance.phase].predicted_us;
-    ++num_phases;
-  }
-  return std::max(us, num_phases * plan.limits.phase_latency_us);
+  const StepTime step(plan);
+  const double kv = read_us(plan, static_cast<double>(kv_shape(plan.facts).token_bytes() * context));
+  return std::max(step.sum_us() + kv, step.chain_us());
 }
 
 std::string describe(const Plan& plan) {
@@ -104,8 +125,11 @@ std::string describe(const Plan& plan) {
       plan.ring_slots, kernel->slot_bytes, plan.window, plan.prefetch_pages, plan.tile_slots,
       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
-      "weights a token: {} bytes needed, {} with padding; predicted {:.1f} us a token without KV\n\n",
-      plan.needed_weight_bytes, plan.weight_bytes, predicted_token_us(plan, 0));
+      "weights a token: {} bytes needed, {} with padding; device memory: {} bytes, and {} a token of "
+      "context\n"
+      "predicted: {:.1f} us a token without KV: {}\n\n",
+      plan.needed_weight_bytes, plan.weight_bytes, device_bytes(plan, 0),
+      device_bytes(plan, 1) - device_bytes(plan, 0), predicted_token_us(plan, 0), StepTime(plan).describe());
   describe_phases(plan, text);
   if (plan.rows == 1)
     text += fmt::format(
@@ -121,7 +145,7 @@ std::string describe(const Plan& plan) {
         "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "
         "more "
         "than {} reads {} tokens at most.\n",
-        plan.max_query_tiles, kStreamedQueryTiles, kernel->resident_tokens());
+        plan.max_query_tiles, streamed_query_tiles(facts.head_dim), kernel->resident_tokens());
   }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

@@ -127,6 +127,18 @@ void assign_clears(Plan& plan, const Graph& graph) {
   plan.phases[1].first_layer_clears = {candidates};
 }
 
+/// Chunks of activations that shared memory has to hold at once, to bring some while others are read.
+int least_input_buffers(const Plan& plan) {
+  return plan.rows < 2 * kManyRows ? 2 : 3;
+}
+
+/// Query tiles that lie where activations were, beside an item's new keys and values.
+int fitting_query_tiles(const Plan& plan) {
+  const QkvLayout qkv = plan.qkv_layout();
+  const int bytes = plan.input_buffers * plan.shape().chunk_bytes() - 2 * qkv.tail_bytes();
+  return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
+}
+
 /// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
 /// where activations were.
 void shape_rows(Plan& plan) {
@@ -146,16 +158,11 @@ void shape_rows(Plan& plan) {
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
   plan.vectors[vector_index(VectorId::kSquares)].elements = plan.rows * squares_stride(shape, plan.num_ctas);
-  plan.input_buffers = plan.rows <= 32 ? 2 : 3;
-  const int all_tiles = qkv.query_tiles();
+  plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
-  const int wanted_tiles = std::min(all_tiles, kWantedQueryTiles / qkv.kv.parts);
-  const auto fitting_tiles = [&] {
-    const int bytes = plan.input_buffers * shape.chunk_bytes() - 2 * qkv.tail_bytes();
-    return bytes < 0 ? 0 : bytes / qkv.query_tile_bytes();
-  };
-  while (fitting_tiles() < wanted_tiles) ++plan.input_buffers;
-  plan.max_query_tiles = std::min(all_tiles, fitting_tiles());
+  const int wanted_tiles = std::min(qkv.query_tiles(), kWantedQueryTiles / qkv.kv.parts);
+  while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
+  plan.max_query_tiles = fitting_query_tiles(plan);
 }
 
 /// Consumer warps of a kernel of one row: its columns' owners, whom padding is for. Throws Error (kMismatch).
@@ -260,6 +267,16 @@ std::vector<PhaseInstance> step_sequence(const Plan& plan) {
     if (!plan.phases[i].per_layer) sequence.push_back({i, 0});
   }
   return sequence;
+}
+
+bool shrink_input(Plan& plan) {
+  if (plan.rows == 1 || plan.input_buffers <= least_input_buffers(plan)) return false;
+  --plan.input_buffers;
+  plan.max_query_tiles = fitting_query_tiles(plan);
+  // An item begins anywhere in its first tile, and holds all heads of a row.
+  const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
+  const int needed = std::min(plan.qkv_layout().query_tiles(), ceil_divide(group - 1, kQueryRows) + 1);
+  return plan.max_query_tiles >= needed;
 }
 
 int most_rows(const ModelFacts& facts) {

@@ -84,6 +84,31 @@ void place_shared(Plan& plan) {
   }
 }
 
+/// Pages that the ring holds at least: of several rows an item's keys and values of a page are there at once.
+int least_ring_slots(const Plan& plan) {
+  const int of_attention = 2 * kv_shape(plan.facts).slots_per_half();
+  return plan.rows == 1 ? kMinRingSlots : std::max(kMinRingSlots, of_attention);
+}
+
+/// Shared memory with the longest ring that it has room for, or with the shortest; false if that does not fit.
+bool fit_ring(Plan& plan) {
+  const int least = least_ring_slots(plan);
+  for (plan.ring_slots = std::max(kMaxRingSlots, least);; --plan.ring_slots) {
+    place_shared(plan);
+    if (plan.shared_bytes() <= plan.limits.max_shared_bytes_per_block) return true;
+    if (plan.ring_slots == least) return false;
+  }
+}
+
+[[noreturn]] void refuse_memory(const Plan& plan) {
+  throw Error(
+      ExitCode::kMismatch,
+      fmt::format("{}: {}: {} row{} a step: expected shared memory for at least {} pages, got {} bytes "
+                  "of which {} are needed",
+                  plan.model, plan.gpu, plan.rows, plan.rows == 1 ? "" : "s", least_ring_slots(plan),
+                  plan.limits.max_shared_bytes_per_block, plan.shared_bytes()));
+}
+
 /// Of attention as many bytes are in flight as of the other phases, though its pages may be smaller.
 void set_windows(Plan& plan) {
   const KvShape kv = kv_shape(plan.facts);
@@ -104,6 +129,16 @@ int64_t Plan::workspace_bytes() const {
   return align(workspace.back().offset + workspace.back().bytes, kWorkspaceAlignment);
 }
 
+int64_t device_bytes(const Plan& plan, int64_t context) {
+  constexpr int64_t kBf16Bytes = 2;
+  const ModelFacts& facts = plan.facts;
+  const int64_t embedding = int64_t{facts.vocabulary} * facts.hidden;
+  const int64_t norms = (2 * int64_t{facts.num_layers} + 1) * facts.hidden;
+  const int64_t rotations = int64_t{facts.head_dim} * static_cast<int64_t>(sizeof(float));
+  return plan.weight_bytes + kBf16Bytes * (embedding + norms) + plan.workspace_bytes() +
+         context * (kv_shape(facts).token_bytes() + rotations);
+}
+
 const PlanRegion& Plan::workspace_region(const std::string& name) const {
   return *std::find_if(workspace.begin(), workspace.end(),
                        [&](const PlanRegion& region) { return region.name == name; });
@@ -112,16 +147,12 @@ const PlanRegion& Plan::workspace_region(const std::string& name) const {
 void place(Plan& plan, const PlanChoices& choices) {
   place_weights(plan);
   place_workspace(plan);
-  plan.ring_slots = choices.ring_slots > 0 ? choices.ring_slots : kMaxRingSlots;
-  for (;; --plan.ring_slots) {
+  if (choices.ring_slots > 0) {
+    plan.ring_slots = choices.ring_slots;
     place_shared(plan);
-    if (plan.shared_bytes() <= plan.limits.max_shared_bytes_per_block || choices.ring_slots > 0) break;
-    if (plan.ring_slots == kMinRingSlots) {
-      throw Error(ExitCode::kMismatch,
-                  fmt::format("{}: {}: expected shared memory for at least {} pages, got {} bytes "
-                              "of which {} are needed",
-                              plan.model, plan.gpu, kMinRingSlots, plan.limits.max_shared_bytes_per_block,
-                              plan.shared_bytes()));
+  } else {
+    while (!fit_ring(plan)) {
+      if (!shrink_input(plan)) refuse_memory(plan);
     }
   }
   plan.window = std::min(plan.window, plan.ring_slots);

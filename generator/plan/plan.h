@@ -20,6 +20,7 @@ namespace soliton {
 struct PlanChoices {
   int rows = 0;                        // of activations in a step
   std::vector<int> further_rows = {};  // of kernels beside the first, in the same library
+  bool leaves_out = false;             // further rows that cannot be planned, instead of refusing them
   int num_ctas = 0;
   int window = 0;
   int consumer_warps = 0;
@@ -114,7 +115,6 @@ struct Plan {
   int prefetch_pages = 0;  // into L2, ahead of a full ring
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
-  int page_stride = 1;    // pages from one that a consumer waits for to the next
   int min_pages_per_split = 0;
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
@@ -156,7 +156,16 @@ int most_rows(const ModelFacts& facts);
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 
-/// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits.
+/// Device memory that a kernel with `context` tokens in its cache needs: packed weights, embedding, norms, workspace,
+/// keys, values and rotations.
+int64_t device_bytes(const Plan& plan, int64_t context);
+
+/// Several rows: lets an attention item touch fewer query tiles, so that shared memory has room for a chunk of
+/// activations less. False if that is not possible.
+bool shrink_input(Plan& plan);
+
+/// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits beside the
+/// smallest input.
 void place(Plan& plan, const PlanChoices& choices);
 
 /// Fills PlanPhase::predicted_us: the phase's bytes at the read bandwidth, and its wait. CTAs with a tile

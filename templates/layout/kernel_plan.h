@@ -139,16 +139,16 @@ struct KernelPlan {
 
   // Several rows.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
-  /// A part of a query tile that one warp hands to another: accumulators as lanes hold them.
+  /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
-    return (model.head_dim / 8 + 1) * kWarpLanes * 16;
+    return (model.head_dim / dim_shares(model.head_dim) / 8 + 1) * kWarpLanes * 16;
   }
   /// Sums of tiles, or parts of query tiles.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
     const int parts = kPartPlaces * query_part_bytes();
     return shape().handed_bytes() > parts ? shape().handed_bytes() : parts;
   }
-  /// Tokens of an attention item that touches more than kStreamedQueryTiles: its pages stay in the ring.
+  /// Tokens of an attention item that touches more than streamed_query_tiles(): its pages stay in the ring.
   SOLITON_HOST_DEVICE constexpr int resident_tokens() const {
     return ring_slots / (2 * model.kv().slots_per_half()) * kKvPageTokens;
   }

@@ -49,7 +49,7 @@ struct Descriptor : ModelDescriptor {
   int32_t shared_bytes;
   int32_t rows;             // of activations in a step
   int32_t max_query_tiles;  // several rows: of 16 query heads, that an attention item may touch at most;
-  int32_t resident_tokens;  // and tokens of an item that touches more than kStreamedQueryTiles
+  int32_t resident_tokens;  // and tokens of an item that touches more than streamed_query_tiles()
   int32_t workspace_byte;   // value of all bytes of the workspace before a launch,
   int64_t workspace_bytes;  // except
   int64_t counter_offset;   // counter_bytes from counter_offset on, which are 0

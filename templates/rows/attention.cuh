@@ -6,30 +6,33 @@
 // operands (layout/page.h); the halves of such an operand are the two B operands of 16 tokens, or dims.
 // Softmax is online, in base 2.
 //
-// The pages of an item are read once. With up to 8 query tiles each worker has one of its own, or several
-// workers share one and each takes every second, third or fourth tile of tokens: their parts are
-// merged at the end. With more, an item's pages stay in the ring until all query tiles have been through them:
-// the planner keeps such items short enough.
+// The pages of an item are read once. With up to 8 query tiles (or shares of them) each worker has one of its own, or
+// several workers take one together, each every second, third or fourth tile of tokens: their parts are merged at
+// the end. With more, an item's pages stay in the ring until all query tiles have been through them: the planner
+// keeps such items short enough.
 #pragma once
 
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
 
-/// A tile of queries on its way through tokens. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and
-/// outputs of dims 8 n + 2 j and the next, of queries g and g + 8.
+/// A tile of queries on its way through tokens, and a share of its output dims: registers hold no more than
+/// kWarpDims. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
+/// queries g and g + 8.
 template <const KernelPlan& kPlan>
 class QueryState {
  public:
   static constexpr int kHeadDim = kPlan.model.head_dim;
   static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kSteps = kHeadDim / kMmaColumns;
+  static constexpr int kShares = dim_shares(kHeadDim);
+  static constexpr int kOutputSteps = kSteps / kShares;
   static constexpr int kKvParts = kPlan.model.kv().parts;
   static constexpr int kTileFragments = kKvParts * kSteps * kWarpLanes;  // 16-byte words of a tile of tokens
 
-  /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs.
-  SOLITON_DEVICE QueryState(const unsigned char* queries, int lane)
-      : queries_(reinterpret_cast<const uint4*>(queries) + lane) {}
+  /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
+  SOLITON_DEVICE QueryState(const unsigned char* queries, int share, int lane)
+      : queries_(reinterpret_cast<const uint4*>(queries) + lane), share_(share) {}
 
   /// The i-th of this lane's tokens.
   static SOLITON_DEVICE int token(int lane, int i) { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
@@ -96,9 +99,9 @@ class QueryState {
     }
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
-      const uint4* own = values + of_kv * kSteps * kWarpLanes + lane;
+      const uint4* own = values + (of_kv * kSteps + share() * kOutputSteps) * kWarpLanes + lane;
       SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kOutputSteps; ++i) {
         const uint4 v = load_shared(own + i * kWarpLanes);
         SOLITON_UNROLL
         for (int part = 0; part < kParts; ++part) {
@@ -113,7 +116,7 @@ class QueryState {
   SOLITON_DEVICE void give_part(float4* part, int lane) const {
     store_shared(part + lane, make_float4(maximum_[0], maximum_[1], sum_[0], sum_[1]));
     SOLITON_UNROLL
-    for (int i = 0; i < 2 * kSteps; ++i) {
+    for (int i = 0; i < 2 * kOutputSteps; ++i) {
       store_shared(part + (i + 1) * kWarpLanes + lane,
                    make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
     }
@@ -134,7 +137,7 @@ class QueryState {
       sum_[h] = sum_[h] * own[h] + sums[h] * others[h];
     }
     SOLITON_UNROLL
-    for (int i = 0; i < 2 * kSteps; ++i) {
+    for (int i = 0; i < 2 * kOutputSteps; ++i) {
       if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
       const float4 v = load_shared(part + (i + 1) * kWarpLanes + lane);
       output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
@@ -146,7 +149,7 @@ class QueryState {
 
   /// Writes the partial results of the item's rows among the tile's queries.
   SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane) {
-    constexpr int kHeads = kGroup<kPlan>;
+    constexpr int kHeads = kPlan.model.group();
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       float sum = sum_[h];
@@ -157,13 +160,14 @@ class QueryState {
       if (row < item.first_row || row >= item.end_row) continue;
       float* partial = partials + static_cast<int64_t>(item.first_partial + row - item.first_row) *
                                       tree_partial_words(kHeads, kHeadDim);
-      if (lane % 4 == 0) {
+      if (lane % 4 == 0 && share() == 0) {
         store_global(partial + head, maximum_[h]);
         store_global(partial + kHeads + head, sum);
       }
-      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim + lane % 4 * 2;
+      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
+                      share() * (kHeadDim / kShares) + lane % 4 * 2;
       SOLITON_UNROLL
-      for (int i = 0; i < 2 * kSteps; ++i) {
+      for (int i = 0; i < 2 * kOutputSteps; ++i) {
         store_global(reinterpret_cast<float2*>(output + i * 8),
                      make_float2(output_[i][2 * h], output_[i][2 * h + 1]));
       }
@@ -171,6 +175,8 @@ class QueryState {
   }
 
  private:
+  SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
+
   SOLITON_DEVICE void rescale(const float (&maxima)[2]) {
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
@@ -178,7 +184,7 @@ class QueryState {
       maximum_[h] = maxima[h];
       sum_[h] *= factor;
       SOLITON_UNROLL
-      for (int i = 0; i < 2 * kSteps; ++i) {
+      for (int i = 0; i < 2 * kOutputSteps; ++i) {
         output_[i][2 * h] *= factor;
         output_[i][2 * h + 1] *= factor;
       }
@@ -186,9 +192,10 @@ class QueryState {
   }
 
   const uint4* queries_;
+  int share_;
   float maximum_[2] = {-INFINITY, -INFINITY};
   float sum_[2] = {};  // of this lane's tokens
-  float output_[2 * kSteps][4] = {};
+  float output_[2 * kOutputSteps][4] = {};
 };
 
 template <const KernelPlan& kPlan>
@@ -204,7 +211,7 @@ class Attention {
  private:
   SOLITON_DEVICE void add_tail(State& state, const TreeItem& item, const ItemPlace<kPlan>& place,
                                int query_tile, int part, int parts);
-  SOLITON_DEVICE void merge_parts(State& state, int query_tile, int parts, int part, int tiles);
+  SOLITON_DEVICE void merge_parts(State& state, int share, int parts, int part, int shares);
   SOLITON_DEVICE void wait_item(uint32_t item) const {
     context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
                   item);
@@ -229,7 +236,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int inde
   };
   const int cached = cached_tokens(item(), context_.step);
   const int pages = ceil_divide(cached, kKvPageTokens);
-  const int num_tiles = query_tiles<kPlan>(item()).count;
+  const int num_shares = query_tiles<kPlan>(item()).count * State::kShares;
   // No worker may be two items ahead of another: its parity would be two phases off.
   if (items_ > 1) wait_item(items_ - 2);
   context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % 2), items_ / 2 & 1, WaitKind::kQueryFull,
@@ -238,10 +245,10 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int inde
 
   const int first_slot = stream.next();
   SOLITON_NO_UNROLL
-  for (int first = 0; first < num_tiles; first += kWorkers) {
-    const int left = num_tiles - first;
+  for (int first = 0; first < num_shares; first += kWorkers) {
+    const int left = num_shares - first;
     const int at_once = left < kWorkers ? left : kWorkers;
-    // Workers that share a query tile; all but one hand over their part.
+    // Workers that take turns at a query tile's tokens; all but one hand over their part.
     const int most = at_once == 1 ? 4 : at_once == 2 ? 3 : at_once <= 4 ? 2 : 1;
     const int parts = item().undivided != 0 ? 1 : most;
     static_assert(kPartPlaces == 4 && kWorkers == 8, "3, 2 x 2, 3 x 1 and 4 x 1 parts are handed over");
@@ -249,7 +256,9 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int inde
     const int part = worker_ / at_once;
     const bool works = part < parts;
     const bool is_last = left <= kWorkers;
-    State state(context_.shared + place().queries + (first + own) * kQkv<kPlan>.query_tile_bytes(), lane);
+    const int query_tile = (first + own) / State::kShares;
+    State state(context_.shared + place().queries + query_tile * kQkv<kPlan>.query_tile_bytes(),
+                (first + own) % State::kShares, lane);
     int slot = first_slot;
     int next = part;  // tile of tokens that this worker takes, counted from the page's first
     SOLITON_NO_UNROLL
@@ -283,9 +292,9 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int inde
         for (int i = 0; i < 2 * kSlots; ++i) stream.release(slots[i]);
       }
     }
-    if (works) add_tail(state, item(), place(), first + own, part, parts);
+    if (works) add_tail(state, item(), place(), query_tile, part, parts);
     if (parts > 1) merge_parts(state, own, parts, part, at_once);
-    if (part == 0) state.write(item(), first + own, context_.params.partials, lane);
+    if (part == 0) state.write(item(), query_tile, context_.params.partials, lane);
   }
   warp_arrive(&context_.barrier(BarrierId::kItemDone, items_ % 2));
   ++items_;
@@ -309,7 +318,7 @@ SOLITON_DEVICE void Attention<kPlan>::add_tail(State& state, const TreeItem& ite
           row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
     }
     const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4;
-    const int rows[2] = {query / kGroup<kPlan>, (query + 8) / kGroup<kPlan>};
+    const int rows[2] = {query / kPlan.model.group(), (query + 8) / kPlan.model.group()};
     const auto fragments = [&](int offset) {
       return reinterpret_cast<const uint4*>(context_.shared + offset) + tile * State::kTileFragments;
     };
@@ -322,12 +331,11 @@ SOLITON_DEVICE void Attention<kPlan>::add_tail(State& state, const TreeItem& ite
 /// Adds the parts of a query tile that several workers share to that of part 0, in order. At most once an item,
 /// at its end.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, int query_tile, int parts, int part,
-                                                  int tiles) {
+SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, int share, int parts, int part, int shares) {
   if (items_ > 0) wait_item(items_ - 1);  // parts of the item before have been read
   const auto place = [&](int of) {
     return reinterpret_cast<float4*>(context_.region(RegionId::kTiles) +
-                                     ((of - 1) * tiles + query_tile) * kPlan.query_part_bytes());
+                                     ((of - 1) * shares + share) * kPlan.query_part_bytes());
   };
   if (part > 0 && part < parts) state.give_part(place(part), context_.lane);
   warp_arrive(&context_.barrier(BarrierId::kPartsFull));

@@ -21,10 +21,7 @@ template <const KernelPlan& kPlan>
 constexpr RowsShape kShape = rows_shape(kPlan.rows);
 
 template <const KernelPlan& kPlan>
-constexpr int kGroup = kPlan.model.num_heads / kPlan.model.num_kv_heads;
-
-template <const KernelPlan& kPlan>
-constexpr QkvLayout kQkv{kShape<kPlan>, kPlan.model.kv(), kGroup<kPlan>};
+constexpr QkvLayout kQkv = kPlan.qkv_layout();
 
 template <const KernelPlan& kPlan>
 constexpr int kColumnWarps = kShape<kPlan>.column_warps;
@@ -161,8 +158,8 @@ struct QueryTiles {
 };
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE QueryTiles query_tiles(const TreeItem& item) {
-  const int first = item.first_row * kGroup<kPlan> / kQueryRows;
-  return {first, ceil_divide(item.end_row * kGroup<kPlan>, kQueryRows) - first};
+  const int first = item.first_row * kPlan.model.group() / kQueryRows;
+  return {first, ceil_divide(item.end_row * kPlan.model.group(), kQueryRows) - first};
 }
 
 /// Tiles of new tokens that an item takes.

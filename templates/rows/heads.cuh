@@ -70,8 +70,8 @@ SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int str
     for (int pair = 0; pair < 4; pair += 2) {
       const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
       if (head < kPlan.model.num_heads) {
-        put_query<kPlan>(to, head / kPlan.model.group(), row * kPlan.model.group() + head % kPlan.model.group(), dim + pair,
-                         two);
+        put_query<kPlan>(to, head / kPlan.model.group(),
+                         row * kPlan.model.group() + head % kPlan.model.group(), dim + pair, two);
       } else {
         put_key<kPlan>(to, head - kPlan.model.num_heads, row, dim + pair, two);
       }

@@ -6,16 +6,15 @@
 
 namespace soliton::rows {
 
-constexpr int kMergeLoads = 16;  // partial results that are loaded at once
-
 /// A query head of a row while its partial results are merged: each lane has four neighbouring outputs of each group.
 template <const KernelPlan& kPlan>
 class HeadMerge {
  public:
-  static constexpr int kHeads = kGroup<kPlan>;
+  static constexpr int kHeads = kPlan.model.group();
   static constexpr int kHeadDim = kPlan.model.head_dim;
   static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
   static constexpr int kGroups = ceil_divide(kHeadDim, 4 * kWarpLanes);  // of 4 outputs of this lane
+  static constexpr int kLoads = 16 / kGroups;  // partial results that are loaded at once
 
   SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head)
       : context_(context),
@@ -24,12 +23,12 @@ class HeadMerge {
         partials_(context.params.partials +
                   static_cast<int64_t>(head / kHeads) * context.params.tree.partials_per_head * kWords) {}
 
-  /// Adds up to kMergeLoads partials of the merge list, from `first` on; everything is on its way at once.
+  /// Adds up to kLoads partials of the merge list, from `first` on; everything is on its way at once.
   SOLITON_DEVICE void add(int first, int end) {
     const int lane = context_.lane;
     // Lane l looks after the weight of partial first + l.
     int place = -1;
-    if (lane < kMergeLoads && first + lane < end) {
+    if (lane < kLoads && first + lane < end) {
       const TreeMerge* merge = context_.params.tree.merges + first + lane;
       if (load_constant(&merge->first_step) <= context_.step) place = load_constant(&merge->partial);
     }
@@ -40,11 +39,11 @@ class HeadMerge {
       own_maximum = load_global(at);
       own_sum = load_global(at + kHeads);
     }
-    float4 loaded[kMergeLoads][kGroups];
+    float4 loaded[kLoads][kGroups];
     load_outputs(place, loaded);
     const float weight = raise_maximum(own_maximum, own_sum);
     SOLITON_UNROLL
-    for (int k = 0; k < kMergeLoads; ++k) {
+    for (int k = 0; k < kLoads; ++k) {
       const float scale = shuffle(weight, k);
       SOLITON_UNROLL
       for (int g = 0; g < kGroups; ++g) {
@@ -80,11 +79,11 @@ class HeadMerge {
   }
 
  private:
-  SOLITON_DEVICE void load_outputs(int place, float4 (&loaded)[kMergeLoads][kGroups]) const {
+  SOLITON_DEVICE void load_outputs(int place, float4 (&loaded)[kLoads][kGroups]) const {
     const int lane = context_.lane;
     const int offset = tree_partial_outputs(kHeads) + head_ % kHeads * kHeadDim + lane * 4;
     SOLITON_UNROLL
-    for (int k = 0; k < kMergeLoads; ++k) {
+    for (int k = 0; k < kLoads; ++k) {
       const int from = shuffle(place, k);
       SOLITON_UNROLL
       for (int g = 0; g < kGroups; ++g) {
@@ -135,7 +134,8 @@ SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head)
   const int end = load_constant(&at->end_merge);
   HeadMerge<kPlan> merge(context, row, head);
   SOLITON_NO_UNROLL
-  for (int first = load_constant(&at->first_merge); first < end; first += kMergeLoads) merge.add(first, end);
+  for (int first = load_constant(&at->first_merge); first < end; first += HeadMerge<kPlan>::kLoads)
+    merge.add(first, end);
   merge.publish();
 }
 

@@ -194,15 +194,70 @@ TEST(Generate, PlanTextHasNoTrailingSpaces) {
   }
 }
 
+/// The predicted time is the sum of the phases, or that of their chain, and the plan says which.
+TEST(Generate, PlansSayWhatTheirTimeIsMadeOf) {
+  for (const char* model : kShippedModels) {
+    const Generated generated = generate_shipped(model, "h200");
+    const Plan& plan = generated.plan;
+    double layer = 0;
+    double once = 0;
+    for (const PlanPhase& phase : plan.phases) (phase.per_layer ? layer : once) += phase.predicted_us;
+    const double sum = plan.facts.num_layers * layer + once;
+    const double chain = static_cast<double>(step_sequence(plan).size()) * plan.limits.phase_latency_us;
+    const std::string text = generated.files.at("plan.txt");
+    const std::string parts =
+        fmt::format("{} layers of {:.2f} us and {:.2f} us\n", plan.facts.num_layers, layer, once);
+    const std::string expected =
+        sum >= chain
+            ? fmt::format("predicted: {:.1f} us a token without KV: {}", sum, parts)
+            : fmt::format(
+                  "predicted: {:.1f} us a token without KV: {} phases of {} us, which is more than {}", chain,
+                  step_sequence(plan).size(), plan.limits.phase_latency_us, parts);
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << text;
+  }
+}
+
 TEST(Generate, RefusesACardWithTooLittleSharedMemory) {
   GpuSpec gpu = shipped_gpu("h200");
   gpu.max_shared_bytes_per_block = 48 * 1024;
   const std::string error = error_of([&] { generate(shipped_model("llama-3.1-8b"), gpu, {}); });
-  EXPECT_EQ(
-      error.rfind(
-          "5 llama-3.1-8b: h200: expected shared memory for at least 2 pages, got 49152 bytes of which ", 0),
-      0u)
+  EXPECT_EQ(error.rfind("5 llama-3.1-8b: h200: 1 row a step: expected shared memory for at least 2 pages, "
+                        "got 49152 bytes of which ",
+                        0),
+            0u)
       << error;
+}
+
+/// Heads of 256 and keys and values in two f16 leave room for a step of 16 rows, and for no more.
+TEST(Generate, RowsThatCannotBePlannedAreLeftOutWhereAsked) {
+  ModelConfig model =
+      load_model_config(std::string(SOLITON_SOURCE_DIR) + "/tests/models/deep256-group4.yaml");
+  model.facts.kv_bits = 32;
+  PlanChoices choices{.rows = 1, .further_rows = {16, 64}};
+  EXPECT_EQ(
+      error_of([&] {
+        generate(model, shipped_gpu("h200"), choices);
+      }).find("5 deep256-group4: h200: 64 rows a step: expected shared memory for at least 8 pages, got "),
+      0u);
+  choices.leaves_out = true;
+  const Generated generated = generate(model, shipped_gpu("h200"), choices);
+  ASSERT_EQ(generated.left_out.size(), 1u);
+  EXPECT_NE(generated.left_out[0].find("64 rows a step"), std::string::npos) << generated.left_out[0];
+  EXPECT_NE(generated.files.at("plan.h").find("Rows16"), std::string::npos);
+  EXPECT_EQ(generated.files.at("plan.h").find("Rows64"), std::string::npos);
+}
+
+/// Fewer query tiles in an item make room for the ring.
+TEST(Generate, HeadsOf256HaveKernelsOfAllRows) {
+  const ModelConfig model =
+      load_model_config(std::string(SOLITON_SOURCE_DIR) + "/tests/models/deep256-group4.yaml");
+  for (const int rows : {1, 8, 16, 32, 64}) {
+    const Plan plan = generate(model, shipped_gpu("h200"), {.rows = rows}).plan;
+    EXPECT_GE(plan.ring_slots, 4) << rows;
+    if (rows == 64) {
+      EXPECT_EQ(plan.max_query_tiles, 4);
+    }
+  }
 }
 
 TEST(Generate, RandomModelsGenerate) {

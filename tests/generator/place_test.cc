@@ -124,7 +124,7 @@ TEST(Place, RefusesWhenTwoPagesDoNotFit) {
     return make_plan(shipped_model("llama-3.1-70b"), gpu).ring_slots;
   };
   EXPECT_EQ(error_of([&] { slots_with(two - 1); }),
-            fmt::format("5 llama-3.1-70b: h200: expected shared memory for at least 2 pages, got {} bytes of "
+            fmt::format("5 llama-3.1-70b: h200: 1 row a step: expected shared memory for at least 2 pages, got {} bytes of "
                         "which {} are needed",
                         two - 1, two));
   EXPECT_EQ(slots_with(two), 2);

@@ -110,8 +110,9 @@ ARCHITECTURES = {  # by qkv_bias, head_norm
 
 
 def read_facts(name):
-    """Facts of models/<name>.yaml, by the names of layout/model_facts.h."""
-    document = yaml.safe_load((ROOT / "models" / f"{name}.yaml").read_text())
+    """Facts of models/<name>.yaml or tests/models/<name>.yaml, by the names of layout/model_facts.h."""
+    paths = [folder / f"{name}.yaml" for folder in (ROOT / "models", ROOT / "tests" / "models")]
+    document = yaml.safe_load(next((path for path in paths if path.exists()), paths[0]).read_text())
     rope = document.pop("rope")
     facts = {key: document[key] for key in ("hidden", "ffn", "num_layers", "num_heads", "num_kv_heads",
                                             "head_dim", "vocabulary", "tied_lm_head", "max_context")}

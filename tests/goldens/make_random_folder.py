@@ -3,7 +3,7 @@
 
     make_random_folder.py llama-3.1-8b /tmp/llama-8b [--layers 4]
 
-Shapes are those of models/*.yaml; config.json is in the classic schema; there is no tokenizer. Matrices are
+Shapes are those of models/*.yaml and tests/models/*.yaml; config.json is in the classic schema; there is no tokenizer. Matrices are
 normal with deviation 0.02 as transformers initialises them, norms close to 1, biases of deviation 0.5, which is what
 those of q and k are like. The same seed and kind of device
 give the same weights. One shard at a time is in memory; the index comes last, so that a folder cut short is not
@@ -71,7 +71,7 @@ def write_weights(folder, shapes, seed, device):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="of models/NAME.yaml")
+    parser.add_argument("name", help="of models/NAME.yaml or tests/models/NAME.yaml")
     parser.add_argument("folder", type=pathlib.Path, help="to make; must not exist, or be empty")
     parser.add_argument("--layers", type=int, help="fewer than the shape has")
     parser.add_argument("--seed", type=int, default=0)

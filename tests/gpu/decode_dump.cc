@@ -1,6 +1,7 @@
 // decode-dump: what a kernel decodes from a folder without a tokenizer, for
 // tests/goldens/compare_transformers.py. Writes {"prompt", "tokens"} and, on request, raw float32 logits;
-// repeats launches to see that all bits are the same, each with delays of its own if the kernel has any.
+// repeats launches to see that all bits are the same, each with delays of its own if the kernel has any. With --rows
+// as many branches continue the same prompt together, and all of them must choose alike.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,8 @@
 namespace soliton {
 namespace {
 
+constexpr int64_t kBranchTokens = 1024;  // of the pool for each row
+
 struct Options {
   std::string model;
   std::string kernel;
@@ -24,6 +27,7 @@ struct Options {
   int prompt_tokens = 8;
   int tokens = 256;
   int launches = 1;
+  int rows = 1;
   uint64_t seed = 1;
   uint64_t timeout_ms = 2000;
 };
@@ -50,12 +54,41 @@ std::vector<float> logits_at(Engine& engine, const std::vector<int32_t>& prompt,
   return rows;
 }
 
+/// `rows` branches behind the prompt, decoded together: what each of them chose.
+DecodeResult decode_branches(Engine& engine, const std::vector<int32_t>& prompt, const Options& options) {
+  const std::span<const int32_t> fed(prompt.data(), prompt.size() - 1);
+  if (!fed.empty()) engine.feed(engine.main_branch(), fed);
+  engine.tree().fork(engine.main_branch(), options.rows);
+  const std::vector<int32_t> tokens(options.rows, prompt.back());
+  const bool want_logits = !options.logits.empty();
+  const TreeResult all =
+      engine.decode_tree({.tokens = tokens, .num_steps = options.tokens, .want_logits = want_logits});
+  DecodeResult first;
+  const size_t vocabulary = all.logits.size() / all.chosen.size();
+  for (int step = 0; step < all.num_steps; ++step) {
+    const size_t line = static_cast<size_t>(step) * options.rows;
+    first.tokens.push_back(all.chosen[line]);
+    for (int row = 1; row < options.rows; ++row) {
+      if (all.chosen[line + row] == all.chosen[line]) continue;
+      throw Error(ExitCode::kMismatch, fmt::format("step {}: row {} chose {}, row 0 chose {}", step, row,
+                                                   all.chosen[line + row], all.chosen[line]));
+    }
+    const auto logits = all.logits.begin() + static_cast<ptrdiff_t>(line * vocabulary);
+    if (want_logits)
+      first.logits.insert(first.logits.end(), logits, logits + static_cast<ptrdiff_t>(vocabulary));
+  }
+  fmt::print("{} rows chose alike in {} steps\n", options.rows, all.num_steps);
+  return first;
+}
+
 int run(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   KernelLibrary library = KernelLibrary::open(options.kernel);
   check_facts(library.descriptor(), config.facts, options.model + "/config.json");
   Engine engine(std::move(library),
-                {.context = options.prompt_tokens + options.tokens, .timeout_ms = options.timeout_ms});
+                {.context = options.prompt_tokens + options.tokens,
+                 .pool_tokens = options.rows > 1 ? int64_t{options.rows} * kBranchTokens : 0,
+                 .timeout_ms = options.timeout_ms});
   engine.load(TensorSource::open(options.model), nullptr, config.quantization_or_null());
   std::vector<int32_t> prompt;
   for (int i = 0; i < options.prompt_tokens; ++i) {
@@ -65,6 +98,10 @@ int run(const Options& options) {
   nlohmann::json json{{"prompt", prompt}, {"tokens", nlohmann::json::array()}};
   if (!options.positions.empty()) {
     write_floats(options.logits, logits_at(engine, prompt, options.positions));
+  } else if (options.rows > 1) {
+    const DecodeResult result = decode_branches(engine, prompt, options);
+    json["tokens"] = result.tokens;
+    if (!options.logits.empty()) write_floats(options.logits, result.logits);
   } else {
     const bool want_logits = !options.logits.empty();
     DecodeResult first;
@@ -107,6 +144,8 @@ int main(int argc, char** argv) {
   app.add_option("--prompt-tokens", options.prompt_tokens, "random prompt tokens");
   app.add_option("-n", options.tokens, "tokens to generate");
   app.add_option("--launches", options.launches, "launches that must agree bit for bit");
+  app.add_option("--rows", options.rows, "branches that continue the prompt together")
+      ->check(CLI::Range(1, 64));
   app.add_option("--seed", options.seed, "of the prompt");
   app.add_option("--timeout-ms", options.timeout_ms, "bound of the kernel's waits");
   CLI11_PARSE(app, argc, argv);

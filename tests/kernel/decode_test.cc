@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "broad-20", "int4-3", "int4-5-four", "int4-3-counter", "int4-zeros-4", "int4-wide-3",
                     "int4-ordered-3", "int4-ordered-4-split", "micro-1-rows8", "micro-3-rows8",
                     "micro-12-rows16", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64", "wide128-5-rows8",
-                    "wide128-5-rows32", "deep256-5-rows16", "group7-4-rows8", "group7-4-rows32",
+                    "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32",
                     "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "broad-2-rows8", "plain-4-all",
                     "int4-3-all", "int4-zeros-2-rows8", "int4-wide-2-rows32", "int4-bias-3-all",
                     "norm128-4-all", "norm64-bias-5-counter", "norm64-bias-3-rows32"),
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                                          "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
                                          "broad-2", "broad-3", "int4-3", "int4-5-four", "int4-zeros-4",
                                          "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "group7-4-rows32", "deep256-5-rows16", "norm128-4-all",
+                                         "group7-4-rows32", "deep256-group4-3-rows32", "norm128-4-all",
                                          "norm64-bias-5-counter", "norm64-bias-3-rows32"),
                          test_name);
 

@@ -15,7 +15,7 @@ class Tree : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
                          testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "wide128-5-rows8", "wide128-5-rows32", "deep256-5-rows16",
+                                         "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
                                          "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
                                          "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
                                          "norm128-4-all", "norm64-bias-3-rows32"),
@@ -82,7 +82,7 @@ TEST_P(Tree, TakesAllItsRows) {
 class TreeShapes : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeShapes,
-                         testing::Values("micro-3-rows8", "wide128-5-rows32", "deep256-5-rows16",
+                         testing::Values("micro-3-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
                                          "group8-3-rows64"),
                          test_name);
 
@@ -126,7 +126,7 @@ class TreeDraft : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraft,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "group7-4-rows32", "group8-3-rows64", "deep256-5-rows16"),
+                                         "group7-4-rows32", "group8-3-rows64", "deep256-group4-3-rows32"),
                          test_name);
 
 // The last children are accepted, so that tokens must move; what then follows reads them at their new place.
@@ -171,7 +171,8 @@ class TreeBits : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
-                                         "group8-3-rows64", "deep256-5-rows16", "norm64-bias-3-rows32"),
+                                         "group8-3-rows64", "deep256-group4-3-rows32",
+                                         "norm64-bias-3-rows32"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.

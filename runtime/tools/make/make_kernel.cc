@@ -42,6 +42,7 @@ DeviceInfo emulated_device() {
 PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
   PlanChoices choices;
   choices.rows = 1;
+  choices.leaves_out = true;
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
   return choices;
@@ -101,7 +102,7 @@ class Maker {
         sources_(sources_folder()),
         gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
         model_{.name = request.name, .path = request.source, .facts = request.facts},
-        files_(generate(model_, gpu_, choices_for(request.facts, gpu_)).files),
+        generated_(generate(model_, gpu_, choices_for(request.facts, gpu_))),
         key_(cache_key(request.facts, gpu_, sources_)) {}
 
   /// One that has been made; nothing if there is none and a compiler to make it with. Throws Error.
@@ -124,6 +125,7 @@ class Maker {
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
                          gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
                          cache_.string()));
+    for (const std::string& reason : generated_.left_out) progress("No kernel for more rows: " + reason);
     compile(compiler, path);
     return path;
   }
@@ -168,7 +170,7 @@ class Maker {
     create_cache();
     remove_stale();
     const ScratchFolder scratch(cache_ / kMakingPrefix);
-    write_folder(scratch.path(), files_);
+    write_folder(scratch.path(), generated_.files);
     const Compilation result = compile_kernel(compiler, scratch.path(), sources_);
     const fs::path made = scratch.path() / "kernel.so";
     const fs::path log = fs::path(path).replace_extension(".log");
@@ -213,7 +215,7 @@ class Maker {
   const fs::path sources_;
   const GpuSpec gpu_;
   const ModelConfig model_;
-  const std::map<std::string, std::string> files_;  // generated: name -> text
+  const Generated generated_;
   const std::string key_;
 };
 
