@@ -21,8 +21,8 @@ using nlohmann::json;
 
 constexpr double kMaxScale = 1e15;  // of yarn's mscale, which is no fact
 
-/// Whose config.json is read, and what is its own. Once no window leaves anything of the context out, they differ
-/// in what an absent member means, and in two facts.
+/// Whose config.json is read, and what is its own. As far as a window leaves nothing of the context out, they differ in
+/// what an absent member means, and in two facts.
 struct Family {
   const char* architecture;
   const char* model_type;
@@ -108,19 +108,22 @@ bool is_absent(const JsonView& config, const char* key) {
   return !config.object().contains(key);
 }
 
-/// A window that never leaves a token out is none.
-void refuse_sliding_window(const JsonView& config, const Family& family, int32_t max_context) {
-  if (!family.absent_window) return;
-  if (family.switches_window && !boolean_or(config["use_sliding_window"], false)) return;
+/// Tokens that each one attends to, itself among them, if the model says so; whether in all layers or some is the same
+/// here.
+std::optional<int32_t> read_sliding_window(const JsonView& config, const Family& family) {
+  if (!family.absent_window) return std::nullopt;
+  if (family.switches_window && !boolean_or(config["use_sliding_window"], false)) return std::nullopt;
+  if (is_absent(config, "sliding_window")) return family.absent_window;
   const JsonView view = config["sliding_window"];
-  const bool absent = is_absent(config, "sliding_window");
-  if (view.is_null() && !absent) return;
-  const int64_t window =
-      absent ? *family.absent_window : view.integer(1, std::numeric_limits<int32_t>::max());
-  if (window >= max_context) return;
-  throw view.error(ExitCode::kMismatch,
-                   "expected null, or at least max_position_embeddings = {}, got {}: not supported",
-                   max_context, absent ? fmt::format("nothing, which means {}", window) : view.describe());
+  if (view.is_null()) return std::nullopt;
+  return static_cast<int32_t>(view.integer(1, std::numeric_limits<int32_t>::max()));
+}
+
+/// A window that never leaves a token out is none: up to its width the model attends to everything.
+void end_context_with_window(const JsonView& root, const Family& family, HfConfig& config) {
+  const std::optional<int32_t> window = read_sliding_window(root, family);
+  config.ends_with_window = window && *window < config.facts.max_context;
+  if (config.ends_with_window) config.facts.max_context = *window;
 }
 
 void refuse_unsupported(const JsonView& config, const Family& family) {
@@ -351,7 +354,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   if (config.quantization.has_value()) note_quantization(*config.quantization, stated.facts);
   check(stated);
   config.facts = stated.facts;
-  refuse_sliding_window(root, family, config.facts.max_context);
+  end_context_with_window(root, family, config);
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
 

@@ -28,7 +28,7 @@ void check_chat_flags(const Options& options) {
 
 void chat(const Options& options, const TextSide& text) {
   check_chat_flags(options);
-  const int context = choose_context(options, text.config.facts);
+  const int context = choose_context(options, text.config);
   EngineGenerator generator(open_engine(options, text.config, context, 0), context);
   const bool is_chat = text.prompter.has_template();
   const std::optional<int> default_tokens =

@@ -97,14 +97,19 @@ TextSide::TextSide(const Options& options)
   warn(options, config, tokenizer);
 }
 
-int choose_context(const Options& options, const ModelFacts& facts, const std::optional<DeviceInfo>& card) {
-  const int limit = facts.max_context;
-  ModelFacts kept = facts;
-  kept.kv_bits = options.kv_bits.value_or(facts.kv_bits);
+std::string show_context_limit(const HfConfig& config) {
+  const int limit = config.facts.max_context;
+  return config.ends_with_window ? fmt::format("the {0} tokens of the model's sliding_window (-c {0})", limit)
+                                 : fmt::format("the model's {} tokens", limit);
+}
+
+int choose_context(const Options& options, const HfConfig& config, const std::optional<DeviceInfo>& card) {
+  const int limit = config.facts.max_context;
+  ModelFacts kept = config.facts;
+  kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
   if (options.context > limit) {
-    throw Error(
-        ExitCode::kOutOfMemory,
-        fmt::format("--ctx-size: expected at most the model's {} tokens, got {}", limit, options.context));
+    throw Error(ExitCode::kOutOfMemory, fmt::format("--ctx-size: expected at most {}, got {}",
+                                                    show_context_limit(config), options.context));
   }
   if (options.context > 0) {
     const int most = card ? fitting_context(kept, card->free_bytes) : limit;
@@ -120,8 +125,8 @@ int choose_context(const Options& options, const ModelFacts& facts, const std::o
   return std::min({Options::kDefaultContext, limit, std::max(most, kKvPageTokens)});
 }
 
-int choose_context(const Options& options, const ModelFacts& facts) {
-  return choose_context(options, facts, ask_driver(options.device).device);
+int choose_context(const Options& options, const HfConfig& config) {
+  return choose_context(options, config, ask_driver(options.device).device);
 }
 
 std::string describe_context(const Options& options, int context, int model_context, bool emulated) {

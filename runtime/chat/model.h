@@ -26,12 +26,15 @@ struct TextSide {
   Sampling sampling;  // the flags', else as the model's files say
 };
 
+/// "the model's 2048 tokens": how long a context may be, and why.
+std::string show_context_limit(const HfConfig& config);
+
 /// Tokens that the KV cache is to hold: those of --ctx-size, else as many as the model has and the card's free memory
 /// holds, but kDefaultContext at most, and without a card kEmulatedContext. Throws Error (kOutOfMemory) if the model has
 /// fewer than --ctx-size, or the memory holds fewer. A model whose weights alone are too large is left to the engine.
-int choose_context(const Options& options, const ModelFacts& facts, const std::optional<DeviceInfo>& card);
+int choose_context(const Options& options, const HfConfig& config, const std::optional<DeviceInfo>& card);
 /// The same for the card that is here.
-int choose_context(const Options& options, const ModelFacts& facts);
+int choose_context(const Options& options, const HfConfig& config);
 
 /// What is said of a context at the start: "4096 of the model's 131072 tokens, see -c".
 std::string describe_context(const Options& options, int context, int model_context, bool emulated);

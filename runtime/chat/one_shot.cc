@@ -189,8 +189,8 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
   const size_t needed = prompt_tokens + static_cast<size_t>(num_tokens) - 1;
   if (needed > model_limit) {
     throw Error(ExitCode::kOutOfMemory,
-                fmt::format("--prompt and --predict: expected at most the model's {} tokens, got {} and {}",
-                            model_limit, prompt_tokens, num_tokens));
+                fmt::format("--prompt and --predict: expected at most {}, got {} and {}",
+                            show_context_limit(text.config), prompt_tokens, num_tokens));
   }
   if (needed > cache_limit) {
     throw Error(
@@ -213,7 +213,7 @@ int answer_once(const Options& options, const TextSide& text, const Conversation
   Task task{.options = options,
             .text = text,
             .prompt = text.prompter.prompt(question),
-            .context = choose_context(options, text.config.facts),
+            .context = choose_context(options, text.config),
             .num_tokens = 0};
   task.num_tokens = choose_num_tokens(options, text, task.prompt.size(), task.context);
   const int64_t pool_tokens =

@@ -18,10 +18,18 @@ class ChooseContext : public testing::Test {
     card.free_bytes = free_bytes;
     std::string context;
     const std::string error =
-        error_of([&] { context = std::to_string(choose_context(options_, facts_, card)); });
+        error_of([&] { context = std::to_string(choose_context(options_, config(), card)); });
     return context.empty() ? error : context;
   }
 
+  HfConfig config() const {
+    HfConfig config;
+    config.facts = facts_;
+    config.ends_with_window = ends_with_window_;
+    return config;
+  }
+
+  bool ends_with_window_ = false;
   ModelFacts facts_ =
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
   const int64_t weights_ = device_weight_bytes(facts_);
@@ -39,9 +47,9 @@ TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
   facts_.max_context = 2048;
   EXPECT_EQ(chosen(80 * kGigabyte), "2048") << "the model's";
   EXPECT_EQ(chosen(kGigabyte), "64") << "and the engine says that not even the weights fit";
-  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 2048);
+  EXPECT_EQ(choose_context(options_, config(), std::nullopt), 2048);
   facts_.max_context = 131072;
-  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 4096) << "in emulation";
+  EXPECT_EQ(choose_context(options_, config(), std::nullopt), 4096) << "in emulation";
 }
 
 TEST_F(ChooseContext, CountsTheBitsOfTheCache) {
@@ -54,7 +62,7 @@ TEST_F(ChooseContext, CountsTheBitsOfTheCache) {
 TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
   options_.context = 100'000;
   EXPECT_EQ(chosen(80'000'000'000), "100000");
-  EXPECT_EQ(choose_context(options_, facts_, std::nullopt), 100'000);
+  EXPECT_EQ(choose_context(options_, config(), std::nullopt), 100'000);
   const int most = fitting_context(facts_, weights_ + 3'000'000'000);
   EXPECT_EQ(chosen(weights_ + 3'000'000'000),
             "7 --ctx-size: expected at most " + std::to_string(most) +
@@ -64,6 +72,10 @@ TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
   EXPECT_EQ(chosen(1000), std::to_string(most)) << "and the engine says that not even the weights fit";
   options_.context = 131'073;
   EXPECT_EQ(chosen(80'000'000'000), "7 --ctx-size: expected at most the model's 131072 tokens, got 131073");
+  ends_with_window_ = true;
+  EXPECT_EQ(chosen(80'000'000'000),
+            "7 --ctx-size: expected at most the 131072 tokens of the model's sliding_window (-c 131072), got "
+            "131073");
 }
 
 TEST_F(ChooseContext, SaysWhy) {

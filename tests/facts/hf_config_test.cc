@@ -135,7 +135,7 @@ TEST_F(HfConfigTest, AbsentMembersTakeTheArchitecturesDefaults) {
   EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 64);
 }
 
-TEST_F(HfConfigTest, MistralIsALlamaWithoutAWindow) {
+TEST_F(HfConfigTest, MistralIsALlamaUpToItsWindow) {
   json config = base_config();
   config["architectures"] = {"MistralForCausalLM"};
   config["model_type"] = "mistral";
@@ -152,14 +152,20 @@ TEST_F(HfConfigTest, MistralIsALlamaWithoutAWindow) {
     EXPECT_EQ(HfConfig::open(folder_).architecture, "MistralForCausalLM");
     EXPECT_EQ(hash_facts(HfConfig::open(folder_).facts), hash_facts(llama)) << window;
   }
-  const std::string expected =
-      "sliding_window: expected null, or at least max_position_embeddings = 32768, got ";
-  with_window(32767);
-  expect_refused_as_is(ExitCode::kMismatch, expected + "32767: not supported");
-  with_window(4096);
-  expect_refused_as_is(ExitCode::kMismatch, expected + "4096: not supported");
-  with_window(absent);
-  expect_refused_as_is(ExitCode::kMismatch, expected + "nothing, which means 4096: not supported");
+  EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
+  const auto expect_end = [&](const json& window, int context) {
+    with_window(window);
+    const HfConfig opened = HfConfig::open(folder_);
+    EXPECT_EQ(opened.facts.max_context, context);
+    EXPECT_TRUE(opened.ends_with_window);
+    ModelFacts but_for_context = opened.facts;
+    but_for_context.max_context = 32768;
+    EXPECT_EQ(hash_facts(but_for_context), hash_facts(llama));
+  };
+  expect_end(32767, 32767);
+  expect_end(4096, 4096);
+  expect_end(1, 1);
+  expect_end(absent, 4096);
   with_window(0);
   expect_refused_as_is(ExitCode::kBadFile, "sliding_window: expected an integer in [1, ");
   with_window("none");
@@ -167,6 +173,7 @@ TEST_F(HfConfigTest, MistralIsALlamaWithoutAWindow) {
   config["max_position_embeddings"] = 4096;
   with_window(absent);
   EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 4096);
+  EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
   // Not a Llama's business: its config class has no such member.
   EXPECT_EQ(open({{"sliding_window", 16}}).facts.max_context, 131072);
 }
@@ -241,15 +248,30 @@ TEST_F(HfConfigTest, QwensWindowIsThereWhereItIsUsed) {
     EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
     with(true, nullptr);
     EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
-    const std::string expected =
-        "sliding_window: expected null, or at least max_position_embeddings = 32768, got ";
-    with(true, 4096);
-    expect_refused_as_is(ExitCode::kMismatch, expected + "4096: not supported");
-    with(true, absent);
-    expect_refused_as_is(ExitCode::kMismatch, expected + "nothing, which means 4096: not supported");
+    EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
+    for (const json& window : {json(4096), absent}) {
+      with(true, window);
+      EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 4096);
+      EXPECT_TRUE(HfConfig::open(folder_).ends_with_window);
+    }
     with("yes", 4096);
     expect_refused_as_is(ExitCode::kBadFile, "use_sliding_window: expected true or false, got \"yes\"");
   }
+}
+
+// What the rotary embedding is worked out from is what the model was trained with.
+TEST_F(HfConfigTest, AWindowLeavesTheRotaryEmbeddingAlone) {
+  json config = base_config();
+  config.merge_patch({{"architectures", {"Qwen2ForCausalLM"}}, {"model_type", "qwen2"}});
+  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  write("config.json", config.dump());
+  const ModelFacts whole = HfConfig::open(folder_).facts;
+  config.merge_patch({{"use_sliding_window", true}, {"sliding_window", 1000}});
+  write("config.json", config.dump());
+  ModelFacts windowed = HfConfig::open(folder_).facts;
+  EXPECT_EQ(windowed.max_context, 1000);
+  windowed.max_context = whole.max_context;
+  EXPECT_EQ(hash_facts(windowed), hash_facts(whole));
 }
 
 TEST_F(HfConfigTest, ReadsLinearAndYarn) {
