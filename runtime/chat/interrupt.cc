@@ -4,6 +4,8 @@
 
 #include <csignal>
 
+#include "runtime/chat/terminal_mode.h"
+
 namespace soliton {
 namespace {
 
@@ -12,7 +14,8 @@ volatile std::sig_atomic_t second_ends = 0;
 
 void count_interrupt(int) {
   if (num_interrupts > 0 && second_ends != 0) {
-    // Nothing that is not safe in a signal handler; a terminal is in its usual mode while an answer comes.
+    // Nothing that is not safe in a signal handler.
+    restore_terminal();
     [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, "\n", 1);
     ::_exit(kInterruptedStatus);
   }

@@ -13,20 +13,18 @@
 #include <cstdio>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "models/error.h"
 #include "runtime/chat/console.h"
+#include "runtime/chat/history_file.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton {
 namespace {
 
-constexpr int kHistoryLines = 1000;
 constexpr char kEscapeMark = '\1';  // surrounds what takes no column in a prompt
-
-volatile std::sig_atomic_t was_resized = 0;
-volatile std::sig_atomic_t was_continued = 0;
 
 /// A signal kept from coming, but for the time of wait_for_input().
 class BlockedSignals {
@@ -63,10 +61,6 @@ ByteEnd read_byte(char& byte) {
   return got == 1 ? ByteEnd::kByte : ByteEnd::kEndOfInput;  // a terminal that is gone is an end too
 }
 
-void on_signal(int number) {
-  (number == SIGWINCH ? was_resized : was_continued) = 1;
-}
-
 /// libedit knows the width of characters by the locale alone.
 void choose_utf8() {
   std::setlocale(LC_CTYPE, "");
@@ -76,7 +70,7 @@ void choose_utf8() {
 }  // namespace
 
 struct LineReader::Editor {
-  Editor();
+  explicit Editor(const std::filesystem::path& history_path);
   Editor(const Editor&) = delete;
   Editor& operator=(const Editor&) = delete;
   ~Editor();
@@ -85,15 +79,18 @@ struct LineReader::Editor {
   static int read_character(EditLine* line, wchar_t* character);
   static Editor& of(EditLine* line);
   void follow_signals();
+  void remember(const std::string& text);
+  void remember_for_this_chat(const std::string& text);
 
   EditLine* line;
   History* history;
+  std::optional<HistoryFile> history_file;
   std::string prompt;
   std::string bytes;                            // read, but no whole character yet
   std::optional<std::string> interrupted_text;  // what stood in the line
 };
 
-LineReader::Editor::Editor()
+LineReader::Editor::Editor(const std::filesystem::path& history_path)
     : line(::el_init("soliton-chat", stdin, stderr, stderr)), history(::history_init()) {
   if (line == nullptr || history == nullptr) {
     throw Error(ExitCode::kNotFound, "stdin: expected a terminal to edit lines at, got an error");
@@ -109,11 +106,35 @@ LineReader::Editor::Editor()
   ::el_set(line, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   ::el_set(line, EL_BIND, "^I", "ed-insert", nullptr);  // code is pasted with its tabs
   ::el_source(line, nullptr);                           // ~/.editrc
+  int edits = 0;
+  ::el_get(line, EL_EDITMODE, &edits);
+  // The mode that libedit leaves between lines: else the terminal would mix what is typed with answers.
+  if (edits != 0) ::el_set(line, EL_SETTY, "-x", "-icanon", "-echo", nullptr);
+  if (history_path.empty()) return;
+  history_file.emplace(history_path);
+  for (const std::string& text : history_file->lines()) remember_for_this_chat(text);
 }
 
 LineReader::Editor::~Editor() {
   ::history_end(history);
   ::el_end(line);
+}
+
+void LineReader::Editor::remember_for_this_chat(const std::string& text) {
+  HistEvent event;
+  ::history(history, &event, H_ENTER, text.c_str());
+}
+
+/// For the arrow keys, in this chat and later ones.
+void LineReader::Editor::remember(const std::string& text) {
+  if (text.empty()) return;
+  remember_for_this_chat(text);
+  if (!history_file) return;
+  const std::error_code failure = history_file->append(tokenization::valid_utf8(text));
+  if (!failure) return;
+  print_note(fmt::format("{}: lines are not kept for later chats: {}", history_file->path().string(),
+                         failure.message()));
+  history_file.reset();
 }
 
 LineReader::Editor& LineReader::Editor::of(EditLine* line) {
@@ -151,24 +172,22 @@ int LineReader::Editor::read_character(EditLine* line, wchar_t* character) {
 
 /// The window has another size, or the program has been in the background.
 void LineReader::Editor::follow_signals() {
-  if (was_resized != 0) ::el_resize(line);
-  if (was_continued != 0) {
+  if (was_resized()) ::el_resize(line);
+  if (was_continued()) {
     ::el_set(line, EL_PREP_TERM, 0);
     ::el_set(line, EL_PREP_TERM, 1);
     ::el_set(line, EL_REFRESH);
   }
-  was_resized = 0;
-  was_continued = 0;
 }
 
-LineReader::LineReader() {
+LineReader::LineReader(const std::filesystem::path& history_path) {
   choose_utf8();
-  if (::isatty(STDERR_FILENO) != 1) return;
-  editor_ = std::make_unique<Editor>();
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  for (const int number : {SIGWINCH, SIGCONT}) ::sigaction(number, &action, nullptr);
+  if (::isatty(STDERR_FILENO) != 1) {
+    mode_.show_typed(false);
+    return;
+  }
+  editor_ = std::make_unique<Editor>(history_path);
+  mode_.keep_for_answers();
 }
 
 LineReader::~LineReader() = default;
@@ -196,12 +215,18 @@ LineReader::Line LineReader::edit(const std::string& prompt) {
   }
   std::string text = typed;
   if (text.ends_with('\n')) text.pop_back();
-  HistEvent event;
-  if (!text.empty()) ::history(editor_->history, &event, H_ENTER, text.c_str());
+  editor_->remember(text);
   return {End::kLine, std::move(text)};
 }
 
 LineReader::Line LineReader::read_plain() {
+  mode_.show_typed(true);
+  Line line = read_shown();
+  mode_.show_typed(false);
+  return line;
+}
+
+LineReader::Line LineReader::read_shown() {
   std::string text;
   while (true) {
     char byte = 0;

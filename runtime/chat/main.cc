@@ -8,6 +8,7 @@
 #include "runtime/find_model.h"
 #include "runtime/program.h"
 #include "runtime/tools/doctor/report.h"
+#include "runtime/tools/make/places.h"
 #include "runtime/verify/verify.h"
 
 namespace soliton {
@@ -40,7 +41,8 @@ void chat(const Options& options, const TextSide& text) {
                    .system = options.system});
   if (!is_chat) print_note("There is no chat template: each text is completed by itself.");
   catch_interrupts();  // until here the first one ends the program
-  LineReader reader;
+  const std::filesystem::path state = state_folder();
+  LineReader reader(state.empty() ? state : state / "history");
   Repl(session, reader).run();
 }
 

@@ -57,6 +57,9 @@ void set(Session& session, const std::string& argument) {
     throw Error(ExitCode::kUsage, fmt::format("/set: expected NAME VALUE, got {}", in_quotes(name)));
   }
   session.set(name, argument.substr(argument.find_first_not_of(" \t", space)));
+  for (const std::string& line : session.settings().lines()) {
+    if (line.starts_with(name + " ")) print_note(fmt::format("[ {} ]", line));
+  }
 }
 
 void set_system(Session& session, const std::string& argument) {
@@ -65,7 +68,32 @@ void set_system(Session& session, const std::string& argument) {
     print_note(system ? for_terminal(*system) : "no system prompt");
   } else {
     session.set_system(argument == R"("")" ? "" : argument);
+    print_note(session.conversation().system ? "[ system prompt set ]" : "[ no system prompt ]");
   }
+}
+
+/// "4 messages and a system prompt".
+std::string contents_of(const Conversation& conversation) {
+  const size_t num_messages = conversation.turns.size();
+  return fmt::format("{} message{}{}", num_messages, num_messages == 1 ? "" : "s",
+                     conversation.system ? " and a system prompt" : "");
+}
+
+void clear(Session& session) {
+  const size_t num_messages = session.conversation().turns.size();
+  session.clear();
+  print_note(fmt::format("[ {} message{} forgotten{} ]", num_messages, num_messages == 1 ? "" : "s",
+                         session.conversation().system ? ", the system prompt stays" : ""));
+}
+
+void save(const Session& session, const std::string& file) {
+  session.save(expand_home(file));
+  print_note(fmt::format("[ saved {} to {} ]", contents_of(session.conversation()), for_terminal(file)));
+}
+
+void load(Session& session, const std::string& file) {
+  session.load(expand_home(file));
+  print_note(fmt::format("[ loaded {} from {} ]", contents_of(session.conversation()), for_terminal(file)));
 }
 
 }  // namespace
@@ -109,7 +137,7 @@ bool Repl::obey(const std::string& line) {
     case CommandName::kExit:
       return false;
     case CommandName::kClear:
-      session_.clear();
+      clear(session_);
       break;
     case CommandName::kRegen:
       answer([&](const Session::OnText& on_text) { return session_.answer_again(on_text); });
@@ -127,10 +155,10 @@ bool Repl::obey(const std::string& line) {
       for (const std::string& note : session_.statistics_lines()) print_note(note);
       break;
     case CommandName::kSave:
-      session_.save(expand_home(command.argument));
+      save(session_, command.argument);
       break;
     case CommandName::kLoad:
-      session_.load(expand_home(command.argument));
+      load(session_, command.argument);
       break;
   }
   return true;

@@ -54,7 +54,8 @@ class ChatTerminal : public testing::Test {
   }
   /// The messages, by way of a file.
   std::vector<std::string> contents() {
-    EXPECT_EQ(enter("/save said.json"), "");
+    EXPECT_THAT(enter("/save said.json"),
+                testing::MatchesRegex("\\[ saved [0-9]+ messages?.* to said.json \\]"));
     std::vector<std::string> list;
     const auto saved = nlohmann::json::parse(read_text(folder_.path() / "said.json"));
     for (const auto& message : saved.at("messages")) list.push_back(message.at("content"));
@@ -89,8 +90,8 @@ TEST_F(ChatTerminal, ObeysCommands) {
   EXPECT_EQ(enter("/bogus"), "\"/bogus\": expected a command that /help lists, or a space before a message");
   EXPECT_EQ(enter("/regen"), "/regen: expected an answer before it, got none");
   EXPECT_EQ(enter("/system"), "You tell stories.");
-  EXPECT_EQ(enter("/system Be brief."), "");
-  EXPECT_EQ(enter("/set predict 2"), "");
+  EXPECT_EQ(enter("/system Be brief."), "[ system prompt set ]");
+  EXPECT_EQ(enter("/set predict 2"), "[ predict 2 ]");
   EXPECT_EQ(enter("/set"),
             "temp 0\r\ntop-k 0\r\ntop-p 1\r\nmin-p 0\r\nrepeat-penalty 1\r\nseed 0\r\npredict 2\r\nlookup "
             "0\r\nlogprobs off");
@@ -100,9 +101,9 @@ TEST_F(ChatTerminal, ObeysCommands) {
   EXPECT_THAT(enter("Hi"), HasSubstr("[ cut at the tokens that predict allows"));
   EXPECT_THAT(enter("/regen"), HasSubstr("the same answer again"));
   EXPECT_EQ(contents().size(), 3u);
-  EXPECT_EQ(enter("/clear"), "");
+  EXPECT_EQ(enter("/clear"), "[ 2 messages forgotten, the system prompt stays ]");
   EXPECT_EQ(contents(), std::vector<std::string>{"Be brief."});
-  EXPECT_EQ(enter("/system \"\""), "");
+  EXPECT_EQ(enter("/system \"\""), "[ no system prompt ]");
   EXPECT_EQ(enter("/system"), "no system prompt");
   EXPECT_EQ(enter(""), "");
   EXPECT_EQ(enter("   "), "");
@@ -116,8 +117,8 @@ TEST_F(ChatTerminal, DrawsOtherAnswersWithOtherSeeds) {
   const std::string first = contents().at(1);
   enter("/regen");
   EXPECT_NE(contents().at(1), first);
-  EXPECT_EQ(enter("/set seed 0"), "");
-  EXPECT_EQ(enter("/clear"), "");
+  EXPECT_EQ(enter("/set seed 0"), "[ seed 0 ]");
+  enter("/clear");
   enter("Hi");
   EXPECT_EQ(contents().at(1), first);
 }
@@ -133,9 +134,9 @@ TEST_F(ChatTerminal, SavesAndLoads) {
   EXPECT_THAT(enter("/load absent.json"), HasSubstr("absent.json: no such file"));
   EXPECT_THAT(enter("/load essay.txt"), HasSubstr("essay.txt: "));
   EXPECT_EQ(contents(), said);
-  EXPECT_EQ(enter("/save ~/home.json"), "");
-  EXPECT_EQ(enter("/clear"), "");
-  EXPECT_EQ(enter("/load home.json"), "");
+  EXPECT_EQ(enter("/save ~/home.json"), "[ saved 2 messages to ~/home.json ]");
+  EXPECT_EQ(enter("/clear"), "[ 2 messages forgotten ]");
+  EXPECT_EQ(enter("/load home.json"), "[ loaded 2 messages from home.json ]");
   EXPECT_EQ(contents(), said);
 }
 
@@ -181,6 +182,89 @@ TEST_F(ChatTerminal, RemembersAndEditsLines) {
   EXPECT_EQ(said.at(4), "a second");
 }
 
+/// Whether the answer comes that was asked for, in which something can be typed.
+bool is_answering(Terminal& terminal) {
+  return terminal.wait_for("Hi\r\n") && terminal.wait_for(" ");
+}
+
+TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
+  start({"-n", "40", "--ignore-eos"});
+  terminal_->type("Hi\r");
+  ASSERT_TRUE(is_answering(*terminal_));
+  terminal_->type("More\x7f\x7fst of it\r/sta");
+  ASSERT_TRUE(terminal_->wait_for(kPrompt)) << terminal_->shown();
+  EXPECT_THAT(terminal_->before(), Not(HasSubstr("Mo")));
+  EXPECT_THAT(terminal_->before(), HasSubstr("t/s ]"));
+  ASSERT_TRUE(terminal_->wait_for(kPrompt)) << terminal_->shown();
+  EXPECT_THAT(terminal_->before(), HasSubstr("t/s ]"));
+  ASSERT_TRUE(terminal_->wait_for("/sta"));
+  EXPECT_THAT(enter("ts"), HasSubstr("2 questions and answers"));
+  EXPECT_EQ(contents().at(2), "Most of it");
+}
+
+TEST_F(ChatTerminal, CtrlDDuringAnAnswerEndsTheProgramBehindIt) {
+  start({"-n", "40", "--ignore-eos"});
+  terminal_->type("Hi\r");
+  ASSERT_TRUE(is_answering(*terminal_));
+  terminal_->type(kCtrlD);
+  EXPECT_EQ(terminal_->wait(), 0);
+  EXPECT_THAT(terminal_->shown(), HasSubstr("[ cut at the tokens that predict allows: see /set ]\r\n> "));
+  EXPECT_TRUE(terminal_->shows_typed());
+}
+
+// Where stderr is no terminal, lines are read as the terminal gives them.
+TEST_F(ChatTerminal, KeepsWhatIsTypedWithoutAnEditor) {
+  folder_.write("chat.sh", "exec \"$@\" 2> notes\n");
+  terminal_.emplace(
+      "soliton-chat",
+      Arguments{std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories", "-k",
+                std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so", "-n", "40", "--ignore-eos"},
+      folder_.path(), std::vector<std::string>{"NO_COLOR=1"}, "chat.sh");
+  terminal_->type("Hi\r");
+  ASSERT_TRUE(is_answering(*terminal_));
+  terminal_->type("/save said.json\r");
+  terminal_->type(kCtrlD);
+  EXPECT_EQ(terminal_->wait(), 0);
+  EXPECT_THAT(terminal_->shown(), Not(HasSubstr("said.json")));
+  EXPECT_THAT(read_text(folder_.path() / "said.json"), HasSubstr("Hi"));
+  EXPECT_TRUE(terminal_->shows_typed());
+}
+
+// Whoever owns the terminal next can use it.
+TEST_F(ChatTerminal, ASignalLeavesTheTerminalAsItWas) {
+  for (const int number : {SIGTERM, SIGHUP}) {
+    start({"-n", "200", "--ignore-eos"});
+    terminal_->type("Hi\r");
+    ASSERT_TRUE(is_answering(*terminal_));
+    EXPECT_FALSE(terminal_->shows_typed());
+    terminal_->signal(number);
+    EXPECT_EQ(terminal_->wait(), 128 + number);
+    EXPECT_TRUE(terminal_->shows_typed());
+    terminal_.reset();
+  }
+}
+
+TEST_F(ChatTerminal, RemembersLinesOfEarlierChats) {
+  const fs::path history = folder_.path() / "state" / "soliton" / "history";
+  const std::vector<std::string> environment = {"XDG_STATE_HOME=" + (folder_.path() / "state").string()};
+  start({"-n", "1"}, environment);
+  enter("first, größer");
+  enter("/stats");
+  terminal_->type(kCtrlD);
+  EXPECT_EQ(terminal_->wait(), 0);
+  EXPECT_EQ(read_text(history), "first, größer\n/stats\n");
+  EXPECT_EQ(fs::status(history).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  start({"-n", "1"}, environment);
+  enter(std::string(kUp) + kUp + " again");
+  EXPECT_EQ(contents().at(0), "first, größer again");
+  // Without a place for it there is a chat all the same, and one line says so.
+  start({"-n", "1"}, {"XDG_STATE_HOME=/dev/null/x"});
+  enter("Hi");
+  EXPECT_THAT(terminal_->shown(),
+              HasSubstr("/dev/null/x/soliton/history: lines are not kept for later chats: "));
+  EXPECT_THAT(enter("/stats"), Not(HasSubstr("history")));
+}
+
 TEST_F(ChatTerminal, CtrlCStopsTheAnswerOnly) {
   start({"--ignore-eos"});
   terminal_->type("Hi\r");
@@ -190,7 +274,7 @@ TEST_F(ChatTerminal, CtrlCStopsTheAnswerOnly) {
   ASSERT_TRUE(terminal_->wait_for("t/s ]\r\n[ stopped ]"));
   ASSERT_TRUE(terminal_->wait_for(kPrompt));
   EXPECT_EQ(contents().size(), 2u);
-  EXPECT_EQ(enter("/set predict 2"), "");
+  enter("/set predict 2");
   EXPECT_THAT(enter("More"), HasSubstr("t/s ]"));
   EXPECT_EQ(contents().size(), 4u);
 }
@@ -207,6 +291,7 @@ TEST_F(ChatTerminal, ASecondCtrlCEndsTheProgram) {
   terminal_->type(kCtrlC);
   EXPECT_EQ(terminal_->wait(), kForced);
   EXPECT_THAT(terminal_->shown(), Not(HasSubstr("t/s ]")));
+  EXPECT_TRUE(terminal_->shows_typed());
 }
 
 TEST_F(ChatTerminal, CtrlCDropsALineAndEndsAtAnEmptyOne) {
@@ -233,7 +318,7 @@ TEST_F(ChatTerminal, AFullContextCutsAnswersAndRefusesMessages) {
               ContainsRegex("context: expected a conversation of at most 48 tokens .see -c., got"));
   EXPECT_EQ(contents(), said);
   enter("/clear");
-  EXPECT_EQ(enter("/set predict 2"), "");
+  enter("/set predict 2");
   EXPECT_THAT(enter("Hi"), HasSubstr("t/s ]"));
 }
 

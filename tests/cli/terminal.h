@@ -6,6 +6,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,10 +21,13 @@ namespace soliton {
 
 class Terminal {
  public:
-  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added.
+  /// Starts SOLITON_BINARY_DIR/program in `folder`, with `environment` ("NAME=value") added; or a shell script there
+  /// that is given the command.
   Terminal(const std::string& program, std::vector<std::string> arguments,
-           const std::filesystem::path& folder, std::vector<std::string> environment = {}) {
+           const std::filesystem::path& folder, std::vector<std::string> environment = {},
+           const std::string& script = "") {
     arguments.insert(arguments.begin(), std::string(SOLITON_BINARY_DIR) + "/" + program);
+    if (!script.empty()) arguments.insert(arguments.begin(), {"/bin/sh", script});
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -32,6 +36,7 @@ class Terminal {
     if (pid_ < 0) throw std::runtime_error("forkpty failed");
     if (pid_ > 0) return;
     unsetenv("SOLITON_KERNELS");
+    unsetenv("XDG_STATE_HOME");
     setenv("TERM", "xterm", 1);
     setenv("HOME", folder.c_str(), 1);
     setenv("LC_ALL", "C", 1);  // text is UTF-8 all the same
@@ -71,6 +76,14 @@ class Terminal {
   const std::string& before() const { return before_; }
   /// All that has been shown.
   const std::string& shown() const { return shown_; }
+
+  /// Whether the terminal shows what is typed, line by line, as a shell expects it.
+  bool shows_typed() const {
+    termios mode{};
+    return tcgetattr(descriptor_, &mode) == 0 && (mode.c_lflag & ECHO) != 0 && (mode.c_lflag & ICANON) != 0;
+  }
+
+  void signal(int number) const { kill(pid_, number); }
 
   void resize(unsigned short columns) {
     const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};

@@ -57,4 +57,11 @@ fs::path kernel_cache_folder() {
   throw Error(ExitCode::kNotFound, "HOME: expected an absolute path, or one in XDG_CACHE_HOME, got neither");
 }
 
+fs::path state_folder() {
+  const fs::path state = absolute_path_from("XDG_STATE_HOME");
+  if (!state.empty()) return state / "soliton";
+  const fs::path home = absolute_path_from("HOME");
+  return home.empty() ? home : home / ".local" / "state" / "soliton";
+}
+
 }  // namespace soliton

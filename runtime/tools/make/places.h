@@ -20,4 +20,8 @@ std::filesystem::path sources_folder();
 /// Throws Error (kNotFound) if neither XDG_CACHE_HOME nor HOME is an absolute path.
 std::filesystem::path kernel_cache_folder();
 
+/// Where programs keep what they remember: soliton in XDG_STATE_HOME or ~/.local/state. Need not exist; empty if
+/// neither XDG_STATE_HOME nor HOME is an absolute path.
+std::filesystem::path state_folder();
+
 }  // namespace soliton
