@@ -149,6 +149,10 @@ class Engine {
   double measure_bandwidth(int repeats) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
+  /// From now on decode() generates with this kernel of the library, which may be one of several rows, where it feeds
+  /// prompts in chunks. Without this, with the first one.
+  void generate_with(int kernel) { generating_kernel_ = kernel; }
+  int generating_kernel() const { return generating_kernel_; }
   /// From now on prompts are fed one token a step even if the library has a kernel for several.
   void feed_one_by_one() { one_by_one_ = true; }
 
@@ -201,6 +205,7 @@ class Engine {
   std::optional<int> num_ctas_;  // instead of the planned number
   std::vector<float> step_logprobs_;
   bool one_by_one_ = false;
+  int generating_kernel_ = 0;
   int context_;  // tokens
   std::optional<DeviceWeights> weights_;
   KvPool pool_;

@@ -185,8 +185,11 @@ void Engine::generate(const DecodeRequest& request, std::span<const int32_t> tok
   tree_.append(main_, 0);  // Its draft, if it has one, ends here.
   // Whatever was reserved for it has been given back since.
   tree_.reserve(main_, static_cast<int>(tokens.size()) + num_steps - 1);
+  const bool is_one_row =
+      tokens.size() > 1 || request.timeline_step >= 0;  // only the first kernel does these
   const TreeResult rest =
-      run({.only = main_,
+      run({.kernel = is_one_row ? 0 : generating_kernel_,
+           .only = main_,
            .request = {.tokens = tokens,
                        .num_steps = num_steps,
                        .stop_tokens = request.stop_tokens,

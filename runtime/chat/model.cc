@@ -6,6 +6,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "models/model_config.h"
+#include "runtime/chat/emulation.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/progress.h"
 #include "runtime/tools/make/make_kernel.h"
@@ -158,6 +159,10 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   Progress progress("Weights", weight_load_bytes(engine->library().descriptor()));
   engine->load(tensors, &progress);
   progress.finish();
+  if (emulated && !options.verify) {
+    const double step_s = take_fastest_kernel(*engine, seconds_of_step);
+    fmt::print(stderr, "{}\n", describe_emulation(step_s));
+  }
   return engine;
 }
 

@@ -23,6 +23,15 @@ TEST_F(Cli, ChatPrintsTextAndStatistics) {
   EXPECT_TRUE(std::regex_match(outcome.err, kStatistics)) << outcome.err;
 }
 
+TEST_F(Cli, ChatSaysThatItEmulates) {
+  const std::regex note(
+      R"((.*\n)*No card: emulating on the CPU, for checking; about \d+(\.\d+)? tokens/s\n(.*\n)*)");
+  for (const Arguments& more : {Arguments{}, Arguments{"--json"}, Arguments{"-np", "2"}}) {
+    const Outcome outcome = run("soliton-chat", chat(more));
+    EXPECT_TRUE(std::regex_match(outcome.err, note)) << outcome.err;
+  }
+}
+
 TEST_F(Cli, ChatSaysHowLongTheContextIs) {
   EXPECT_EQ(run("soliton-chat", chat()).err.find("Context: 2048 tokens, all that the model takes\n"), 0u);
   EXPECT_EQ(run("soliton-chat", chat({"-c", "24"})).err.find("Context: 24 of the model's 2048 tokens\n"), 0u);

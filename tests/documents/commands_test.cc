@@ -257,7 +257,7 @@ TEST(Commands, ExceptionsAreOfDocuments) {
   }
 }
 
-/// What ./dev demo prints in the README: lines between the weights and the rates, joined.
+/// What ./dev demo prints in the README: lines between the notes and the rates, joined.
 std::string story_of_the_readme() {
   for (const CodeBlock& block : read_document(kRoot, "README.md").blocks) {
     if (block.lines.empty() || block.lines[0] != "$ ./dev demo") continue;
@@ -266,7 +266,7 @@ std::string story_of_the_readme() {
     for (const std::string& line : block.lines) {
       if (line.starts_with("[ Prompt: ")) return story;
       if (is_story) story += (story.empty() ? "" : " ") + line;
-      is_story = is_story || line.starts_with("Weights: ");
+      is_story = is_story || line.starts_with("No card: ");
     }
   }
   return "";
