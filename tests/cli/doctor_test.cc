@@ -84,6 +84,24 @@ TEST_F(Cli, DoctorRefusesFlags) {
   expect_error("soliton-doctor", {"tiny-stories", "word"}, kUsage, "\"word\"", "expected a flag");
 }
 
+TEST_F(Cli, DoctorCleansTheCache) {
+  const fs::path cache = path() / "soliton" / "kernels";
+  fs::create_directories(cache);
+  fs::copy(kOtherKernel, cache / "cpu-0123456789abcdef-c++-1.0.so");
+  const std::vector<std::string> environment = {"XDG_CACHE_HOME=" + path().string()};
+  expect_error("soliton-doctor", {"--clean", "tiny-stories"}, kUsage, "MODEL", "expected no --clean",
+               environment);
+  const auto bytes = fs::file_size(kOtherKernel);
+  const Outcome outcome = run("soliton-doctor", {"--clean", "--json"}, environment);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.at("removed_bytes"), bytes);
+  EXPECT_EQ(json.at("removed").at(0).at("file"), (cache / "cpu-0123456789abcdef-c++-1.0.so").string());
+  EXPECT_TRUE(fs::is_empty(cache));
+  EXPECT_EQ(run("soliton-doctor", {"--clean"}, environment).out,
+            "removed 0 files, 0 bytes; kept 0 kernels, 0 bytes\n");
+}
+
 TEST_F(Cli, DoctorSaysWhetherAModelRuns) {
   if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card";
   const Outcome good = run("soliton-doctor", {"tiny-stories"});

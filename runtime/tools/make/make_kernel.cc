@@ -1,14 +1,8 @@
-// See make_kernel.h. A kernel's name in the cache has a hash of all that goes into it: the generated source but
-// for the model's name (so of facts, card, rows and planner), the templates, and the compiler's options; and the
-// compiler's version beside it, so that a kernel is still found once the compiler is gone.
 #include "runtime/tools/make/make_kernel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <vector>
 
@@ -18,6 +12,7 @@
 #include "models/error.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
+#include "runtime/tools/make/cache.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/gpu_for_device.h"
 #include "runtime/tools/make/model_memory.h"
@@ -29,67 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMakingPrefix = ".making-";
-constexpr auto kStaleAge = std::chrono::hours(24);       // of a folder whose maker was killed
 constexpr int64_t kMaxEmulatedBytes = int64_t{1} << 30;  // of weights; a token reads them in a minute or so
 
 DeviceInfo emulated_device() {
   DeviceInfo device{};
   std::string_view("CPU emulation").copy(device.name, sizeof(device.name) - 1);
   return device;
-}
-
-PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
-  PlanChoices choices;
-  choices.rows = 1;
-  choices.leaves_out = true;
-  choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
-  std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
-  return choices;
-}
-
-/// 64-bit FNV-1a.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) step(static_cast<unsigned char>(c));
-    step(0);  // "ab", "c" is not "a", "bc"
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  void step(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211ull; }
-  uint64_t value_ = 14695981039346656037ull;
-};
-
-std::string read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-void add_templates(Hash& hash, const fs::path& templates) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(templates)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    hash.add(file.lexically_relative(templates).string());
-    hash.add(read_file(file));
-  }
-}
-
-/// "h200-0123456789abcdef": all but the compiler.
-std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::path& sources) {
-  Hash hash;
-  const ModelConfig nameless{.name = "model", .path = "", .facts = facts};
-  for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu)).files) {
-    hash.add(name);
-    hash.add(text);
-  }
-  add_templates(hash, sources / "templates");
-  hash.add(compiler_options(gpu.emulated));
-  return fmt::format("{}-{:016x}", gpu.name, hash.value());
 }
 
 /// Makes and finds one kernel.
@@ -168,7 +108,8 @@ class Maker {
   /// Nothing stands at `path` before all of it does.
   void compile(const Compiler& compiler, const fs::path& path) const {
     create_cache();
-    remove_stale();
+    std::error_code ignored;
+    for (const fs::path& folder : stale_scratch(cache_)) fs::remove_all(folder, ignored);
     const ScratchFolder scratch(cache_ / kMakingPrefix);
     write_folder(scratch.path(), generated_.files);
     const Compilation result = compile_kernel(compiler, scratch.path(), sources_);
@@ -196,16 +137,6 @@ class Maker {
     if (failure) {
       throw file_error(ExitCode::kNotFound, cache_.string(), "expected a folder that can be made, got: {}",
                        failure.message());
-    }
-  }
-
-  void remove_stale() const {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(cache_, ignored)) {
-      const bool is_scratch = entry.path().filename().string().starts_with(kMakingPrefix);
-      if (is_scratch && fs::file_time_type::clock::now() - entry.last_write_time(ignored) > kStaleAge) {
-        fs::remove_all(entry.path(), ignored);
-      }
     }
   }
 
