@@ -22,13 +22,19 @@ bool has_original_context(const ModelFacts& facts) {
   return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn;
 }
 
+/// What has no limit but its type.
+struct AnyKind {
+  constexpr bool contains(RopeKind) const { return true; }
+  std::string describe() const { return "a kind of RoPE"; }
+};
+
 struct Rule {
   Fact fact;
-  std::variant<IntegerRange, IntegerChoice, NumberRange> limit;
+  std::variant<IntegerRange, IntegerChoice, NumberRange, AnyKind> limit;
   bool (*applies)(const ModelFacts& facts) = always;
 };
 
-/// Of every fact but rope_kind, in the order in which they are checked.
+/// Of every fact, in the order in which they are checked.
 constexpr std::array kRules = {
     Rule{&ModelFacts::hidden, kHiddenLimit},
     Rule{&ModelFacts::ffn, kFfnLimit},
@@ -48,6 +54,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::weight_zeros, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::weight_order, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
+    Rule{&ModelFacts::rope_kind, AnyKind{}},
     Rule{&ModelFacts::rope_theta, kRopeThetaLimit},
     Rule{&ModelFacts::rope_original_context, kContextLimit, has_original_context},
     Rule{&ModelFacts::rope_factor, kRopeFactorLimit},
@@ -73,12 +80,17 @@ bool is_possible(const IntegerChoice&, int value) {
 bool is_possible(const NumberRange&, double) {
   return false;
 }
+bool is_possible(const AnyKind&, RopeKind) {
+  return true;
+}
 
 /// The fact's value, of the type that its limit is for.
 template <class Limit>
 auto value_of(const ModelFacts& facts, const Fact& fact) {
   if constexpr (std::is_same_v<Limit, NumberRange>) {
     return facts.*std::get<double ModelFacts::*>(fact);
+  } else if constexpr (std::is_same_v<Limit, AnyKind>) {
+    return facts.*std::get<RopeKind ModelFacts::*>(fact);
   } else {
     return facts.*std::get<int32_t ModelFacts::*>(fact);
   }
@@ -140,6 +152,24 @@ std::string key_of(const Fact& fact) {
   return found.starts_with(kRope) ? "rope." + found.substr(kRope.size()) : found;
 }
 
+/// As files have it.
+template <class Value>
+std::string show(const Value& value) {
+  if constexpr (std::is_same_v<Value, RopeKind>) {
+    return rope_name(value);
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+/// The fact's value as files have it: of what is so or not so, a word.
+std::string show_fact(const ModelFacts& facts, const Rule& rule) {
+  const auto* const choice = std::get_if<IntegerChoice>(&rule.limit);
+  const bool is_flag = choice != nullptr && choice->choices.data() == kNoOrYes.data();
+  const std::string value = std::visit([&](auto member) { return show(facts.*member); }, rule.fact);
+  return !is_flag ? value : value == "0" ? "false" : "true";
+}
+
 }  // namespace
 
 void StatedFacts::state(int32_t ModelFacts::*fact, int64_t value, Place place) {
@@ -153,19 +183,35 @@ void StatedFacts::state(double ModelFacts::*fact, double value, Place place) {
   places.emplace_back(fact, std::move(place));
 }
 
+void StatedFacts::state(RopeKind ModelFacts::*fact, RopeKind value, Place place) {
+  facts.*fact = value;
+  places.emplace_back(fact, std::move(place));
+}
+
 Place StatedFacts::place(const Fact& fact) const {
   const auto stated =
       std::find_if(places.rbegin(), places.rend(), [&](const auto& each) { return each.first == fact; });
   if (stated != places.rend()) return stated->second;
   return {.file = file,
           .key = key_of(fact),
-          .got = std::visit([&](auto member) { return fmt::format("{}", facts.*member); }, fact)};
+          .got = std::visit([&](auto member) { return show(facts.*member); }, fact)};
 }
 
 std::string describe_limit(const Fact& fact) {
   const auto rule =
       std::find_if(kRules.begin(), kRules.end(), [&](const Rule& each) { return each.fact == fact; });
   return std::visit([](const auto& limit) { return limit.describe(); }, rule->limit);
+}
+
+void check_same(const StatedFacts& stated, const ModelFacts& expected, const std::string& whose) {
+  for (const Rule& rule : kRules) {
+    if (rule.fact == Fact(&ModelFacts::kv_bits)) continue;
+    const bool is_same =
+        std::visit([&](auto member) { return stated.facts.*member == expected.*member; }, rule.fact);
+    if (is_same) continue;
+    throw refusal(ExitCode::kMismatch, stated.place(rule.fact),
+                  fmt::format("{} ({})", show_fact(expected, rule), whose));
+  }
 }
 
 void check(const StatedFacts& stated) {

@@ -13,7 +13,7 @@
 namespace soliton {
 
 /// Which fact is meant.
-using Fact = std::variant<int32_t ModelFacts::*, double ModelFacts::*>;
+using Fact = std::variant<int32_t ModelFacts::*, double ModelFacts::*, RopeKind ModelFacts::*>;
 
 /// Facts as a file states them, in its own words. Readers look at types and at what only their file can get wrong;
 /// values are left to check().
@@ -28,6 +28,7 @@ struct StatedFacts {
   /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
   void state(int32_t ModelFacts::*fact, int64_t value, Place place);
   void state(double ModelFacts::*fact, double value, Place place);
+  void state(RopeKind ModelFacts::*fact, RopeKind value, Place place);
 
   /// As stated; else the file, and key and value as they are known here.
   Place place(const Fact& fact) const;
@@ -39,5 +40,9 @@ std::string describe_limit(const Fact& fact);
 /// Throws Error, which names key and place, for the first fact that is out of its limits (limits.h) or contradicts
 /// another: `unsupported` where only our kernels cannot do it, else kBadFile.
 void check(const StatedFacts& stated);
+
+/// Throws Error (kMismatch), which names key and place, for the first fact that is not as in `expected`, which are those of
+/// `whose`. Bits of the cache are no matter of a model's.
+void check_same(const StatedFacts& stated, const ModelFacts& expected, const std::string& whose);
 
 }  // namespace soliton

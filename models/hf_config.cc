@@ -73,6 +73,17 @@ void read_fact_or(const JsonView& view, Type ModelFacts::*fact, Type fallback, S
   stated.state(fact, fallback, place);
 }
 
+void state_flag(int32_t ModelFacts::*fact, bool value, Place place, StatedFacts& stated) {
+  place.got = fmt::format("{}", value);
+  stated.state(fact, value ? 1 : 0, std::move(place));
+}
+
+/// What a member implies, besides what it says.
+Place part_of(Place place, std::string_view what) {
+  place.key += fmt::format(": {}", what);
+  return place;
+}
+
 double number_or(const JsonView& view, double fallback, double min, double max) {
   return view.is_null() ? fallback : view.number(min, max);
 }
@@ -120,10 +131,13 @@ std::optional<int32_t> read_sliding_window(const JsonView& config, const Family&
 }
 
 /// A window that never leaves a token out is none: up to its width the model attends to everything.
-void end_context_with_window(const JsonView& root, const Family& family, HfConfig& config) {
-  const std::optional<int32_t> window = read_sliding_window(root, family);
-  config.ends_with_window = window && *window < config.facts.max_context;
-  if (config.ends_with_window) config.facts.max_context = *window;
+bool end_context_with_window(const JsonView& config, const Family& family, StatedFacts& stated) {
+  const std::optional<int32_t> window = read_sliding_window(config, family);
+  if (!window || *window >= stated.facts.max_context) return false;
+  Place place = config["sliding_window"].place();
+  place.got = fmt::format("{}", *window);
+  stated.state(&ModelFacts::max_context, *window, std::move(place));
+  return true;
 }
 
 void refuse_unsupported(const JsonView& config, const Family& family) {
@@ -166,9 +180,11 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   const JsonView head_dim = config["head_dim"];
   read_fact_or(head_dim, &ModelFacts::head_dim,
                head_dim.is_null() ? implied_head_dim(config, family, facts) : 0, stated);
-  facts.qkv_bias = family.qkv_bias ? 1 : 0;
-  facts.head_norm = family.head_norm ? 1 : 0;
-  facts.tied_lm_head = boolean_or(config["tie_word_embeddings"], false) ? 1 : 0;
+  const Place family_place = config["architectures"].place();
+  state_flag(&ModelFacts::qkv_bias, family.qkv_bias, part_of(family_place, "biases of q, k and v"), stated);
+  state_flag(&ModelFacts::head_norm, family.head_norm, part_of(family_place, "norms of heads"), stated);
+  const JsonView tied = config["tie_word_embeddings"];
+  state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
   constexpr double kDefaultEpsilon = 1e-6;
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, kDefaultEpsilon, stated);
 }
@@ -241,7 +257,8 @@ void read_yarn_rope(const JsonView& rope, StatedFacts& stated) {
   read_fact_or(rope["factor"], &ModelFacts::rope_factor, implied_factor, stated);
   read_fact_or(rope["beta_fast"], &ModelFacts::rope_beta_fast, facts.rope_beta_fast, stated);
   read_fact_or(rope["beta_slow"], &ModelFacts::rope_beta_slow, facts.rope_beta_slow, stated);
-  facts.rope_truncate = boolean_or(rope["truncate"], true) ? 1 : 0;
+  const JsonView truncate = rope["truncate"];
+  state_flag(&ModelFacts::rope_truncate, boolean_or(truncate, true), truncate.place(), stated);
   const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxScale);
   const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxScale);
   const bool is_scaled = mscale != 0.0 && mscale_all_dim != 0.0;
@@ -265,7 +282,11 @@ void read_rope(const JsonView& config, StatedFacts& stated) {
   read_fact_or(top_theta, &ModelFacts::rope_theta, kDefaultTheta, stated);
   refuse_partial_rotary(config);
   const JsonView rope = find_rope(config);
-  if (rope.is_null()) return;
+  if (rope.is_null()) {
+    Place place = config["rope_scaling"].place();
+    place.got = rope_name(RopeKind::kDefault);
+    return stated.state(&ModelFacts::rope_kind, RopeKind::kDefault, std::move(place));
+  }
   if (const JsonView theta = rope["rope_theta"]; !theta.is_null()) {
     if (!top_theta.is_null() && theta.number() != top_theta.number()) {
       throw theta.error("expected what rope_theta at the top says, {}, got {}", top_theta.number(),
@@ -275,19 +296,34 @@ void read_rope(const JsonView& config, StatedFacts& stated) {
   }
   refuse_partial_rotary(rope);
   const RopeKind kind = read_rope_kind(rope);
-  stated.facts.rope_kind = kind;
+  Place kind_place = rope["rope_type"].is_null() ? rope["type"].place() : rope["rope_type"].place();
+  kind_place.got = rope_name(kind);
+  stated.state(&ModelFacts::rope_kind, kind, std::move(kind_place));
   if (kind == RopeKind::kLlama3) read_llama3_rope(rope, stated);
   if (kind == RopeKind::kLinear) read_fact(rope["factor"], &ModelFacts::rope_factor, stated);
   if (kind == RopeKind::kYarn) read_yarn_rope(rope, stated);
 }
 
-void note_quantization(const QuantizationConfig& quantization, ModelFacts& facts) {
-  facts.weight_bits = quantization.bits;
-  facts.weight_group = quantization.group_size;
-  facts.weight_zeros = quantization.symmetric ? 0 : 1;
+void state_quantization(const JsonView& config, const std::optional<QuantizationConfig>& quantization,
+                        StatedFacts& stated) {
+  const Place config_place = config["quantization_config"].place();
+  const bool is_elsewhere = quantization && quantization->file != config_place.file;
+  const auto state = [&](int32_t ModelFacts::*fact, auto value, std::string_view what) {
+    Place place = is_elsewhere ? Place{.file = quantization->file, .key = std::string(what), .got = {}}
+                               : part_of(config_place, what);
+    place.got = fmt::format("{}", value);
+    stated.state(fact, value, std::move(place));
+  };
+  const ModelFacts none;
+  const bool is_there = quantization.has_value();
+  state(&ModelFacts::weight_bits, is_there ? quantization->bits : none.weight_bits, "bits");
+  state(&ModelFacts::weight_group, is_there ? quantization->group_size : none.weight_group, "group size");
+  state(&ModelFacts::weight_zeros, is_there && !quantization->symmetric, "zeros");
   // A single group takes the columns as they come.
-  facts.weight_order = quantization.act_order && quantization.group_size > 0 ? 1 : 0;
-  if (quantization.lm_head) facts.lm_head_bits = quantization.bits;
+  state(&ModelFacts::weight_order, is_there && quantization->act_order && quantization->group_size > 0,
+        "act-order");
+  state(&ModelFacts::lm_head_bits, is_there && quantization->lm_head ? quantization->bits : none.lm_head_bits,
+        "bits of lm_head");
 }
 
 std::string read_dtype(const JsonView& config) {
@@ -351,10 +387,11 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_sizes(root, family, stated);
   read_rope(root, stated);
   config.quantization = QuantizationConfig::read(root, folder);
-  if (config.quantization.has_value()) note_quantization(*config.quantization, stated.facts);
+  state_quantization(root, config.quantization, stated);
   check(stated);
+  config.ends_with_window = end_context_with_window(root, family, stated);
   config.facts = stated.facts;
-  end_context_with_window(root, family, config);
+  config.stated = stated;
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
 

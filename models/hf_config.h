@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layout/model_facts.h"
+#include "models/check.h"
 #include "models/quantization_config.h"
 
 namespace soliton {
@@ -29,6 +30,7 @@ struct GenerationDefaults {
 /// What the runtime takes from config.json and generation_config.json.
 struct HfConfig {
   ModelFacts facts;
+  StatedFacts stated;  // the same, and where the files say so
   /// Whether facts.max_context is where a sliding window would begin to leave tokens out, not what the model can do.
   bool ends_with_window = false;
   std::vector<int> eos_ids;  // sorted, those of both files; empty if neither names one

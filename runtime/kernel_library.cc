@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "models/mapped_file.h"
@@ -181,33 +180,8 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
   return search;
 }
 
-void check_facts(const Descriptor& descriptor, ModelFacts facts, const std::string& config_path) {
-  facts.kv_bits = descriptor.facts.kv_bits;  // no matter of the weights
-  if (descriptor.facts_hash == hash_facts(facts)) return;
-  std::vector<std::string> found;
-  for_each_fact(facts, [&](const char*, const auto& value) {
-    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
-      found.push_back(fmt::format("{}", static_cast<int>(value)));
-    } else {
-      found.push_back(fmt::format("{}", value));
-    }
-  });
-  size_t index = 0;
-  for_each_fact(descriptor.facts, [&](const char* name, const auto& value) {
-    std::string expected;
-    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
-      expected = fmt::format("{}", static_cast<int>(value));
-    } else {
-      expected = fmt::format("{}", value);
-    }
-    if (expected != found[index]) {
-      throw file_error(ExitCode::kMismatch, config_path, "{}: expected {} (kernel of {}), got {}", name,
-                       expected, descriptor.model, found[index]);
-    }
-    ++index;
-  });
-  throw file_error(ExitCode::kMismatch, config_path, "facts hash: expected {:#x} (kernel of {}), got {:#x}",
-                   descriptor.facts_hash, descriptor.model, hash_facts(facts));
+void check_facts(const Descriptor& descriptor, const StatedFacts& stated) {
+  check_same(stated, descriptor.facts, fmt::format("kernel of {}", descriptor.model));
 }
 
 }  // namespace soliton

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "layout/library.h"
+#include "models/check.h"
 #include "models/error.h"
 
 namespace soliton {
@@ -117,8 +118,8 @@ struct KernelSearch {
 /// Opens the libraries in `folder` until one fits. Throws Error (kNotFound) if there is no such folder.
 KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device);
 
-/// Throws Error (kMismatch), naming the first fact in which they differ, unless the kernel was generated for
-/// `facts`. How it keeps keys and values is its own choice.
-void check_facts(const Descriptor& descriptor, ModelFacts facts, const std::string& config_path);
+/// Throws Error (kMismatch), naming the first fact in which they differ as the model's file calls it, unless the kernel
+/// was generated for these. How it keeps keys and values is its own choice.
+void check_facts(const Descriptor& descriptor, const StatedFacts& stated);
 
 }  // namespace soliton

@@ -393,9 +393,7 @@ int run(int argc, char** argv) {
   KernelLibrary library =
       KernelLibrary::open(options.kernel.empty() ? kernel_for(folder, *config, options.device)
                                                  : std::filesystem::path(options.kernel));
-  if (config) {
-    check_facts(library.descriptor(), config->facts, (folder / "config.json").string());
-  }
+  if (config) check_facts(library.descriptor(), config->stated);
   const int context = needed_context(options, library.descriptor().facts);
   const int64_t pool_tokens = needed_pool(options, library);
   Engine engine(std::move(library),

@@ -146,7 +146,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), config.facts);
   const std::string config_path = (fs::path(options.model) / "config.json").string();
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
-  check_facts(library.descriptor(), config.facts, config_path);
+  check_facts(library.descriptor(), config.stated);
   check_flags(options, library);
   auto engine = std::make_unique<Engine>(
       std::move(library),

@@ -108,7 +108,8 @@ TEST_F(Cli, ChatRefusesHeadsThatDoNotDivide) {
 
 TEST_F(Cli, ChatRefusesAConfigOfAnotherModel) {
   edit_config("\"max_position_embeddings\": 2048", "\"max_position_embeddings\": 1024");
-  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/config.json: max_context", "expected 2048");
+  expect_error("soliton-chat", chat(), kMismatch, "tiny-stories/config.json: max_position_embeddings",
+               "expected 2048 (kernel of tiny-stories), got 1024");
 }
 
 TEST_F(Cli, ChatRefusesFlags) {

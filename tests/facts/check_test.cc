@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -113,6 +114,91 @@ TEST(Check, NamesThePlaceThatWasStatedLast) {
             "4 m.yaml:4: num_layers: expected an integer from 1 to 1024, got 0");
   stated.state(&ModelFacts::num_layers, 4, {.file = "m.yaml:4", .key = "num_layers", .got = "4"});
   EXPECT_EQ(error_of([&] { check(stated); }), "no error");
+}
+
+/// A model of every kind of fact, but for those of other kinds of RoPE.
+constexpr const char* kRichConfig = R"({
+  "architectures": ["Qwen2ForCausalLM"], "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 6,
+  "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048, "max_position_embeddings": 4096,
+  "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 16},
+  "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64, "sym": false, "desc_act": true}})";
+
+// Also those that it leaves out.
+TEST(CheckSame, NamesEveryFactAsTheFileDoes) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("config.json", kRichConfig);
+  const StatedFacts stated = HfConfig::open(folder.path()).stated;
+  const std::map<std::string, std::string> complaints = {
+      {"hidden", "hidden_size: expected 513 (kernel of x), got 512"},
+      {"ffn", "intermediate_size: expected 1025 (kernel of x), got 1024"},
+      {"num_layers", "num_hidden_layers: expected 7 (kernel of x), got 6"},
+      {"num_heads", "num_attention_heads: expected 9 (kernel of x), got 8"},
+      {"num_kv_heads", "num_key_value_heads: expected 3 (kernel of x), got 2"},
+      {"head_dim", "head_dim: expected 65 (kernel of x), got 64"},
+      {"vocabulary", "vocab_size: expected 2049 (kernel of x), got 2048"},
+      {"tied_lm_head", "tie_word_embeddings: expected true (kernel of x), got false"},
+      {"qkv_bias", "architectures: biases of q, k and v: expected false (kernel of x), got true"},
+      {"head_norm", "architectures: norms of heads: expected true (kernel of x), got false"},
+      {"max_context",
+       "max_position_embeddings: expected 16385 (kernel of x), got 4096, stretched to 16384 by "
+       "rope_parameters.factor"},
+      {"rope_original_context",
+       "rope_parameters.original_max_position_embeddings: expected 4097 (kernel of x), got 4096"},
+      {"rope_truncate", "rope_parameters.truncate: expected false (kernel of x), got true"},
+      {"weight_bits", "quantization_config: bits: expected 5 (kernel of x), got 4"},
+      {"weight_group", "quantization_config: group size: expected 65 (kernel of x), got 64"},
+      {"weight_zeros", "quantization_config: zeros: expected false (kernel of x), got true"},
+      {"weight_order", "quantization_config: act-order: expected false (kernel of x), got true"},
+      {"lm_head_bits", "quantization_config: bits of lm_head: expected 17 (kernel of x), got 16"},
+      {"norm_epsilon", "rms_norm_eps: expected 1.000001 (kernel of x), got 1e-06"},
+      {"rope_theta", "rope_parameters.rope_theta: expected 10001 (kernel of x), got 10000.0"},
+      {"rope_factor", "rope_parameters.factor: expected 5 (kernel of x), got 4.0"},
+      {"rope_beta_fast", "rope_parameters.beta_fast: expected 17 (kernel of x), got 16"},
+      {"rope_beta_slow", "rope_parameters.beta_slow: expected 2 (kernel of x), got 1"},
+      {"rope_kind", "rope_parameters.rope_type: expected linear (kernel of x), got yarn"}};
+  ModelFacts expected = stated.facts;
+  for_each_fact(expected, [&](const char* name, auto& value) {
+    const auto complaint = complaints.find(name);
+    const auto before = value;
+    if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
+      value = RopeKind::kLinear;
+    } else {
+      const bool is_set = complaint != complaints.end() && complaint->second.ends_with("got true");
+      value = is_set ? 0 : value + 1;
+    }
+    const std::string refusal = error_of([&] { check_same(stated, expected, "kernel of x"); });
+    value = before;
+    if (std::string_view(name) == "kv_bits") {
+      EXPECT_EQ(refusal, "no error");
+    } else if (complaint != complaints.end()) {
+      EXPECT_EQ(refusal, "5 " + file + ": " + complaint->second);
+    }
+  });
+  EXPECT_EQ(error_of([&] { check_same(stated, expected, "kernel of x"); }), "no error");
+}
+
+TEST(CheckSame, NamesWhatNoMemberSays) {
+  const TemporaryFolder folder;
+  json config = json::parse(kRichConfig);
+  const auto refusal_by = [&](auto ModelFacts::*fact, auto value) {
+    const std::string file = folder.write("config.json", config.dump());
+    const StatedFacts stated = HfConfig::open(folder.path()).stated;
+    ModelFacts expected = stated.facts;
+    expected.*fact = value;
+    return error_of([&] { check_same(stated, expected, "kernel of x"); }).substr(file.size() + 4);
+  };
+  config.erase("quantization_config");
+  EXPECT_EQ(refusal_by(&ModelFacts::weight_bits, 4),
+            "quantization_config: bits: expected 4 (kernel of x), got 16");
+  config.erase("rope_parameters");
+  EXPECT_EQ(refusal_by(&ModelFacts::rope_kind, RopeKind::kLlama3),
+            "rope_scaling: expected llama3 (kernel of x), got default");
+  config.merge_patch({{"use_sliding_window", true}, {"sliding_window", 100}});
+  EXPECT_EQ(refusal_by(&ModelFacts::max_context, 4096),
+            "sliding_window: expected 4096 (kernel of x), got 100");
+  folder.write("quantize_config.json", R"({"bits": 4, "group_size": 32, "sym": true, "desc_act": false})");
+  const StatedFacts stated = HfConfig::open(folder.path()).stated;
+  EXPECT_EQ(stated.place(&ModelFacts::weight_group).file, folder.path() / "quantize_config.json");
 }
 
 /// What follows the key in the refusal of a file with this one change.
