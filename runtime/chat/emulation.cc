@@ -34,9 +34,10 @@ double seconds_of_step(Engine& engine) {
   return result.times_ns.size() < 2 ? first_s : (result.times_ns[1] - result.times_ns[0]) * 1e-9;
 }
 
-std::string describe_emulation(double step_s) {
+std::string describe_emulation(double step_s, bool has_card) {
   const double rate = 1 / step_s;
-  return fmt::format("No card: emulating on the CPU, for checking; about {} tokens/s",
+  return fmt::format("{} on the CPU, for checking; about {} tokens/s",
+                     has_card ? "Emulating" : "No card: emulating",
                      rate < 10 ? fmt::format("{:.2g}", rate) : fmt::format("{:.0f}", rate));
 }
 

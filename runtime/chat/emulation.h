@@ -15,7 +15,8 @@ double take_fastest_kernel(Engine& engine, const std::function<double(Engine&)>&
 /// About the time of a step of the kernel that the engine generates with. Its tree has to be empty, and is afterwards.
 double seconds_of_step(Engine& engine);
 
-/// "No card: emulating on the CPU, for checking; about 0.3 tokens/s".
-std::string describe_emulation(double step_s);
+/// "No card: emulating on the CPU, for checking; about 0.3 tokens/s"; of a kernel that is emulated beside a card, without
+/// its first words.
+std::string describe_emulation(double step_s, bool has_card);
 
 }  // namespace soliton

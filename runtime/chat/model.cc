@@ -161,7 +161,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   progress.finish();
   if (emulated && !options.verify) {
     const double step_s = take_fastest_kernel(*engine, seconds_of_step);
-    fmt::print(stderr, "{}\n", describe_emulation(step_s));
+    fmt::print(stderr, "{}\n", describe_emulation(step_s, has_card()));
   }
   return engine;
 }

@@ -79,9 +79,10 @@ TEST(Emulation, DecodesWithTheKernelThatIsTaken) {
 
 TEST(Emulation, SaysHowFastItIs) {
   const std::string begin = "No card: emulating on the CPU, for checking; about ";
-  EXPECT_EQ(describe_emulation(3.2), begin + "0.31 tokens/s");
-  EXPECT_EQ(describe_emulation(0.3), begin + "3.3 tokens/s");
-  EXPECT_EQ(describe_emulation(0.008), begin + "125 tokens/s");
+  EXPECT_EQ(describe_emulation(3.2, false), begin + "0.31 tokens/s");
+  EXPECT_EQ(describe_emulation(0.3, false), begin + "3.3 tokens/s");
+  EXPECT_EQ(describe_emulation(0.008, false), begin + "125 tokens/s");
+  EXPECT_EQ(describe_emulation(0.1, true), "Emulating on the CPU, for checking; about 10 tokens/s");
 }
 
 }  // namespace

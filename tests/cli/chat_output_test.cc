@@ -25,7 +25,7 @@ TEST_F(Cli, ChatPrintsTextAndStatistics) {
 
 TEST_F(Cli, ChatSaysThatItEmulates) {
   const std::regex note(
-      R"((.*\n)*No card: emulating on the CPU, for checking; about \d+(\.\d+)? tokens/s\n(.*\n)*)");
+      R"((.*\n)*(No card: e|E)mulating on the CPU, for checking; about \d+(\.\d+)? tokens/s\n(.*\n)*)");
   for (const Arguments& more : {Arguments{}, Arguments{"--json"}, Arguments{"-np", "2"}}) {
     const Outcome outcome = run("soliton-chat", chat(more));
     EXPECT_TRUE(std::regex_match(outcome.err, note)) << outcome.err;
