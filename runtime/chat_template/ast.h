@@ -55,6 +55,8 @@ struct Slice {
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  ExpressionPtr unpacked;        // *arguments; may be null
+  ExpressionPtr unpacked_named;  // **arguments; may be null
 };
 struct Call {
   ExpressionPtr function;
@@ -143,6 +145,7 @@ struct For {
   Target target;
   ExpressionPtr iterable;
   ExpressionPtr condition;  // of "for ... if"; may be null
+  bool is_recursive = false;
   Block body;
   Block otherwise;
 };
@@ -156,9 +159,16 @@ struct SetBlock {
   ExpressionPtr filter;
   Block body;
 };
+/// The names that a macro's body reads and a call gives it a value for, besides its parameters.
+struct SpecialNames {
+  bool caller = false;
+  bool varargs = false;
+  bool kwargs = false;
+};
 struct Macro {
-  std::string name;
+  std::string name;  // empty: the body of a call block
   std::vector<Parameter> parameters;
+  SpecialNames takes;
   Block body;
 };
 /// {% call(parameters) function() %}...{% endcall %}; `macro` is the body, which the function gets as caller.

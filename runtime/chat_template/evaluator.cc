@@ -8,29 +8,12 @@
 #include <type_traits>
 
 #include "runtime/chat_template/builtins.h"
+#include "runtime/chat_template/calls.h"
 #include "runtime/chat_template/operators.h"
+#include "runtime/chat_template/scope.h"
 
 namespace soliton::jinja {
 namespace {
-
-struct Scope {
-  std::shared_ptr<Scope> parent;
-  std::unordered_map<std::string, Value> variables;
-};
-
-/// Restores a variable when the block around it ends, by an error too.
-template <class T>
-class Restored {
- public:
-  Restored(T& variable, T value) : variable_(variable), saved_(std::exchange(variable, std::move(value))) {}
-  ~Restored() { variable_ = std::move(saved_); }
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-
- private:
-  T& variable_;
-  T saved_;
-};
 
 class Evaluator {
  public:
@@ -64,8 +47,7 @@ class Evaluator {
 
   Value operator()(const Name& name) {
     if (const Value* found = find(name.name)) return *found;
-    if (name.name == "varargs" || name.name == "kwargs")
-      throw unsupported("expected a supported variable, got {}", name.name);
+    if (name.name == "self") throw unsupported("expected a supported variable, got self");
     return Value::undefined(fmt::format("'{}' is undefined", name.name));
   }
 
@@ -264,20 +246,31 @@ class Evaluator {
     return values;
   }
 
-  Arguments evaluate_arguments(const CallArguments& given) {
+  /// `caller` is what a call block passes on, between the named arguments and those unpacked.
+  Arguments evaluate_arguments(const CallArguments& given, const Value* caller = nullptr) {
     Arguments arguments;
     arguments.positional = evaluate_all(given.positional);
     for (const auto& [name, expression] : given.named)
       arguments.named.emplace_back(name, evaluate(*expression));
+    if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
+    if (given.unpacked != nullptr) {
+      const Value several = evaluate(*given.unpacked);
+      for (Value& value : at_line([&] { return machine_.items(several); }))
+        arguments.positional.push_back(std::move(value));
+    }
+    if (given.unpacked_named != nullptr) {
+      const Value several = evaluate(*given.unpacked_named);
+      at_line([&] { unpack_named(several, arguments); });
+    }
     return arguments;
   }
 
   Value evaluate_call(const Call& call, const Value* caller) {
     const Value function = evaluate(*call.function);
-    Arguments arguments = evaluate_arguments(call.arguments);
-    if (caller != nullptr) arguments.named.emplace_back("caller", *caller);
+    const Arguments arguments = evaluate_arguments(call.arguments, caller);
     return at_line([&] {
       function.require_defined();
+      if (function.loop() != nullptr) return call_loop(*function.loop(), arguments);
       if (function.callable() == nullptr)
         throw wrong("expected a function to call, got {}", function.type_name());
       for (const Value& argument : arguments.positional) machine_.spend_steps(argument.weight());
@@ -330,12 +323,19 @@ class Evaluator {
 
   Value make_macro(const Macro& macro) {
     captured_.push_back(scope_);
-    machine_.budget().spend_bytes(sizeof(Callable) + sizeof(Scope));
-    return Callable{macro.name, [this, &macro, scope = scope_](Machine&, const Arguments& arguments) {
+    machine_.budget().spend_bytes(sizeof(Callable) + sizeof(Scope) + sizeof(Dict));
+    Callable result{macro.name, [this, &macro, scope = scope_](Machine&, const Arguments& arguments) {
                       return call_macro(macro, scope, arguments);
                     }};
+    result.attributes = std::make_shared<const Dict>(macro_attributes(macro));
+    return result;
   }
 
+  Value call_loop(const Loop& loop, const Arguments& arguments);
+  Flow run_loop(const For& statement, const Value& iterable, size_t depth);
+  Text render_loop(const For& statement, const std::shared_ptr<Scope>& around, const Value& iterable,
+                   size_t depth);
+  void bind_further(const Macro& macro, const Arguments& arguments);
   Value call_macro(const Macro& macro, const std::shared_ptr<Scope>& defined_in, const Arguments& arguments);
 
   Machine& machine_;
@@ -348,8 +348,16 @@ class Evaluator {
   int node_line_ = 1;  // of the node that is evaluated
 };
 
+// ---- loops ----
+
 Evaluator::Flow Evaluator::operator()(const For& statement) {
   const Value iterable = evaluate(*statement.iterable);
+  if (!statement.is_recursive) return run_loop(statement, iterable, 0);
+  write(render_loop(statement, scope_, iterable, 0));
+  return Flow::kNext;
+}
+
+Evaluator::Flow Evaluator::run_loop(const For& statement, const Value& iterable, size_t depth) {
   std::vector<Value> items = at_line([&] { return machine_.items(iterable); });
   const auto inner_scope = [this] { return std::make_shared<Scope>(Scope{scope_, {}}); };
   if (statement.condition != nullptr) {
@@ -361,6 +369,13 @@ Evaluator::Flow Evaluator::operator()(const For& statement) {
   }
   const auto loop = std::make_shared<Loop>();
   loop->items = std::move(items);
+  loop->depth = depth;
+  const LoopEnd loop_end(*loop);
+  if (statement.is_recursive) {
+    loop->recurse = [this, &statement, depth, around = scope_](const Value& inside) {
+      return machine_.text(render_loop(statement, around, inside, depth + 1));
+    };
+  }
   bool any_finished = false;
   for (; loop->index < loop->items.size(); ++loop->index) {
     machine_.spend_steps();
@@ -378,10 +393,56 @@ Evaluator::Flow Evaluator::operator()(const For& statement) {
   return execute(statement.otherwise);
 }
 
+/// A recursive loop is a function: it sees the scope around the loop, from wherever it is called.
+Text Evaluator::render_loop(const For& statement, const std::shared_ptr<Scope>& around, const Value& iterable,
+                            size_t depth) {
+  Text text;
+  const Restored out(out_, &text);
+  const Restored node_line(node_line_, node_line_);
+  const Restored scope(scope_, around);
+  run_loop(statement, iterable, depth);
+  return text;
+}
+
+Value Evaluator::call_loop(const Loop& loop, const Arguments& arguments) {
+  const Parameters given("loop", arguments, {"iterable"}, 1);
+  if (!loop.recurse) throw wrong("expected a recursive loop to call, got one that is not");
+  return loop.recurse(*given[0]);
+}
+
+// ---- macros ----
+
+/// What a call gives beyond the parameters: the caller, named and positional arguments.
+void Evaluator::bind_further(const Macro& macro, const Arguments& arguments) {
+  auto& variables = scope_->variables;
+  Dict further;
+  if (macro.takes.caller) variables.emplace("caller", Value::undefined("No caller defined"));
+  for (const auto& [name, value] : arguments.named) {
+    const auto has_name = [&name = name](const Parameter& parameter) { return parameter.name == name; };
+    const auto parameter = std::find_if(macro.parameters.begin(), macro.parameters.end(), has_name);
+    const auto index = static_cast<size_t>(parameter - macro.parameters.begin());
+    if (index < macro.parameters.size() && index >= arguments.positional.size()) {
+      variables.insert_or_assign(name, value);
+    } else if (name == "caller" && macro.takes.caller) {
+      if (!value.is_none()) variables.insert_or_assign(name, value);
+    } else if (macro.takes.kwargs) {
+      further.set(Value::own_text(name), value);
+    } else {
+      throw wrong("{}: expected no argument named {}", macro.name, in_quotes(name));
+    }
+  }
+  if (macro.takes.kwargs) variables.emplace("kwargs", std::move(further));
+  if (!macro.takes.varargs) return;
+  const size_t used = std::min(arguments.positional.size(), macro.parameters.size());
+  machine_.budget().spend_bytes((arguments.positional.size() - used) * sizeof(Value));
+  const auto begin = arguments.positional.begin() + static_cast<ptrdiff_t>(used);
+  variables.emplace("varargs", Value::tuple({begin, arguments.positional.end()}));
+}
+
 Value Evaluator::call_macro(const Macro& macro, const std::shared_ptr<Scope>& defined_in,
                             const Arguments& arguments) {
   const std::vector<Parameter>& parameters = macro.parameters;
-  if (arguments.positional.size() > parameters.size()) {
+  if (arguments.positional.size() > parameters.size() && !macro.takes.varargs) {
     throw wrong("{}: expected at most {} arguments, got {}", macro.name, parameters.size(),
                 arguments.positional.size());
   }
@@ -390,16 +451,9 @@ Value Evaluator::call_macro(const Macro& macro, const std::shared_ptr<Scope>& de
   const Restored node_line(node_line_, node_line_);
   const Restored scope(scope_, std::make_shared<Scope>(Scope{defined_in, {}}));
   auto& variables = scope_->variables;
-  for (size_t i = 0; i < arguments.positional.size(); ++i)
+  for (size_t i = 0; i < std::min(arguments.positional.size(), parameters.size()); ++i)
     variables[parameters[i].name] = arguments.positional[i];
-  for (const auto& [name, value] : arguments.named) {
-    const auto has_name = [&name = name](const Parameter& parameter) { return parameter.name == name; };
-    const bool known =
-        name == "caller" || std::find_if(parameters.begin(), parameters.end(), has_name) != parameters.end();
-    if (!known) throw wrong("{}: expected no argument named {}", macro.name, in_quotes(name));
-    if (!variables.emplace(name, value).second)
-      throw wrong("{}: expected argument {} once", macro.name, name);
-  }
+  bind_further(macro, arguments);
   for (const Parameter& parameter : parameters) {
     if (variables.contains(parameter.name)) continue;
     Value value = parameter.fallback != nullptr

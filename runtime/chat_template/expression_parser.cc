@@ -337,7 +337,7 @@ ExpressionPtr ExpressionParser::primary() {
       if (token.text == "true" || token.text == "True") return make(token.line, Constant{true});
       if (token.text == "false" || token.text == "False") return make(token.line, Constant{false});
       if (token.text == "none" || token.text == "None") return make(token.line, Constant{});
-      return make(token.line, Name{token.text});
+      return make(token.line, Name{seen(token.text)});
     case Token::kString: {
       std::string text;
       while (tokens_.at(Token::kString)) text += tokens_.take().text;
@@ -473,28 +473,6 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr value) {
   }
   ExpressionPtr result = make(line, Test{std::move(value), std::move(name), std::move(given)});
   return negated ? make(line, Unary{UnaryOp::kNot, std::move(result)}) : std::move(result);
-}
-
-CallArguments ExpressionParser::arguments() {
-  tokens_.expect_operator("(");
-  CallArguments given;
-  while (!tokens_.at_operator(")")) {
-    if (tokens_.at_operator("*") || tokens_.at_operator("**")) {
-      tokens_.fail(ExitCode::kMismatch, tokens_.current().line,
-                   "expected arguments one by one: unpacking with * is not supported");
-    }
-    if (tokens_.at(Token::kName) && tokens_.next().kind == Token::kOperator && tokens_.next().text == "=") {
-      std::string name = tokens_.take().text;
-      tokens_.take();
-      given.named.emplace_back(std::move(name), expression());
-    } else {
-      if (!given.named.empty()) tokens_.fail_expecting("a named argument");
-      given.positional.push_back(expression());
-    }
-    if (!tokens_.skip_operator(",")) break;
-  }
-  tokens_.expect_operator(")");
-  return given;
 }
 
 }  // namespace soliton::jinja

@@ -50,6 +50,9 @@ class ExpressionParser {
   ExpressionPtr expression(bool with_conditional = true);
   /// One expression, or several separated by commas, which are a tuple.
   ExpressionPtr tuple(bool with_conditional = true, bool in_parentheses = false);
+  /// Those read since it was set.
+  SpecialNames special_names;
+
   /// The filters here, the first without "|" if `first_is_bare`, applied to `value`, which may be null.
   ExpressionPtr filters(ExpressionPtr value, bool first_is_bare = false);
 
@@ -73,6 +76,8 @@ class ExpressionParser {
   CallArguments arguments();
   Value integer(const Token& token) const;
   std::string dotted_name();
+  /// The name, which is read here.
+  std::string seen(std::string name);
 
   ExpressionPtr make(int line, Expression::Node node);
 

@@ -7,8 +7,10 @@
 #include <limits>
 
 #include "runtime/chat_template/builtins.h"
+#include "runtime/chat_template/casing.h"
 #include "runtime/chat_template/json_text.h"
 #include "runtime/chat_template/list_filters.h"
+#include "runtime/chat_template/markup.h"
 #include "runtime/chat_template/methods.h"
 #include "runtime/chat_template/string_methods.h"
 
@@ -141,13 +143,73 @@ Value filter_string(Machine& machine, const Value& value, const Arguments& argum
 
 Value filter_trim(Machine& machine, const Value& value, const Arguments& arguments) {
   const Parameters given("trim", arguments, {"chars"});
-  return machine.text(strip(to_text(value), given.some(0) == nullptr ? nullptr : &given.text(0)));
+  const Text text = to_text(value);
+  return machine.text(
+      strip(text, given.some(0) == nullptr ? nullptr : &given.text(0)).marked(text.is_markup()));
 }
 
-template <Text (*kMap)(const Text&)>
+template <Text (*kMap)(const Text&), bool kKeepsMarkup = true>
 Value filter_mapped(Machine& machine, const Value& value, const Arguments& arguments) {
   Parameters("case mapping", arguments, {});
-  return machine.text(kMap(to_text(value)));
+  const Text text = to_text(value);
+  return machine.text(kMap(text).marked(kKeepsMarkup && text.is_markup()));
+}
+
+Value filter_safe(Machine& machine, const Value& value, const Arguments& arguments) {
+  Parameters("safe", arguments, {});
+  return machine.text(to_text(value).marked());
+}
+
+Value filter_escape(Machine& machine, const Value& value, const Arguments& arguments) {
+  Parameters("escape", arguments, {});
+  return machine.text(escape(machine, value));
+}
+
+Value filter_forceescape(Machine& machine, const Value& value, const Arguments& arguments) {
+  Parameters("forceescape", arguments, {});
+  return machine.text(escape(machine, to_text(value).marked(false)));
+}
+
+/// Appends the text with all bytes percent-encoded but letters, digits, _.-~ and, outside of queries, slashes.
+void append_url(Machine& machine, Text& url, const Text& text, bool in_query) {
+  static constexpr std::string_view kSafe = "_.-~/";
+  const std::string& bytes = text.bytes();
+  std::string written;
+  size_t at = 0;
+  for (const Text::Run& run : text.runs()) {
+    written.clear();
+    for (; at < run.end; ++at) {
+      const auto byte = static_cast<unsigned char>(bytes[at]);
+      const bool is_safe =
+          byte < 0x80 && (isalnum(byte) || kSafe.substr(0, in_query ? 4 : 5).find(bytes[at]) != kSafe.npos);
+      written += is_safe                   ? std::string(1, bytes[at])
+                 : in_query && byte == ' ' ? "+"
+                                           : fmt::format("%{:02X}", static_cast<unsigned>(byte));
+    }
+    machine.budget().spend_bytes(written.size());
+    url.append(written, run.origin);
+  }
+}
+
+Value filter_urlencode(Machine& machine, const Value& value, const Arguments& arguments) {
+  Parameters("urlencode", arguments, {});
+  Text url;
+  const bool has_items = value.sequence() != nullptr || value.dict() != nullptr || value.is_undefined();
+  if (!has_items) {
+    append_url(machine, url, to_text(value), false);
+    return machine.text(std::move(url));
+  }
+  bool first = true;
+  for (const Value& item :
+       machine.items(value.dict() != nullptr ? filter_items(machine, value, {}) : value)) {
+    const std::vector<Value> pair = machine.items(item);
+    if (pair.size() != 2) throw wrong("urlencode: expected pairs, got {} values", pair.size());
+    if (!std::exchange(first, false)) url.append("&", Origin::kTemplate);
+    append_url(machine, url, to_text(pair[0]), true);
+    url.append("=", Origin::kTemplate);
+    append_url(machine, url, to_text(pair[1]), true);
+  }
+  return machine.text(std::move(url));
 }
 
 Value filter_replace(Machine& machine, const Value& value, const Arguments& arguments) {
@@ -192,7 +254,7 @@ Value filter_indent(Machine& machine, const Value& value, const Arguments& argum
     result.append(line);
     is_first = false;
   }
-  return machine.text(std::move(result));
+  return machine.text(std::move(result).marked(value.text()->is_markup()));
 }
 
 Value filter_truncate(Machine& machine, const Value& value, const Arguments& arguments) {
@@ -212,8 +274,8 @@ Value filter_truncate(Machine& machine, const Value& value, const Arguments& arg
     const size_t space = result.bytes().rfind(' ');
     if (space != std::string::npos) result = result.slice(0, space);
   }
-  result.append(end);
-  return machine.text(std::move(result));
+  result.append(text.is_markup() ? escape(machine, end) : end);
+  return machine.text(std::move(result).marked(text.is_markup()));
 }
 
 Value filter_format(Machine& machine, const Value& value, const Arguments& arguments) {
@@ -237,15 +299,20 @@ Value filter_attr(Machine& machine, const Value& value, const Arguments& argumen
 constexpr auto kFilters = std::to_array<std::pair<std::string_view, FilterFunction>>({
     {"abs", filter_abs},
     {"attr", filter_attr},
+    {"batch", filter_batch},
     {"capitalize", filter_mapped<to_capitalized>},
     {"center", filter_center},
     {"count", filter_length},
     {"d", filter_default},
     {"default", filter_default},
     {"dictsort", filter_dictsort},
+    {"e", filter_escape},
+    {"escape", filter_escape},
     {"first", filter_first},
     {"float", filter_float},
+    {"forceescape", filter_forceescape},
     {"format", filter_format},
+    {"groupby", filter_groupby},
     {"indent", filter_indent},
     {"int", filter_int},
     {"items", filter_items},
@@ -262,18 +329,20 @@ constexpr auto kFilters = std::to_array<std::pair<std::string_view, FilterFuncti
     {"replace", filter_replace},
     {"reverse", filter_reverse},
     {"round", filter_round},
-    {"safe", filter_string},  // nothing is escaped, so nothing can be safe
+    {"safe", filter_safe},
     {"select", filter_select},
     {"selectattr", filter_selectattr},
+    {"slice", filter_slice},
     {"sort", filter_sort},
     {"string", filter_string},
     {"sum", filter_sum},
-    {"title", filter_mapped<to_title_words>},
+    {"title", filter_mapped<to_title_words, false>},
     {"tojson", to_json},
     {"trim", filter_trim},
     {"truncate", filter_truncate},
     {"unique", filter_unique},
     {"upper", filter_mapped<to_upper>},
+    {"urlencode", filter_urlencode},
 });
 
 }  // namespace

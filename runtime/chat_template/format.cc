@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "runtime/chat_template/markup.h"
 #include "runtime/chat_template/methods.h"
 #include "runtime/chat_template/operators.h"
 
@@ -149,7 +150,7 @@ class BraceFormatter {
       begin = end + 1;
     }
     result_.append(text_, begin, text_.size());
-    return std::move(result_);
+    return std::move(result_).marked(text_.is_markup());
   }
 
  private:
@@ -165,10 +166,14 @@ class BraceFormatter {
     }
     Value value = lookup(field);
     if (conversion == 'r') value = to_repr(value);
-    if (conversion == 's') value = to_text(value);
+    if (conversion == 's') value = to_text(value).marked(false);
     if (conversion != '\0' && conversion != 'r' && conversion != 's')
       throw unsupported("format: expected !r or !s");
-    const Text written = format_value(value, parse_specification(specification));
+    if (text_.is_markup() && value.text() != nullptr && value.text()->is_markup() && !specification.empty())
+      throw wrong("format: expected no format for Markup, got {}", in_quotes(specification));
+    Text written = format_value(value, parse_specification(specification))
+                       .marked(value.text() != nullptr && value.text()->is_markup());
+    if (text_.is_markup()) written = escape(machine_, written);
     machine_.budget().spend_bytes(written.size());
     result_.append(written);
   }
@@ -222,14 +227,17 @@ class BraceFormatter {
 };
 
 /// One conversion of text % arguments, behind the "%" and the key.
-Text percent_value(const Value& value, std::string_view flags, int width, int precision, char type) {
+Text percent_value(Machine& machine, bool escapes, const Value& value, std::string_view flags, int width,
+                   int precision, char type) {
   const bool left = flags.find('-') != std::string_view::npos;
   Specification specification;
   specification.width = width;
   specification.before_width = left ? "<" : "";
   if (type == 's' || type == 'r') {
     specification.precision = precision;
-    return pad(type == 's' ? to_text(value) : to_repr(value), specification, ">");
+    Text written = type == 's' ? to_text(value) : to_repr(value);
+    if (escapes) written = escape(machine, written);
+    return pad(written, specification, ">");
   }
   value.require_defined();
   if (!value.number()) throw wrong("expected a number for %{}, got {}", type, value.type_name());
@@ -248,7 +256,10 @@ Text percent_value(const Value& value, std::string_view flags, int width, int pr
     if (!(std::abs(*value.number()) < kBound)) throw unsupported("expected integers of 64 bits, got more");
     return format_value(static_cast<int64_t>(*value.number()), specification);
   }
-  if (type == 'x' || type == 'X' || type == 'o') return format_value(value, specification);
+  if (type == 'x' || type == 'X' || type == 'o') {
+    if (escapes) throw wrong("expected no %{} in Markup", type);
+    return format_value(value, specification);
+  }
   specification.precision = precision < 0 ? 6 : precision;
   return format_value(value, specification);
 }
@@ -307,7 +318,8 @@ Value percent_format(Machine& machine, const Text& text, const Value& arguments)
     } else if (kTypes.find(type) == std::string_view::npos) {
       throw unsupported("expected a supported conversion, got \"%{}\"", type);
     } else {
-      const Text written = percent_value(by_name ? *by_name : next_argument(), flags, width, precision, type);
+      const Text written = percent_value(machine, text.is_markup(), by_name ? *by_name : next_argument(),
+                                         flags, width, precision, type);
       machine.budget().spend_bytes(written.size());
       result.append(written);
     }
@@ -318,7 +330,7 @@ Value percent_format(Machine& machine, const Text& text, const Value& arguments)
   const bool may_be_left =
       arguments.dict() != nullptr || arguments.is_undefined() || (is_list && several == nullptr);
   if (!all_used && !may_be_left) throw wrong("expected fewer arguments behind \"%\"");
-  return machine.text(std::move(result));
+  return machine.text(std::move(result).marked(text.is_markup()));
 }
 
 }  // namespace soliton::jinja

@@ -6,6 +6,8 @@
 #include <bit>
 
 #include "runtime/chat_template/builtins.h"
+#include "runtime/chat_template/casing.h"
+#include "runtime/chat_template/markup.h"
 #include "runtime/chat_template/operators.h"
 
 namespace soliton::jinja {
@@ -50,19 +52,22 @@ Value without_case(const Value& value) {
 /// What an item is compared by: itself or an attribute, with or without case.
 class Key {
  public:
-  Key(const Value* attribute, bool case_sensitive) : case_sensitive_(case_sensitive) {
+  /// `fallback` is for items without the attribute; null: they are undefined.
+  Key(const Value* attribute, bool case_sensitive, const Value* fallback = nullptr)
+      : case_sensitive_(case_sensitive), fallback_(fallback) {
     if (attribute != nullptr) path_.emplace(*attribute);
   }
 
   Value of(Machine& machine, const Value& item) const {
     machine.spend_steps(item.weight());
-    const Value key = path_ ? path_->look_up(machine, item) : item;
+    const Value key = path_ ? path_->look_up(machine, item, fallback_) : item;
     return case_sensitive_ ? key : without_case(key);
   }
 
  private:
   std::optional<Path> path_;
   bool case_sensitive_;
+  const Value* fallback_;
 };
 
 void spend_for_sorting(Machine& machine, const Value& value, size_t count) {
@@ -168,6 +173,81 @@ Value filter_sort(Machine& machine, const Value& value, const Arguments& argumen
   return machine.list(sorted(std::move(keyed), given.truth_or(0, false)));
 }
 
+/// Items of equal keys, one group after another.
+Value filter_groupby(Machine& machine, const Value& value, const Arguments& arguments) {
+  const Parameters given("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
+  const bool case_sensitive = given.truth_or(2, false);
+  const Key order(given[0], case_sensitive, given.some(1));
+  const Key name(given[0], true, given.some(1));  // as the first item of a group writes it
+  const std::vector<Value> items = machine.items(value);
+  spend_for_sorting(machine, value, items.size());
+  std::vector<std::pair<Value, Value>> keyed;
+  for (const Value& item : items) keyed.emplace_back(order.of(machine, item), item);
+  std::vector<Value> groups;
+  std::vector<Value> members;
+  std::optional<Value> last;
+  const auto end_group = [&] {
+    if (members.empty()) return;
+    Value grouper = name.of(machine, members.front());
+    Sequence group(Sequence::kTuple, {std::move(grouper), machine.list(std::exchange(members, {}))});
+    group.is_group = true;
+    groups.emplace_back(std::move(group));
+  };
+  for (const Value& item : sorted(std::move(keyed), false)) {
+    Value key = order.of(machine, item);
+    if (!last || !equal(*last, key)) end_group();
+    last = std::move(key);
+    members.push_back(item);
+  }
+  end_group();
+  return machine.list(std::move(groups));
+}
+
+Value filter_batch(Machine& machine, const Value& value, const Arguments& arguments) {
+  const Parameters given("batch", arguments, {"linecount", "fill_with"}, 1);
+  const int64_t count = given.integer_or(0, 0);
+  std::vector<Value> batches;
+  std::vector<Value> members;
+  for (const Value& item : machine.items(value)) {
+    if (static_cast<int64_t>(members.size()) == count)
+      batches.push_back(machine.list(std::exchange(members, {})));
+    members.push_back(item);
+  }
+  if (!members.empty()) {
+    const int64_t missing = count - static_cast<int64_t>(members.size());
+    if (given.some(1) != nullptr && missing > 0) {
+      if (missing > static_cast<int64_t>(kMaxWeight))
+        throw too_much("batch: expected at most {} items", kMaxWeight);
+      machine.spend_steps(static_cast<size_t>(missing) * given[1]->weight());
+      machine.budget().spend_bytes(static_cast<size_t>(missing) * sizeof(Value));
+      members.insert(members.end(), static_cast<size_t>(missing), *given[1]);
+    }
+    batches.push_back(machine.list(std::move(members)));
+  }
+  return Value::iterator(std::move(batches));
+}
+
+Value filter_slice(Machine& machine, const Value& value, const Arguments& arguments) {
+  const Parameters given("slice", arguments, {"slices", "fill_with"}, 1);
+  const int64_t count = given.integer_or(0, 0);
+  if (count == 0) throw wrong("slice: expected a number of slices other than 0");
+  const std::vector<Value> items = machine.items(value);
+  if (count > 0) machine.spend_steps(static_cast<size_t>(count));
+  const auto size = static_cast<int64_t>(items.size());
+  std::vector<Value> slices;
+  auto begin = items.begin();
+  for (int64_t i = 0; i < count; ++i) {
+    const bool is_longer = i < size % count;
+    const auto end = begin + static_cast<ptrdiff_t>(size / count + (is_longer ? 1 : 0));
+    std::vector<Value> members(begin, end);
+    if (given.some(1) != nullptr && !is_longer) members.push_back(*given[1]);
+    machine.budget().spend_bytes(sizeof(Sequence));
+    slices.push_back(machine.list(std::move(members)));
+    begin = end;
+  }
+  return Value::iterator(std::move(slices));
+}
+
 Value filter_unique(Machine& machine, const Value& value, const Arguments& arguments) {
   const Parameters given("unique", arguments, {"case_sensitive", "attribute"});
   const Key key(given.some(1), given.truth_or(0, false));
@@ -218,7 +298,8 @@ Value filter_last(Machine& machine, const Value& value, const Arguments& argumen
   if (value.sequence() != nullptr && value.sequence()->kind == Sequence::kIterator)
     throw wrong("last: expected a list, got an iterator");
   const std::vector<Value> items = machine.items(value);
-  return items.empty() ? Value::undefined("expected a last item, got an empty sequence") : items.back();
+  if (items.empty()) return Value::undefined("expected a last item, got an empty sequence");
+  return value.text() != nullptr && value.text()->is_markup() ? as_markup(items.back()) : items.back();
 }
 
 Value filter_reverse(Machine& machine, const Value& value, const Arguments& arguments) {

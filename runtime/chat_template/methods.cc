@@ -66,6 +66,8 @@ std::optional<Value> sequence_member(const Value& object, std::string_view name)
                                                                 "pop",    "remove", "reverse", "sort"};
   const Sequence::Kind kind = object.sequence()->kind;
   if (kind > Sequence::kRange) return std::nullopt;
+  if (object.sequence()->is_group && name == "grouper") return object.sequence()->items[0];
+  if (object.sequence()->is_group && name == "list") return object.sequence()->items[1];
   if (name == "count" || name == "index") {
     const bool counts = name == "count";
     return bound(object, name, [object, counts](Machine& machine, const Arguments& arguments) {
@@ -95,8 +97,8 @@ std::optional<Value> loop_member(const Value& object, std::string_view name) {
   if (name == "first") return Value(loop.index == 0);
   if (name == "last") return Value(loop.index + 1 == length);
   if (name == "length") return Value::size(length);
-  if (name == "depth") return Value::size(1);
-  if (name == "depth0") return Value::size(0);
+  if (name == "depth") return Value::size(loop.depth + 1);
+  if (name == "depth0") return Value::size(loop.depth);
   if (name == "previtem") {
     return loop.index > 0 ? loop.items[loop.index - 1] : Value::undefined("there is no previous item");
   }
@@ -122,6 +124,24 @@ std::optional<Value> loop_member(const Value& object, std::string_view name) {
   return std::nullopt;
 }
 
+/// Python's numbers are complex ones, and fractions if they are integers.
+std::optional<Value> number_member(const Value& object, std::string_view name) {
+  static constexpr std::array<std::string_view, 9> kUnsupported = {
+      "as_integer_ratio", "bit_count", "bit_length", "conjugate", "from_bytes",
+      "fromhex",          "hex",       "is_integer", "to_bytes"};
+  if (name == "real") return object.integer() ? Value(*object.integer()) : object;
+  if (name == "imag") return object.integer() ? Value(int64_t{0}) : Value(0.0);
+  if (object.integer() && name == "numerator") return *object.integer();
+  if (object.integer() && name == "denominator") return int64_t{1};
+  if (!is_among(kUnsupported, name)) return std::nullopt;
+  throw unsupported("expected a supported attribute of {}, got {}", object.type_name(), name);
+}
+
+std::optional<Value> macro_member(const Callable& macro, std::string_view name) {
+  const Value* found = macro.attributes == nullptr ? nullptr : macro.attributes->find(name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
 }  // namespace
 
 std::optional<Value> find_member(Machine&, const Value& object, std::string_view name) {
@@ -129,6 +149,8 @@ std::optional<Value> find_member(Machine&, const Value& object, std::string_view
   if (object.dict() != nullptr) return dict_member(object, name);
   if (object.sequence() != nullptr) return sequence_member(object, name);
   if (object.loop() != nullptr) return loop_member(object, name);
+  if (object.callable() != nullptr) return macro_member(*object.callable(), name);
+  if (object.number()) return number_member(object, name);
   if (const Namespace* names = object.name_space()) {
     const Value* found = names->attributes.find(name);
     return found == nullptr ? std::nullopt : std::optional(*found);

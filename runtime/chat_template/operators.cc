@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/chat_template/markup.h"
 #include "runtime/chat_template/methods.h"
 
 namespace soliton::jinja {
@@ -135,7 +136,7 @@ Value repeated(Machine& machine, const Value& value, int64_t times) {
     machine.budget().spend_bytes(bytes + text->runs().size() * sizeof(Text::Run) * (bytes > 0 ? count : 0));
     Text result;
     for (size_t i = 0; i < count && bytes > 0; ++i) result.append(*text);
-    return result;
+    return std::move(result).marked(text->is_markup());
   }
   const std::vector<Value>& once = value.sequence()->items;
   size_t length = 0;
@@ -152,8 +153,9 @@ Value repeated(Machine& machine, const Value& value, int64_t times) {
 
 Value joined(Machine& machine, const Value& left, const Value& right) {
   if (left.text() != nullptr && right.text() != nullptr) {
-    Text result = *left.text();
-    result.append(*right.text());
+    const bool is_markup = left.text()->is_markup() || right.text()->is_markup();
+    Text result = is_markup ? escape(machine, left) : *left.text();
+    result.append(is_markup ? escape(machine, right) : *right.text());
     return machine.text(std::move(result));
   }
   const bool same =
@@ -201,7 +203,7 @@ std::optional<Value> find_entry(const Value& object, const Value& key) {
     const size_t begin = byte_position(text->bytes(), *index);
     size_t end = begin;
     next_character(text->bytes(), end);
-    return Value(text->slice(begin, end));
+    return Value(text->slice(begin, end).marked(text->is_markup()));
   }
   if (const Sequence* sequence = object.sequence();
       sequence != nullptr && sequence->kind <= Sequence::kRange) {
@@ -363,7 +365,7 @@ Value get_slice(Machine& machine, const Value& object, const Value& start, const
   machine.spend_steps(object.weight());
   if (const Text* text = object.text()) {
     const auto size = static_cast<int64_t>(count_characters(text->bytes()));
-    return machine.text(slice_text(*text, slice_bounds(size, start, stop, step)));
+    return machine.text(slice_text(*text, slice_bounds(size, start, stop, step)).marked(text->is_markup()));
   }
   const Sequence* sequence = object.sequence();
   if (sequence == nullptr || sequence->kind > Sequence::kRange) {

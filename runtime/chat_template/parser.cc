@@ -106,10 +106,7 @@ class Parser {
     tokens_.expect_name("in");
     result.iterable = expressions_.tuple(false);
     if (tokens_.skip_name("if")) result.condition = expressions_.expression();
-    if (tokens_.at_name("recursive")) {
-      tokens_.fail(ExitCode::kMismatch, tokens_.current().line,
-                   "expected a loop that is not recursive, which is not supported");
-    }
+    result.is_recursive = tokens_.skip_name("recursive");
     ++loops_;
     auto [block, end] = body({"endfor", "else"});
     --loops_;
@@ -132,13 +129,12 @@ class Parser {
     auto macro = std::make_shared<Macro>();
     macro->name = tokens_.expect_name().text;
     macro->parameters = parameters();
-    macro->body = function_body("endmacro");
+    read_body(*macro, "endmacro");
     return std::shared_ptr<const Macro>(std::move(macro));
   }
 
   Statement::Node read_call() {
     auto macro = std::make_shared<Macro>();
-    macro->name = "caller";
     if (tokens_.at_operator("(")) macro->parameters = parameters();
     CallBlock result;
     const Token begin = tokens_.current();
@@ -146,7 +142,7 @@ class Parser {
     if (!std::holds_alternative<Call>(result.call->node)) {
       tokens_.fail(ExitCode::kBadFile, begin.line, "expected a call, got " + begin.describe());
     }
-    macro->body = function_body("endcall");
+    read_body(*macro, "endcall");
     result.macro = std::move(macro);
     return result;
   }
@@ -192,6 +188,24 @@ class Parser {
     Block block = body({end}).first;
     loops_ = outer_loops;
     return block;
+  }
+
+  void read_body(Macro& macro, std::string_view end) {
+    const SpecialNames outer = std::exchange(expressions_.special_names, {});
+    const int line = tokens_.current().line;
+    macro.body = function_body(end);
+    SpecialNames& seen = expressions_.special_names;
+    macro.takes = seen;
+    seen = {outer.caller || seen.caller, outer.varargs || seen.varargs, outer.kwargs || seen.kwargs};
+    for (const Parameter& parameter : macro.parameters) {
+      if (parameter.name == "varargs") macro.takes.varargs = false;
+      if (parameter.name == "kwargs") macro.takes.kwargs = false;
+      if (parameter.name != "caller" || !macro.takes.caller) continue;
+      if (parameter.fallback == nullptr) {
+        tokens_.fail(ExitCode::kBadFile, line, "expected parameter \"caller\" to have a default, got none");
+      }
+      macro.takes.caller = false;
+    }
   }
 
   std::vector<Parameter> parameters() {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/chat_template/casing.h"
+#include "runtime/chat_template/markup.h"
 #include "runtime/chat_template/methods.h"
 
 namespace soliton::jinja {
@@ -393,15 +395,21 @@ std::vector<Text> split_lines(const Text& text, bool keep_ends) {
 
 Value call_string_method(Machine& machine, std::string_view name, const Text& text,
                          const Arguments& arguments) {
-  return find_string_method(name)(machine, text, arguments);
+  const Method method = find_string_method(name);
+  if (!text.is_markup()) return method(machine, text, arguments);
+  return as_markup(method(machine, text, escaped_arguments(machine, name, arguments)));
 }
 
 std::optional<Value> string_member(const Value& object, std::string_view name) {
-  if (const Method method = find_string_method(name)) {
-    return Callable{std::string(name), [object, method](Machine& machine, const Arguments& arguments) {
+  if (find_string_method(name) != nullptr) {
+    return Callable{std::string(name),
+                    [object, name = std::string(name)](Machine& machine, const Arguments& arguments) {
                       machine.spend_steps(object.weight());
-                      return method(machine, *object.text(), arguments);
+                      return call_string_method(machine, name, *object.text(), arguments);
                     }};
+  }
+  if (object.text()->is_markup() && (name == "unescape" || name == "striptags")) {
+    throw unsupported("expected a supported method of Markup, got {}", name);
   }
   if (std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end()) {
     throw unsupported("expected a supported method of str, got {}", name);

@@ -57,7 +57,7 @@ constexpr auto kChecks = std::to_array<std::pair<std::string_view, Check>>({
     {"sequence", is_sequence},
     {"iterable", is_iterable},
     {"callable", is_callable},
-    {"escaped", [](const Value&) { return false; }},
+    {"escaped", [](const Value& value) { return value.text() != nullptr && value.text()->is_markup(); }},
 });
 
 constexpr std::array<std::pair<std::string_view, CompareOp>, 12> kComparisons = {

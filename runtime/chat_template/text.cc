@@ -12,7 +12,6 @@ namespace soliton::jinja {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-constexpr char32_t kSharpS = 0xdf;
 
 size_t length_by_lead(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
@@ -46,32 +45,6 @@ locale_t unicode_locale() {
 
 wint_t wide(char32_t character) {
   return static_cast<wint_t>(character);
-}
-
-void append_upper(std::string& bytes, char32_t character) {
-  if (character == kSharpS) {
-    bytes += "SS";
-  } else {
-    append_utf8(bytes, static_cast<char32_t>(towupper_l(wide(character), unicode_locale())));
-  }
-}
-
-void append_lower(std::string& bytes, char32_t character) {
-  append_utf8(bytes, static_cast<char32_t>(towlower_l(wide(character), unicode_locale())));
-}
-
-/// Maps each character by append_mapped(bytes, character), which keeps the character's origin.
-template <class AppendMapped>
-Text map_characters(const Text& text, AppendMapped append_mapped) {
-  Text result;
-  std::string mapped;
-  size_t position = 0;
-  for (const Text::Run& run : text.runs()) {
-    mapped.clear();
-    while (position < run.end) append_mapped(mapped, next_character(text.bytes(), position));
-    result.append(mapped, run.origin);
-  }
-  return result;
 }
 
 }  // namespace
@@ -214,37 +187,12 @@ bool is_lower(char32_t c) {
   return iswlower_l(wide(c), unicode_locale()) != 0;
 }
 
-Text to_upper(const Text& text) {
-  return map_characters(text, append_upper);
+char32_t upper_character(char32_t c) {
+  return static_cast<char32_t>(towupper_l(wide(c), unicode_locale()));
 }
 
-Text to_lower(const Text& text) {
-  return map_characters(text, append_lower);
-}
-
-Text to_title(const Text& text) {
-  bool inside = false;  // a word
-  return map_characters(text, [&inside](std::string& bytes, char32_t character) {
-    inside ? append_lower(bytes, character) : append_upper(bytes, character);
-    inside = is_letter(character);
-  });
-}
-
-Text to_title_words(const Text& text) {
-  static constexpr std::u32string_view kSeparators = U"-({[<";
-  bool inside = false;  // a word
-  return map_characters(text, [&inside](std::string& bytes, char32_t character) {
-    inside ? append_lower(bytes, character) : append_upper(bytes, character);
-    inside = !is_space(character) && kSeparators.find(character) == std::u32string_view::npos;
-  });
-}
-
-Text to_capitalized(const Text& text) {
-  bool first = true;
-  return map_characters(text, [&first](std::string& bytes, char32_t character) {
-    first ? append_upper(bytes, character) : append_lower(bytes, character);
-    first = false;
-  });
+char32_t lower_character(char32_t c) {
+  return static_cast<char32_t>(towlower_l(wide(c), unicode_locale()));
 }
 
 }  // namespace soliton::jinja

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace soliton::jinja {
@@ -32,6 +33,13 @@ class Text {
   Origin origin_at(size_t byte) const;
   /// kMessage if any part is.
   Origin origin() const;
+  /// Whether it is Markup to jinja2, as the filters safe and escape make it: what is added to it is escaped. Copies are
+  /// too; other text made of it is not.
+  bool is_markup() const { return is_markup_; }
+  Text marked(bool is_markup = true) && {
+    is_markup_ = is_markup;
+    return std::move(*this);
+  }
 
   void append(std::string_view bytes, Origin origin);
   void append(const Text& text) { append(text, 0, text.size()); }
@@ -43,6 +51,7 @@ class Text {
  private:
   std::string bytes_;
   std::vector<Run> runs_;
+  bool is_markup_ = false;
 };
 
 // ---- UTF-8 ----
@@ -67,16 +76,8 @@ bool is_printable(char32_t character);   // str.isprintable
 bool is_letter(char32_t character);      // str.isalpha
 bool is_upper(char32_t character);
 bool is_lower(char32_t character);
-/// Case mapping of each character by itself: simple mappings, and U+00DF to "SS". Python has also those of
-/// Unicode's SpecialCasing, about 100 characters: ligatures, Greek with iota subscript, sigma at a word's
-/// end.
-Text to_upper(const Text& text);
-Text to_lower(const Text& text);
-/// str.title: the first letter of each word upper, the rest lower.
-Text to_title(const Text& text);
-/// The title filter: the first character of each word upper, the rest lower; words end at space and at -({[<.
-Text to_title_words(const Text& text);
-/// The first character upper, the rest lower.
-Text to_capitalized(const Text& text);
+/// The one character that is the other case of it by itself.
+char32_t upper_character(char32_t character);
+char32_t lower_character(char32_t character);
 
 }  // namespace soliton::jinja

@@ -98,7 +98,8 @@ class Printer {
                             print_dict(names->attributes);
                             own(">");
                           },
-                          [](const std::shared_ptr<const Callable>& function) {
+                          [this](const std::shared_ptr<const Callable>& function) {
+                            if (function->attributes != nullptr) return print_macro(*function);
                             throw unsupported("expected a value to print, got function {}", function->name);
                           },
                           [this](const std::shared_ptr<Loop>& loop) {
@@ -112,6 +113,7 @@ class Printer {
   void own(std::string_view text) { out_.append(text, Origin::kTemplate); }
 
   void print_text(const Text& text) {
+    if (text.is_markup()) own("Markup(");
     const std::string& bytes = text.bytes();
     const bool double_quotes = bytes.find('\'') != std::string::npos && bytes.find('"') == std::string::npos;
     const char quote = double_quotes ? '"' : '\'';
@@ -124,6 +126,7 @@ class Printer {
       out_.append(escaped, run.origin);
     }
     own({&quote, 1});
+    if (text.is_markup()) own(")");
   }
 
   static void append_escaped(std::string& bytes, char32_t character, char quote) {
@@ -170,6 +173,12 @@ class Printer {
     print_items(sequence.items);
     if (sequence.kind == Sequence::kTuple && sequence.items.size() == 1) own(",");
     own(close);
+  }
+
+  void print_macro(const Callable& macro) {
+    own("<Macro ");
+    macro.name.empty() ? own("anonymous") : print_text(Text(macro.name, Origin::kTemplate));
+    own(">");
   }
 
   void print_dict(const Dict& dict) {
@@ -250,8 +259,10 @@ bool Value::is_same(const Value& other) const {
   if (storage_.index() != other.storage_.index()) return false;
   if (is_none()) return true;
   if (boolean() != nullptr) return *boolean() == *other.boolean();
-  if (text() != nullptr)
-    return text()->bytes() == other.text()->bytes();  // Python interns what a template compares
+  if (text() != nullptr) {  // Python interns what a template compares
+    if (text()->is_markup() || other.text()->is_markup()) return text() == other.text();
+    return text()->bytes() == other.text()->bytes();
+  }
   if (integer()) return *integer() == *other.integer();
   return sequence() == other.sequence() && dict() == other.dict() && name_space() == other.name_space() &&
          callable() == other.callable() && loop() == other.loop() && floating() == nullptr;

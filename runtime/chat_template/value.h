@@ -108,6 +108,7 @@ struct Sequence {
   size_t weight = 1;
   mutable size_t taken = 0;      // items that an iterator has given
   int64_t range_bounds[3] = {};  // start, stop, step, of a range
+  bool is_group = false;         // a tuple whose parts are "grouper" and "list" too
 };
 
 /// Ordered as inserted. Keys as in Python: 1, 1.0 and true are the same key.
@@ -145,15 +146,17 @@ struct Arguments {
 struct Callable {
   std::string name;
   std::function<Value(Machine&, const Arguments&)> body;
-  int depth = 0;  // of the object that a method is bound to
+  int depth = 0;                                     // of the object that a method is bound to
+  std::shared_ptr<const Dict> attributes = nullptr;  // of a macro
 };
 
 /// `loop` inside a for.
 struct Loop {
   std::vector<Value> items;
-  size_t index = 0;   // from 0
-  int64_t depth = 0;  // loops around this one that the recursion made; always 0 here
+  size_t index = 0;  // from 0
+  size_t depth = 0;  // loops around this one that the recursion made
   std::optional<Value> last_changed;
+  std::function<Value(const Value& iterable)> recurse;  // of a recursive loop
 };
 
 bool truthy(const Value& value);

@@ -131,6 +131,14 @@ TEST(ChatTemplateOrigin, CharactersKeepTheirsThroughEveryMove) {
   EXPECT_EQ(marked("{% for c in list[0] ~ '-' %}{{ c }},{% endfor %}", variables), "«a»,-,");
 }
 
+TEST(ChatTemplateOrigin, EscapesHaveThatOfWhatTheyStandFor) {
+  const ordered_json variables = {{"u", "<a b&>"}};
+  EXPECT_EQ(marked("{{ ('<' ~ u)|e }}", variables), "&lt;«&lt;a b&amp;&gt;»");
+  EXPECT_EQ(marked("{{ ('<'|safe) + u + '&' }}", variables), "<«&lt;a b&amp;&gt;»&amp;");
+  EXPECT_EQ(marked("{{ ('/ ' ~ u)|urlencode }}", variables), "/%20«%3Ca%20b%26%3E»");
+  EXPECT_EQ(marked("{{ ('ß' ~ s)|upper }}{{ s|title }}", {{"s", "ßΣ"}}), "SS«SSΣSSσ»");
+}
+
 TEST(ChatTemplateOrigin, MadeUpTextIsTheTemplates) {
   EXPECT_EQ(marked("{{ n }}{{ b }}{{ f + 1 }}", {{"n", 5}, {"b", true}, {"f", 1.5}}), "5True2.5");
 }
@@ -168,28 +176,29 @@ TEST_P(Errors, NamePlaceAndReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Syntax, Errors,
-    testing::Values(
-        Refusal{"\n{% if x %}", "4 t:2: expected {% elif or else or endif %}, got the end of the template"},
-        Refusal{"{% endif %}", "4 t:1: expected a tag, got \"endif\""},
-        Refusal{"{% foo %}", "4 t:1: expected a tag, got \"foo\""},
-        Refusal{"{% include 'x' %}", "5 t:1: expected a supported tag, got \"include\""},
-        Refusal{"{% for x in y recursive %}{% endfor %}",
-                "5 t:1: expected a loop that is not recursive, which is not supported"},
-        Refusal{"{{ f(*x) }}", "5 t:1: expected arguments one by one: unpacking with * is not supported"},
-        Refusal{"\n\n{{ 1 + }}", "4 t:3: expected an expression, got \"}}\""},
-        Refusal{"{{ a b }}", "4 t:1: expected \"}}\", got \"b\""},
-        Refusal{"{{ (1] }}", "4 t:1: expected \")\", got \"]\""},
-        Refusal{"{{ 'abc }}", "4 t:1: expected the string to end, got the end of the template"},
-        Refusal{"{{ a", "4 t:1: expected \"}}\", got the end of the template"},
-        Refusal{"{# a", "4 t:1: expected the comment to end, got the end of the template"},
-        Refusal{"a\n{% raw %}b", "4 t:2: expected {% endraw %}, got the end of the template"},
-        Refusal{"{{ a ? b }}", "4 t:1: expected an expression, got \"?\""},
-        Refusal{"{% break %}", "4 t:1: expected \"break\" inside a loop"},
-        Refusal{"{% set true = 1 %}", "4 t:1: expected a name to assign to, got \"true\""},
-        Refusal{"{{ 99999999999999999999 }}",
-                "5 t:1: expected integers of 64 bits, got \"99999999999999999999\""},
-        Refusal{"{% macro m(a=1, b) %}{% endmacro %}",
-                "4 t:1: expected a default, as the parameter before has one, got \")\""}));
+    testing::Values(Refusal{"\n{% if x %}",
+                            "4 t:2: expected {% elif or else or endif %}, got the end of the template"},
+                    Refusal{"{% endif %}", "4 t:1: expected a tag, got \"endif\""},
+                    Refusal{"{% foo %}", "4 t:1: expected a tag, got \"foo\""},
+                    Refusal{"{% include 'x' %}", "5 t:1: expected a supported tag, got \"include\""},
+                    Refusal{"{% macro m(caller) %}{{ caller }}{% endmacro %}",
+                            "4 t:1: expected parameter \"caller\" to have a default, got none"},
+                    Refusal{"{{ f(**x, 1) }}", "4 t:1: expected no argument behind \"**\", got \"1\""},
+                    Refusal{"{{ f(*x, 1) }}", "4 t:1: expected a named argument behind \"*\", got \"1\""},
+                    Refusal{"\n\n{{ 1 + }}", "4 t:3: expected an expression, got \"}}\""},
+                    Refusal{"{{ a b }}", "4 t:1: expected \"}}\", got \"b\""},
+                    Refusal{"{{ (1] }}", "4 t:1: expected \")\", got \"]\""},
+                    Refusal{"{{ 'abc }}", "4 t:1: expected the string to end, got the end of the template"},
+                    Refusal{"{{ a", "4 t:1: expected \"}}\", got the end of the template"},
+                    Refusal{"{# a", "4 t:1: expected the comment to end, got the end of the template"},
+                    Refusal{"a\n{% raw %}b", "4 t:2: expected {% endraw %}, got the end of the template"},
+                    Refusal{"{{ a ? b }}", "4 t:1: expected an expression, got \"?\""},
+                    Refusal{"{% break %}", "4 t:1: expected \"break\" inside a loop"},
+                    Refusal{"{% set true = 1 %}", "4 t:1: expected a name to assign to, got \"true\""},
+                    Refusal{"{{ 99999999999999999999 }}",
+                            "5 t:1: expected integers of 64 bits, got \"99999999999999999999\""},
+                    Refusal{"{% macro m(a=1, b) %}{% endmacro %}",
+                            "4 t:1: expected a default, as the parameter before has one, got \")\""}));
 
 INSTANTIATE_TEST_SUITE_P(
     Evaluation, Errors,
@@ -202,6 +211,15 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"{{ 'a'.encode() }}", "5 t:1: expected a supported method of str, got encode"},
         Refusal{"{{ [].append(1) }}", "4 t:1: expected no change of a list, got append"},
         Refusal{"{{ {}.update({}) }}", "4 t:1: expected no change of a dict, got update"},
+        Refusal{"{{ self }}", "5 t:1: expected a supported variable, got self"},
+        Refusal{"{{ 5 .bit_length() }}", "5 t:1: expected a supported attribute of int, got bit_length"},
+        Refusal{"{{ ('<'|safe).striptags() }}",
+                "5 t:1: expected a supported method of Markup, got striptags"},
+        Refusal{"{% for x in [1] %}{{ loop(x) }}{% endfor %}",
+                "4 t:1: expected a recursive loop to call, got one that is not"},
+        Refusal{"{% macro m() %}{% endmacro %}{% call m() %}{% endcall %}",
+                "4 t:1: m: expected no argument named \"caller\""},
+        Refusal{"{{ dict(**[1]) }}", "4 t:1: expected a mapping behind \"**\", got list"},
         Refusal{"{{ 1 / 0 }}", "4 t:1: expected a divisor other than 0"},
         Refusal{"{{ 9223372036854775807 + 1 }}", "5 t:1: expected integers of 64 bits, got more"},
         Refusal{"{% for a, b in [[1]] %}{% endfor %}", "4 t:1: expected 2 values to unpack, got 1"},
@@ -246,6 +264,12 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"Blocks", repeated("{% if 1 %}", 50000)},
         Hostile{"Else", "{{ 1" + repeated(" if 1 else 1", 50000) + " }}"},
         Hostile{"Loops", "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"},
+        Hostile{"RecursiveLoop", "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"},
+        Hostile{"Batch", "{{ [1]|batch(9223372036854775807, 0)|list }}"},
+        Hostile{"Slices", "{{ [1]|slice(9223372036854775807)|list }}"},
+        Hostile{"Escapes",
+                "{% set n = namespace(x='&&') %}{% for i in range(99) %}{% set n.x = n.x|forceescape %}{% "
+                "set n.x = n.x ~ n.x %}{% endfor %}"},
         Hostile{"Range", "{{ range(100001) }}"},
         Hostile{"WideRange", "{{ range(-9223372036854775807, 9223372036854775807) }}"},
         Hostile{"Text", "{{ 'a' * 9223372036854775807 }}"},

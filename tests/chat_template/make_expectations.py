@@ -2,7 +2,7 @@
 """Renders with jinja2, set up as transformers does, what the C++ engine has to render alike.
 
 Without arguments it writes data/expected.json (every template x every conversation, with and without a generation
-prompt) and data/expressions.json (expressions at random, seed 1). With --check it compares them with what jinja2 says
+prompt), data/features.json (sources that show one thing each) and data/expressions.json (expressions at random, seed 1). With --check it compares them with what jinja2 says
 now and writes nothing. With --fuzz N --seed S it writes N new expressions to --output, for a longer search.
 """
 
@@ -21,6 +21,7 @@ except ImportError:
     print("skipped: no jinja2 in this python3 (SOLITON_PYTHON names another)")
     sys.exit(77)
 
+from feature_sources import SOURCES
 from random_expressions import VARIABLES, random_sources
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -116,6 +117,10 @@ def render_expressions(environment, count, seed):
     return {"variables": VARIABLES, "cases": cases}
 
 
+def render_features(environment):
+    return {"variables": VARIABLES, "cases": [{"source": source, **outcome(environment, source, **VARIABLES)} for source in SOURCES]}
+
+
 def dump(document):
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
@@ -133,6 +138,7 @@ def main():
         return 0
     documents = {
         "expected.json": render_conversations(environment),
+        "features.json": render_features(environment),
         "expressions.json": render_expressions(environment, NUM_STORED, arguments.seed),
     }
     different = 0

@@ -1,5 +1,5 @@
-// Equality with jinja2 as transformers sets it up, on stored cases: data/expected.json and
-// data/expressions.json, both written by make_expectations.py; and on new expressions, where a Python with
+// Equality with jinja2 as transformers sets it up, on stored cases: data/expected.json, data/features.json and
+// data/expressions.json, all written by make_expectations.py; and on new expressions, where a Python with
 // jinja2 is found. SOLITON_CHAT_TEMPLATE_CASES names a further file of expressions, for long searches.
 #include <gtest/gtest.h>
 
@@ -105,6 +105,10 @@ void expect_expressions(const fs::path& path, size_t least) {
     });
     EXPECT_TRUE(agrees(each, actual)) << each.dump(1) << "\nrendered: " << actual.dump(1);
   }
+}
+
+TEST(ChatTemplateParity, RendersFeaturesAsJinja2Does) {
+  expect_expressions(kData / "features.json", 250);
 }
 
 TEST(ChatTemplateParity, RendersRandomExpressionsAsJinja2Does) {

@@ -18,6 +18,8 @@ VARIABLES = {
     "numbers": [3, 1, 2.5, -1],
     "mixed": [1, "a", None, True, [2, 3]],
     "none_list": [],
+    "tree": [1, [2, [3, "x"], []], "y"],
+    "html": "<b class='x'>A & \"B\"</b>",
     "person": {"name": "Ann", "age": 30, "items": ["x"], "tags": {"b": 1, "a": 2}},
     "messages": [
         {"role": "user", "content": " hi "},
@@ -31,7 +33,7 @@ ATOMS = [
     "'a'", "'b'", "','", "''", "' '", "'Hello'", "'%s-%d'", "'{} {0}'", "'\\n'", "[1, 2, 3]", "['x', 'y']", "[]",
     "{}", "{'a': 1, 'b': [2]}", "(1, 2)", "('z',)", "()", "range(3)", "range(5, 0, -2)", "person.name",
     "person['age']", "person.tags", "messages[0]", "messages[-1].content", "messages|first", "words[1]",
-    "messages[1].tool_calls[0].function", "dict(a=1, b=2)", "namespace(a=1).a", "person['items']",
+    "messages[1].tool_calls[0].function", "dict(a=1, b=2)", "namespace(a=1).a", "person['items']", "html|safe", "'<i>%s</i>{}'|safe", "html|escape", "'&'|e", "messages|groupby('role')",
 ]
 FILTERS = [
     "trim", "trim('Hx ')", "length", "count", "upper", "lower", "title", "capitalize", "first", "last", "list", "string",
@@ -46,11 +48,17 @@ FILTERS = [
     "dictsort", "dictsort(by='value')", "dictsort(reverse=true)|list", "indent", "indent(2, true)", "indent('> ', blank=true)",
     "max", "min", "sum", "sum(start=1)", "center(12)", "format(1, 2)", "format('q')", "truncate(7)",
     "truncate(6, true, '~')", "map('length')|list", "map('trim')|list",
+    "groupby('role')", "groupby('role')|map(attribute='list')|list", "groupby('role', default='-')|map(attribute='grouper')|list",
+    "groupby('name', case_sensitive=true)", "groupby(0)|list", "groupby('content')|first", "batch(2)|list", "batch(3, '-')|list",
+    "batch(0)|list", "slice(2)|list", "slice(3, '-')|list", "slice(5)|map('join', '+')|list", "safe", "safe", "escape", "e",
+    "forceescape", "urlencode", "items|list|urlencode", "safe|upper", "safe|title", "safe|last", "safe|list", "safe|string",
+    "safe|indent(1, true)", "safe|truncate(5, true, '<')", "safe|replace('b', '<')", "safe|join('<')", "safe|trim('<')",
+    "safe|format('<')", "safe|reverse", "safe|center(40)", "safe|tojson", "safe|capitalize", "safe|lower|urlencode",
 ]
 TESTS = [
     "defined", "undefined", "none", "string", "number", "integer", "float", "mapping", "iterable", "sequence", "boolean",
     "true", "false", "equalto(1)", "eq('a')", "ne(2)", "in([1, 'a', none])", "in 'abc'", "gt(1)", "lt(2.5)", "ge 2",
-    "le(3)", "divisibleby(2)", "odd", "even", "lower", "upper", "callable", "sameas(true)", "sameas none", "divisibleby 3",
+    "le(3)", "divisibleby(2)", "odd", "even", "lower", "upper", "callable", "sameas(true)", "sameas none", "divisibleby 3", "escaped", "escaped",
 ]
 METHODS = [
     ".split()", ".split(',')", ".split(' ', 1)", ".split(None, 1)", ".rsplit(' ', 1)", ".rsplit(None, 1)", ".split('l')[-1]",
@@ -60,7 +68,8 @@ METHODS = [
     ".splitlines(true)", ".partition(',')", ".rpartition('l')", ".isdigit()", ".isspace()", ".isupper()", ".islower()",
     ".isalpha()", ".removeprefix('He')", ".removesuffix(' ')", ".ljust(5, '.')", ".rjust(6)", ".center(9, '*')", ".items()",
     ".keys()", ".values()", ".items()|list", ".get('name')", ".get('zzz', 5)", ".get(1)", ".keys()|list", ".values()|list",
-    ".index(1)", ".count(1)", ".name", ".role", ".content", ".missing", ".0", ".append(1)", ".pop()", ".update({})", ".x.y",
+    ".index(1)", ".count(1)", ".name", ".role", ".content", ".missing", ".0", ".append(1)", ".pop()", ".update({})", ".x.y", ".real", ".imag", ".numerator", ".denominator", ".grouper", ".list", ".format('<')",
+    ".join(['<', '>', html|safe])", ".replace('b', '<')", ".center(41, '<')",
 ]
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", ">", "<=", ">=", "in", "not in", "and", "or", "~", "+"]
 SUBSCRIPTS = ["[0]", "[-1]", "[1]", "['a']", "['name']", "[1:]", "[:-1]", "[::-1]", "[::2]", "[-2:]", "[3:1:-1]", "[:1]", "[9]",
@@ -108,7 +117,7 @@ class Sources:
         body = lambda: self.template(depth - 1)
         space = lambda: self.random.choice(["", "", "-", "+"])
         begin, end = lambda: "{%" + space() + " ", lambda: " " + self.random.choice(["", "", "-", "+"]) + "%}"
-        kind = self.random.randrange(10) if depth > 0 else self.random.randrange(3)
+        kind = self.random.randrange(12) if depth > 0 else self.random.randrange(3)
         if kind <= 1:
             return "{{" + self.random.choice(["", "-", ""]) + " " + e() + " " + self.random.choice(["", "-", ""]) + "}}"
         if kind == 2:
@@ -133,6 +142,21 @@ class Sources:
             default = self.random.choice(["", f"={e()}"])
             call = self.random.choice([f"m({e()})", "m()", f"m({e()}, b={e()})", f"m(b={e()}, a=1)"])
             return f"{begin()}macro m(a{default}, b=2){end()}{{{{ a }}}},{{{{ b }}}}{body()}{begin()}endmacro{end()}{{{{ {call} }}}}"
+        if kind == 9:
+            deeper = "{% if x is sequence and x is not string and x is not mapping %}<{{ loop(x) }}>{% endif %}"
+            condition = self.random.choice(["", "", " if x"])
+            return (f"{begin()}for x in {self.random.choice(['tree', 'tree', 'mixed', e()])}{condition} recursive{end()}"
+                    f"{{{{ loop.depth }}}}{{{{ loop.depth0 ~ loop.index }}}}{deeper}{body()}{begin()}endfor{end()}")
+        if kind == 10:
+            shown = self.random.choice(["{{ varargs }}", "{{ kwargs }}", "{{ varargs }}{{ kwargs }}", "{{ caller }}", "{{ caller() }}",
+                                        "{{ caller(1, b=a) }}", "{% if caller %}{{ caller('<') }}{% endif %}", "{{ varargs|length }}{{ caller() }}"])
+            given = self.random.choice(["", f"{e()}", f"1, {e()}, 3", f"b={e()}", "1, 2, z=3", "*words", "1, **person", "*[1], **{'b': 2}",
+                                        f"**{e()}", f"*{e()}", "1, a=2"])
+            macro = f"{begin()}macro m(a, b=2){end()}{{{{ a }}}},{{{{ b }}}}{shown}{begin()}endmacro{end()}"
+            asked = self.random.choice(["", "", "{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}{{ m }}"])
+            parameters = self.random.choice(["", "", "(x)", "(x, y=3)"])
+            block = f"{begin()}call{parameters} m({given}){end()}[{{{{ x }}}}{body()}]{begin()}endcall{end()}"
+            return macro + asked + self.random.choice([f"{{{{ m({given}) }}}}", block])
         return self.random.choice([f"{begin()}with s = {e()}{end()}{{{{ s }}}}{body()}{begin()}endwith{end()}",
                                    f"{begin()}filter upper{end()}{body()}{begin()}endfilter{end()}",
                                    f"{begin()}generation{end()}{body()}{begin()}endgeneration{end()}"])
