@@ -150,7 +150,7 @@ void read_replace(const JsonView& part, Steps& steps) {
     const std::string_view text = section.text;
     if (text.empty()) return;
     std::vector<Match> matches;
-    pattern.find(text, matches);
+    pattern.find(text, limit, matches);
     Section result;
     result.text.reserve(text.size());
     for (const Match& match : matches) {

@@ -46,11 +46,34 @@ struct Scratch {
   Pcre2<pcre2_jit_stack> stack;
 };
 
+/// Of PCRE2's own count at one place. Few patterns take so many where they should; the latter is PCRE2's default.
+constexpr uint32_t kUsualSteps = 5000;
+constexpr uint32_t kMaxSteps = 10'000'000;
+
+/// What PCRE2 says of the text from byte `from` on.
+int matched(const pcre2_code* code, std::string_view text, size_t from, uint32_t max_steps, Match& match) {
+  thread_local const Scratch scratch;
+  pcre2_set_match_limit(scratch.context.get(), max_steps);
+  const int result = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
+                                 PCRE2_NO_UTF_CHECK, scratch.match.get(), scratch.context.get());
+  if (result < 0) return result;
+  const size_t* const found = pcre2_get_ovector_pointer(scratch.match.get());
+  match = {found[0], found[1], true};
+  return result;
+}
+
+bool is_match(int result, const std::string& where, size_t from) {
+  if (result >= 0) return true;
+  if (result == PCRE2_ERROR_NOMATCH) return false;
+  throw file_error(ExitCode::kOutOfMemory, where, "at byte {} of the text: {}", from, pcre2_message(result));
+}
+
 }  // namespace
 
 struct Pattern::Code {
   Pcre2<pcre2_code> compiled;
-  std::string where;  // file and key, for errors
+  Pcre2<pcre2_code> anchored;  // the same, which matches at the first byte or not at all
+  std::string where;           // file and key, for errors
 };
 
 Pattern::Pattern(std::string literal, std::shared_ptr<const Code> code)
@@ -68,13 +91,19 @@ Pattern Pattern::regex(std::string_view original, const JsonView& where) {
   auto code = std::make_shared<Code>();
   const Place place = where.place();
   code->where = fmt::format("{}: {}", place.file, place.key);
-  code->compiled.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), kOptions,
-                                     &error, &offset, nullptr));
-  if (code->compiled == nullptr) {
+  const auto compile = [&](uint32_t options) {
+    Pcre2<pcre2_code> compiled(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                             kOptions | options, &error, &offset, nullptr));
+    if (compiled != nullptr)
+      pcre2_jit_compile(compiled.get(), PCRE2_JIT_COMPLETE);  // else the interpreter does it
+    return compiled;
+  };
+  code->compiled = compile(0);
+  code->anchored = compile(PCRE2_ANCHORED);
+  if (code->compiled == nullptr || code->anchored == nullptr) {
     if (pattern != original) throw where.error("{}", pcre2_message(error));
     throw where.error("at byte {} of the pattern: {}", offset, pcre2_message(error));
   }
-  pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);  // else the interpreter does the work
   return {"", std::move(code)};
 }
 
@@ -87,31 +116,40 @@ Pattern Pattern::read(const JsonView& pattern) {
   return regex(expression.string(), expression);
 }
 
-bool Pattern::search(std::string_view text, size_t from, Match& match) const {
+bool Pattern::search(std::string_view text, size_t from, TextLimit& limit, Match& match) const {
   if (code_ == nullptr) {
     const size_t begin = text.find(literal_, from);
     match = {begin, begin + literal_.size(), true};
     return begin != text.npos;
   }
-  thread_local const Scratch scratch;
-  const int result =
-      pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                  PCRE2_NO_UTF_CHECK, scratch.match.get(), scratch.context.get());
-  if (result == PCRE2_ERROR_NOMATCH) return false;
-  if (result < 0) {
-    throw file_error(ExitCode::kOutOfMemory, code_->where, "at byte {} of the text: {}", from,
-                     pcre2_message(result));
-  }
-  const size_t* const found = pcre2_get_ovector_pointer(scratch.match.get());
-  match = {found[0], found[1], true};
-  return true;
+  const int result = matched(code_->compiled.get(), text, from, kUsualSteps, match);
+  return result == PCRE2_ERROR_MATCHLIMIT ? search_slowly(text, from, limit, match)
+                                          : is_match(result, code_->where, from);
 }
 
-void Pattern::find(std::string_view text, std::vector<Match>& matches) const {
+/// Place by place, as few of them may take more than the usual number of steps.
+bool Pattern::search_slowly(std::string_view text, size_t from, TextLimit& limit, Match& match) const {
+  while (from <= text.size()) {
+    int result = matched(code_->anchored.get(), text, from, kUsualSteps, match);
+    if (result == PCRE2_ERROR_MATCHLIMIT) {
+      if (!limit.allows_slow_match()) {
+        throw file_error(ExitCode::kOutOfMemory, code_->where,
+                         "at byte {} of the text: expected a pattern that takes long at few places, got more",
+                         from);
+      }
+      result = matched(code_->anchored.get(), text, from, kMaxSteps, match);
+    }
+    if (is_match(result, code_->where, from)) return true;
+    from += from < text.size() ? character_length(text[from]) : 1;
+  }
+  return false;
+}
+
+void Pattern::find(std::string_view text, TextLimit& limit, std::vector<Match>& matches) const {
   size_t covered = 0;
   std::optional<size_t> last_end;
   Match match{};
-  for (size_t from = 0; from <= text.size() && search(text, from, match);) {
+  for (size_t from = 0; from <= text.size() && search(text, from, limit, match);) {
     if (match.begin >= match.end && last_end == match.end) {
       from += from < text.size() ? character_length(text[from]) : 1;
       continue;
@@ -126,7 +164,7 @@ void Pattern::find(std::string_view text, std::vector<Match>& matches) const {
 
 std::string Pattern::replace(std::string_view text, std::string_view content, TextLimit& limit) const {
   std::vector<Match> matches;
-  if (!text.empty()) find(text, matches);
+  if (!text.empty()) find(text, limit, matches);
   std::string result;
   for (const Match& match : matches) {
     result += match.matched ? content : text.substr(match.begin, match.end - match.begin);

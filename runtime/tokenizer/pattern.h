@@ -34,8 +34,8 @@ class Pattern {
 
   /// Appends matches of valid UTF-8 text from left to right, with what lies between, so that they cover it.
   /// A match of nothing is one too, except where the last match ended. Throws kOutOfMemory if the text
-  /// defeats the pattern's limit on backtracking.
-  void find(std::string_view text, std::vector<Match>& matches) const;
+  /// defeats the pattern's limit on backtracking, or comes near at more places than the limit allows.
+  void find(std::string_view text, TextLimit& limit, std::vector<Match>& matches) const;
 
   /// `text` with every match replaced. Throws kOutOfMemory beyond the limit.
   std::string replace(std::string_view text, std::string_view content, TextLimit& limit) const;
@@ -48,7 +48,8 @@ class Pattern {
   Pattern(std::string literal, std::shared_ptr<const Code> code);
 
   /// The first match at or after `from`; false if none.
-  bool search(std::string_view text, size_t from, Match& match) const;
+  bool search(std::string_view text, size_t from, TextLimit& limit, Match& match) const;
+  bool search_slowly(std::string_view text, size_t from, TextLimit& limit, Match& match) const;
 
   std::string literal_;
   std::shared_ptr<const Code> code_;  // null: the literal, which is not empty

@@ -94,12 +94,12 @@ Behavior read_behavior(const JsonView& setting) {
                       setting.describe());
 }
 
-void split(Pieces& pieces, const Pattern& pattern, Behavior behavior, bool invert = false) {
+void split(Pieces& pieces, TextLimit& limit, const Pattern& pattern, Behavior behavior, bool invert = false) {
   std::vector<Span> spans;
   Matches matches;
   for (const Span& span : pieces.spans) {
     matches.clear();
-    pattern.find(pieces.text(span), matches);
+    pattern.find(pieces.text(span), limit, matches);
     for (Match& match : matches) {
       match = {match.begin + span.begin, match.end + span.begin, match.matched != invert};
     }
@@ -145,21 +145,22 @@ void rewrite(Pieces& pieces, Append append) {
 // ---- the kinds ----
 
 void read_split(const JsonView& part, Steps& steps) {
-  steps.emplace_back(
-      [pattern = Pattern::read(part["pattern"]), behavior = read_behavior(part["behavior"]),
-       invert = part["invert"].boolean()](Pieces& pieces) { split(pieces, pattern, behavior, invert); });
+  steps.emplace_back([pattern = Pattern::read(part["pattern"]), behavior = read_behavior(part["behavior"]),
+                      invert = part["invert"].boolean()](Pieces& pieces, TextLimit& limit) {
+    split(pieces, limit, pattern, behavior, invert);
+  });
 }
 
 void read_digits(const JsonView& part, Steps& steps) {
   const bool individual = part["individual_digits"].boolean();
   steps.emplace_back(
-      [pattern = Pattern::regex(R"(\p{N})", part),
-       behavior = individual ? isolate : join_alike](Pieces& pieces) { split(pieces, pattern, behavior); });
+      [pattern = Pattern::regex(R"(\p{N})", part), behavior = individual ? isolate : join_alike](
+          Pieces& pieces, TextLimit& limit) { split(pieces, limit, pattern, behavior); });
 }
 
 void read_byte_level(const JsonView& part, Steps& steps) {
   if (part["add_prefix_space"].boolean()) {
-    steps.emplace_back([](Pieces& pieces) {
+    steps.emplace_back([](Pieces& pieces, TextLimit&) {
       rewrite(pieces, [](std::string& text, const Part& part) {
         if (part.begins_piece && part.text[0] != ' ') text += ' ';
         text += part.text;
@@ -167,10 +168,11 @@ void read_byte_level(const JsonView& part, Steps& steps) {
     });
   }
   if (read_flag(part["use_regex"], true)) {
-    steps.emplace_back(
-        [pattern = Pattern::regex(kGpt2Pattern, part)](Pieces& pieces) { split(pieces, pattern, isolate); });
+    steps.emplace_back([pattern = Pattern::regex(kGpt2Pattern, part)](Pieces& pieces, TextLimit& limit) {
+      split(pieces, limit, pattern, isolate);
+    });
   }
-  steps.emplace_back([](Pieces& pieces) {
+  steps.emplace_back([](Pieces& pieces, TextLimit&) {
     rewrite(pieces, [](std::string& text, const Part& part) { append_letters(text, part.text); });
   });
 }
@@ -194,7 +196,7 @@ Prepend read_scheme(const JsonView& part) {
 void read_metaspace(const JsonView& part, Steps& steps) {
   const std::string mark = read_character(part["replacement"]);
   const Prepend scheme = read_scheme(part);
-  steps.emplace_back([mark, scheme](Pieces& pieces) {
+  steps.emplace_back([mark, scheme](Pieces& pieces, TextLimit&) {
     rewrite(pieces, [&](std::string& text, const Part& part) {
       const bool wanted = scheme == Prepend::kAlways || (scheme == Prepend::kFirst && part.is_origin);
       const bool has_mark = part.text[0] == ' ' || part.text.starts_with(mark);
@@ -209,8 +211,9 @@ void read_metaspace(const JsonView& part, Steps& steps) {
     });
   });
   if (!read_flag(part["split"], true)) return;
-  steps.emplace_back(
-      [pattern = Pattern::literal(mark)](Pieces& pieces) { split(pieces, pattern, merge_with_next); });
+  steps.emplace_back([pattern = Pattern::literal(mark)](Pieces& pieces, TextLimit& limit) {
+    split(pieces, limit, pattern, merge_with_next);
+  });
 }
 
 constexpr std::array<PartReader<Steps>, 4> kReaders = {{{"ByteLevel", read_byte_level},
@@ -232,7 +235,7 @@ Pieces PreTokenizer::cut(Section section, TextLimit& limit) const {
   Pieces pieces{.section = std::move(section), .spans = {}};
   if (!pieces.section.text.empty()) pieces.spans.push_back({0, pieces.section.text.size()});
   for (const Step& step : steps_) {
-    step(pieces);
+    step(pieces, limit);
     limit.require(pieces.section.text.size());
   }
   return pieces;

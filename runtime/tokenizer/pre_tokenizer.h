@@ -30,7 +30,7 @@ struct Pieces {
 /// A chain of pre-tokenizers, or none, which leaves one piece. Immutable.
 class PreTokenizer {
  public:
-  using Step = std::function<void(Pieces&)>;
+  using Step = std::function<void(Pieces&, TextLimit&)>;
 
   /// Reads tokenizer.json's pre_tokenizer, null for none: ByteLevel, Split, Digits, Metaspace and sequences
   /// of them. Throws kBadFile, or kMismatch on another.

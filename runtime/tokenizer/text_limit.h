@@ -1,6 +1,7 @@
 // How long a text may become on its way through the rules of tokenizer.json. One rule that lengthens is common (a
 // prefix, letters for bytes, a normal form); a chain of them could make gigabytes of one word. So the limit holds
-// after every rule, and while a rule without a bound of its own is at work.
+// after every rule, and while a rule without a bound of its own is at work. Patterns, which may take exponential time at
+// every byte, may do so at few places.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,8 @@ class TextLimit {
   static constexpr size_t kMaxBytes = size_t{1} << 28;  // of a text, before and after every rule
   static constexpr size_t kMaxGrowth = 32;              // bytes made of one
   static constexpr size_t kMargin = 64 << 10;           // bytes made of any text, however short
+  static constexpr size_t kBytesPerSlowMatch = 2048;    // of the text before all rules
+  static constexpr size_t kMinSlowMatches = 16;         // in any text
 
   /// `file`, which must outlive this, is what errors name.
   explicit TextLimit(std::string_view file, size_t original_bytes = 0)
@@ -32,6 +35,11 @@ class TextLimit {
     if (bytes > kMaxBytes || made_ + bytes > kMargin + kMaxGrowth * original_bytes_) refuse();
   }
 
+  /// Whether a pattern may take long at one more place.
+  bool allows_slow_match() {
+    return slow_matches_++ < kMinSlowMatches + original_bytes_ / kBytesPerSlowMatch;
+  }
+
   /// Another part of the text follows, which has what the longest text made of this one leaves it.
   void end_part() { made_ += std::exchange(longest_, 0); }
 
@@ -42,6 +50,7 @@ class TextLimit {
   size_t original_bytes_;
   size_t made_ = 0;     // of the parts before
   size_t longest_ = 0;  // made of this part
+  size_t slow_matches_ = 0;
 };
 
 }  // namespace soliton::tokenization

@@ -130,14 +130,45 @@ TEST(PatternSyntax, ErrorsAreOfWholeCharacters) {
 TEST(PatternSyntax, TheLimitOnBacktrackingNamesThePattern) {
   const Pattern pattern = regex("(a+)+$");
   std::vector<Match> matches;
+  TextLimit limit(kFile);
   try {
-    pattern.find(std::string(5000, 'a') + "c", matches);
+    pattern.find(std::string(5000, 'a') + "c", limit, matches);
     ADD_FAILURE() << "expected the match limit";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kOutOfMemory);
     EXPECT_EQ(std::string(error.what()).find("tokenizer.json: Regex: at byte 0 of the text: "), 0u)
         << error.what();
   }
+}
+
+TEST(PatternSyntax, PatternsTakeLongAtFewPlaces) {
+  // At each place half a million steps, far from the limit for one.
+  const Pattern pattern = regex("(?:a|a){18}[bc]");
+  std::vector<Match> matches;
+  TextLimit limit(kFile);
+  pattern.find(std::string(24, 'a') + "dd", limit, matches);
+  EXPECT_EQ(matches.size(), 1u);
+  try {
+    pattern.find(std::string(1 << 16, 'a'), limit, matches);
+    ADD_FAILURE() << "expected a limit on places";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kOutOfMemory);
+    EXPECT_NE(std::string(error.what()).find("of the text: expected a pattern that takes long at few places"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(PatternSyntax, SlowPlacesMatchAsOthers) {
+  const Pattern pattern = regex("(?:a|a){14}[bc]|d");
+  std::vector<Match> matches;
+  TextLimit limit(kFile);
+  const std::string text = "d" + std::string(16, 'a') + "bd" + std::string(16, 'a') + "d";
+  pattern.find(text, limit, matches);
+  std::string shown;
+  for (const Match& match : matches)
+    shown += fmt::format("{}-{}{} ", match.begin, match.end, match.matched ? "" : "!");
+  EXPECT_EQ(shown, "0-1 1-3! 3-18 18-19 19-35! 35-36 ");
 }
 
 }  // namespace
