@@ -1,6 +1,8 @@
 #include "runtime/model_tensors.h"
 
+#include <charconv>
 #include <set>
+#include <string_view>
 
 #include "models/error.h"
 #include "models/limits.h"
@@ -79,11 +81,16 @@ class TensorFinder {
 
   /// A model without its last layers answers, but is not this one.
   void refuse_further_layers() const {
-    const std::string prefix = layer_prefix(facts_.num_layers);
-    if (const Tensor* const further = source_.find_prefix(prefix)) {
-      throw mismatch(further->name,
-                     "expected tensors of {} layers (num_hidden_layers), got one of layer number {}",
-                     facts_.num_layers, facts_.num_layers + 1);
+    constexpr std::string_view kLayers = "model.layers.";
+    for (const std::string_view name : source_.names()) {
+      if (!name.starts_with(kLayers)) continue;
+      int layer = 0;
+      const char* const begin = name.data() + kLayers.size();
+      const auto [rest, failure] = std::from_chars(begin, name.data() + name.size(), layer);
+      if (failure != std::errc{} || layer < facts_.num_layers) continue;
+      throw mismatch(layer_prefix(layer) + "*",
+                     "expected {} layers (num_hidden_layers), got tensors of number {}", facts_.num_layers,
+                     layer + 1);
     }
   }
 

@@ -81,13 +81,6 @@ std::optional<uint64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype
   return bits / kBitsPerByte;
 }
 
-std::string describe(DType dtype, std::span<const int64_t> shape) {
-  constexpr size_t kMaxExtents = 8;  // more than any model's tensor has
-  return fmt::format("{} [{}{}]", dtype_name(dtype),
-                     fmt::join(shape.first(std::min(shape.size(), kMaxExtents)), ", "),
-                     shape.size() > kMaxExtents ? ", ..." : "");
-}
-
 void check_metadata(const JsonView& metadata) {
   for (const auto& [key, value] : metadata.object().items()) metadata[key].string();
 }
@@ -105,11 +98,12 @@ Extent read_entry(const JsonView& entry, Tensor& tensor) {
     throw offsets.error("begins at {}, after its end {}", extent.begin, extent.end);
   const auto bytes = tensor_bytes(tensor.shape, tensor.dtype);
   if (!bytes) {
-    throw entry.error("{} is no whole number of bytes below 2^61", describe(tensor.dtype, tensor.shape));
+    throw entry.error("{} is no whole number of bytes below 2^61",
+                      describe_tensor(tensor.dtype, tensor.shape));
   }
   if (*bytes != extent.end - extent.begin) {
-    throw entry.error("{} takes {} bytes, but data_offsets give {}", describe(tensor.dtype, tensor.shape),
-                      *bytes, extent.end - extent.begin);
+    throw entry.error("{} takes {} bytes, but data_offsets give {}",
+                      describe_tensor(tensor.dtype, tensor.shape), *bytes, extent.end - extent.begin);
   }
   return extent;
 }
@@ -162,9 +156,11 @@ std::string_view header_text(const MappedFile& file) {
 /// Shard names come from the file: they may name only what lies beside the index.
 void check_shard_name(const JsonView& entry) {
   const std::string& name = entry.string();
+  constexpr size_t kMaxNameBytes = 255;  // of a file
   const bool leaves_folder =
       name.find_first_of("/\\") != std::string::npos || name.find("..") != std::string::npos;
-  if (name.empty() || name == "." || leaves_folder || name.find('\0') != std::string::npos) {
+  if (name.empty() || name.size() > kMaxNameBytes || name == "." || leaves_folder ||
+      name.find('\0') != std::string::npos) {
     throw entry.error("expected the name of a file beside the index, got {}", in_quotes(name));
   }
 }
@@ -188,6 +184,13 @@ std::string_view dtype_name(DType dtype) {
 
 int dtype_bits(DType dtype) {
   return kDTypes[static_cast<size_t>(dtype)].bits;
+}
+
+std::string describe_tensor(DType dtype, std::span<const int64_t> shape) {
+  constexpr size_t kMaxExtents = 8;  // more than any model's tensor has
+  return fmt::format("{} [{}{}]", dtype_name(dtype),
+                     fmt::join(shape.first(std::min(shape.size(), kMaxExtents)), ", "),
+                     shape.size() > kMaxExtents ? ", ..." : "");
 }
 
 TensorSource TensorSource::open(const fs::path& path) {
@@ -270,22 +273,17 @@ const Tensor* TensorSource::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
-const Tensor* TensorSource::find_prefix(std::string_view prefix) const {
-  const auto found = tensors_.lower_bound(prefix);
-  return found == tensors_.end() || !found->first.starts_with(prefix) ? nullptr : &found->second;
-}
-
 const Tensor& TensorSource::require(std::string_view name, DType dtype,
                                     std::span<const int64_t> shape) const {
   const Tensor* const tensor = find(name);
   if (tensor == nullptr) {
     throw file_error(ExitCode::kMismatch, path_, "{}: expected {}, but there is no such tensor", name,
-                     describe(dtype, shape));
+                     describe_tensor(dtype, shape));
   }
   if (tensor->dtype != dtype ||
       !std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
     throw file_error(ExitCode::kMismatch, *tensor->file, "{}: expected {}, got {}", name,
-                     describe(dtype, shape), describe(tensor->dtype, tensor->shape));
+                     describe_tensor(dtype, shape), describe_tensor(tensor->dtype, tensor->shape));
   }
   return *tensor;
 }

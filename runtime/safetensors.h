@@ -55,6 +55,9 @@ struct Tensor {
   const std::string* file = nullptr;  // path, owned by the TensorSource
 };
 
+/// "BF16 [16, 64]", for messages: the first extents, if there are very many.
+std::string describe_tensor(DType dtype, std::span<const int64_t> shape);
+
 /// All tensors of a checkpoint. Move-only; Tensors stay valid and in place until it is destroyed.
 class TensorSource {
  public:
@@ -65,8 +68,6 @@ class TensorSource {
 
   /// The tensor, or null if there is none of that name.
   const Tensor* find(std::string_view name) const;
-  /// The first tensor whose name begins so, or null.
-  const Tensor* find_prefix(std::string_view prefix) const;
   /// The tensor; throws kMismatch, with expected and found, if it is absent or of another type or shape.
   const Tensor& require(std::string_view name, DType dtype, std::span<const int64_t> shape) const;
   /// Every name, sorted.

@@ -42,9 +42,8 @@ class Finder {
     if (found != nullptr && std::none_of(dtypes.begin(), dtypes.end(), has_type)) {
       std::vector<std::string_view> names;
       for (const DType dtype : dtypes) names.push_back(dtype_name(dtype));
-      throw tensor_error(ExitCode::kMismatch, *found, "expected {} [{}], got {} [{}]",
-                         fmt::join(names, " or "), fmt::join(shape, ", "), dtype_name(found->dtype),
-                         fmt::join(found->shape, ", "));
+      throw tensor_error(ExitCode::kMismatch, *found, "expected {} [{}], got {}", fmt::join(names, " or "),
+                         fmt::join(shape, ", "), describe_tensor(found->dtype, found->shape));
     }
     return source_.require(name(suffix), found == nullptr ? *dtypes.begin() : found->dtype, std::span(shape));
   }

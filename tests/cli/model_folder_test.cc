@@ -285,7 +285,8 @@ TEST_F(ModelFolder, NamesTensorsThatDoNotFitBeforeAKernelIsMade) {
   const Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "2"};
   const std::string cache = "XDG_CACHE_HOME=" + (path() / "cache").string();
   const std::vector<Value> values = {
-      {"config.json", "/num_hidden_layers", 5, kMismatch, "expected tensors of 5 layers"},
+      {"config.json", "/num_hidden_layers", 5, kMismatch,
+       "model.layers.5.*: expected 5 layers (num_hidden_layers)"},
       {"config.json", "/num_hidden_layers", 7, kMismatch,
        "model.layers.6.input_layernorm.weight: expected BF16"},
       {"config.json", "/vocab_size", 2112, kMismatch, "expected BF16 [2112, 256], got BF16 [2048, 256]"},

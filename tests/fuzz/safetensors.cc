@@ -1,15 +1,16 @@
 // Checkpoints: a whole file, or ('{' comes first) a header alone, around which a sound file is built: its length
-// before it, and behind it as many zeros as an input of its length can ask for.
-#include "runtime/safetensors.h"
-
+// before it, and behind it as many zeros as an input of its length can ask for. Behind "cut " stands either that is cut
+// short while it is read; and behind "index " the index of a sound shard. Of all that can be opened the tensors of small
+// models are looked for.
 #include <algorithm>
 
 #include "fuzz/fuzz_target.h"
+#include "runtime/model_tensors.h"
 
 namespace soliton {
 namespace {
 
-constexpr size_t kMaxDataBytes = 4096;
+constexpr size_t kMaxDataBytes = 1 << 15;
 
 /// The largest number in the text up to kMaxDataBytes: most likely where the last tensor ends.
 size_t data_bytes(std::string_view header) {
@@ -31,10 +32,66 @@ std::string with_length(std::string_view header) {
   return file;
 }
 
+constexpr std::string_view kCut = "cut ";
+constexpr std::string_view kIndex = "index ";
+constexpr const char* kShard =
+    R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"I8","shape":[2],"data_offsets":[3,5]}})";
+
+/// Of one layer; a row has two groups of columns, or one.
+ModelFacts small_facts() {
+  ModelFacts facts;
+  facts.hidden = 64;
+  facts.ffn = facts.head_dim = 32;
+  facts.vocabulary = 8;
+  facts.num_layers = facts.num_heads = facts.num_kv_heads = 1;
+  return facts;
+}
+
+/// Looks for the tensors of small models, whichever they may be; what is found is as they ask.
+void look_for_models(const TensorSource& source) {
+  ModelFacts facts = small_facts();
+  const auto look = [&](const QuantizationConfig* quantization) {
+    accepts([&] {
+      const ModelTensors tensors = find_tensors(source, quantization, facts);
+      expect(tensors.embedding->data.size() >= 2 * 64 * 8, "an embedding of all bytes");
+      for (const auto& layers : tensors.matrices) {
+        expect(layers.size() == 1, "one layer");
+        for (const LinearTensors& linear : layers[0]) {
+          expect((linear.floats != nullptr) != linear.integers.has_value(), "floats or integers");
+          if (!linear.integers) continue;
+          std::vector<int32_t> order = linear.integers->order();
+          std::sort(order.begin(), order.end());
+          for (size_t i = 0; i < order.size(); ++i) expect(order[i] == static_cast<int32_t>(i), "an order");
+        }
+      }
+    });
+  };
+  look(nullptr);
+  facts.weight_bits = 4;
+  facts.weight_zeros = facts.weight_order = 1;
+  facts.weight_group = 32;
+  for (const auto method :
+       {QuantizationMethod::kGptq, QuantizationMethod::kAwq, QuantizationMethod::kCompressedTensors}) {
+    const QuantizationConfig quantization{.method = method,
+                                          .group_size = 32,
+                                          .symmetric = false,
+                                          .act_order = method != QuantizationMethod::kAwq,
+                                          .file = "config.json"};
+    look(&quantization);
+  }
+}
+
+unsigned sum_of(const TensorSource& source) {
+  unsigned sum = 0;
+  for (const std::string_view name : source.names()) {
+    for (const std::byte value : source.find(name)->data) sum += static_cast<unsigned>(value);
+  }
+  return sum;
+}
+
 void read(const std::filesystem::path& path) {
   const TensorSource source = TensorSource::open(path);
   uint64_t total = 0;
-  unsigned sum = 0;
   for (const std::string_view name : source.names()) {
     const Tensor& tensor = *source.find(name);
     int64_t elements = 1;
@@ -42,20 +99,41 @@ void read(const std::filesystem::path& path) {
     const int64_t bits = elements * dtype_bits(tensor.dtype);
     expect(bits % 8 == 0 && static_cast<uint64_t>(bits / 8) == tensor.data.size(),
            "bytes that are shape x type");
-    for (const std::byte value : tensor.data) sum += static_cast<unsigned>(value);
     total += tensor.data.size();
   }
   expect(total == source.total_bytes(), "a total that is the sum");
-  volatile unsigned sink = sum;
+  volatile unsigned sink = read_whole(source, [&] { return sum_of(source); });
   static_cast<void>(sink);
+  look_for_models(source);
+}
+
+/// Half of the file is gone once it is open: whatever is read then is refused.
+void read_cut(const std::filesystem::path& path) {
+  const TensorSource source = TensorSource::open(path);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  const bool is_whole = accepts([&] { read_whole(source, [&] { return sum_of(source); }); });
+  expect(!is_whole, "a file that is known to be cut");
+  look_for_models(source);
 }
 
 }  // namespace
 }  // namespace soliton
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text = soliton::as_text(data, size);
-  const std::string file = text.starts_with('{') ? soliton::with_length(text) : std::string(text);
-  soliton::accepts([&] { soliton::read(soliton::fuzz_folder().write("model.safetensors", file)); });
+  using namespace soliton;
+  std::string_view text = as_text(data, size);
+  const FuzzFolder& folder = fuzz_folder();
+  if (text.starts_with(kIndex)) {
+    folder.write("a.safetensors", with_length(kShard));
+    accepts([&] { read(folder.write("model.safetensors.index.json", text.substr(kIndex.size()))); });
+    return 0;
+  }
+  const bool is_cut = text.starts_with(kCut);
+  if (is_cut) text.remove_prefix(kCut.size());
+  const std::string file = text.starts_with('{') ? with_length(text) : std::string(text);
+  accepts([&] {
+    const auto path = folder.write("model.safetensors", file);
+    is_cut ? read_cut(path) : read(path);
+  });
   return 0;
 }

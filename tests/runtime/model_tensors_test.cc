@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "change_header.h"
+#include "error_of.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "reference_model.h"
@@ -107,6 +108,21 @@ TEST(ModelTensors, AreNamedIfOfAnotherShapeOrType) {
   }
 }
 
+TEST(ModelTensors, AreRefusedInAShortLineWhateverTheirShape) {
+  for (const char* model : {"plain", "int4-ordered"}) {
+    const Checkpoint checkpoint(model);
+    const std::string name =
+        std::string("model.layers.0.self_attn.q_proj.") + (model[0] == 'p' ? "weight" : "scales");
+    change_header(checkpoint.file(), [&](json& header) {
+      for (int i = 0; i < 10'000; ++i) header[name]["shape"].push_back(1);
+      if (model[0] != 'p') header[name]["dtype"] = "U16";
+    });
+    const std::string line = error_of([&] { checkpoint.find(checkpoint.facts); });
+    EXPECT_NE(line.find(name + ": expected"), std::string::npos) << line;
+    EXPECT_LT(line.size(), 400u);
+  }
+}
+
 TEST(ModelTensors, AreRefusedIfTheConfigIsAnothers) {
   const Checkpoint checkpoint("plain");
   const auto expect_refused = [&](int32_t ModelFacts::*fact, int32_t value, const std::string& message) {
@@ -115,10 +131,14 @@ TEST(ModelTensors, AreRefusedIfTheConfigIsAnothers) {
     checkpoint.expect_refused_by(wanted, message);
   };
   const ModelFacts& facts = checkpoint.facts;
-  expect_refused(&ModelFacts::num_layers, facts.num_layers - 1,
-                 fmt::format("model.layers.{0}.input_layernorm.weight: expected tensors of {0} layers "
-                             "(num_hidden_layers), got one of layer number {1}",
-                             facts.num_layers - 1, facts.num_layers));
+  expect_refused(
+      &ModelFacts::num_layers, facts.num_layers - 1,
+      fmt::format("model.layers.{0}.*: expected {0} layers (num_hidden_layers), got tensors of number {1}",
+                  facts.num_layers - 1, facts.num_layers));
+  checkpoint.expect_refused("model.layers.77.*: expected", [](json& header) {
+    header["model.layers.77.x"] = header["model.norm.weight"];
+    header.erase("model.norm.weight");
+  });
   expect_refused(
       &ModelFacts::num_layers, facts.num_layers + 1,
       fmt::format("model.layers.{}.input_layernorm.weight: expected BF16 [{}], but there is no such tensor",

@@ -267,6 +267,8 @@ TEST_F(ShardsTest, RefusesNamesThatLeaveTheFolder) {
   }
   expect_refused({{"a", std::string("one\0", 4)}}, ExitCode::kBadFile,
                  "weight_map.a: expected the name of a file");
+  expect_refused({{"a", std::string(256, 'x')}}, ExitCode::kBadFile,
+                 "weight_map.a: expected the name of a file beside the index, got \"xxxx");
   expect_refused({{"a", 1}}, ExitCode::kBadFile, "weight_map.a: expected a string, got 1");
 }
 
