@@ -10,47 +10,16 @@
 #include <vector>
 
 #include "runtime/tokenizer/case_folds.h"
+#include "runtime/tokenizer/pattern_classes.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton::tokenization {
 namespace {
 
-/// Members of classes. Oniguruma takes \w by itself to have six more characters of Latin-1 than [\w].
-constexpr std::string_view kSpace = R"(\t-\r\x{85}\p{Z})";  // as White_Space; PCRE2's \s has U+180E too
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr std::string_view kWordAlone = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xb2\xb3\xb9\xbc-\xbe)";
-constexpr std::string_view kHexDigit = "0-9a-fA-F";
-
-struct NamedMembers {
-  std::string_view name;
-  std::string_view members;
-};
-
-/// Names of POSIX, which are properties too, and the long names of categories.
-constexpr std::array<NamedMembers, 16> kNamed = {{{"alpha", R"(\p{Alphabetic})"},
-                                                  {"alnum", R"(\p{Alphabetic}\p{Nd})"},
-                                                  {"digit", R"(\p{Nd})"},
-                                                  {"lower", R"(\p{Lowercase})"},
-                                                  {"punct", R"(\p{P}\p{S})"},
-                                                  {"space", kSpace},
-                                                  {"upper", R"(\p{Uppercase})"},
-                                                  {"word", kWord},
-                                                  {"xdigit", kHexDigit},
-                                                  {"letter", R"(\p{L})"},
-                                                  {"mark", R"(\p{M})"},
-                                                  {"number", R"(\p{N})"},
-                                                  {"other", R"(\p{C})"},
-                                                  {"punctuation", R"(\p{P})"},
-                                                  {"separator", R"(\p{Z})"},
-                                                  {"symbol", R"(\p{S})"}}};
-constexpr size_t kNumPosix = 9;  // of them, from the first on
-
-std::string_view named_members(std::string_view name, size_t count) {
-  for (const NamedMembers& named : std::span(kNamed).first(count)) {
-    if (named.name == name) return named.members;
-  }
-  return {};
-}
+// Limits, which keep the work in proportion to the pattern.
+constexpr size_t kMaxGroups = 300;  // inside one another; PCRE2 takes fewer
+constexpr int kMaxClasses = 50;     // inside one another
+constexpr int kMaxStacked = 1000;
 
 class Translator {
  public:
@@ -285,6 +254,7 @@ class Translator {
     static constexpr std::array<NamedMembers, 5> kKinds = {
         {{"s", kSpace}, {"S", R"(\P{White_Space})"}, {"w", kWord}, {"h", kHexDigit}, {"b", "\\x08"}}};
     if (at(2) == "[:") return read_named_class(members);
+    if (at(1) == "[" && at(2) != "[^" && at(2) != "[]") return read_inner_class(members);
     if (const std::optional<char32_t> low = member_character()) return read_range(*low, members);
     const std::string_view two = at(2);
     if (two == "\\p" || two == "\\P") {
@@ -307,6 +277,21 @@ class Translator {
     i_ += 2;
   }
 
+  /// A class inside another, whose members are its own.
+  void read_inner_class(std::string& members) {
+    const size_t begin = i_++;
+    ++depth_;
+    while (at(1) != "]") {
+      if (i_ >= pattern_.size() || depth_ > kMaxClasses) {
+        i_ = begin;
+        throw refuse(shown(2));
+      }
+      read_member(members);
+    }
+    --depth_;
+    ++i_;
+  }
+
   /// A class of POSIX, such as [:alpha:].
   void read_named_class(std::string& members) {
     const size_t end = pattern_.find(":]", i_);
@@ -320,7 +305,7 @@ class Translator {
 
   /// The single character here, if it is one; i_ moves behind it.
   std::optional<char32_t> member_character() {
-    if (at(1) == "[") throw refuse(shown(2));  // a class of its own to the reference
+    if (at(1) == "[") throw refuse(shown(2));  // the complement of a class, or the end of a range
     if (at(2) == "&&") throw refuse("&&");     // an intersection
     std::optional<Character> character;
     if (at(2) == "\\b") {
@@ -368,6 +353,7 @@ class Translator {
   // ---- groups ----
 
   void open_group() {
+    if (groups_.size() > kMaxGroups) return copy(pattern_.size() - i_);  // for PCRE2 to refuse
     if (at(2) == "(*") throw refuse(pattern_.substr(i_, pattern_.find(')', i_) + 1 - i_));  // a verb
     if (at(3) == "(?#") {
       while (i_ < pattern_.size() && pattern_[i_] != ')') i_ += pattern_[i_] == '\\' ? 2 : 1;
@@ -444,6 +430,7 @@ class Translator {
   void quantify(size_t length) {
     if (state_ == State::kRepeated) throw refuse(pattern_.substr(i_ - 1, length + 1));
     if (state_ == State::kInterval) {
+      if (++num_stacked_ > kMaxStacked) throw refuse(shown(length));
       result_.insert(atom_begin_, "(?:");
       result_ += ')';
     }
@@ -471,7 +458,9 @@ class Translator {
   size_t atom_begin_ = 0;
   std::vector<Group> groups_;  // open ones, the whole pattern first
   bool ignores_case_ = false;
-  std::u32string run_;  // of literals so far, folded; kept where case does not count
+  int depth_ = 0;        // of classes inside classes
+  int num_stacked_ = 0;  // intervals that repeat intervals
+  std::u32string run_;   // of literals so far, folded; kept where case does not count
 };
 
 }  // namespace

@@ -73,7 +73,10 @@ TEST(PatternSyntax, RefusesByNameWhatPcre2ReadsDifferently) {
                                                                     {"\\g<a>", "\\g"},
                                                                     {"\\Qa\\E", "\\Q"},
                                                                     {"[a&&b]", "&&"},
-                                                                    {"[a[b]]", "[b"},
+                                                                    {"[a[^b]]", "[^"},
+                                                                    {"[a[]b]]", "[]"},
+                                                                    {"[a[b", "[b"},
+                                                                    {std::string(1 << 20, '['), "[["},
                                                                     {"[[:cntrl:]]", "[:cntrl:]"},
                                                                     {"(?x)a", "(?x"},
                                                                     {"(?s:.)", "(?s"},
@@ -157,6 +160,15 @@ TEST(PatternSyntax, PatternsTakeLongAtFewPlaces) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST(PatternSyntax, LongPatternsTakeNoQuadraticTime) {
+  std::string stacked = "a";
+  std::string nested;
+  for (int i = 0; i < 1 << 18; ++i) stacked += "{2}";
+  for (int i = 0; i < 1 << 18; ++i) nested += "(b";
+  for (int i = 0; i < 1 << 18; ++i) nested += "){2}{2}";
+  for (const std::string& pattern : {stacked, nested}) EXPECT_THROW(regex(pattern), Error);
 }
 
 TEST(PatternSyntax, SlowPlacesMatchAsOthers) {

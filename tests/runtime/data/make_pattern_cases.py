@@ -26,7 +26,7 @@ PATTERNS = [
     r"$", r"^.", r"\A.", r".\z", r".\Z", r"(?i)k", r"(?i)s", r"(?i)[s]", r"(?i)[^k]", r"(?i)é", r"(?i)ς", r"(?i)µ", r"(?i)\p{Lu}",
     r"(?i)[a-z]+", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"\p{Han}", r"[\p{Han}]+", r"\P{Han}", r"\p{^Han}", r"[^\p{Hiragana}]", r"\p{Greek}",
     r"\p{Katakana}", r"\p{Common}", r"\p{Alpha}", r"\p{Letter}+", r"\p{^L}", r"\P{^L}", r"[\p{^L}]", r"\p{White_Space}", r"[[:alpha:]]",
-    r"[[:alnum:]_]", r"[[:upper:]]", r"[[:lower:]]", r"[[:punct:]]", r"[[:space:]]", r"[[:xdigit:]]", r"[]a]", r"[^]a]", r"[a\]-]",
+    r"[[:alnum:]_]", r"[[:upper:]]", r"[[:lower:]]", r"[[:punct:]]", r"[[:space:]]", r"[[:xdigit:]]", r"[]a]", r"[^]a]", r"[x[ab]_]", r" ?[^(\s|[.,!?…。，、])]+", r"[[a-c][[:digit:]]]", r"[a\]-]",
     r"\u00e9", r"\x{e9}", r"\x61", r"[\x{4e00}-\x{9fff}]", r"[\u4e00-\u9fff]", r"(?#no)a", r"(?<name>a)(b)?", r"a|", r"(?=a)", r"x*",
 ]
 
