@@ -196,7 +196,8 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
   if (facts.weight_order != 0 && rows > 1) {
-    refuse(fmt::format("--rows: expected 1 for a model with act_order, got {}", rows));
+    refuse(fmt::format(
+        "--rows: expected 1 for a model with act-order (desc_act, actorder, act_order), got {}", rows));
   }
   if (rows > most_rows(facts)) {
     refuse(

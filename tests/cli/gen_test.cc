@@ -94,7 +94,7 @@ TEST_F(Cli, GenTakesFoldersOfIntegers) {
   EXPECT_EQ(run("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "e"}).status, 0);
   EXPECT_NE(read_text(path() / "e" / "plan.h").find(".ordered = true"), std::string::npos);
   expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "f", "--rows", "1,8"}, kMismatch,
-               "--rows", "expected 1 for a model with act_order");
+               "--rows", "expected 1 for a model with act-order (desc_act");
 }
 
 TEST_F(Cli, GenTakesTheBitsOfTheCache) {
