@@ -8,8 +8,8 @@ namespace soliton {
 namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
-constexpr int kCounterLineBytes = 128;
-constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
+constexpr int kLineBytes = 128;
+constexpr int kLeastLines = 2;    // stall claim, grid counter; one row: then one line per head block
 constexpr int kRegisterUnit = 8;  // a warp is allotted multiples of 256
 
 template <class Pieces>
@@ -152,12 +152,12 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
     const int64_t groups = (vector.bytes() + kAccessBytes - 1) / kAccessBytes;
     needed.push_back({vector.name, groups * kAccessBytes, kAccessBytes});
   }
-  int lines = kCounterLines;
+  int lines = kLeastLines;
   if (plan.rows == 1) {
     needed.push_back({kPartialsRegion, partial_bytes(plan) * plan.num_ctas, kAccessBytes});
     lines += num_blocks(plan.facts);
   }
-  needed.push_back({kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines, kCounterLineBytes});
+  needed.push_back({kCountersRegion, static_cast<int64_t>(kLineBytes) * lines, kLineBytes});
   return needed;
 }
 

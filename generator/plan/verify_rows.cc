@@ -167,7 +167,7 @@ void check_attention(const Plan& plan, Report& report) {
 }
 
 /// New tokens go to the cache while partial results are merged: every CTA has read the layer's pages by then.
-void check_append(const Plan& plan, Report& report) {
+void check_merge_appends(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
     if (phase.appends == (phase.kind == PhaseKind::kMerge)) continue;
     report.refuse(Rule::kAppendedElsewhere, "{}: expected the merge to append to the cache, got {}",
@@ -185,7 +185,7 @@ void check_rows(const Plan& plan, Report& report) {
     check_outputs(plan, plan.phases[i], report);
     if (plan.phases[i].kind == PhaseKind::kMatrix) check_matrix(plan, plan.phases[i], report);
   }
-  check_append(plan, report);
+  check_merge_appends(plan, report);
   check_norms(plan, report);
   check_attention(plan, report);
   if (plan.sync != SyncMode::kCounter) {

@@ -27,12 +27,12 @@ std::error_code last_error() {
 }
 
 /// An open file, and nothing if it cannot be opened or is no file.
-class Descriptor {
+class HistoryDescriptor {
  public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
+  explicit HistoryDescriptor(int number) : number_(number) {}
+  HistoryDescriptor(const HistoryDescriptor&) = delete;
+  HistoryDescriptor& operator=(const HistoryDescriptor&) = delete;
+  ~HistoryDescriptor() {
     if (number_ >= 0) ::close(number_);
   }
   int number() const { return number_; }
@@ -44,9 +44,9 @@ class Descriptor {
   int number_;
 };
 
-Descriptor open_file(const fs::path& path, int flags) {
+HistoryDescriptor open_file(const fs::path& path, int flags) {
   // A pipe in its place must not block.
-  return Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, kOwnerOnly));
+  return HistoryDescriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, kOwnerOnly));
 }
 
 bool write_all(int descriptor, std::string_view text) {
@@ -83,7 +83,7 @@ void rewrite(const fs::path& path, const std::vector<std::string>& lines) {
   const fs::path file = fs::canonical(path, failed);  // what a link leads to
   if (failed) return;
   std::string part = file.string() + ".XXXXXX";
-  const Descriptor descriptor(::mkostemp(part.data(), O_CLOEXEC));  // its owner's only
+  const HistoryDescriptor descriptor(::mkostemp(part.data(), O_CLOEXEC));  // its owner's only
   if (descriptor.number() < 0) return;
   if (!write_all(descriptor.number(), text) || ::rename(part.c_str(), file.c_str()) != 0)
     ::unlink(part.c_str());
@@ -92,7 +92,7 @@ void rewrite(const fs::path& path, const std::vector<std::string>& lines) {
 }  // namespace
 
 HistoryFile::HistoryFile(fs::path path) : path_(std::move(path)) {
-  const Descriptor file = open_file(path_, O_RDONLY);
+  const HistoryDescriptor file = open_file(path_, O_RDONLY);
   struct stat status {};
   if (!file.is_file(status)) return;
   const std::string text = read_end(file.number(), status.st_size);
@@ -115,7 +115,7 @@ std::error_code HistoryFile::append(std::string_view line) {
   fs::create_directories(folder.parent_path(), failed);
   if (failed) return failed;
   if (::mkdir(folder.c_str(), kOwnersFolder) != 0 && errno != EEXIST) return last_error();
-  const Descriptor file = open_file(path_, O_WRONLY | O_CREAT | O_APPEND);
+  const HistoryDescriptor file = open_file(path_, O_WRONLY | O_CREAT | O_APPEND);
   if (file.number() < 0) return last_error();
   struct stat status {};
   if (!file.is_file(status)) return {};

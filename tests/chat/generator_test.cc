@@ -16,7 +16,7 @@ using Tokens = std::vector<int32_t>;
 constexpr int kContext = 290;
 constexpr int kVocabulary = 33;
 
-std::unique_ptr<Engine> make_engine(const std::string& kernel) {
+std::unique_ptr<Engine> new_engine(const std::string& kernel) {
   auto engine =
       std::make_unique<Engine>(KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so"),
                                EngineOptions{.context = kContext});
@@ -33,14 +33,14 @@ Tokens some_tokens(int num_tokens, int seed) {
 
 class GeneratorOf : public testing::TestWithParam<const char*> {
  protected:
-  GeneratorOf() : generator_(make_engine(GetParam()), kContext) {}
+  GeneratorOf() : generator_(new_engine(GetParam()), kContext) {}
 
   Generated generate(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
     return generator_.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling}, all);
   }
   /// By a generator that has kept nothing.
   Generated generate_anew(const Tokens& prompt, int max_tokens, const Sampling& sampling = {}) {
-    EngineGenerator another(make_engine(GetParam()), kContext);
+    EngineGenerator another(new_engine(GetParam()), kContext);
     return another.generate({.prompt = prompt, .max_tokens = max_tokens, .sampling = sampling}, all);
   }
   std::vector<Sampling> samplings() {
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GeneratorOf,
 
 TEST_P(GeneratorOf, TurnsAreTheSameAsFromTheStart) {
   for (const Sampling& sampling : samplings()) {
-    EngineGenerator kept(make_engine(GetParam()), kContext);
+    EngineGenerator kept(new_engine(GetParam()), kContext);
     Tokens prompt = some_tokens(20, 1);
     for (int turn = 0; turn < 3; ++turn) {
       SCOPED_TRACE(turn);

@@ -66,12 +66,12 @@ class ChatTerminal : public testing::Test {
   std::optional<Terminal> terminal_;
 };
 
-const char* const kStatistics = "\\[ Prompt: [0-9.]+ t/s \\| Generation: [0-9.]+ t/s \\]";
+const char* const kStatisticsLine = "\\[ Prompt: [0-9.]+ t/s \\| Generation: [0-9.]+ t/s \\]";
 
 TEST_F(ChatTerminal, AnswersAndKeepsTheConversation) {
   start();
   const std::string answer = enter("Hello there");
-  EXPECT_THAT(answer, ContainsRegex(kStatistics));
+  EXPECT_THAT(answer, ContainsRegex(kStatisticsLine));
   enter("And then?");
   const std::vector<std::string> said = contents();
   ASSERT_EQ(said.size(), 4u);

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-const fs::path kRoot = SOLITON_SOURCE_DIR;
+const fs::path kSourceRoot = SOLITON_SOURCE_DIR;
 const fs::path kResults = "runtime/bench/results";
 
 /// What a figure is taken from.
@@ -160,7 +160,7 @@ class RowOfFigures {
   const std::string& cell(const std::string& column) const { return cells_.at(*table_.column(column)); }
 
   static Json read(const std::string& path) {
-    std::ifstream file(kRoot / path);
+    std::ifstream file(kSourceRoot / path);
     return Json::parse(file);
   }
 
@@ -222,13 +222,13 @@ int compare_figures(const Document& document, std::set<std::string>& files) {
 
 TEST(Figures, OfTheReadmeAreTheRecordedOnes) {
   std::set<std::string> files;
-  EXPECT_GE(compare_figures(read_document(kRoot, "README.md"), files), 10);
+  EXPECT_GE(compare_figures(read_document(kSourceRoot, "README.md"), files), 10);
 }
 
 TEST(Figures, OfTheResultsAreTheRecordedOnes) {
   std::set<std::string> files;
-  EXPECT_GE(compare_figures(read_document(kRoot, kResults / "README.md"), files), 200);
-  for (const auto& entry : fs::directory_iterator(kRoot / kResults)) {
+  EXPECT_GE(compare_figures(read_document(kSourceRoot, kResults / "README.md"), files), 200);
+  for (const auto& entry : fs::directory_iterator(kSourceRoot / kResults)) {
     if (entry.path().extension() != ".json") continue;
     const std::string file = kResults / entry.path().filename();
     EXPECT_TRUE(files.contains(file)) << file << ": expected in a table of " << kResults / "README.md";
@@ -237,7 +237,7 @@ TEST(Figures, OfTheResultsAreTheRecordedOnes) {
 
 /// Tables of measurements without a file hold what checks print; they stand below the heading that says so.
 TEST(Figures, HaveAFileButForThoseOfChecks) {
-  const Document document = read_document(kRoot, kResults / "README.md");
+  const Document document = read_document(kSourceRoot, kResults / "README.md");
   int checks = 0;
   for (const Mention& heading : document.headings) {
     if (heading.text == "Checks on the card") checks = heading.line;

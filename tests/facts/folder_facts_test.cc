@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kModels = fs::path(SOLITON_SOURCE_DIR) / "models";
+const fs::path kModelsFolder = fs::path(SOLITON_SOURCE_DIR) / "models";
 
 /// config.json as published, without what does not matter here.
 json llama(int hidden, int ffn, int layers, int heads, double factor, bool tied) {
@@ -148,7 +148,7 @@ std::map<std::string, json> published_configs() {
 
 void expect_alike(const ModelFacts& facts, const std::string& name) {
   SCOPED_TRACE(name);
-  EXPECT_EQ(hash_facts(facts), hash_facts(load_model_config(kModels / (name + ".yaml")).facts));
+  EXPECT_EQ(hash_facts(facts), hash_facts(load_model_config(kModelsFolder / (name + ".yaml")).facts));
   const std::string text = format_model_config(name, facts, "");
   const ModelConfig written = parse_model_config(StrictYaml::parse(text, name + ".yaml"), "");
   EXPECT_EQ(hash_facts(written.facts), hash_facts(facts)) << text;
@@ -161,7 +161,7 @@ TEST(FolderFacts, AreThoseOfTheShippedModels) {
     expect_alike(HfConfig::open(folder.path()).facts, name);
   }
   for (const char* name : {"tiny-stories", "tiny-stories-gptq"}) {
-    expect_alike(HfConfig::open(kModels / name).facts, name);
+    expect_alike(HfConfig::open(kModelsFolder / name).facts, name);
   }
 }
 
@@ -196,7 +196,7 @@ TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {
 }
 
 TEST(FolderFacts, EveryShippedModelIsComparedWithItsFolder) {
-  for (const auto& entry : fs::directory_iterator(kModels)) {
+  for (const auto& entry : fs::directory_iterator(kModelsFolder)) {
     const std::string name = entry.path().stem();
     if (entry.path().extension() != ".yaml" || name.starts_with("tiny-stories")) continue;
     EXPECT_TRUE(published_configs().contains(name)) << name;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr IntegerRange kSmall = {.min = 1, .max = 100000};
 
-std::string parse_error(const std::string& text) {
+std::string error_of_yaml(const std::string& text) {
   return error_of([&] { StrictYaml::parse(text, "f.yaml"); });
 }
 
@@ -60,56 +60,56 @@ TEST(StrictYaml, ReadsEveryType) {
 }
 
 TEST(StrictYaml, RefusesFilesThatAreNoMap) {
-  EXPECT_EQ(parse_error(""), "4 f.yaml:1: top level: expected a map of keys, got an empty file");
-  EXPECT_EQ(parse_error("# only\n# words\n"),
+  EXPECT_EQ(error_of_yaml(""), "4 f.yaml:1: top level: expected a map of keys, got an empty file");
+  EXPECT_EQ(error_of_yaml("# only\n# words\n"),
             "4 f.yaml:1: top level: expected a map of keys, got an empty file");
-  EXPECT_EQ(parse_error("---\n"), "4 f.yaml:2: top level: expected a map of keys, got nothing");
-  EXPECT_EQ(parse_error("# c\n- 1\n"), "4 f.yaml:2: top level: expected a map of keys, got a list");
-  EXPECT_EQ(parse_error("hidden\n"), "4 f.yaml:1: top level: expected a map of keys, got hidden");
-  EXPECT_EQ(parse_error("!t {a: 1}\n"),
+  EXPECT_EQ(error_of_yaml("---\n"), "4 f.yaml:2: top level: expected a map of keys, got nothing");
+  EXPECT_EQ(error_of_yaml("# c\n- 1\n"), "4 f.yaml:2: top level: expected a map of keys, got a list");
+  EXPECT_EQ(error_of_yaml("hidden\n"), "4 f.yaml:1: top level: expected a map of keys, got hidden");
+  EXPECT_EQ(error_of_yaml("!t {a: 1}\n"),
             "4 f.yaml:1: top level: expected a map of keys, got a value tagged !t");
 }
 
 TEST(StrictYaml, RefusesASecondDocument) {
-  EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\n---\nb: 2\n"),
             "4 f.yaml:2: top level: expected one YAML document, got a second one");
-  EXPECT_EQ(parse_error("a: 1\n---\na: 1\n---\na: 1\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\n---\na: 1\n---\na: 1\n"),
             "4 f.yaml:2: top level: expected one YAML document, got a second one");
-  EXPECT_EQ(parse_error("---\na: 1\n...\n"), "no error");
+  EXPECT_EQ(error_of_yaml("---\na: 1\n...\n"), "no error");
 }
 
 // yaml-cpp does not get past a mark of lists outside one, and finds document after document before it.
 TEST(StrictYaml, RefusesDocumentsWithoutEnd) {
   for (const std::string text : {",", "---\n,{name: m}", "]", "}", "---\n]\n"}) {
-    EXPECT_TRUE(parse_error(text).starts_with("4 f.yaml:")) << text;
+    EXPECT_TRUE(error_of_yaml(text).starts_with("4 f.yaml:")) << text;
   }
-  EXPECT_EQ(parse_error(","), "4 f.yaml:1: top level: expected one YAML document, got a second one");
+  EXPECT_EQ(error_of_yaml(","), "4 f.yaml:1: top level: expected one YAML document, got a second one");
 }
 
 TEST(StrictYaml, RefusesWhatIsNoYaml) {
-  EXPECT_EQ(parse_error("a: 1\n b: 2\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\n b: 2\n"),
             "4 f.yaml:2: top level: expected valid YAML, got an error: illegal map value");
-  EXPECT_EQ(parse_error("a: \"\\\n\\\x1b\"\n"),
+  EXPECT_EQ(error_of_yaml("a: \"\\\n\\\x1b\"\n"),
             "4 f.yaml:2: top level: expected valid YAML, got an error: unknown escape character: \\x1b");
-  EXPECT_EQ(parse_error("a: *q\n"),
+  EXPECT_EQ(error_of_yaml("a: *q\n"),
             "4 f.yaml:1: top level: expected valid YAML, got an error: the referenced anchor is not defined");
-  EXPECT_EQ(parse_error(std::string(100000, '[')).substr(0, 54),
+  EXPECT_EQ(error_of_yaml(std::string(100000, '[')).substr(0, 54),
             "4 f.yaml:1: top level: expected valid YAML, got an err");
 }
 
 TEST(StrictYaml, RefusesDuplicateKeysAtEveryLevel) {
-  EXPECT_EQ(parse_error("a: 1\nb: 2\na: 1\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\nb: 2\na: 1\n"),
             "4 f.yaml:3: a: expected this key once, got it again after line 1");
-  EXPECT_EQ(parse_error("a: 1\n'a': 2\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\n'a': 2\n"),
             "4 f.yaml:2: a: expected this key once, got it again after line 1");
   EXPECT_EQ(error_of([] { StrictYaml::parse("rope:\n  k: 1\n\n  k: 2\n", "f.yaml").map("rope"); }),
             "4 f.yaml:4: rope.k: expected this key once, got it again after line 2");
 }
 
 TEST(StrictYaml, RefusesKeysThatAreNoWords) {
-  EXPECT_EQ(parse_error("[a]: 1\n"),
+  EXPECT_EQ(error_of_yaml("[a]: 1\n"),
             "4 f.yaml:1: top level: expected plain words as keys, got a list as a key");
-  EXPECT_EQ(parse_error("~: 1\n"),
+  EXPECT_EQ(error_of_yaml("~: 1\n"),
             "4 f.yaml:1: top level: expected plain words as keys, got nothing as a key");
 }
 

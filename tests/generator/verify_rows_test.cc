@@ -10,85 +10,89 @@
 namespace soliton {
 namespace {
 
-struct Mutant {
+struct RowsMutant {
   const char* name;
   Rule rule;
   std::function<void(Plan&)> change;
 };
 
-void PrintTo(const Mutant& mutant, std::ostream* out) {
+void PrintTo(const RowsMutant& mutant, std::ostream* out) {
   *out << mutant.name;
 }
 
-class VerifyRows : public testing::TestWithParam<Mutant> {};
+class VerifyRows : public testing::TestWithParam<RowsMutant> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Mutants, VerifyRows,
     testing::Values(
-        Mutant{"merge_before_attention", Rule::kStepShape,
-               [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "merge")); }},
-        Mutant{"reads_what_comes_later", Rule::kWaitTooEarly,
-               [](Plan& plan) { named(plan.phases, "gate_up").reads = named(plan.phases, "down").writes; }},
-        Mutant{"reads_what_it_writes", Rule::kReadWritten,
-               [](Plan& plan) { named(plan.phases, "o").writes = named(plan.phases, "o").reads; }},
-        Mutant{"queries_too_small", Rule::kVectorShape,
-               [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }},
-        Mutant{"candidates_of_one_row", Rule::kVectorShape,
-               [](Plan& plan) { named(plan.vectors, "candidates").elements = plan.num_ctas + 1; }},
-        Mutant{"norm_twice", Rule::kNormRow, [](Plan& plan) { named(plan.phases, "down").first_norm = 1; }},
-        Mutant{"normed_residual", Rule::kInputKind,
-               [](Plan& plan) { named(plan.phases, "o").input = InputKind::kNormed; }},
-        Mutant{"unpadded", Rule::kMatrixShape, [](Plan& plan) { named(plan.matrices, "down").padded += 32; }},
-        Mutant{"ring_without_room_for_values", Rule::kNumberOutOfRange,
-               [](Plan& plan) { plan.ring_slots = 1; }},
-        Mutant{"no_query_tile", Rule::kNumberOutOfRange, [](Plan& plan) { plan.max_query_tiles = 0; }},
-        Mutant{"self_validating", Rule::kWaitUnsatisfied,
-               [](Plan& plan) { plan.sync = SyncMode::kSelfValidating; }},
-        Mutant{"tiles_too_small", Rule::kPieceTooSmall,
-               [](Plan& plan) { named(plan.shared, "tiles").bytes /= 2; }},
-        Mutant{"input_too_small", Rule::kPieceTooSmall,
-               [](Plan& plan) { named(plan.shared, "input").bytes /= 2; }},
-        Mutant{"worker_does_not_release", Rule::kBarrierCount,
-               [](Plan& plan) { --named(plan.barriers, "page_empty").arrivals; }},
-        Mutant{"one_item_done", Rule::kParityTwoAhead,
-               [](Plan& plan) { named(plan.barriers, "item_done").slots = 1; }},
-        Mutant{"appends_in_no_phase", Rule::kAppendedElsewhere,
-               [](Plan& plan) { named(plan.phases, "merge").appends = false; }},
-        Mutant{"appends_while_others_attend", Rule::kAppendedElsewhere,
-               [](Plan& plan) {
-                 std::swap(named(plan.phases, "merge").appends, named(plan.phases, "attention").appends);
-               }},
-        Mutant{"appends_behind_the_merge", Rule::kAppendedElsewhere,
-               [](Plan& plan) {
-                 std::swap(named(plan.phases, "merge").appends, named(plan.phases, "o").appends);
-               }},
-        Mutant{"appends_twice", Rule::kAppendedElsewhere,
-               [](Plan& plan) { named(plan.phases, "o").appends = true; }},
-        Mutant{"no_page_of_a_phase_in_flight", Rule::kParityTwoAhead,
-               [](Plan& plan) { named(plan.phases, "down").window = 0; }},
-        Mutant{"more_pages_of_a_phase_than_the_plan_has", Rule::kParityTwoAhead,
-               [](Plan& plan) { named(plan.phases, "down").window = plan.window + 1; }},
-        Mutant{"no_page_of_the_cache_in_flight", Rule::kParityTwoAhead,
-               [](Plan& plan) { named(plan.phases, "attention").window = 0; }},
-        Mutant{"more_pages_of_the_cache_than_the_ring", Rule::kParityTwoAhead,
-               [](Plan& plan) { named(plan.phases, "attention").window = plan.ring_slots + 1; }},
-        Mutant{"barriers_in_another_order", Rule::kPieceMissing,
-               [](Plan& plan) {
-                 std::swap(named(plan.barriers, "tiles_full"), named(plan.barriers, "tiles_empty"));
-               }},
-        Mutant{"regions_in_another_order", Rule::kPieceMissing,
-               [](Plan& plan) { std::swap(named(plan.shared, "input"), named(plan.shared, "tiles")); }},
-        Mutant{"no_barrier_that_ends", Rule::kPieceMissing,
-               [](Plan& plan) {
-                 std::erase_if(plan.barriers, [](const PlanBarrier& b) { return b.name == "ended"; });
-               }},
-        Mutant{"no_room_for_factors", Rule::kPieceMissing,
-               [](Plan& plan) {
-                 std::erase_if(plan.shared, [](const PlanRegion& r) { return r.name == "factors"; });
-               }},
-        Mutant{"finishers_that_do_not_arrive", Rule::kBarrierCount,
-               [](Plan& plan) { --named(plan.barriers, "step_known").arrivals; }}),
-    [](const testing::TestParamInfo<Mutant>& info) { return std::string(info.param.name); });
+        RowsMutant{
+            "merge_before_attention", Rule::kStepShape,
+            [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "merge")); }},
+        RowsMutant{
+            "reads_what_comes_later", Rule::kWaitTooEarly,
+            [](Plan& plan) { named(plan.phases, "gate_up").reads = named(plan.phases, "down").writes; }},
+        RowsMutant{"reads_what_it_writes", Rule::kReadWritten,
+                   [](Plan& plan) { named(plan.phases, "o").writes = named(plan.phases, "o").reads; }},
+        RowsMutant{"queries_too_small", Rule::kVectorShape,
+                   [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }},
+        RowsMutant{"candidates_of_one_row", Rule::kVectorShape,
+                   [](Plan& plan) { named(plan.vectors, "candidates").elements = plan.num_ctas + 1; }},
+        RowsMutant{"norm_twice", Rule::kNormRow,
+                   [](Plan& plan) { named(plan.phases, "down").first_norm = 1; }},
+        RowsMutant{"normed_residual", Rule::kInputKind,
+                   [](Plan& plan) { named(plan.phases, "o").input = InputKind::kNormed; }},
+        RowsMutant{"unpadded", Rule::kMatrixShape,
+                   [](Plan& plan) { named(plan.matrices, "down").padded += 32; }},
+        RowsMutant{"ring_without_room_for_values", Rule::kNumberOutOfRange,
+                   [](Plan& plan) { plan.ring_slots = 1; }},
+        RowsMutant{"no_query_tile", Rule::kNumberOutOfRange, [](Plan& plan) { plan.max_query_tiles = 0; }},
+        RowsMutant{"self_validating", Rule::kWaitUnsatisfied,
+                   [](Plan& plan) { plan.sync = SyncMode::kSelfValidating; }},
+        RowsMutant{"tiles_too_small", Rule::kPieceTooSmall,
+                   [](Plan& plan) { named(plan.shared, "tiles").bytes /= 2; }},
+        RowsMutant{"input_too_small", Rule::kPieceTooSmall,
+                   [](Plan& plan) { named(plan.shared, "input").bytes /= 2; }},
+        RowsMutant{"worker_does_not_release", Rule::kBarrierCount,
+                   [](Plan& plan) { --named(plan.barriers, "page_empty").arrivals; }},
+        RowsMutant{"one_item_done", Rule::kParityTwoAhead,
+                   [](Plan& plan) { named(plan.barriers, "item_done").slots = 1; }},
+        RowsMutant{"appends_in_no_phase", Rule::kAppendedElsewhere,
+                   [](Plan& plan) { named(plan.phases, "merge").appends = false; }},
+        RowsMutant{"appends_while_others_attend", Rule::kAppendedElsewhere,
+                   [](Plan& plan) {
+                     std::swap(named(plan.phases, "merge").appends, named(plan.phases, "attention").appends);
+                   }},
+        RowsMutant{"appends_behind_the_merge", Rule::kAppendedElsewhere,
+                   [](Plan& plan) {
+                     std::swap(named(plan.phases, "merge").appends, named(plan.phases, "o").appends);
+                   }},
+        RowsMutant{"appends_twice", Rule::kAppendedElsewhere,
+                   [](Plan& plan) { named(plan.phases, "o").appends = true; }},
+        RowsMutant{"no_page_of_a_phase_in_flight", Rule::kParityTwoAhead,
+                   [](Plan& plan) { named(plan.phases, "down").window = 0; }},
+        RowsMutant{"more_pages_of_a_phase_than_the_plan_has", Rule::kParityTwoAhead,
+                   [](Plan& plan) { named(plan.phases, "down").window = plan.window + 1; }},
+        RowsMutant{"no_page_of_the_cache_in_flight", Rule::kParityTwoAhead,
+                   [](Plan& plan) { named(plan.phases, "attention").window = 0; }},
+        RowsMutant{"more_pages_of_the_cache_than_the_ring", Rule::kParityTwoAhead,
+                   [](Plan& plan) { named(plan.phases, "attention").window = plan.ring_slots + 1; }},
+        RowsMutant{"barriers_in_another_order", Rule::kPieceMissing,
+                   [](Plan& plan) {
+                     std::swap(named(plan.barriers, "tiles_full"), named(plan.barriers, "tiles_empty"));
+                   }},
+        RowsMutant{"regions_in_another_order", Rule::kPieceMissing,
+                   [](Plan& plan) { std::swap(named(plan.shared, "input"), named(plan.shared, "tiles")); }},
+        RowsMutant{"no_barrier_that_ends", Rule::kPieceMissing,
+                   [](Plan& plan) {
+                     std::erase_if(plan.barriers, [](const PlanBarrier& b) { return b.name == "ended"; });
+                   }},
+        RowsMutant{"no_room_for_factors", Rule::kPieceMissing,
+                   [](Plan& plan) {
+                     std::erase_if(plan.shared, [](const PlanRegion& r) { return r.name == "factors"; });
+                   }},
+        RowsMutant{"finishers_that_do_not_arrive", Rule::kBarrierCount,
+                   [](Plan& plan) { --named(plan.barriers, "step_known").arrivals; }}),
+    [](const testing::TestParamInfo<RowsMutant>& info) { return std::string(info.param.name); });
 
 TEST_P(VerifyRows, IsRefused) {
   for (const int rows : {8, 64}) {
@@ -103,40 +107,47 @@ TEST_P(VerifyRows, IsRefused) {
 }
 
 // Where heads are normed, the phase that does it stands between qkv and attention.
-class VerifyNormedRows : public testing::TestWithParam<Mutant> {};
+class VerifyNormedRows : public testing::TestWithParam<RowsMutant> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Mutants, VerifyNormedRows,
-    testing::Values(
-        Mutant{
-            "attention_before_heads_are_normed", Rule::kStepShape,
-            [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "norm_heads")); }},
-        Mutant{"heads_are_not_normed", Rule::kStepShape,
-               [](Plan& plan) {
-                 named(plan.phases, "qkv").writes = named(plan.phases, "attention").reads;
-                 std::erase_if(plan.phases,
-                               [](const PlanPhase& phase) { return phase.name == "norm_heads"; });
-               }},
-        Mutant{"heads_are_normed_twice", Rule::kStepShape,
-               [](Plan& plan) {
-                 PlanPhase again = named(plan.phases, "norm_heads");
-                 again.name = "norm_heads_again";
-                 plan.phases.insert(plan.phases.begin() + 2, again);
-               }},
-        Mutant{"a_model_that_norms_no_heads", Rule::kStepShape, [](Plan& plan) { plan.facts.head_norm = 0; }},
-        Mutant{"attention_reads_unnormed_heads", Rule::kWaitTooEarly,
-               [](Plan& plan) { named(plan.phases, "attention").reads = named(plan.phases, "qkv").writes; }},
-        Mutant{"norms_what_nobody_wrote", Rule::kWaitTooEarly,
-               [](Plan& plan) { named(plan.phases, "norm_heads").reads = named(plan.phases, "o").writes; }},
-        Mutant{"norms_in_place", Rule::kReadWritten,
-               [](Plan& plan) {
-                 named(plan.phases, "norm_heads").writes = named(plan.phases, "norm_heads").reads;
-               }},
-        Mutant{"floats_of_half_the_rows", Rule::kVectorShape,
-               [](Plan& plan) { named(plan.vectors, "unnormed").elements /= 2; }},
-        Mutant{"queries_too_small", Rule::kVectorShape,
-               [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }}),
-    [](const testing::TestParamInfo<Mutant>& info) { return std::string(info.param.name); });
+    testing::Values(RowsMutant{"attention_before_heads_are_normed", Rule::kStepShape,
+                               [](Plan& plan) {
+                                 std::swap(named(plan.phases, "attention"), named(plan.phases, "norm_heads"));
+                               }},
+                    RowsMutant{"heads_are_not_normed", Rule::kStepShape,
+                               [](Plan& plan) {
+                                 named(plan.phases, "qkv").writes = named(plan.phases, "attention").reads;
+                                 std::erase_if(plan.phases, [](const PlanPhase& phase) {
+                                   return phase.name == "norm_heads";
+                                 });
+                               }},
+                    RowsMutant{"heads_are_normed_twice", Rule::kStepShape,
+                               [](Plan& plan) {
+                                 PlanPhase again = named(plan.phases, "norm_heads");
+                                 again.name = "norm_heads_again";
+                                 plan.phases.insert(plan.phases.begin() + 2, again);
+                               }},
+                    RowsMutant{"a_model_that_norms_no_heads", Rule::kStepShape,
+                               [](Plan& plan) { plan.facts.head_norm = 0; }},
+                    RowsMutant{"attention_reads_unnormed_heads", Rule::kWaitTooEarly,
+                               [](Plan& plan) {
+                                 named(plan.phases, "attention").reads = named(plan.phases, "qkv").writes;
+                               }},
+                    RowsMutant{"norms_what_nobody_wrote", Rule::kWaitTooEarly,
+                               [](Plan& plan) {
+                                 named(plan.phases, "norm_heads").reads = named(plan.phases, "o").writes;
+                               }},
+                    RowsMutant{"norms_in_place", Rule::kReadWritten,
+                               [](Plan& plan) {
+                                 named(plan.phases, "norm_heads").writes =
+                                     named(plan.phases, "norm_heads").reads;
+                               }},
+                    RowsMutant{"floats_of_half_the_rows", Rule::kVectorShape,
+                               [](Plan& plan) { named(plan.vectors, "unnormed").elements /= 2; }},
+                    RowsMutant{"queries_too_small", Rule::kVectorShape,
+                               [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }}),
+    [](const testing::TestParamInfo<RowsMutant>& info) { return std::string(info.param.name); });
 
 TEST_P(VerifyNormedRows, IsRefused) {
   for (const int rows : {8, 64}) {

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 const std::string kMicroKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
 constexpr const char* kCopies = "for last; do :; done; cp '{}' \"$last\"";  // to the place of the kernel
 
-DeviceInfo device(const std::string& name, int compute_capability, int num_sms) {
+DeviceInfo device_called(const std::string& name, int compute_capability, int num_sms) {
   DeviceInfo info{};
   name.copy(info.name, sizeof(info.name) - 1);
   info.compute_capability = compute_capability;
@@ -47,7 +47,7 @@ class MakeKernel : public testing::Test {
     request_.name = "micro";
     request_.source = "micro/config.json";
     request_.cache = folder_.path() / "new" / "cache";
-    request_.card = device("CPU emulation", 0, 0);
+    request_.card = device_called("CPU emulation", 0, 0);
   }
   ~MakeKernel() override {
     for (const char* variable : {"CXX", "CUDACXX", "XDG_CACHE_HOME", "SOLITON_KERNELS"}) unsetenv(variable);
@@ -135,7 +135,7 @@ TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
 
 TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
   if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
-  request_.card = device("NVIDIA H200", 90, 132);
+  request_.card = device_called("NVIDIA H200", 90, 132);
   request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories.yaml").facts;
   const KernelLibrary library = KernelLibrary::open(make());
   EXPECT_EQ(library.num_kernels(), 5);
@@ -176,16 +176,16 @@ TEST_F(MakeKernel, MakesAnotherForOtherFactsCardsAndCompilers) {
   use_copying_compiler("1.1");
   EXPECT_EQ(make_anew(), 3);
   use_copying_compiler("1.1", "CUDACXX");
-  request_.card = device("NVIDIA H200", 90, 132);
+  request_.card = device_called("NVIDIA H200", 90, 132);
   EXPECT_EQ(make_anew(), 4);
-  request_.card = device("NVIDIA H100", 90, 132);
+  request_.card = device_called("NVIDIA H100", 90, 132);
   EXPECT_EQ(make_anew(), 5);
   EXPECT_EQ(make_anew(), 5);
   EXPECT_EQ(std::ranges::count_if(cached(), [](const auto& name) { return name.ends_with(".so"); }), 4);
 }
 
 TEST_F(MakeKernel, MakesAllRowsForACard) {
-  request_.card = device("NVIDIA H800", 90, 132);
+  request_.card = device_called("NVIDIA H800", 90, 132);
   use_compiler(
       fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
                   folder_.path().string()) +
@@ -229,7 +229,7 @@ TEST_F(MakeKernel, BrokenCompilersLeaveNothingButTheirLog) {
 }
 
 TEST_F(MakeKernel, MakesForIntegersTheRowsThatCanBeHad) {
-  request_.card = device("NVIDIA H200", 90, 132);
+  request_.card = device_called("NVIDIA H200", 90, 132);
   request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "int4.yaml").facts;
   use_compiler(
       fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
@@ -324,9 +324,9 @@ TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
   request_.facts.num_kv_heads = request_.facts.num_heads + 1;
   expect_refused(ExitCode::kBadFile, "micro/config.json: num_kv_heads: expected a divisor");
   request_.facts = good;
-  request_.card = device("NVIDIA A100", 80, 108);
+  request_.card = device_called("NVIDIA A100", 80, 108);
   expect_refused(ExitCode::kMismatch, "NVIDIA A100: expected one of h100");
-  request_.card = device("CPU emulation", 0, 0);
+  request_.card = device_called("CPU emulation", 0, 0);
   write_text(folder_.path() / "file", "");
   request_.cache = folder_.path() / "file" / "cache";
   expect_refused(ExitCode::kNotFound,
