@@ -157,7 +157,7 @@ TEST(GpuSpec, ReadsEveryNumber) {
   EXPECT_EQ(h200.registers_per_sm, 65536);
   EXPECT_EQ(h200.max_registers_per_thread, 255);
   EXPECT_EQ(h200.max_threads_per_block, 1024);
-  EXPECT_EQ(h200.memory_bytes, 150.75e9);
+  EXPECT_EQ(h200.memory_bytes, 150.11e9);
   EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
   EXPECT_EQ(h200.phase_wait_us, 1.1);
   EXPECT_EQ(h200.phase_latency_us, 2.3);
