@@ -98,7 +98,8 @@ void refuse_gguf(const fs::path& folder) {
 std::string missing_from(const fs::path& folder) {
   if (!is_there(folder / "config.json")) return "expected config.json, found none";
   if (!is_there(folder / kIndexFile)) {
-    const bool has_weights = is_there(folder / "model.safetensors") || is_there(folder / "pytorch_model.bin") ||
+    const bool has_weights = is_there(folder / "model.safetensors") ||
+                             is_there(folder / "pytorch_model.bin") ||
                              is_there(folder / "pytorch_model.bin.index.json");
     return has_weights ? "" : "expected model.safetensors, found none";
   }

@@ -123,10 +123,12 @@ TEST(Place, RefusesWhenTwoPagesDoNotFit) {
     gpu.max_shared_bytes_per_block = static_cast<int>(limit);
     return make_plan(shipped_model("llama-3.1-70b"), gpu).ring_slots;
   };
-  EXPECT_EQ(error_of([&] { slots_with(two - 1); }),
-            fmt::format("5 llama-3.1-70b: h200: 1 row a step: expected shared memory for at least 2 pages, got {} bytes of "
-                        "which {} are needed",
-                        two - 1, two));
+  EXPECT_EQ(
+      error_of([&] { slots_with(two - 1); }),
+      fmt::format(
+          "5 llama-3.1-70b: h200: 1 row a step: expected shared memory for at least 2 pages, got {} bytes of "
+          "which {} are needed",
+          two - 1, two));
   EXPECT_EQ(slots_with(two), 2);
   EXPECT_EQ(slots_with(two + kPageBytes + 2 * 8 - 1), 2);
   EXPECT_EQ(slots_with(two + kPageBytes + 2 * 8), 3);
