@@ -98,6 +98,19 @@ class MakeKernel : public testing::Test {
   std::vector<std::string> lines_;
 };
 
+// Heads of 256 in two f16 leave no room for 8 rows.
+TEST_F(MakeKernel, LeavesOutRowsThatCannotBePlannedAndSaysSo) {
+  request_.facts =
+      load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "deep256-group4.yaml").facts;
+  request_.facts.kv_bits = 32;
+  const KernelLibrary library = KernelLibrary::open(make());
+  EXPECT_EQ(library.num_kernels(), 1);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_TRUE(
+      lines_[1].starts_with("No kernel for more rows: micro: cpu: 8 rows a step: expected shared memory "))
+      << lines_[1];
+}
+
 TEST_F(MakeKernel, MakesWithTheRealCompilerWhatRuns) {
   const fs::path path = make();
   KernelLibrary library = KernelLibrary::open(path);
