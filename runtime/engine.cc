@@ -74,6 +74,7 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
 
 void Engine::load(const ModelTensors& tensors, Progress* progress) {
   weights_ = load_weights(library_, tensors, progress);
+  weights_name_ = tensors.source->path();
   for (const std::string& remark : tensors.remarks) fmt::print(stderr, "{}\n", remark);
 }
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
@@ -81,6 +82,7 @@ void Engine::load(const TensorSource& source, Progress* progress, const Quantiza
 }
 void Engine::load_random(uint64_t seed) {
   weights_ = make_random_weights(library_, seed);
+  weights_name_ = "random weights";
 }
 
 void Engine::set_position(int position) {

@@ -208,6 +208,7 @@ class Engine {
   int generating_kernel_ = 0;
   int context_;  // tokens
   std::optional<DeviceWeights> weights_;
+  std::string weights_name_;  // where they are from, for errors
   KvPool pool_;
   KvTree tree_;
   Branch main_;

@@ -296,7 +296,7 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
   library_.check(library_.functions().wait(), "decode");
   if (not_finite >= 0) {
     const int inputs = static_cast<int>(request.tokens.size()) / result.num_rows;
-    throw bad_file("weights", "expected finite logits, got NaN or infinity behind the token at position {}",
+    throw bad_file(weights_name_, "expected finite logits, got NaN or infinity behind the token at position {}",
                    snapshot_.rows[not_finite].position + inputs - 1 + done);
   }
   if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));

@@ -24,8 +24,12 @@ const Damage kDamages[] = {
      [](ReferenceWeights& w) { w.lm_head[w.lm_head.size() / 2] = kNegativeInfinity; }},
 };
 
-constexpr const char* kExpected =
-    "4 weights: expected finite logits, got NaN or infinity behind the token at position 2";
+/// Names the folder, which is TemporaryModel's.
+std::string expected() {
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("soliton-kernel-test-" + std::to_string(getpid()))).string();
+  return "4 " + folder + ": expected finite logits, got NaN or infinity behind the token at position 2";
+}
 
 class NotFinite : public testing::TestWithParam<const char*> {
  public:
@@ -56,7 +60,7 @@ TEST_P(NotFinite, EndsAGreedyAnswer) {
                 kernel.engine().decode({.tokens = tokens, .max_tokens = 6},
                                        [&](int32_t) { return ++given > 0; });
               }),
-              kExpected)
+              expected())
         << damage.name;
     EXPECT_EQ(given, 0) << damage.name;
   }
@@ -73,7 +77,7 @@ TEST_P(NotFinite, EndsADrawnAnswer) {
                   kernel.engine().decode(
                       {.tokens = tokens, .max_tokens = 6, .sampling = sampling, .want_logprobs = true});
                 }),
-                kExpected)
+                expected())
           << damage.name;
     }
   }
