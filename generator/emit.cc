@@ -44,6 +44,7 @@ std::string join_names(const std::vector<GpuSpec>& cards, const char* separator)
 std::string header(const std::vector<Plan>& plans) {
   std::string command =
       fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, join_names(plans[0].cards, ","));
+  if (plans[0].limits.ptx) command += fmt::format(" --ptx compute_{}", plans[0].limits.compute_capability);
   for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
     command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
   return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plans[0].model,
@@ -139,6 +140,7 @@ void write_facts(const Plan& plan, TextWriter& out) {
     out.line(".facts_hash = {:#x}ull,", hash_facts(plan.facts));
     out.line(".page_layout = {},", kPageLayoutVersion);
     out.line(".compute_capability = {},", plan.limits.compute_capability);
+    if (plan.limits.ptx) out.line(".ptx = true,");
     out.line(".num_cards = {},", plan.cards.size());
     out.line(".cards =");
     out.indented([&] {

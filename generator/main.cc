@@ -89,7 +89,10 @@ int run(int argc, char** argv) {
   if (options->write_model) write_model(*options->write_model, model);
   if (options->gpu_specs.empty()) return 0;
   std::vector<GpuSpec> gpus;
-  for (const std::filesystem::path& path : options->gpu_specs) gpus.push_back(load_gpu_spec(path));
+  for (const std::filesystem::path& path : options->gpu_specs) {
+    const GpuSpec gpu = load_gpu_spec(path);
+    gpus.push_back(options->ptx ? with_ptx(gpu, *options->ptx) : gpu);
+  }
   const PlanChoices choices = choose(*options, gpus.front());
   const Generated generated = generate_and_dump(*options, model, gpus, choices);
   warn_of_memory(generated.plan);

@@ -77,6 +77,17 @@ std::optional<int> read_kv_bits(const ValueFlag& flag) {
   return *value == "16" ? 16 : 32;
 }
 
+/// "compute_80", as nvcc calls it: 80.
+std::optional<int> read_ptx(const ValueFlag& flag) {
+  constexpr std::string_view kPrefix = "compute_";
+  const std::optional<std::string> text = flag.text();
+  if (!text) return std::nullopt;
+  const auto value = text->starts_with(kPrefix) ? read_integer(text->substr(kPrefix.size())) : std::nullopt;
+  if (value && *value >= kOldestComputeCapability && *value < 1000) return static_cast<int>(*value);
+  throw usage_error(flag.name(), fmt::format("an architecture from compute_{} on", kOldestComputeCapability),
+                    show_text(*text));
+}
+
 /// "1,8": a kernel for one row, and one for eight beside it.
 void read_rows(const ValueFlag& flag, PlanChoices& choices) {
   const std::string text = flag.text().value_or("1");
@@ -132,6 +143,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
                   "Facts of the model's architecture: a YAML file, or a Hugging Face folder");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml,...",
                 "GPU to generate for, or several that one library serves");
+  ValueFlag ptx(
+      app, "--ptx", "compute_80",
+      "Plan for PTX of this architecture, which drivers compile for newer cards, instead of the card's");
   ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
   std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
@@ -193,6 +207,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   }
   read_rows(rows, options.choices);
   options.kv_bits = read_kv_bits(kv_bits);
+  options.ptx = read_ptx(ptx);
   options.choices.sync = read_sync(sync);
   options.tuned = !no_tuned;
   options.dump = dump.path();

@@ -17,6 +17,7 @@ struct Options {
   std::optional<std::filesystem::path> write_model;  // YAML file for the facts of a folder
   std::optional<std::filesystem::path> output;
   std::optional<int> kv_bits;  // of the cache, in place of the model's
+  std::optional<int> ptx;      // compute capability of the PTX to make in place of the cards' code
   PlanChoices choices;         // what the flags decide, and nothing else
   bool tuned = true;           // overrides are looked for
   bool dry_run = false;

@@ -118,9 +118,10 @@ const CardRates& KernelLibrary::card() const {
 }
 
 void KernelLibrary::check_device(const Descriptor& needs) const {
-  if (device_.compute_capability != needs.compute_capability) {
-    throw file_error(ExitCode::kMismatch, path_, "compute capability: kernel built for {} ({}), got {} ({})",
-                     needs.compute_capability, needs.gpu, device_.compute_capability, device_.name);
+  if (!needs.runs_on(device_.compute_capability)) {
+    throw file_error(ExitCode::kMismatch, path_,
+                     "compute capability: kernel built for {}{} ({}), got {} ({})", needs.compute_capability,
+                     needs.ptx ? " or later" : "", needs.gpu, device_.compute_capability, device_.name);
   }
   if (device_.num_sms < needs.num_ctas) {
     throw file_error(ExitCode::kMismatch, path_, "SMs: expected at least {} ({}), got {} ({})",

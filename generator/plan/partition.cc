@@ -217,13 +217,15 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   const int default_window = gpu.default_window + (plan.rows >= kManyRows ? 1 : 0);
   plan.window = choices.window > 0 ? choices.window : default_window;
   plan.tile_slots = kTileSlots;
-  // With many rows, L2 is busy with activations: pages ahead only delay them.
-  plan.prefetch_pages = choices.prefetch_pages.value_or(plan.rows >= kManyRows ? 0 : kPrefetchPages);
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms);
+  // With many rows, L2 is busy with activations: pages ahead only delay them.
+  const int prefetch_pages = plan.rows >= kManyRows ? 0 : kPrefetchPages;
+  plan.prefetch_pages =
+      choices.prefetch_pages.value_or(std::min(prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 }

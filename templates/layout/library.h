@@ -33,12 +33,18 @@ struct ModelDescriptor {
   uint64_t facts_hash;         // hash_facts(facts)
   int32_t page_layout;         // kPageLayoutVersion it was generated with
   int32_t compute_capability;  // 90; 0 for the emulation
+  bool ptx = false;  // its code is PTX, which drivers compile for this compute capability and later ones
   int32_t num_cards;
   CardRates cards[kMaxCards];
   int64_t weight_bytes;         // packed, padding included
   int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
                                 // embedding)
   PackedMatrix matrices[kNumMatrices];  // by MatrixId
+
+  /// Whether its code is code of a device of that compute capability.
+  constexpr bool runs_on(int32_t capability) const {
+    return ptx ? capability >= compute_capability : capability == compute_capability;
+  }
 };
 
 /// What a kernel was generated for; the runtime checks all of it before it allocates anything.

@@ -52,6 +52,39 @@ TEST(Generate, FurtherRowsHaveAPlanOfTheirOwnInTheSameLibrary) {
   }
 }
 
+/// As soliton-chat makes them: numbers of rows that a card's shared memory has no room for are left out.
+TEST(Generate, EveryShippedCardHasAPlanForThe8B) {
+  const std::vector<std::string> gpus = list_gpus(default_gpus_dir());
+  EXPECT_GE(gpus.size(), 21u);
+  for (const std::string& gpu : gpus) {
+    for (const char* model : {"llama-3.1-8b", "llama-3.1-8b-gptq"}) {
+      SCOPED_TRACE(gpu + ", " + model);
+      const Generated made = generate_shipped(model, gpu, {.further_rows = {8, 32}, .leaves_out = true});
+      EXPECT_EQ(made.dumps.at("4-verify.txt"), "sound\n");
+      EXPECT_LE(made.plan.num_ctas, made.plan.limits.num_sms);
+      EXPECT_LE(made.plan.shared_bytes(), made.plan.limits.max_shared_bytes_per_block);
+      EXPECT_GE(made.plan.num_ctas, made.plan.limits.num_sms * 9 / 10) << "SMs are left idle";
+      for (const std::string& reason : made.left_out) {
+        EXPECT_NE(reason.find("expected shared memory for at least"), std::string::npos) << reason;
+      }
+      // With few CTAs each holds more of the residual stream.
+      if (made.plan.limits.max_shared_bytes_per_block > 200 << 10 && made.plan.num_ctas >= 20) {
+        EXPECT_TRUE(made.left_out.empty());
+      }
+    }
+  }
+}
+
+TEST(Generate, PtxIsPlannedForTheCardAndSaysSo) {
+  const GpuSpec h200 = with_ptx(shipped_gpu("h200"), 80);
+  const Generated made = generate(shipped_model("tiny-stories"), h200, {});
+  EXPECT_EQ(made.plan.gpu, "compute80");
+  const std::string numbers = made.files.at("plan.h");
+  EXPECT_NE(numbers.find(".compute_capability = 80,\n  .ptx = true,\n"), std::string::npos);
+  EXPECT_NE(numbers.find("--gpu h200 --ptx compute_80"), std::string::npos);
+  EXPECT_EQ(generate_shipped("tiny-stories", "h200").files.at("plan.h").find(".ptx"), std::string::npos);
+}
+
 TEST(Generate, OneLibraryServesSeveralCards) {
   const std::vector<GpuSpec> cards = {shipped_gpu("h200"), shipped_gpu("h100")};
   const Generated both = generate(shipped_model("tiny-stories"), cards, {});

@@ -72,6 +72,8 @@ TEST(Options, ReadsEveryFlag) {
                                  "0",
                                  "--kv-bits",
                                  "32",
+                                 "--ptx",
+                                 "compute_80",
                                  "--sync",
                                  "counter",
                                  "--no-tuned",
@@ -90,6 +92,7 @@ TEST(Options, ReadsEveryFlag) {
   EXPECT_EQ(options.choices.min_pages_per_split, 3);
   EXPECT_EQ(options.choices.prefetch_pages, 0);
   EXPECT_EQ(options.kv_bits, 32);
+  EXPECT_EQ(options.ptx, 80);
   EXPECT_EQ(options.choices.sync, SyncMode::kCounter);
   EXPECT_FALSE(options.tuned);
   EXPECT_TRUE(options.dry_run);
@@ -102,7 +105,7 @@ TEST(Options, HelpListsEveryFlag) {
   EXPECT_FALSE(parse({"--help"}, &help));
   for (const char* flag :
        {"MODEL", "--gpu", "--write-model", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots",
-        "--rows", "--kv-bits", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
+        "--rows", "--kv-bits", "--ptx", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
   for (const Knob& knob : kKnobs) {
@@ -179,6 +182,10 @@ TEST(Options, RefusesNumbersThatAreNone) {
 
 TEST(Options, RefusesOtherWords) {
   EXPECT_EQ(error_after({"--kv-bits", "8"}), "2 --kv-bits: expected one of 16, 32, got 8");
+  for (const char* ptx : {"80", "sm_80", "compute_75", "compute_90a", "compute_-80", "compute_1000"}) {
+    EXPECT_EQ(error_after({"--ptx", ptx}),
+              fmt::format("2 --ptx: expected an architecture from compute_80 on, got {}", ptx));
+  }
   EXPECT_EQ(error_after({"--sync", "atomic"}),
             "2 --sync: expected one of self-validating, counter, got atomic");
   EXPECT_EQ(error_after({"--dry-run=maybe"}), "2 command line: Could not convert: --dry-run = maybe");
@@ -190,7 +197,7 @@ TEST(Options, OneLibraryMayServeSeveralGpus) {
   EXPECT_EQ(gpus("h200,h100"), (Paths{kGpus + "/h200.yaml", kGpus + "/h100.yaml"}));
   EXPECT_EQ(gpus("h100,h200"), (Paths{kGpus + "/h100.yaml", kGpus + "/h200.yaml"}));
   EXPECT_EQ(gpus("my/card.yaml,h200"), (Paths{"my/card.yaml", kGpus + "/h200.yaml"}));
-  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200,b200"}), kNotFound + "b200");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200,gtx-1080"}), kNotFound + "gtx-1080");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200, h100"}), kNotFound + "\" h100\"");
   for (const char* text : {",", ",h200", "h200,,h100"}) {
     EXPECT_EQ(parse_error({"m.yaml", "--gpu", text}).substr(0, kNotFound.size()), kNotFound) << text;
@@ -198,7 +205,7 @@ TEST(Options, OneLibraryMayServeSeveralGpus) {
 }
 
 TEST(Options, FindsGpusByName) {
-  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "b200"}), kNotFound + "b200");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "gtx-1080"}), kNotFound + "gtx-1080");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "../gpus/h200"}), kNotFound + "../gpus/h200");
   const TemporaryFolder folder;
   folder.write("mine.yaml", "");
