@@ -20,9 +20,13 @@ constexpr Status kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 enum class Attribute : int {
   kClockRateKhz = 13,
   kMultiprocessorCount = 16,
+  kIntegrated = 18,
   kMemoryClockRateKhz = 36,
+  kMemoryBusBits = 37,
+  kL2Bytes = 38,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
+  kMaxRegistersPerMultiprocessor = 82,
   kMaxSharedBytesPerBlockOptIn = 97,
 };
 
@@ -67,6 +71,10 @@ class Driver {
     info.max_shared_bytes = attribute(device, Attribute::kMaxSharedBytesPerBlockOptIn);
     info.sm_clock_khz = attribute(device, Attribute::kClockRateKhz);
     info.memory_clock_khz = attribute(device, Attribute::kMemoryClockRateKhz);
+    info.memory_bus_bits = attribute(device, Attribute::kMemoryBusBits);
+    info.registers_per_sm = attribute(device, Attribute::kMaxRegistersPerMultiprocessor);
+    info.l2_bytes = attribute(device, Attribute::kL2Bytes);
+    info.unified_memory = attribute(device, Attribute::kIntegrated);
     check("cuDriverGetVersion", driver_get_version_(&info.driver_version));
     read_memory(device, info);
     return info;

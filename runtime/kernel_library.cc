@@ -4,11 +4,11 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <utility>
 
 #include "models/mapped_file.h"
+#include "runtime/card_name.h"
 
 namespace soliton {
 namespace {
@@ -104,15 +104,9 @@ void KernelLibrary::select_device(int device) {
 }
 
 const CardRates& KernelLibrary::card() const {
-  const auto lower = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-  };
   const Descriptor& known = descriptor();
-  const std::string name = lower(device_.name);
   for (int i = 0; i < known.num_cards; ++i) {
-    if (name.find(known.cards[i].name) != std::string::npos) return known.cards[i];
+    if (is_called(device_.name, known.cards[i].name)) return known.cards[i];
   }
   return known.cards[0];
 }

@@ -1,10 +1,12 @@
 // Stands in for the CUDA driver's library where there is no card: describes an H200. The environment says otherwise:
 // FAKE_CUDA_CARDS is the number of cards, FAKE_CUDA_NAME their name, FAKE_CUDA_FREE_BYTES what of their memory is free,
-// FAKE_CUDA_FAILS a function that fails.
+// FAKE_CUDA_TOTAL_BYTES all of it, FAKE_CUDA_VERSION the driver's, FAKE_CUDA_ATTRIBUTES other attributes such as
+// "16=80,75=8,76=9", FAKE_CUDA_FAILS a function that fails.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -12,8 +14,6 @@ namespace {
 
 constexpr int kFailure = 2;     // CUDA_ERROR_OUT_OF_MEMORY
 constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
-constexpr size_t kTotalBytes = 150'000'000'000;
-
 const char* environment_or(const char* name, const char* fallback) {
   const char* const value = std::getenv(name);
   return value == nullptr ? fallback : value;
@@ -37,7 +37,7 @@ int cuInit(unsigned) {
   return num_cards() == 0 ? kNoDevice : status_of("cuInit");
 }
 int cuDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = std::atoi(environment_or("FAKE_CUDA_VERSION", "13000"));
   return 0;
 }
 int cuDeviceGetCount(int* count) {
@@ -53,8 +53,12 @@ int cuDeviceGetName(char* name, int num_bytes, int) {
   return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  const std::map<int, int> values = {{13, 1'980'000}, {16, 132}, {36, 3'201'000},
-                                     {75, 9},         {76, 0},   {97, 232'448}};
+  std::map<int, int> values = {{13, 1'980'000},  {16, 132}, {18, 0}, {36, 3'201'000}, {37, 6144},
+                               {38, 52'428'800}, {75, 9},   {76, 0}, {82, 65'536},    {97, 232'448}};
+  std::istringstream others(environment_or("FAKE_CUDA_ATTRIBUTES", ""));
+  for (std::string other; std::getline(others, other, ',');) {
+    values[std::stoi(other)] = std::stoi(other.substr(other.find('=') + 1));
+  }
   if (device < 40 || !values.contains(attribute)) return kFailure;
   *value = values.at(attribute);
   return 0;
@@ -76,7 +80,7 @@ int cuCtxPopCurrent_v2(void** context) {
 int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   if (pushed == nullptr) return kFailure;
   *free_bytes = static_cast<size_t>(std::atoll(environment_or("FAKE_CUDA_FREE_BYTES", "149000000000")));
-  *total_bytes = kTotalBytes;
+  *total_bytes = static_cast<size_t>(std::atoll(environment_or("FAKE_CUDA_TOTAL_BYTES", "150000000000")));
   return status_of("cuMemGetInfo");
 }
 int cuGetErrorString(int status, const char** text) {

@@ -14,7 +14,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 10;
+constexpr uint32_t kLibraryAbi = 11;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -98,6 +98,10 @@ struct DeviceInfo {
   int64_t free_bytes;
   int32_t sm_clock_khz;
   int32_t memory_clock_khz;
+  int32_t memory_bus_bits;
+  int32_t registers_per_sm;  // 32-bit registers
+  int32_t l2_bytes;
+  int32_t unified_memory;  // the host's memory is the card's
 };
 
 enum class LaunchState : int32_t { kRunning = 0, kDone = 1, kFailed = 2 };

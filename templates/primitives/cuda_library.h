@@ -74,6 +74,10 @@ inline int open(int device, DeviceInfo* info) {
   info->free_bytes = static_cast<int64_t>(free_bytes);
   info->sm_clock_khz = attribute(cudaDevAttrClockRate, device);
   info->memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, device);
+  info->memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
+  info->registers_per_sm = attribute(cudaDevAttrMaxRegistersPerMultiprocessor, device);
+  info->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
+  info->unified_memory = attribute(cudaDevAttrIntegrated, device);
   state().num_sms = info->num_sms;
   for (int i = 0; i < state().num_kernels; ++i) {
     const Descriptor& needs = state().descriptors[i];

@@ -32,6 +32,10 @@ TEST(CudaDriver, SaysAllOfACard) {
   EXPECT_EQ(answer.device->free_bytes, 149'000'000'000);
   EXPECT_EQ(answer.device->sm_clock_khz, 1'980'000);
   EXPECT_EQ(answer.device->memory_clock_khz, 3'201'000);
+  EXPECT_EQ(answer.device->memory_bus_bits, 6144);
+  EXPECT_EQ(answer.device->registers_per_sm, 65536);
+  EXPECT_EQ(answer.device->l2_bytes, 52'428'800);
+  EXPECT_EQ(answer.device->unified_memory, 0);
 }
 
 TEST(CudaDriver, CutsNamesThatAreTooLong) {

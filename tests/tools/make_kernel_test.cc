@@ -14,6 +14,7 @@
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/kernel_library.h"
+#include "runtime/tools/make/measure_bandwidth.h"
 #include "runtime/tools/make/places.h"
 
 namespace soliton {
@@ -199,6 +200,7 @@ TEST_F(MakeKernel, MakesAnotherForOtherFactsCardsAndCompilers) {
 
 TEST_F(MakeKernel, MakesAllRowsForACard) {
   request_.card = device_called("NVIDIA H800", 90, 132);
+  request_.card->total_bytes = 85'000'000'000;
   use_compiler(
       fmt::format("for word; do case $word in */kernel.cu) cp -r \"${{word%/*}}\" '{}/made';; esac; done\n",
                   folder_.path().string()) +
@@ -213,6 +215,63 @@ TEST_F(MakeKernel, MakesAllRowsForACard) {
   EXPECT_NE(call.find("-gencode=arch=compute_90a"), std::string::npos) << call;
   EXPECT_NE(call.find(fmt::format("-I {}/templates", SOLITON_SOURCE_DIR)), std::string::npos) << call;
   EXPECT_EQ(call.find("-Werror"), std::string::npos) << call;
+}
+
+TEST_F(MakeKernel, TellsNvccTheCardsArchitecture) {
+  use_compiler("exit 1", "13.0", "CUDACXX");
+  const auto target_of = [&](const std::string& name, int compute_capability, int num_sms) {
+    request_.card = device_called(name, compute_capability, num_sms);
+    if (name == "NVIDIA B300") request_.card->total_bytes = 288'000'000'000;  // has no file
+    EXPECT_THROW(make(), Error);
+    std::string calls = read_text(folder_.path() / "calls");
+    fs::remove(folder_.path() / "calls");
+    calls.erase(0, calls.find("-gencode="));
+    return calls.substr(0, calls.find(' '));
+  };
+  EXPECT_EQ(target_of("NVIDIA H200", 90, 132), "-gencode=arch=compute_90a,code=sm_90a");
+  EXPECT_EQ(target_of("NVIDIA B200", 100, 148), "-gencode=arch=compute_100,code=sm_100");
+  EXPECT_EQ(target_of("NVIDIA B300", 103, 148), "-gencode=arch=compute_103,code=sm_103");
+}
+
+TEST_F(MakeKernel, ACardThatNvccDoesNotKnowIsNamed) {
+  use_compiler("echo \"nvcc fatal   : Unsupported gpu architecture 'compute_130'\" >&2; exit 1", "13.0",
+               "CUDACXX");
+  request_.card = device_called("NVIDIA R200", 130, 160);
+  request_.card->total_bytes = 288'000'000'000;
+  expect_refused(
+      ExitCode::kMismatch,
+      "/compiler: expected a toolkit that makes code for compute capability 13.0 of NVIDIA R200, got "
+      "compiler-13.0; name another nvcc in CUDACXX");
+  EXPECT_TRUE(cached().empty());
+}
+
+TEST_F(MakeKernel, ADriverTooOldForTheToolkitIsNamedBeforeAnythingIsCompiled) {
+  use_compiler("exit 1", "13.0.48", "CUDACXX");
+  request_.card = device_called("NVIDIA H200", 90, 132);
+  request_.card->driver_version = 12080;
+  expect_refused(
+      ExitCode::kMismatch,
+      "driver: expected one for CUDA 13.0 or later, to run what compiler-13.0.48 makes, got one for 12.8; "
+      "update it, or name an older nvcc in CUDACXX");
+  EXPECT_EQ(num_calls(), 0);
+  request_.card->driver_version = 13000;
+  expect_refused(ExitCode::kMakeFailed, "got status 1");
+}
+
+// What is compiled to measure a card that has no file; its library is opened as any other.
+TEST_F(MakeKernel, TheLibraryThatMeasuresCompiles) {
+  fs::create_directories(request_.cache);
+  const GpuSpec emulated = load_gpu_spec(default_gpus_dir() / "cpu.yaml");
+  EXPECT_EQ(measure_bandwidth(emulated, 0, request_.cache, SOLITON_SOURCE_DIR), 0) << "emulation has none";
+  EXPECT_TRUE(cached().empty());
+  if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
+  if (has_card()) GTEST_SKIP() << "there is a card";
+  try {
+    measure_bandwidth(load_gpu_spec(default_gpus_dir() / "h200.yaml"), 0, request_.cache, SOLITON_SOURCE_DIR);
+    ADD_FAILURE() << "measured without a card";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kDevice) << error.what();
+  }
 }
 
 TEST_F(MakeKernel, BrokenCompilersLeaveNothingButTheirLog) {
@@ -337,8 +396,9 @@ TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
   request_.facts.num_kv_heads = request_.facts.num_heads + 1;
   expect_refused(ExitCode::kBadFile, "micro/config.json: num_kv_heads: expected a divisor");
   request_.facts = good;
-  request_.card = device_called("NVIDIA A100", 80, 108);
-  expect_refused(ExitCode::kMismatch, "NVIDIA A100: expected one of h100");
+  request_.card = device_called("Tesla T4", 75, 40);
+  expect_refused(ExitCode::kMismatch,
+                 "Tesla T4: expected a card of compute capability 8.0 or later, got 7.5");
   request_.card = device_called("CPU emulation", 0, 0);
   write_text(folder_.path() / "file", "");
   request_.cache = folder_.path() / "file" / "cache";

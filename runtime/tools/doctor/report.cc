@@ -120,6 +120,10 @@ std::string driver_version_in(const std::string& text) {
   return std::regex_search(text, match, version) ? match[1].str() : "";
 }
 
+GpuSpec gpu_of(const DoctorReport& report) {
+  return gpu_for_device(*report.device, fs::path(report.sources) / "generator" / "gpus", report.cache.folder);
+}
+
 DoctorReport examine(const DoctorOptions& options) {
   DoctorReport report;
   report.shipped = look_for_kernels(shipped_kernels_folder);
@@ -132,8 +136,7 @@ DoctorReport examine(const DoctorOptions& options) {
   const fs::path sources = attempt(report.sources_problem, sources_folder);
   report.sources = sources.string();
   if (report.device && !sources.empty()) {
-    report.gpu = attempt(report.gpu_problem,
-                         [&] { return gpu_for_device(*report.device, sources / "generator" / "gpus").name; });
+    report.gpu = attempt(report.gpu_problem, [&] { return gpu_of(report).name; });
   }
   report.nvcc = look_for_compiler(false);
   report.cxx = look_for_compiler(true);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/gpu_spec.h"
 #include "layout/library.h"
 #include "layout/model_facts.h"
 
@@ -89,6 +90,9 @@ std::vector<std::string> verdict_of(const DoctorReport& report);
 
 FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
                           const std::optional<DeviceInfo>& device);
+
+/// The card that kernels are planned for on the report's device. Throws as gpu_for_device() does; measures nothing.
+GpuSpec gpu_of(const DoctorReport& report);
 
 /// Looks at everything. Throws for nothing that it looks for.
 DoctorReport examine(const DoctorOptions& options);

@@ -46,8 +46,7 @@ double best_rate(const ModelFacts& facts, const DoctorReport& report) {
   const auto bytes = static_cast<double>(read_weight_bytes(facts));
   if (!report.device) return kEmulatedBytesPerS / bytes;
   if (report.gpu.empty()) return 0;
-  const fs::path spec = fs::path(report.sources) / "generator" / "gpus" / (report.gpu + ".yaml");
-  return load_gpu_spec(spec).read_bandwidth_bytes_per_s / bytes;
+  return gpu_of(report).read_bandwidth_bytes_per_s / bytes;
 }
 
 std::string rounded(double tokens_per_s) {

@@ -68,8 +68,11 @@ std::string reason_to_remove(const fs::path& path, const fs::path& sources) {
   try {
     const KernelLibrary library = KernelLibrary::open(path);
     const Descriptor& descriptor = library.descriptor();
-    const GpuSpec gpu =
-        load_gpu_spec(sources / "generator" / "gpus" / fmt::format("{}.yaml", descriptor.gpu));
+    const std::string spec = fmt::format("{}.yaml", descriptor.gpu);
+    const fs::path shipped = sources / "generator" / "gpus" / spec;
+    std::error_code ignored;
+    // That of a card without a file lies beside its kernels.
+    const GpuSpec gpu = load_gpu_spec(fs::exists(shipped, ignored) ? shipped : path.parent_path() / spec);
     const std::string key = cache_key(descriptor.facts, gpu, sources) + "-";
     const std::string stem = path.stem().string();
     if (!stem.starts_with(key)) return "made from other sources, or in another way";
@@ -93,6 +96,15 @@ int64_t bytes_of(const fs::path& path) {
 
 }  // namespace
 
+void create_cache(const fs::path& cache) {
+  std::error_code failure;
+  fs::create_directories(cache, failure);
+  if (failure) {
+    throw file_error(ExitCode::kNotFound, cache.string(), "expected a folder that can be made, got: {}",
+                     failure.message());
+  }
+}
+
 PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
   PlanChoices choices;
   choices.rows = 1;
@@ -111,6 +123,7 @@ std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::pat
   }
   add_templates(hash, sources / "templates");
   hash.add(compiler_options(gpu.emulated));
+  if (!gpu.emulated) hash.add(nvcc_target(gpu));
   return fmt::format("{}-{:016x}", gpu.name, hash.value());
 }
 

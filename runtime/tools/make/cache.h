@@ -14,6 +14,9 @@ namespace soliton {
 
 inline constexpr const char* kMakingPrefix = ".making-";  // of a folder in which a kernel is being made
 
+/// Makes the folder, if need be. Throws Error (kNotFound).
+void create_cache(const std::filesystem::path& cache);
+
 /// With how many rows a kernel is made.
 PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu);
 

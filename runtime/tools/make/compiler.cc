@@ -84,7 +84,8 @@ std::vector<std::string> command(const Compiler& compiler, const fs::path& folde
   };
   if (!compiler.emulated) {
     add(words(SOLITON_NVCC_OPTIONS));
-    add({"-I", sources / "templates", folder / "kernel.cu", "-o", folder / "kernel.so"});
+    add({"-gencode=" + compiler.target, "-I", sources / "templates", folder / "kernel.cu", "-o",
+         folder / "kernel.so"});
     return line;
   }
   add(words(SOLITON_EMULATION_OPTIONS));  // of the emulated kernels of the build; they end with -xc++
@@ -120,6 +121,27 @@ Compiler find_compiler(bool emulated) {
   if (const auto program = from_variable("CXX")) return {.program = *program, .emulated = true};
   if (is_program(SOLITON_CXX)) return {.program = SOLITON_CXX, .emulated = true};
   throw Error(ExitCode::kNotFound, "CXX: expected a C++ compiler, got none, and " SOLITON_CXX " is gone");
+}
+
+Compiler compiler_for(const GpuSpec& gpu) {
+  Compiler compiler = find_compiler(gpu.emulated);
+  if (!gpu.emulated) compiler.target = nvcc_target(gpu);
+  return compiler;
+}
+
+void check_driver(const Compiler& compiler, int32_t driver_version) {
+  constexpr int kMajor = 1000;
+  static const std::regex major("-(\\d+)\\.\\d+");
+  if (compiler.emulated || driver_version == 0) return;
+  const std::string version = compiler_version(compiler);
+  std::smatch match;
+  if (!std::regex_search(version, match, major)) return;  // what made it is known by a hash alone
+  if (driver_version / kMajor >= std::stoi(match[1].str())) return;
+  throw Error(
+      ExitCode::kMismatch,
+      fmt::format("driver: expected one for CUDA {}.0 or later, to run what {} makes, got one for {}.{}; "
+                  "update it, or name an older nvcc in CUDACXX",
+                  match[1].str(), version, driver_version / kMajor, driver_version % kMajor / 10));
 }
 
 std::string compiler_version(const Compiler& compiler) {
@@ -164,7 +186,8 @@ Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, con
       result.spills = line.substr(line.find_first_not_of(' '));
     }
     if (result.status == 0 || is_error || line.empty()) continue;
-    is_error = line.find("error") != std::string::npos;
+    is_error = line.find("error") != std::string::npos || line.find("fatal") != std::string::npos;
+    result.too_old |= line.find("Unsupported gpu architecture") != std::string::npos;
     result.complaint = line;  // the first error, or else the last line
   }
   return result;

@@ -1,32 +1,44 @@
 // Generated kernels compiled outside the build: by nvcc for a card, by the C++ compiler for the emulation.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "generator/gpu_spec.h"
 
 namespace soliton {
 
 struct Compiler {
   std::string program;
   bool emulated = false;
+  std::string target = {};  // of nvcc, as nvcc_target() has it
 };
 
 /// nvcc from CUDACXX, CUDA_HOME, PATH or /usr/local/cuda/bin; for the emulation CXX or the compiler of the
 /// build. Throws Error (kNotFound).
 Compiler find_compiler(bool emulated);
 
+/// That of a card, with the card's target, or of the emulation. Throws as find_compiler() does.
+Compiler compiler_for(const GpuSpec& gpu);
+
+/// Throws Error (kMismatch) if the driver, whose version is counted as CUDA counts it (13000; 0: unknown), runs no code
+/// of the toolkit: one of an earlier major version.
+void check_driver(const Compiler& compiler, int32_t driver_version);
+
 /// What distinguishes its output from another's, fit for a file name: "nvcc-13.0.48", "g++-12.2.0". Asks the
 /// program. Throws Error (kNotFound) if it cannot be started.
 std::string compiler_version(const Compiler& compiler);
 
-/// The options that a kernel is compiled with, in one line.
+/// The options that a kernel is compiled with, in one line, but for the card's target.
 std::string compiler_options(bool emulated);
 
 /// How a compilation ended.
 struct Compilation {
   int status = 0;         // of the compiler; -1 if it cannot be started or was killed
   std::string complaint;  // its first error, or else its last line; empty if status is 0
+  bool too_old = false;   // nvcc does not know the target
   std::string spills;     // the assembler's line about a kernel that spills registers; empty if none does
 };
 

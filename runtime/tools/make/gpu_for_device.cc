@@ -2,78 +2,79 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
+#include <cmath>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "generator/text_writer.h"
 #include "models/error.h"
+#include "runtime/card_name.h"
+#include "runtime/tools/make/card_spec.h"
 
 namespace soliton {
 namespace {
 
-/// "NVIDIA H100-PCIe" has the words nvidia, h100 and pcie.
-std::set<std::string> words_of(std::string_view text) {
-  std::set<std::string> words;
-  std::string word;
-  for (const char c : text) {
-    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    const bool belongs = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
-    if (belongs) {
-      word += lower;
-    } else if (!word.empty()) {
-      words.insert(std::exchange(word, {}));
-    }
-  }
-  if (!word.empty()) words.insert(word);
-  return words;
+namespace fs = std::filesystem;
+
+constexpr double kMemoryTolerance = 0.15;  // drivers keep more or less of it to themselves
+
+bool has_memory_of(const DeviceInfo& device, const GpuSpec& gpu) {
+  const auto bytes = static_cast<double>(device.total_bytes);
+  return bytes == 0 || std::abs(bytes - gpu.memory_bytes) <= kMemoryTolerance * gpu.memory_bytes;
 }
 
-bool runs_plans_of(const DeviceInfo& device, const GpuSpec& gpu) {
-  return device.compute_capability == gpu.compute_capability && device.num_sms >= gpu.num_sms &&
-         device.max_shared_bytes >= gpu.max_shared_bytes_per_block;
+bool is_like(const DeviceInfo& device, const GpuSpec& gpu) {
+  return device.compute_capability == gpu.compute_capability && device.num_sms == gpu.num_sms &&
+         device.max_shared_bytes >= gpu.max_shared_bytes_per_block && has_memory_of(device, gpu);
 }
 
-std::string list_cards(const std::vector<GpuSpec>& gpus) {
-  std::string text;
-  for (const GpuSpec& gpu : gpus) {
-    if (gpu.emulated) continue;
-    text += fmt::format("{}{} (sm_{}, {} SMs)", text.empty() ? "" : ", ", gpu.name, gpu.compute_capability,
-                        gpu.num_sms);
-  }
-  return text;
+void check_age(const DeviceInfo& device) {
+  if (device.compute_capability >= kOldestComputeCapability) return;
+  throw Error(ExitCode::kMismatch,
+              fmt::format("{}: expected a card of compute capability {}.{} or later, got {}.{}",
+                          std::string_view(device.name).empty() ? "device" : device.name,
+                          kOldestComputeCapability / 10, kOldestComputeCapability % 10,
+                          device.compute_capability / 10, device.compute_capability % 10));
 }
 
 }  // namespace
 
-bool is_called(const DeviceInfo& device, const GpuSpec& gpu) {
-  const std::set<std::string> words = words_of(device.name);
-  const std::set<std::string> wanted = words_of(gpu.name);
-  return std::includes(words.begin(), words.end(), wanted.begin(), wanted.end());
+std::optional<GpuSpec> shipped_gpu(const DeviceInfo& device, const fs::path& gpus_dir) {
+  std::optional<GpuSpec> called;
+  std::optional<GpuSpec> alike;
+  for (const std::string& name : list_gpus(gpus_dir)) {
+    const GpuSpec gpu = load_gpu_spec(gpus_dir / (name + ".yaml"));
+    if (device.compute_capability == 0 && gpu.emulated) return gpu;
+    if (gpu.emulated || !is_like(device, gpu)) continue;
+    // The longer name says more: "h200-nvl" rather than "h200".
+    const bool says_more = !called || gpu.name.size() > called->name.size();
+    if (is_called(device.name, gpu.name) && says_more) called = gpu;
+    if (!alike) alike = gpu;
+  }
+  return called ? called : alike;
 }
 
-GpuSpec gpu_for_device(const DeviceInfo& device, const std::filesystem::path& gpus_dir) {
-  std::vector<GpuSpec> gpus;
-  for (const std::string& name : list_gpus(gpus_dir))
-    gpus.push_back(load_gpu_spec(gpus_dir / (name + ".yaml")));
-  const GpuSpec* called = nullptr;
-  const GpuSpec* alike = nullptr;
-  for (const GpuSpec& gpu : gpus) {
-    if (device.compute_capability == 0 && gpu.emulated) return gpu;
-    if (!runs_plans_of(device, gpu)) continue;
-    // The longer name says more: "h200-nvl" rather than "h200".
-    const bool says_more = called == nullptr || gpu.name.size() > called->name.size();
-    if (is_called(device, gpu) && says_more) called = &gpu;
-    if (alike == nullptr && device.num_sms == gpu.num_sms) alike = &gpu;
+GpuSpec gpu_for_device(const DeviceInfo& device, const fs::path& gpus_dir, const fs::path& cache,
+                       const MeasureBandwidth& measure) {
+  if (const std::optional<GpuSpec> shipped = shipped_gpu(device, gpus_dir)) return *shipped;
+  check_age(device);
+  const GpuSpec estimate = spec_from_driver(device, estimated_bandwidth(device));
+  const fs::path kept = cache / (estimate.name + ".yaml");
+  std::error_code ignored;
+  if (fs::exists(kept, ignored)) {
+    const GpuSpec gpu = load_gpu_spec(kept);
+    check_spec(gpu, device, kept);
+    return gpu;
   }
-  if (called != nullptr) return *called;
-  if (alike != nullptr) return *alike;
-  throw Error(ExitCode::kMismatch,
-              fmt::format("{}: expected one of {}, got sm_{}, {} SMs, {} bytes of shared memory a block; for "
-                          "another card see \"Add a card\" in generator/README.md",
-                          std::string_view(device.name).empty() ? "device" : device.name, list_cards(gpus),
-                          device.compute_capability, device.num_sms, device.max_shared_bytes));
+  const double bandwidth = measure ? measure(estimate) : 0.0;
+  if (bandwidth <= 0) return estimate;
+  const GpuSpec gpu = spec_from_driver(device, bandwidth);
+  const std::string comment = fmt::format(
+      "{}, as its driver describes it; the bandwidth is measured, the times are estimated by its clock.\n"
+      "May be changed, and is made anew if it is removed.",
+      std::string_view(device.name).empty() ? "A card without a name" : device.name);
+  write_folder(cache, {{gpu.name + ".yaml", format_gpu_spec(gpu, comment)}});
+  return gpu;
 }
 
 }  // namespace soliton

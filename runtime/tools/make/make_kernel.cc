@@ -10,11 +10,14 @@
 #include "generator/text_writer.h"
 #include "models/check.h"
 #include "models/error.h"
+#include "runtime/card_name.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/cache.h"
+#include "runtime/tools/make/card_spec.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/gpu_for_device.h"
+#include "runtime/tools/make/measure_bandwidth.h"
 #include "runtime/tools/make/model_memory.h"
 #include "runtime/tools/make/places.h"
 #include "runtime/tools/make/scratch_folder.h"
@@ -35,12 +38,14 @@ DeviceInfo emulated_device() {
 /// Makes and finds one kernel.
 class Maker {
  public:
-  Maker(const MakeKernelRequest& request, const DeviceInfo& device)
+  /// `progress` may be null: then nothing is made, and no bandwidth is measured.
+  Maker(const MakeKernelRequest& request, const DeviceInfo& device, const ProgressLine& progress)
       : request_(request),
         device_(device),
         cache_(request.cache.empty() ? kernel_cache_folder() : request.cache),
         sources_(sources_folder()),
-        gpu_(gpu_for_device(device, sources_ / "generator" / "gpus")),
+        gpu_(gpu_for_device(device, sources_ / "generator" / "gpus", cache_,
+                            [&](const GpuSpec& gpu) { return measure(gpu, progress); })),
         model_{.name = request.name, .path = request.source, .facts = request.facts},
         generated_(generate(model_, gpu_, choices_for(request.facts, gpu_))),
         key_(cache_key(request.facts, gpu_, sources_)) {}
@@ -49,7 +54,8 @@ class Maker {
   std::optional<fs::path> find() const {
     std::optional<Compiler> compiler;
     try {
-      compiler = find_compiler(gpu_.emulated);
+      compiler = compiler_for(gpu_);
+      check_driver(*compiler, device_.driver_version);
     } catch (const Error& absent) {
       if (const auto made = find_of_any_compiler()) return *made;
       throw Error(absent.code(), fmt::format("{}; needed to make the kernel of {} for {}", absent.what(),
@@ -60,7 +66,7 @@ class Maker {
   }
 
   fs::path make(const ProgressLine& progress) const {
-    const Compiler compiler = find_compiler(gpu_.emulated);
+    const Compiler compiler = compiler_for(gpu_);
     const fs::path path = path_of(compiler);
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
                          gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
@@ -76,7 +82,8 @@ class Maker {
   }
 
   std::string show_device() const {
-    const bool is_known = gpu_.emulated || is_called(device_, gpu_);
+    const bool is_known =
+        gpu_.emulated || is_called(device_.name, gpu_.name) || gpu_.name == spec_name(device_);
     return is_known ? device_.name : fmt::format("{} (planned as for {})", device_.name, gpu_.name);
   }
 
@@ -107,7 +114,7 @@ class Maker {
 
   /// Nothing stands at `path` before all of it does.
   void compile(const Compiler& compiler, const fs::path& path) const {
-    create_cache();
+    create_cache(cache_);
     std::error_code ignored;
     for (const fs::path& folder : stale_scratch(cache_)) fs::remove_all(folder, ignored);
     const ScratchFolder scratch(cache_ / kMakingPrefix);
@@ -116,6 +123,14 @@ class Maker {
     const fs::path made = scratch.path() / "kernel.so";
     const fs::path log = fs::path(path).replace_extension(".log");
     std::error_code failure;
+    if (result.too_old) {
+      throw Error(
+          ExitCode::kMismatch,
+          fmt::format("{}: expected a toolkit that makes code for compute capability {}.{} of {}, got {}; "
+                      "name another nvcc in CUDACXX",
+                      compiler.program, gpu_.compute_capability / 10, gpu_.compute_capability % 10,
+                      device_.name, compiler_version(compiler)));
+    }
     if (result.status != 0 || !is_usable(made)) {
       fs::rename(scratch.path() / "compiler.log", log, failure);
       throw file_error(ExitCode::kMakeFailed, log.string(), "expected a kernel of {} for {} from {}, got {}",
@@ -131,12 +146,16 @@ class Maker {
     fs::remove(log, failure);  // of a failure before
   }
 
-  void create_cache() const {
-    std::error_code failure;
-    fs::create_directories(cache_, failure);
-    if (failure) {
-      throw file_error(ExitCode::kNotFound, cache_.string(), "expected a folder that can be made, got: {}",
-                       failure.message());
+  /// Of the card that is here; 0 if that fails: then kernels are planned by an estimate, and if there is a reason
+  /// against these too, it is said when they are made.
+  double measure(const GpuSpec& gpu, const ProgressLine& progress) const {
+    if (!progress || request_.card) return 0;
+    try {
+      check_driver(compiler_for(gpu), device_.driver_version);
+      progress(fmt::format("Measuring the bandwidth of {}, once: some seconds", device_.name));
+      return measure_bandwidth(gpu, request_.device, cache_, sources_);
+    } catch (const Error&) {
+      return 0;
     }
   }
 
@@ -172,11 +191,11 @@ struct Choice {
   std::optional<Maker> maker = {};
 };
 
-Choice choose(const MakeKernelRequest& request) {
+Choice choose(const MakeKernelRequest& request, const ProgressLine& progress) {
   check({.file = request.source, .unsupported = ExitCode::kMismatch, .facts = request.facts});
   Choice choice;
   if (request.card) {
-    choice.maker.emplace(request, *request.card);
+    choice.maker.emplace(request, *request.card, progress);
     return choice;
   }
   const KernelSearch shipped = search_shipped(request);
@@ -191,7 +210,7 @@ Choice choose(const MakeKernelRequest& request) {
           static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
     }
   }
-  choice.maker.emplace(request, device);
+  choice.maker.emplace(request, device, progress);
   return choice;
 }
 
@@ -209,12 +228,12 @@ bool has_card() {
 }
 
 std::optional<fs::path> find_kernel(const MakeKernelRequest& request) {
-  const Choice choice = choose(request);
+  const Choice choice = choose(request, nullptr);
   return choice.shipped ? choice.shipped : choice.maker->find();
 }
 
 fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {
-  const Choice choice = choose(request);
+  const Choice choice = choose(request, progress);
   if (choice.shipped) return *choice.shipped;
   const std::optional<fs::path> made = choice.maker->find();
   return made ? *made : choice.maker->make(progress);

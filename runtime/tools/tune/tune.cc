@@ -37,7 +37,7 @@ struct Candidate {
 class Workshop : public Trials {
  public:
   Workshop(const TuneOptions& options, const ModelConfig& model, const GpuSpec& gpu)
-      : options_(options), model_(model), gpu_(gpu), compiler_(find_compiler(gpu.emulated)) {}
+      : options_(options), model_(model), gpu_(gpu), compiler_(compiler_for(gpu)) {}
 
   Planned plan(const PlanChoices& choices) override {
     try {
