@@ -12,6 +12,7 @@
 
 #include "cli/run_program.h"
 #include "documents/document.h"
+#include "generator/gpu_spec.h"
 
 namespace soliton {
 namespace {
@@ -56,6 +57,9 @@ constexpr std::array kNotRun = {
     NotRun{"nvcc -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -I templates -Xcompiler "
            "-fPIC,-fvisibility=hidden -shared w4/kernel.cu -o w4.so",
            "needs nvcc", "test -f w4/kernel.cu && test -f w4/plan.h"},
+    NotRun{"nvcc -std=c++20 -O3 -gencode=arch=compute_80,code=compute_80 -I templates -Xcompiler "
+           "-fPIC,-fvisibility=hidden -shared compute80/kernel.cu -o compute80.so",
+           "needs nvcc", "grep -q 'ptx = true' compute80/plan.h"},
     NotRun{"build/soliton-bench -k w4.so --random-weights -n 128 -d 128", kCard,
            "build/soliton-bench -k build/kernels/tiny-stories-cpu.so --random-weights -n 1 -d 8 -r 1"},
     // runtime/README.md
@@ -178,7 +182,11 @@ class Words {
   }
 
   void check_options_of_nvcc(const std::vector<std::string>& words) {
-    const std::string build = read_text(kRoot / "templates" / "CMakeLists.txt");
+    // Options of all cards stand in the build; the target is the card's.
+    const GpuSpec h200 = load_gpu_spec(find_gpu_spec("h200", default_gpus_dir()));
+    const std::string build = read_text(kRoot / "templates" / "CMakeLists.txt") +
+                              " -gencode=" + nvcc_target(h200) +
+                              " -gencode=" + nvcc_target(with_ptx(h200, 80));
     for (const std::string& word : words) {
       const bool is_option = word.starts_with("-") && word != "-o";
       EXPECT_TRUE(!is_option || build.find(word) != std::string::npos) << word;

@@ -12,7 +12,7 @@ namespace {
 TEST(Ptxas, NoKernelSpillsOrUsesLocalMemory) {
   int kernels = 0;
   std::vector<std::filesystem::directory_entry> entries;
-  for (const char* folder : {SOLITON_KERNELS, SOLITON_KERNELS "/card"}) {
+  for (const char* folder : {SOLITON_KERNELS, SOLITON_KERNELS "/card", SOLITON_KERNELS "/cards"}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) entries.push_back(entry);
   }
   for (const auto& entry : entries) {
