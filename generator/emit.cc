@@ -118,7 +118,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
 void write_facts(const Plan& plan, TextWriter& out) {
   out.line("constexpr ModelDescriptor kModel{{");
   out.indented([&] {
-    out.line(".model = \"{}\",", plan.model);
+    out.line(".name = \"{}\",", plan.model);
     out.line(".gpu = \"{}\",", plan.gpu);
     out.line(".facts =");
     out.indented([&] {

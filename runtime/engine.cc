@@ -36,17 +36,17 @@ int pool_pages(const EngineOptions& options) {
 
 int checked_context(const KernelLibrary& library, const EngineOptions& options) {
   const int context = options.context;
-  const ModelFacts& facts = library.descriptor().facts;
+  const ModelFacts& facts = library.model().facts;
   if (context < 1 || context > facts.max_context) {
     throw Error(ExitCode::kOutOfMemory, fmt::format("context: expected 1 to {} tokens for {}, got {}",
-                                                    facts.max_context, library.descriptor().model, context));
+                                                    facts.max_context, library.model().name, context));
   }
-  const int64_t needed = library.descriptor().weight_bytes + KvPool::bytes(facts, pool_pages(options));
+  const int64_t needed = library.model().weight_bytes + KvPool::bytes(facts, pool_pages(options));
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
         fmt::format("device memory: expected {:.1f} GB for {} with a context of {}, got {:.1f} GB free",
-                    needed * 1e-9, library.descriptor().model, context, library.device().free_bytes * 1e-9));
+                    needed * 1e-9, library.model().name, context, library.device().free_bytes * 1e-9));
   }
   return context;
 }
@@ -61,13 +61,13 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
       tree_(pool_pages(options)),
       main_(tree_.open()),
       rotary_(library_.functions(), static_cast<size_t>(num_pages(context_)) * kKvPageTokens *
-                                        library_.descriptor().facts.head_dim * sizeof(float)),
+                                        library_.model().facts.head_dim * sizeof(float)),
       workspace_(library_.functions(), most_workspace_bytes(library_)),
       records_(library_.functions(), static_cast<size_t>(options.context + 1) * sizeof(uint64_t)),
       signals_(library_.functions(), sizeof(Signals)),
       planners_(2 * static_cast<size_t>(library_.num_kernels())) {
   const std::vector<float> table =
-      make_rotary_table(library_.descriptor().facts, num_pages(context_) * kKvPageTokens);
+      make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens);
   library_.check(library_.functions().upload(rotary_.as<void>(), table.data(), table.size() * sizeof(float)),
                  "upload the rotary table");
 }
@@ -78,7 +78,7 @@ void Engine::load(const ModelTensors& tensors, Progress* progress) {
   for (const std::string& remark : tensors.remarks) fmt::print(stderr, "{}\n", remark);
 }
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
-  load(find_tensors(source, quantization, library_.descriptor().facts), progress);
+  load(find_tensors(source, quantization, library_.model().facts), progress);
 }
 void Engine::load_random(uint64_t seed) {
   weights_ = make_random_weights(library_, seed);
@@ -121,8 +121,8 @@ void Engine::randomise_cache(uint64_t seed) {
 }
 
 int64_t Engine::needed_bytes(int position) const {
-  const Descriptor& descriptor = library_.descriptor();
-  return descriptor.needed_weight_bytes + position * kv_shape(descriptor.facts).token_bytes();
+  const ModelDescriptor& model = library_.model();
+  return model.needed_weight_bytes + position * kv_shape(model.facts).token_bytes();
 }
 
 double Engine::measure_bandwidth(int repeats) const {

@@ -39,7 +39,7 @@ int Engine::kernel_for_rows(int rows) const {
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
   if (!weights_) throw Error(ExitCode::kInternal, "decode: expected weights to be loaded");
-  const int vocabulary = library_.descriptor().facts.vocabulary;
+  const int vocabulary = library_.model().facts.vocabulary;
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocabulary) {
       throw Error(ExitCode::kMismatch,
@@ -162,7 +162,7 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
   result.tokens = {last.chosen.back()};
   result.times_ns = last.times_ns;
   if (request.want_logits)
-    result.logits.assign(last.logits.end() - library_.descriptor().facts.vocabulary, last.logits.end());
+    result.logits.assign(last.logits.end() - library_.model().facts.vocabulary, last.logits.end());
   result.hit_stop_token = contains(request.stop_tokens, last.chosen.back());
   const bool wanted = !on_token || on_token(last.chosen.back());
   if (wanted && !result.hit_stop_token && request.max_tokens > 1)

@@ -17,7 +17,8 @@ constexpr int kMinSliceTokens = 2 * kKvPageTokens;
 
 /// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
 int max_item_rows(const Descriptor& descriptor) {
-  const int group = descriptor.facts.num_heads / descriptor.facts.num_kv_heads;
+  const ModelFacts& facts = descriptor.model->facts;
+  const int group = facts.num_heads / facts.num_kv_heads;
   if (descriptor.max_query_tiles * kQueryRows >= descriptor.rows * group) return descriptor.rows;
   return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
 }
@@ -77,7 +78,7 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
 void Engine::move_tokens() {
   const std::vector<TokenMove> moves = tree_.take_moves();
   if (moves.empty()) return;
-  const KvShape shape = kv_shape(library_.descriptor().facts);
+  const KvShape shape = kv_shape(library_.model().facts);
   library_.check(
       library_.functions().move_tokens(pool_.address(), &shape, moves.data(), static_cast<int>(moves.size())),
       "move tokens");
@@ -99,7 +100,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
   std::optional<TreePlanner>& planner = planners_[2 * kernel + static_cast<int>(rule)];
   if (!planner) {
     const Descriptor& descriptor = library_.descriptor(kernel);
-    const ModelFacts& facts = descriptor.facts;
+    const ModelFacts& facts = descriptor.model->facts;
     planner.emplace(TreeShape{.num_ctas = descriptor.num_ctas,
                               .num_kv_heads = facts.num_kv_heads,
                               .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
@@ -143,7 +144,7 @@ void Engine::make_room(const Descriptor& descriptor, const TreeRequest& request)
     records_ = HostMemory(device, records * sizeof(uint64_t));
   std::fill_n(records_.as<uint64_t>(), records, kNoRecord);
   if (!request.want_logits) return;
-  const size_t bytes = outputs * descriptor.facts.vocabulary * sizeof(float);
+  const size_t bytes = outputs * descriptor.model->facts.vocabulary * sizeof(float);
   if (logits_.bytes() < bytes) logits_ = DeviceMemory(device, bytes);
 }
 
@@ -209,7 +210,7 @@ void Engine::put_branch(const TreeRequest& request, LaunchParams& params) {
 
 /// For a kernel of several rows: a token a row, and the plan of their attention.
 void Engine::put_tree(const TreeRequest& request, LaunchParams& params) {
-  const ModelFacts& facts = library_.descriptor().facts;
+  const ModelFacts& facts = library_.model().facts;
   const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan_.partials_per_head) *
                                facts.num_kv_heads *
                                tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
@@ -244,7 +245,7 @@ void Engine::prepare_timeline(int step, LaunchParams& params) {
   const Descriptor& descriptor = library_.descriptor();
   const int warps = timeline_warps(descriptor.threads_per_cta);
   const size_t records =
-      static_cast<size_t>(timeline_phases(descriptor.facts.num_layers)) * num_ctas(0) * warps;
+      static_cast<size_t>(timeline_phases(descriptor.model->facts.num_layers)) * num_ctas(0) * warps;
   if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
   library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
   params.timeline = timeline_.as<PhaseRecord>();
@@ -296,7 +297,8 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
   library_.check(library_.functions().wait(), "decode");
   if (not_finite >= 0) {
     const int inputs = static_cast<int>(request.tokens.size()) / result.num_rows;
-    throw bad_file(weights_name_, "expected finite logits, got NaN or infinity behind the token at position {}",
+    throw bad_file(weights_name_,
+                   "expected finite logits, got NaN or infinity behind the token at position {}",
                    snapshot_.rows[not_finite].position + inputs - 1 + done);
   }
   if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));
@@ -307,7 +309,7 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
 /// Adds the logits of the last num_steps steps to the result: of each step the lines of the rows that it had.
 void Engine::download_logits(int kernel, int num_steps, TreeResult& result) const {
   const Descriptor& descriptor = library_.descriptor(kernel);
-  const size_t vocabulary = static_cast<size_t>(descriptor.facts.vocabulary);
+  const size_t vocabulary = static_cast<size_t>(descriptor.model->facts.vocabulary);
   // Of a kernel whose rows are all in use, all steps are one array.
   const bool all_rows = result.num_rows == descriptor.rows;
   const size_t num_copies = all_rows ? 1 : num_steps;

@@ -90,10 +90,10 @@ KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
     throw file_error(ExitCode::kMismatch, library.path_, "ABI: expected {}, got {}: build the kernel again",
                      kLibraryAbi, library.functions_->abi);
   }
-  if (library.descriptor().page_layout != kPageLayoutVersion) {
+  if (library.model().page_layout != kPageLayoutVersion) {
     throw file_error(ExitCode::kMismatch, library.path_,
                      "page layout: expected {}, got {}: generate the kernel again", kPageLayoutVersion,
-                     library.descriptor().page_layout);
+                     library.model().page_layout);
   }
   return library;
 }
@@ -104,26 +104,27 @@ void KernelLibrary::select_device(int device) {
 }
 
 const CardRates& KernelLibrary::card() const {
-  const Descriptor& known = descriptor();
+  const ModelDescriptor& known = model();
   for (int i = 0; i < known.num_cards; ++i) {
     if (is_called(device_.name, known.cards[i].name)) return known.cards[i];
   }
   return known.cards[0];
 }
 
-void KernelLibrary::check_device(const Descriptor& needs) const {
+void KernelLibrary::check_device(const Descriptor& kernel) const {
+  const ModelDescriptor& needs = *kernel.model;
   if (!needs.runs_on(device_.compute_capability)) {
     throw file_error(ExitCode::kMismatch, path_,
                      "compute capability: kernel built for {}{} ({}), got {} ({})", needs.compute_capability,
                      needs.ptx ? " or later" : "", needs.gpu, device_.compute_capability, device_.name);
   }
-  if (device_.num_sms < needs.num_ctas) {
+  if (device_.num_sms < kernel.num_ctas) {
     throw file_error(ExitCode::kMismatch, path_, "SMs: expected at least {} ({}), got {} ({})",
-                     needs.num_ctas, needs.gpu, device_.num_sms, device_.name);
+                     kernel.num_ctas, needs.gpu, device_.num_sms, device_.name);
   }
-  if (device_.max_shared_bytes < needs.shared_bytes) {
+  if (device_.max_shared_bytes < kernel.shared_bytes) {
     throw file_error(ExitCode::kMismatch, path_,
-                     "shared memory a block: expected at least {} ({}), got {} ({})", needs.shared_bytes,
+                     "shared memory a block: expected at least {} ({}), got {} ({})", kernel.shared_bytes,
                      needs.gpu, device_.max_shared_bytes, device_.name);
   }
 }
@@ -156,8 +157,8 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
   for (const std::filesystem::path& path : list_libraries(folder)) {
     try {
       KernelLibrary library = KernelLibrary::open(path);
-      if (library.descriptor().facts_hash != hash_facts(facts)) continue;
-      if (library.descriptor().compute_capability == 0) {
+      if (library.model().facts_hash != hash_facts(facts)) continue;
+      if (library.model().compute_capability == 0) {
         search.emulation = path;
         continue;
       }
@@ -175,8 +176,8 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
   return search;
 }
 
-void check_facts(const Descriptor& descriptor, const StatedFacts& stated) {
-  check_same(stated, descriptor.facts, fmt::format("kernel of {}", descriptor.model));
+void check_facts(const ModelDescriptor& model, const StatedFacts& stated) {
+  check_same(stated, model.facts, fmt::format("kernel of {}", model.name));
 }
 
 }  // namespace soliton

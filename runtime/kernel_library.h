@@ -73,8 +73,9 @@ class KernelLibrary {
   void select_device(int device);
 
   const Library& functions() const { return *functions_; }
-  /// Of one of its kernels: the first takes one row a step, further ones more. All have the same facts and
-  /// weights.
+  /// What all its kernels have in common: facts, matrices, cards.
+  const ModelDescriptor& model() const { return *descriptor().model; }
+  /// Of one of its kernels: the first takes one row a step, further ones more.
   const Descriptor& descriptor(int kernel = 0) const { return functions_->descriptors[kernel]; }
   int num_kernels() const { return functions_->num_kernels; }
   /// The most rows that one of them takes; 1 if there is none for several.
@@ -96,7 +97,7 @@ class KernelLibrary {
   };
 
   KernelLibrary() = default;
-  void check_device(const Descriptor& needs) const;
+  void check_device(const Descriptor& kernel) const;
 
   std::string path_;
   std::unique_ptr<void, Closer> handle_;
@@ -120,6 +121,6 @@ KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFact
 
 /// Throws Error (kMismatch), naming the first fact in which they differ as the model's file calls it, unless the kernel
 /// was generated for these. How it keeps keys and values is its own choice.
-void check_facts(const Descriptor& descriptor, const StatedFacts& stated);
+void check_facts(const ModelDescriptor& model, const StatedFacts& stated);
 
 }  // namespace soliton

@@ -7,7 +7,7 @@ int64_t KvPool::bytes(const ModelFacts& facts, int num_pages) {
 }
 
 KvPool::KvPool(const KernelLibrary& library, int num_pages)
-    : memory_(library.functions(), static_cast<size_t>(bytes(library.descriptor().facts, num_pages))) {
+    : memory_(library.functions(), static_cast<size_t>(bytes(library.model().facts, num_pages))) {
   // Whole pages are copied and their unused tokens masked; a NaN there would still reach the sums.
   library.check(library.functions().fill(address(), 0, num_bytes()), "clear the KV cache");
 }

@@ -33,7 +33,7 @@ std::vector<uint16_t> seen_bits(std::span<const std::vector<int32_t>> past, int 
 
 void SamplingMemory::begin(const KernelLibrary& library, const SamplingRequest& request) {
   const Library& device = library.functions();
-  const int vocabulary = library.descriptor().facts.vocabulary;
+  const int vocabulary = library.model().facts.vocabulary;
   if (vocabulary > kMaxSampledVocabulary) {
     throw file_error(ExitCode::kMismatch, library.path(), "sampling: expected at most {} tokens, got {}",
                      kMaxSampledVocabulary, vocabulary);
@@ -55,7 +55,7 @@ void SamplingMemory::begin(const KernelLibrary& library, const SamplingRequest& 
 SamplingView SamplingMemory::prepare(const KernelLibrary& library, int kernel, int num_outputs) {
   const Library& device = library.functions();
   const Descriptor& descriptor = library.descriptor(kernel);
-  const int vocabulary = descriptor.facts.vocabulary;
+  const int vocabulary = descriptor.model->facts.vocabulary;
   const auto exchange_bytes = static_cast<size_t>(ExchangeLayout{descriptor.num_ctas}.bytes(descriptor.rows));
   make_room(logits_, device, sizeof(float) * static_cast<size_t>(sampling_line(vocabulary)) * num_rows_);
   make_room(exchange_, device, exchange_bytes);

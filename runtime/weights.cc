@@ -29,12 +29,12 @@ struct TileJob {
 
 class Packer {
  public:
-  Packer(const Descriptor& descriptor, const ModelTensors& tensors) : descriptor_(descriptor) {
+  Packer(const ModelDescriptor& model, const ModelTensors& tensors) : model_(model) {
     for (int m = 0; m < kNumMatrices; ++m) {
-      const PackedMatrix& matrix = descriptor.matrices[m];
+      const PackedMatrix& matrix = model.matrices[m];
       const int layers = static_cast<int>(tensors.matrices[m].size());
       for (int layer = 0; layer < layers; ++layer) {
-        sources_[m].emplace_back(tensors.matrices[m][layer], descriptor.facts, matrix);
+        sources_[m].emplace_back(tensors.matrices[m][layer], model.facts, matrix);
         for (int tile = 0; tile < matrix.num_tiles; ++tile) {
           jobs_.push_back(
               {m, layer, tile,
@@ -43,7 +43,7 @@ class Packer {
         }
       }
     }
-    for (int layer = 0; layer < descriptor.facts.num_layers; ++layer)
+    for (int layer = 0; layer < model.facts.num_layers; ++layer)
       sources_[index_of("gate_up")][layer].set_output_order(order("down", layer));
     std::sort(jobs_.begin(), jobs_.end(),
               [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
@@ -58,7 +58,7 @@ class Packer {
   std::vector<float> qkv_biases() const {
     std::vector<float> biases;
     const int qkv = index_of("qkv");
-    const size_t rows = static_cast<size_t>(descriptor_.matrices[qkv].rows);
+    const size_t rows = static_cast<size_t>(model_.matrices[qkv].rows);
     for (const MatrixSource& source : sources_[qkv]) {
       if (!source.has_bias()) continue;
       biases.resize(biases.size() + rows);
@@ -68,9 +68,7 @@ class Packer {
   }
 
   size_t num_jobs() const { return jobs_.size(); }
-  int64_t offset(size_t job) const {
-    return job < jobs_.size() ? jobs_[job].offset : descriptor_.weight_bytes;
-  }
+  int64_t offset(size_t job) const { return job < jobs_.size() ? jobs_[job].offset : model_.weight_bytes; }
 
   /// The jobs from `first` on whose tiles fit into `bytes`.
   size_t batch_end(size_t first, size_t bytes) const {
@@ -93,7 +91,7 @@ class Packer {
  private:
   int index_of(std::string_view matrix) const {
     int m = 0;
-    while (descriptor_.matrices[m].name != matrix) ++m;
+    while (model_.matrices[m].name != matrix) ++m;
     return m;
   }
 
@@ -101,7 +99,7 @@ class Packer {
     sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
   }
 
-  const Descriptor& descriptor_;
+  const ModelDescriptor& model_;
   std::vector<MatrixSource> sources_[kNumMatrices];
   std::vector<TileJob> jobs_;
 };
@@ -115,13 +113,13 @@ void upload_pages(const KernelLibrary& library, const Packer& packer, const Tens
                   DeviceMemory& pages, Progress* progress) {
   const size_t largest = static_cast<size_t>([&] {
     int64_t bytes = 0;
-    for (const PackedMatrix& matrix : library.descriptor().matrices) {
+    for (const PackedMatrix& matrix : library.model().matrices) {
       bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
     }
     return bytes;
   }());
   const size_t staging_bytes =
-      std::max(largest, std::min(kStagingBytes, static_cast<size_t>(library.descriptor().weight_bytes)));
+      std::max(largest, std::min(kStagingBytes, static_cast<size_t>(library.model().weight_bytes)));
   HostMemory staging[2] = {HostMemory(library.functions(), staging_bytes),
                            HostMemory(library.functions(), staging_bytes)};
   size_t end = packer.batch_end(0, staging_bytes);
@@ -271,11 +269,11 @@ std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t 
 }
 
 DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
-  const Descriptor& descriptor = library.descriptor();
-  const ModelFacts& facts = descriptor.facts;
-  const Packer packer(descriptor, tensors);
+  const ModelDescriptor& model = library.model();
+  const ModelFacts& facts = model.facts;
+  const Packer packer(model, tensors);
   DeviceWeights weights;
-  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
+  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
   upload_pages(library, packer, *tensors.source, weights.pages, progress);
   weights.embedding = upload_embedding(library, *tensors.embedding, packer.order("qkv", 0), facts);
   if (progress != nullptr) progress->add(embedding_bytes(facts));
@@ -292,28 +290,28 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
 
 }  // namespace
 
-uint64_t weight_load_bytes(const Descriptor& descriptor) {
-  return static_cast<uint64_t>(descriptor.weight_bytes) + embedding_bytes(descriptor.facts);
+uint64_t weight_load_bytes(const ModelDescriptor& model) {
+  return static_cast<uint64_t>(model.weight_bytes) + embedding_bytes(model.facts);
 }
 
 DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
   ModelFacts facts = tensors.facts;
-  facts.kv_bits = library.descriptor().facts.kv_bits;  // no matter of the weights
-  if (hash_facts(facts) != library.descriptor().facts_hash) {
+  facts.kv_bits = library.model().facts.kv_bits;  // no matter of the weights
+  if (hash_facts(facts) != library.model().facts_hash) {
     throw Error(ExitCode::kInternal, fmt::format("load_weights: expected tensors of {}, got another model's",
-                                                 library.descriptor().model));
+                                                 library.model().name));
   }
   return read_whole(*tensors.source, [&] { return read_weights(library, tensors, progress); });
 }
 
 DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
-  const Descriptor& descriptor = library.descriptor();
+  const ModelDescriptor& model = library.model();
   const float bound = uniform_bound(kInitialDeviation);
   DeviceWeights weights;
-  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(descriptor.weight_bytes));
-  weights.embedding = DeviceMemory(library.functions(), embedding_bytes(descriptor.facts));
-  for (const PackedMatrix& matrix : descriptor.matrices) {
-    const int copies = matrix.layer_stride == 0 ? 1 : descriptor.facts.num_layers;
+  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
+  weights.embedding = DeviceMemory(library.functions(), embedding_bytes(model.facts));
+  for (const PackedMatrix& matrix : model.matrices) {
+    const int copies = matrix.layer_stride == 0 ? 1 : model.facts.num_layers;
     for (int layer = 0; layer < copies; ++layer) {
       const int64_t offset = matrix.offset + layer * matrix.layer_stride;
       library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
@@ -324,7 +322,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
   library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
                                                 bound, ~seed),
                 "make weights");
-  const ModelFacts& facts = descriptor.facts;
+  const ModelFacts& facts = model.facts;
   const std::vector<uint16_t> norms(static_cast<size_t>(2 * facts.num_layers + 1) * facts.hidden, kBf16One);
   weights.norms = upload(library, norms);
   weights.head_norms = upload(library, random_head_norms(facts, seed));

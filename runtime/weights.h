@@ -13,7 +13,7 @@ class Progress;
 
 /// All constant inputs of a kernel.
 struct DeviceWeights {
-  DeviceMemory pages;       // Descriptor::weight_bytes
+  DeviceMemory pages;       // ModelDescriptor::weight_bytes
   DeviceMemory embedding;   // bf16 [vocabulary][hidden]
   DeviceMemory qkv_biases;  // see LaunchParams; empty where there are none
   DeviceMemory head_norms;  // the same
@@ -22,7 +22,7 @@ struct DeviceWeights {
 };
 
 /// Bytes that load_weights() reports as progress.
-uint64_t weight_load_bytes(const Descriptor& descriptor);
+uint64_t weight_load_bytes(const ModelDescriptor& model);
 
 /// Packs a checkpoint's tensors, which were found by the facts of the library, with as many threads as there are cores.
 /// What is f16 or float in the file is rounded to bf16. Throws Error: kBadFile if a file is cut short meanwhile;

@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "llama-3.1-70b-gptq",
+  .name = "llama-3.1-70b-gptq",
   .gpu = "sm90",
   .facts =
     {

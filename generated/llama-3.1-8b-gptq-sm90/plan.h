@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "llama-3.1-8b-gptq",
+  .name = "llama-3.1-8b-gptq",
   .gpu = "sm90",
   .facts =
     {

@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "llama-3.2-1b",
+  .name = "llama-3.2-1b",
   .gpu = "sm90",
   .facts =
     {

@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "qwen2.5-1.5b",
+  .name = "qwen2.5-1.5b",
   .gpu = "sm90",
   .facts =
     {

@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "qwen3-0.6b",
+  .name = "qwen3-0.6b",
   .gpu = "sm90",
   .facts =
     {

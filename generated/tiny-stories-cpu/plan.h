@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "tiny-stories",
+  .name = "tiny-stories",
   .gpu = "cpu",
   .facts =
     {

@@ -6,7 +6,7 @@
 namespace soliton::generated {
 
 constexpr ModelDescriptor kModel{
-  .model = "tiny-stories-gptq",
+  .name = "tiny-stories-gptq",
   .gpu = "cpu",
   .facts =
     {

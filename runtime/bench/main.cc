@@ -106,7 +106,7 @@ class Bench {
   }
 
  private:
-  int vocabulary() const { return engine_.library().descriptor().facts.vocabulary; }
+  int vocabulary() const { return engine_.library().model().facts.vocabulary; }
 
   /// A prompt is fed row by row; its time runs from the launch, as the host sees it, to its last token's
   /// output.
@@ -134,7 +134,7 @@ class Bench {
 
 std::string markdown(const Engine& engine, double ceiling, const std::vector<Row>& rows) {
   const DeviceInfo& device = engine.library().device();
-  std::string text = fmt::format("{} on {}, kernel for {}", engine.library().descriptor().model, device.name,
+  std::string text = fmt::format("{} on {}, kernel for {}", engine.library().model().name, device.name,
                                  engine.library().card().name);
   if (device.driver_version > 0) text += fmt::format(", driver {}", device.driver_version);
   if (device.sm_clock_khz > 0) text += fmt::format(", SM {} MHz", device.sm_clock_khz / 1000);
@@ -183,7 +183,7 @@ std::string as_json(const Engine& engine, const Options& options, double ceiling
                     const std::string& command) {
   const DeviceInfo& device = engine.library().device();
   nlohmann::ordered_json json{{"command", command},
-                              {"model", engine.library().descriptor().model},
+                              {"model", engine.library().model().name},
                               {"kernel_gpu", engine.library().card().name},
                               {"num_ctas", engine.library().descriptor().num_ctas},
                               {"weights", options.random_weights ? "random" : options.model},
@@ -328,14 +328,14 @@ int needed_context(const Options& options, const ModelFacts& facts) {
 int64_t needed_pool(const Options& options, KernelLibrary& library) {
   if (options.trees.empty()) return 0;
   library.select_device(options.device);
-  const Descriptor& descriptor = library.descriptor();
+  const ModelDescriptor& model = library.model();
   constexpr double kMost = 0.9;  // of the memory that the weights leave
   const double free_bytes = static_cast<double>(library.device().free_bytes);
-  const double page_bytes = static_cast<double>(KvPool::bytes(descriptor.facts, 1));
+  const double page_bytes = static_cast<double>(KvPool::bytes(model.facts, 1));
   const int64_t most =
       free_bytes == 0
           ? 1 << 16
-          : static_cast<int64_t>((free_bytes - descriptor.weight_bytes) * kMost / page_bytes) * kKvPageTokens;
+          : static_cast<int64_t>((free_bytes - model.weight_bytes) * kMost / page_bytes) * kKvPageTokens;
   int64_t tokens = 0;
   for (const TreeSpec& spec : options.trees) {
     const int64_t apart = pool_tokens(unshared(spec), options.tokens.front());
@@ -393,15 +393,15 @@ int run(int argc, char** argv) {
   KernelLibrary library =
       KernelLibrary::open(options.kernel.empty() ? kernel_for(folder, *config, options.device)
                                                  : std::filesystem::path(options.kernel));
-  if (config) check_facts(library.descriptor(), config->stated);
-  const int context = needed_context(options, library.descriptor().facts);
+  if (config) check_facts(library.model(), config->stated);
+  const int context = needed_context(options, library.model().facts);
   const int64_t pool_tokens = needed_pool(options, library);
   Engine engine(std::move(library),
                 {.context = context, .pool_tokens = pool_tokens, .device = options.device});
   if (options.random_weights) {
     engine.load_random(options.seed);
   } else {
-    Progress progress("Weights", weight_load_bytes(engine.library().descriptor()));
+    Progress progress("Weights", weight_load_bytes(engine.library().model()));
     engine.load(tensors, &progress);
     progress.finish();
   }

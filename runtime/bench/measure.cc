@@ -20,7 +20,7 @@ double percentile(std::vector<double> sorted, double share) {
 /// differences count.
 std::vector<double> time_generation(Engine& engine, const GenerationTest& test, uint64_t seed) {
   engine.set_position(test.depth);
-  const std::vector<int32_t> prompt = random_prompt(1, engine.library().descriptor().facts.vocabulary, seed);
+  const std::vector<int32_t> prompt = random_prompt(1, engine.library().model().facts.vocabulary, seed);
   DecodeRequest request{.tokens = prompt, .max_tokens = test.tokens + 1};
   if (test.sampling) {
     request.sampling = row_sampling(*test.sampling, static_cast<uint32_t>(seed));

@@ -29,7 +29,7 @@ Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<Phase
       position_(position),
       num_ctas_(descriptor.num_ctas),
       num_warps_(timeline_warps(descriptor.threads_per_cta)),
-      num_phases_(timeline_phases(descriptor.facts.num_layers)),
+      num_phases_(timeline_phases(descriptor.model->facts.num_layers)),
       records_(std::move(records)) {
   origin_ = at(0, 0, 0).begin;
   for (int cta = 0; cta < num_ctas_; ++cta) {
@@ -43,11 +43,11 @@ double Timeline::us(uint32_t time) const {
 }
 
 int64_t Timeline::bytes(int phase) const {
-  for (const PackedMatrix& matrix : descriptor_.matrices) {
+  for (const PackedMatrix& matrix : descriptor_.model->matrices) {
     if (std::string(matrix.name) == name(phase))
       return int64_t{matrix.num_tiles} * tile_bytes(matrix.format, matrix.padded_columns);
   }
-  return position_ * kv_shape(descriptor_.facts).token_bytes() / descriptor_.facts.num_layers;
+  return position_ * kv_shape(descriptor_.model->facts).token_bytes() / descriptor_.model->facts.num_layers;
 }
 
 /// When the last CTA had published its last output of a phase; 0 for the phase before the first.

@@ -46,7 +46,7 @@ Steps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
     engine.clear_tree();
     build_tree(engine.tree(), spec, num_steps);
     const std::vector<int32_t> tokens =
-        random_prompt(rows, engine.library().descriptor().facts.vocabulary, test.seed + repeat);
+        random_prompt(rows, engine.library().model().facts.vocabulary, test.seed + repeat);
     const TreeResult result = engine.decode_tree({.tokens = tokens, .num_steps = num_steps});
     if (repeat == 0) continue;
     const std::vector<double> more = step_times(result);
@@ -86,7 +86,7 @@ int64_t pool_tokens(const TreeSpec& spec, int num_steps) {
 }
 
 TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTest& test, double ceiling) {
-  const Descriptor& one = engine.library().descriptor();
+  const ModelDescriptor& model = engine.library().model();
   TreeMeasurement at{.test = spec.name,
                      .rows = num_rows(spec),
                      .kernel_rows = engine.library().descriptor(engine.kernel_for_rows(num_rows(spec))).rows,
@@ -96,8 +96,8 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
   const Steps steps = time_steps(engine, spec, test);
   at.step_us = steps.us;
   const int grown = is_plain(spec) ? test.num_steps / 2 * at.rows : 0;
-  const double kv_bytes = static_cast<double>(at.unique_tokens + grown) * kv_shape(one.facts).token_bytes();
-  if (ceiling > 0) at.floor_us = (one.needed_weight_bytes + kv_bytes) / ceiling * 1e6;
+  const double kv_bytes = static_cast<double>(at.unique_tokens + grown) * kv_shape(model.facts).token_bytes();
+  if (ceiling > 0) at.floor_us = (model.needed_weight_bytes + kv_bytes) / ceiling * 1e6;
   at.without_cache_us = time_steps(engine, without_cache(spec), test).us;
   if (ceiling > 0 && at.step_us > at.without_cache_us)
     at.attention_of_ceiling = kv_bytes / ((at.step_us - at.without_cache_us) * 1e-6) / ceiling;
@@ -107,11 +107,12 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
     unique_pages += ceil_divide(own, kKvPageTokens);
   }
   at.page_reads =
-      static_cast<double>(steps.page_reads) / static_cast<double>(unique_pages * one.facts.num_kv_heads);
+      static_cast<double>(steps.page_reads) / static_cast<double>(unique_pages * model.facts.num_kv_heads);
   const TreeSpec apart = unshared(spec);
   if (pool_tokens(apart, test.num_steps) <= static_cast<int64_t>(engine.tree().num_pages()) * kKvPageTokens)
     at.unshared_us = time_steps(engine, apart, test).us;
-  if (one.rows == 1 && at.longest_path + test.num_steps + 1 < one.facts.max_context) {
+  if (engine.library().descriptor().rows == 1 &&
+      at.longest_path + test.num_steps + 1 < model.facts.max_context) {
     const GenerationTest row{
         .tokens = test.num_steps, .depth = at.longest_path, .repeats = test.repeats, .seed = test.seed};
     at.one_row_us = measure_generation(engine, row, ceiling).p50_us;

@@ -48,7 +48,7 @@ TensorSource open_weights(const Options& options) {
 
 /// Does the library keep keys and values as the flags ask for, and has it a kernel for as many rows a step?
 void check_flags(const Options& options, const KernelLibrary& library) {
-  const int kv_bits = library.descriptor().facts.kv_bits;
+  const int kv_bits = library.model().facts.kv_bits;
   if (options.kv_bits && *options.kv_bits != kv_bits) {
     throw Error(ExitCode::kMismatch, fmt::format("--kv-bits: expected {}, as {} has, got {}", kv_bits,
                                                  library.path(), *options.kv_bits));
@@ -146,17 +146,17 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), config.facts);
   const std::string config_path = (fs::path(options.model) / "config.json").string();
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
-  check_facts(library.descriptor(), config.stated);
+  check_facts(library.model(), config.stated);
   check_flags(options, library);
   auto engine = std::make_unique<Engine>(
       std::move(library),
       EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});
-  const bool emulated = engine->library().descriptor().compute_capability == 0;
+  const bool emulated = engine->library().model().compute_capability == 0;
   if (!options.verify) {
     fmt::print(stderr, "Context: {}\n",
                describe_context(options, context, config.facts.max_context, emulated));
   }
-  Progress progress("Weights", weight_load_bytes(engine->library().descriptor()));
+  Progress progress("Weights", weight_load_bytes(engine->library().model()));
   engine->load(tensors, &progress);
   progress.finish();
   if (emulated && !options.verify) {

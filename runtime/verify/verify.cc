@@ -87,7 +87,7 @@ Verdict verify(Engine& engine, const TensorSource& source, HfConfig config, std:
       engine.decode({.tokens = prompt, .max_tokens = kVerifiedTokens, .want_logits = true});
 
   // The reference follows the kernel's tokens, so that one difference does not become many.
-  config.facts.kv_bits = engine.library().descriptor().facts.kv_bits;
+  config.facts.kv_bits = engine.library().model().facts.kv_bits;
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   text.insert(text.end(), result.tokens.begin(), result.tokens.end() - 1);
   const std::vector<float> logits = read_whole(

@@ -14,7 +14,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 11;
+constexpr uint32_t kLibraryAbi = 12;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -25,10 +25,10 @@ struct CardRates {
 
 constexpr int kMaxCards = 4;
 
-/// What all kernels of a library have in common.
+/// What all kernels of a library have in common: a library states it once.
 struct ModelDescriptor {
-  const char* model;  // "llama-3.1-8b"
-  const char* gpu;    // "sm90", "h200", "cpu": what it was planned for
+  const char* name;  // "llama-3.1-8b"
+  const char* gpu;   // "sm90", "h200", "cpu": what it was planned for
   ModelFacts facts;
   uint64_t facts_hash;         // hash_facts(facts)
   int32_t page_layout;         // kPageLayoutVersion it was generated with
@@ -47,9 +47,11 @@ struct ModelDescriptor {
   }
 };
 
-/// What a kernel was generated for; the runtime checks all of it before it allocates anything.
-struct Descriptor : ModelDescriptor {
-  const KernelPlan* plan;  // what the kernel was compiled for
+/// What a kernel was generated for; the runtime checks all of it before it allocates anything. Of its own a kernel
+/// only has what depends on its rows.
+struct Descriptor {
+  const ModelDescriptor* model;  // the same one for all kernels of a library
+  const KernelPlan* plan;        // what the kernel was compiled for
   int32_t num_ctas;
   int32_t threads_per_cta;
   int32_t shared_bytes;
@@ -65,7 +67,7 @@ struct Descriptor : ModelDescriptor {
 /// One row exchanges vectors that say themselves that they have arrived: they hold kMissing until then.
 constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& plan) {
   Descriptor descriptor{};
-  static_cast<ModelDescriptor&>(descriptor) = model;
+  descriptor.model = &model;
   descriptor.plan = &plan;
   descriptor.num_ctas = plan.num_ctas;
   descriptor.threads_per_cta = plan.threads();

@@ -81,7 +81,7 @@ inline int open(int device, DeviceInfo* info) {
   state().num_sms = info->num_sms;
   for (int i = 0; i < state().num_kernels; ++i) {
     const Descriptor& needs = state().descriptors[i];
-    if (!needs.runs_on(info->compute_capability) || info->max_shared_bytes < needs.shared_bytes ||
+    if (!needs.model->runs_on(info->compute_capability) || info->max_shared_bytes < needs.shared_bytes ||
         info->num_sms < needs.num_ctas) {
       return 0;  // the runtime says what does not fit
     }

@@ -220,32 +220,33 @@ TEST(Emit, EveryWidthIsCompiledOnce) {
 TEST(Emit, DescriptorReadsBackAsPlanned) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
   const Descriptor descriptor = describe(golden::kModel, golden_kernel(plan));
-  EXPECT_STREQ(descriptor.model, "tiny-stories");
-  EXPECT_STREQ(descriptor.gpu, "cpu");
-  EXPECT_EQ(hash_facts(descriptor.facts), hash_facts(plan.facts));  // every fact, to the last bit
-  EXPECT_EQ(descriptor.facts_hash, hash_facts(plan.facts));
-  EXPECT_EQ(descriptor.page_layout, kPageLayoutVersion);
-  EXPECT_EQ(descriptor.compute_capability, 0);
+  const ModelDescriptor& model = *descriptor.model;
+  EXPECT_STREQ(model.name, "tiny-stories");
+  EXPECT_STREQ(model.gpu, "cpu");
+  EXPECT_EQ(hash_facts(model.facts), hash_facts(plan.facts));  // every fact, to the last bit
+  EXPECT_EQ(model.facts_hash, hash_facts(plan.facts));
+  EXPECT_EQ(model.page_layout, kPageLayoutVersion);
+  EXPECT_EQ(model.compute_capability, 0);
   EXPECT_EQ(descriptor.num_ctas, plan.num_ctas);
   EXPECT_EQ(descriptor.threads_per_cta, plan.threads());
   EXPECT_EQ(descriptor.shared_bytes, plan.shared_bytes());
   EXPECT_EQ(descriptor.rows, 1);
   EXPECT_EQ(descriptor.workspace_byte, 0xff);
-  ASSERT_EQ(descriptor.num_cards, 1);
-  EXPECT_STREQ(descriptor.cards[0].name, "cpu");
-  const TreeCosts& costs = descriptor.cards[0].costs;
+  ASSERT_EQ(model.num_cards, 1);
+  EXPECT_STREQ(model.cards[0].name, "cpu");
+  const TreeCosts& costs = model.cards[0].costs;
   EXPECT_EQ(costs.item_us, plan.limits.attention_item_us);
   EXPECT_EQ(costs.mma_us, plan.limits.attention_mma_us);
   EXPECT_EQ(costs.read_bytes_per_s, plan.limits.read_bandwidth_bytes_per_s);
   EXPECT_EQ(costs.exchange_bytes_per_s, plan.limits.exchange_bytes_per_s);
-  EXPECT_EQ(descriptor.weight_bytes, plan.weight_bytes);
-  EXPECT_EQ(descriptor.needed_weight_bytes, plan.needed_weight_bytes);
+  EXPECT_EQ(model.weight_bytes, plan.weight_bytes);
+  EXPECT_EQ(model.needed_weight_bytes, plan.needed_weight_bytes);
   EXPECT_EQ(descriptor.workspace_bytes, plan.workspace_bytes());
   EXPECT_EQ(descriptor.counter_offset, plan.workspace_region("counters").offset);
   EXPECT_EQ(descriptor.counter_bytes, plan.workspace_region("counters").bytes);
   ASSERT_EQ(plan.matrices.size(), static_cast<size_t>(kNumMatrices));
   for (int i = 0; i < kNumMatrices; ++i) {
-    const PackedMatrix& emitted = descriptor.matrices[i];
+    const PackedMatrix& emitted = model.matrices[i];
     const PlanMatrix& planned = plan.matrices[i];
     EXPECT_EQ(emitted.name, planned.name);
     EXPECT_EQ(emitted.offset, planned.offset) << planned.name;

@@ -84,7 +84,7 @@ DecodeResult decode_branches(Engine& engine, const std::vector<int32_t>& prompt,
 int run(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   KernelLibrary library = KernelLibrary::open(options.kernel);
-  check_facts(library.descriptor(), config.stated);
+  check_facts(library.model(), config.stated);
   Engine engine(std::move(library),
                 {.context = options.prompt_tokens + options.tokens,
                  .pool_tokens = options.rows > 1 ? int64_t{options.rows} * kBranchTokens : 0,

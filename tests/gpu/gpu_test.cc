@@ -73,7 +73,7 @@ TEST(Card, TinyModelEqualsTheReference) {
   const std::vector<int32_t> prompt = story_prompt();
   const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = kTokens, .want_logits = true});
   ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kTokens));
-  const ModelFacts& facts = engine.library().descriptor().facts;
+  const ModelFacts& facts = engine.library().model().facts;
   ReferenceModel reference(facts, load_weights(source, facts));
   for (size_t i = 0; i + 1 < prompt.size(); ++i) reference.step(prompt[i], static_cast<int>(i));
   int next = prompt.back();
@@ -118,7 +118,7 @@ TEST(Card, APromptByRowsIsLikeTheReference) {
   Engine engine(KernelLibrary::open(kKernel), {.context = 512});
   const TensorSource source = TensorSource::open(kModel);
   engine.load(source, nullptr);
-  const ModelFacts& facts = engine.library().descriptor().facts;
+  const ModelFacts& facts = engine.library().model().facts;
   std::vector<int32_t> prompt;
   for (int i = 0; i < kPrompt; ++i) prompt.push_back((i * 37 + 11) % facts.vocabulary);
   const DecodeResult first = engine.decode({.tokens = prompt, .max_tokens = 4, .want_logits = true});
@@ -139,7 +139,7 @@ TEST(Card, ParallelRowsAreLikeTheReference) {
   Engine engine(KernelLibrary::open(kKernel), {.context = 512, .pool_tokens = 512 * 64});
   const TensorSource source = TensorSource::open(kModel);
   engine.load(source, nullptr);
-  const ModelFacts& facts = engine.library().descriptor().facts;
+  const ModelFacts& facts = engine.library().model().facts;
   std::vector<int32_t> prompt;
   for (int i = 0; i < kPrompt; ++i) prompt.push_back((i * 29 + 5) % facts.vocabulary);
   for (const int rows : {3, 12, 30, 60}) {

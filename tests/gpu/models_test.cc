@@ -39,7 +39,7 @@ class ModelsOnCard : public testing::TestWithParam<const char*> {
 
   /// Decodes by kernels of at most `rows` rows and compares every logit.
   void expect_like_reference(bool one_by_one, float tolerance) {
-    const ModelFacts facts = library_->descriptor().facts;
+    const ModelFacts facts = library_->model().facts;
     const auto weights = std::make_shared<ReferenceWeights>(random_weights(facts, kSeed));
     const std::filesystem::path folder =
         std::filesystem::temp_directory_path() / ("soliton-models-" + std::to_string(getpid()));

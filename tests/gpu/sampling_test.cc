@@ -60,7 +60,7 @@ TEST(CardSampling, OfOneRowIsAsDefined) {
   const std::unique_ptr<Engine> engine = open("/tiny-stories-sm90.so");
   if (engine == nullptr) GTEST_SKIP() << "no card";
   const std::vector<int32_t> prompt = {0, 17, 300, 42};
-  const auto vocabulary = static_cast<size_t>(engine->library().descriptor().facts.vocabulary);
+  const auto vocabulary = static_cast<size_t>(engine->library().model().facts.vocabulary);
   int agreeing = 0;
   for (const RowSampling& sampling : some_samplings()) {
     const DecodeRequest request{.tokens = prompt,
@@ -88,7 +88,7 @@ TEST(CardSampling, OfOneRowIsAsDefined) {
 TEST(CardSampling, OfSeveralRowsIsAsDefined) {
   const std::unique_ptr<Engine> engine = open("/tiny-stories-sm90.so");
   if (engine == nullptr) GTEST_SKIP() << "no card";
-  const auto vocabulary = static_cast<size_t>(engine->library().descriptor().facts.vocabulary);
+  const auto vocabulary = static_cast<size_t>(engine->library().model().facts.vocabulary);
   for (const int rows : {3, 8, 14}) {
     SCOPED_TRACE(rows);
     engine->reset_tree();

@@ -158,7 +158,7 @@ class KernelUnderTest {
  private:
   void open(const std::string& name, const EngineOptions& options) {
     KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
-    facts_ = library.descriptor().facts;
+    facts_ = library.model().facts;
     const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
     control_ = entry();
     control_->options = EmulationOptions{};

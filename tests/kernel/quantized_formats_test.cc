@@ -54,7 +54,7 @@ std::string find_python() {
 }
 
 ModelFacts facts_of(const char* kernel) {
-  return KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so").descriptor().facts;
+  return KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so").model().facts;
 }
 
 TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, QuantizedStory,
 TEST_P(QuantizedStory, HasTheLogitsOfItsWeights) {
   constexpr int kTokens = 10;
   KernelLibrary library = KernelLibrary::open(GetParam());
-  const ModelFacts facts = library.descriptor().facts;
+  const ModelFacts facts = library.model().facts;
   const HfConfig config = HfConfig::open(shipped_folder("tiny-stories-gptq"));
   ASSERT_EQ(hash_facts(config.facts), hash_facts(facts));
   Engine engine(std::move(library), {.context = 64});

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Story,
 
 TEST_P(Story, IsTheReferences) {
   KernelLibrary library = KernelLibrary::open(GetParam());
-  const ModelFacts facts = library.descriptor().facts;
+  const ModelFacts facts = library.model().facts;
   EmulationOptions& emulation =
       reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"))()->options;
   Engine engine(std::move(library), {.context = 64});

@@ -118,8 +118,8 @@ TEST_F(MakeKernel, MakesWithTheRealCompilerWhatRuns) {
   library.select_device(0);
   EXPECT_EQ(library.num_kernels(), 2);
   EXPECT_EQ(library.max_rows(), 8);
-  EXPECT_EQ(library.descriptor().facts_hash, hash_facts(request_.facts));
-  EXPECT_STREQ(library.descriptor().model, "micro");
+  EXPECT_EQ(library.model().facts_hash, hash_facts(request_.facts));
+  EXPECT_STREQ(library.model().name, "micro");
   ASSERT_EQ(lines_.size(), 1u);
   EXPECT_EQ(lines_[0],
             "Making the kernel for CPU emulation, some seconds: micro, kept in " + request_.cache.string());
@@ -154,7 +154,7 @@ TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
   const KernelLibrary library = KernelLibrary::open(make());
   EXPECT_EQ(library.num_kernels(), 5);
   EXPECT_EQ(library.max_rows(), 64);
-  EXPECT_STREQ(library.descriptor().gpu, "h200");
+  EXPECT_STREQ(library.model().gpu, "h200");
   EXPECT_TRUE(lines_.at(0).starts_with("Making the kernel for NVIDIA H200, less than a minute: "));
 }
 

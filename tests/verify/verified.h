@@ -17,7 +17,7 @@ class Verified {
   static constexpr int kContext = 64;
 
   explicit Verified(const std::string& kernel) : engine_(KernelLibrary::open(kernel), {.context = kContext}) {
-    const ModelFacts& facts = engine_.library().descriptor().facts;
+    const ModelFacts& facts = engine_.library().model().facts;
     write_hf_folder(random_weights(facts, kSeed), facts, folder_.path());
     config_ = HfConfig::open(folder_.path());
     source_ = std::make_unique<TensorSource>(TensorSource::open(folder_.path()));

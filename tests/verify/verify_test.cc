@@ -104,7 +104,7 @@ TEST(VerifyTiny, PromptIsWithinTheVocabulary) {
 
 /// The plain forward pass against the scalar reference in double.
 TEST_P(Verify, HasTheSameLogitsAsTheScalarReference) {
-  const ModelFacts facts = KernelLibrary::open(test_kernel(GetParam())).descriptor().facts;
+  const ModelFacts facts = KernelLibrary::open(test_kernel(GetParam())).model().facts;
   const ReferenceWeights weights = random_weights(facts, Verified::kSeed);
   const TemporaryFolder folder;
   write_hf_folder(weights, facts, folder.path());

@@ -49,8 +49,8 @@ FoundKernel look_at_kernel(const fs::path& path) {
   FoundKernel found{.file = path.filename().string(), .model = {}, .gpu = {}, .rows = {}, .problem = {}};
   attempt(found.problem, [&] {
     const KernelLibrary library = KernelLibrary::open(path);
-    found.model = library.descriptor().model;
-    found.gpu = library.descriptor().gpu;
+    found.model = library.model().name;
+    found.gpu = library.model().gpu;
     for (int i = 0; i < library.num_kernels(); ++i) found.rows.push_back(library.descriptor(i).rows);
     return 0;
   });

@@ -67,13 +67,13 @@ std::optional<std::string> version_of_compiler(bool emulated) {
 std::string reason_to_remove(const fs::path& path, const fs::path& sources) {
   try {
     const KernelLibrary library = KernelLibrary::open(path);
-    const Descriptor& descriptor = library.descriptor();
-    const std::string spec = fmt::format("{}.yaml", descriptor.gpu);
+    const ModelDescriptor& model = library.model();
+    const std::string spec = fmt::format("{}.yaml", model.gpu);
     const fs::path shipped = sources / "generator" / "gpus" / spec;
     std::error_code ignored;
     // That of a card without a file lies beside its kernels.
     const GpuSpec gpu = load_gpu_spec(fs::exists(shipped, ignored) ? shipped : path.parent_path() / spec);
-    const std::string key = cache_key(descriptor.facts, gpu, sources) + "-";
+    const std::string key = cache_key(model.facts, gpu, sources) + "-";
     const std::string stem = path.stem().string();
     if (!stem.starts_with(key)) return "made from other sources, or in another way";
     const auto version = version_of_compiler(gpu.emulated);

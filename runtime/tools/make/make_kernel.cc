@@ -91,7 +91,7 @@ class Maker {
   bool is_usable(const fs::path& path) const {
     try {
       KernelLibrary library = KernelLibrary::open(path);
-      if (library.descriptor().facts_hash != hash_facts(request_.facts)) return false;
+      if (library.model().facts_hash != hash_facts(request_.facts)) return false;
       if (!request_.card) library.select_device(request_.device);
       return true;
     } catch (const Error&) {
