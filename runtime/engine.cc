@@ -4,6 +4,7 @@
 
 #include "layout/page.h"
 #include "models/error.h"
+#include "models/model_tables.h"
 #include "runtime/launch_signals.h"
 #include "runtime/progress.h"
 #include "runtime/rotary.h"
@@ -41,7 +42,8 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
     throw Error(ExitCode::kOutOfMemory, fmt::format("context: expected 1 to {} tokens for {}, got {}",
                                                     facts.max_context, library.model().name, context));
   }
-  const int64_t needed = library.model().weight_bytes + KvPool::bytes(facts, pool_pages(options));
+  const int64_t needed = library.model().weight_bytes + model_tables(facts).bytes() +
+                         KvPool::bytes(facts, pool_pages(options)) + context * rotary_token_bytes(facts);
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
@@ -60,8 +62,8 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
       pool_(library_, pool_pages(options)),
       tree_(pool_pages(options)),
       main_(tree_.open()),
-      rotary_(library_.functions(), static_cast<size_t>(num_pages(context_)) * kKvPageTokens *
-                                        library_.model().facts.head_dim * sizeof(float)),
+      rotary_(library_.functions(), static_cast<size_t>(num_pages(context_) * kKvPageTokens *
+                                                        rotary_token_bytes(library_.model().facts))),
       workspace_(library_.functions(), most_workspace_bytes(library_)),
       records_(library_.functions(), static_cast<size_t>(options.context + 1) * sizeof(uint64_t)),
       signals_(library_.functions(), sizeof(Signals)),

@@ -8,6 +8,7 @@
 
 #include "layout/order.h"
 #include "models/error.h"
+#include "models/model_tables.h"
 #include "runtime/matrix_source.h"
 #include "runtime/packing.h"
 #include "runtime/progress.h"
@@ -192,7 +193,7 @@ std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order)
   const auto offset = [&](int layer, OrderTable table) {
     return static_cast<size_t>(order_offset(facts.hidden, heads, layer, table));
   };
-  std::vector<int32_t> positions(offset(facts.num_layers, OrderTable::kHeads));
+  std::vector<int32_t> positions(static_cast<size_t>(model_tables(facts).positions));
   const auto put = [&](int layer, OrderTable table, const std::vector<int32_t>& inputs, int count) {
     int32_t* of = positions.data() + offset(layer, table);
     for (int32_t column = 0; column < count; ++column) of[inputs.empty() ? column : inputs[column]] = column;
@@ -207,7 +208,7 @@ std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order)
 }
 
 size_t embedding_bytes(const ModelFacts& facts) {
-  return static_cast<size_t>(facts.vocabulary) * facts.hidden * 2;
+  return static_cast<size_t>(model_tables(facts).embedding_bytes());
 }
 
 /// A piece at a time if its values have to be rounded, or its columns reordered.
@@ -253,18 +254,17 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
 /// Within 1/4 of 1, so that every head and layer has its own.
 std::vector<uint16_t> random_head_norms(const ModelFacts& facts, uint64_t seed) {
   constexpr float kBound = 0.25f;
-  const int count = facts.head_norm != 0 ? 2 * facts.num_layers * facts.head_dim : 0;
+  const int64_t count = model_tables(facts).head_norms;
   std::vector<uint16_t> norms;
-  for (int i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count; ++i)
     norms.push_back(round_to_bf16(1.0f + kBound * random_unit(static_cast<uint64_t>(i), seed)));
   return norms;
 }
 
 std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t seed) {
-  const int rows = (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim;
-  const int count = facts.qkv_bias != 0 ? facts.num_layers * rows : 0;
+  const int64_t count = model_tables(facts).qkv_biases;
   std::vector<float> biases;
-  for (int i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
+  for (int64_t i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
   return biases;
 }
 
@@ -323,7 +323,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
                                                 bound, ~seed),
                 "make weights");
   const ModelFacts& facts = model.facts;
-  const std::vector<uint16_t> norms(static_cast<size_t>(2 * facts.num_layers + 1) * facts.hidden, kBf16One);
+  const std::vector<uint16_t> norms(static_cast<size_t>(model_tables(facts).norms), kBf16One);
   weights.norms = upload(library, norms);
   weights.head_norms = upload(library, random_head_norms(facts, seed));
   weights.qkv_biases = upload(library, random_biases(facts, bound, seed));

@@ -5,6 +5,7 @@
 
 #include "generator/plan/kernel_plan.h"
 #include "models/error.h"
+#include "models/model_tables.h"
 
 namespace soliton {
 namespace {
@@ -130,13 +131,8 @@ int64_t Plan::workspace_bytes() const {
 }
 
 int64_t device_bytes(const Plan& plan, int64_t context) {
-  constexpr int64_t kBf16Bytes = 2;
-  const ModelFacts& facts = plan.facts;
-  const int64_t embedding = int64_t{facts.vocabulary} * facts.hidden;
-  const int64_t norms = (2 * int64_t{facts.num_layers} + 1) * facts.hidden;
-  const int64_t rotations = int64_t{facts.head_dim} * static_cast<int64_t>(sizeof(float));
-  return plan.weight_bytes + kBf16Bytes * (embedding + norms) + plan.workspace_bytes() +
-         context * (kv_shape(facts).token_bytes() + rotations);
+  return plan.weight_bytes + model_tables(plan.facts).bytes() + plan.workspace_bytes() +
+         context * context_token_bytes(plan.facts);
 }
 
 const PlanRegion& Plan::workspace_region(const std::string& name) const {

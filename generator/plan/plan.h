@@ -156,8 +156,8 @@ int most_rows(const ModelFacts& facts);
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 
-/// Device memory that a kernel with `context` tokens in its cache needs: packed weights, embedding, norms, workspace,
-/// keys, values and rotations.
+/// Device memory that a kernel with `context` tokens in its cache needs, in bytes: packed weights, the model's tables,
+/// workspace, keys, values and rotations.
 int64_t device_bytes(const Plan& plan, int64_t context);
 
 /// Several rows: lets an attention item touch fewer query tiles, so that shared memory has room for a chunk of

@@ -11,6 +11,7 @@
 #include "models/error.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
+#include "models/model_tables.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/timeline.h"
@@ -331,11 +332,12 @@ int64_t needed_pool(const Options& options, KernelLibrary& library) {
   const ModelDescriptor& model = library.model();
   constexpr double kMost = 0.9;  // of the memory that the weights leave
   const double free_bytes = static_cast<double>(library.device().free_bytes);
+  const double weight_bytes = static_cast<double>(model.weight_bytes + model_tables(model.facts).bytes());
   const double page_bytes = static_cast<double>(KvPool::bytes(model.facts, 1));
   const int64_t most =
       free_bytes == 0
           ? 1 << 16
-          : static_cast<int64_t>((free_bytes - model.weight_bytes) * kMost / page_bytes) * kKvPageTokens;
+          : static_cast<int64_t>((free_bytes - weight_bytes) * kMost / page_bytes) * kKvPageTokens;
   int64_t tokens = 0;
   for (const TreeSpec& spec : options.trees) {
     const int64_t apart = pool_tokens(unshared(spec), options.tokens.front());

@@ -5,6 +5,7 @@
 
 #include "error_of.h"
 #include "models/model_config.h"
+#include "models/model_tables.h"
 #include "runtime/tools/make/model_memory.h"
 
 namespace soliton {
@@ -33,7 +34,7 @@ class ChooseContext : public testing::Test {
   ModelFacts facts_ =
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
   const int64_t weights_ = device_weight_bytes(facts_);
-  const int64_t token_ = device_token_bytes(facts_);
+  const int64_t token_ = context_token_bytes(facts_);
   Options options_;
 };
 

@@ -6,7 +6,9 @@
 #include "change_header.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
+#include "models/model_tables.h"
 #include "refusals.h"
+#include "runtime/weights.h"
 
 namespace soliton {
 namespace {
@@ -97,6 +99,36 @@ TEST_F(Load, RefusesAFileThatIsCutShort) {
     expect_error(
         [&] { kernel.engine().load(source, nullptr); }, ExitCode::kBadFile,
         fmt::format("{}: cut short while it was read: expected {} bytes, got {}", file.string(), size, left));
+  }
+}
+
+/// Bytes of device memory, table by table.
+void expect_counted(const KernelLibrary& library, const DeviceWeights& weights) {
+  const ModelTables tables = model_tables(library.model().facts);
+  EXPECT_EQ(weights.pages.bytes(), static_cast<size_t>(library.model().weight_bytes));
+  EXPECT_EQ(weights.embedding.bytes(), 2 * static_cast<size_t>(tables.embedding));
+  EXPECT_EQ(weights.norms.bytes(), 2 * static_cast<size_t>(tables.norms));
+  EXPECT_EQ(weights.head_norms.bytes(), 2 * static_cast<size_t>(tables.head_norms));
+  EXPECT_EQ(weights.qkv_biases.bytes(), 4 * static_cast<size_t>(tables.qkv_biases));
+  EXPECT_EQ(weights.positions.bytes(), 4 * static_cast<size_t>(tables.positions));
+  const size_t all = weights.embedding.bytes() + weights.norms.bytes() + weights.head_norms.bytes() +
+                     weights.qkv_biases.bytes() + weights.positions.bytes();
+  EXPECT_EQ(all, static_cast<size_t>(tables.bytes()));
+}
+
+// What is said of a model's memory before it is loaded, and what loading it takes.
+TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
+  for (const char* name : {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3"}) {
+    SCOPED_TRACE(name);
+    KernelLibrary library = KernelLibrary::open(fs::path(SOLITON_TEST_KERNELS) / fmt::format("{}.so", name));
+    library.select_device(0);
+    expect_counted(library, make_random_weights(library, kWeightSeed));
+    const ModelFacts facts = library.model().facts;
+    const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+    const HfConfig config = HfConfig::open(folder.path());
+    const TensorSource source = TensorSource::open(folder.path());
+    expect_counted(
+        library, load_weights(library, find_tensors(source, config.quantization_or_null(), facts), nullptr));
   }
 }
 

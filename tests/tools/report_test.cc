@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/model_config.h"
+#include "models/model_tables.h"
 #include "runtime/tools/make/model_memory.h"
 
 namespace soliton {
@@ -171,9 +172,9 @@ TEST(ModelMemory, FitsToThePage) {
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
   // 8 030 261 248 parameters at 2 bytes; a token has 2 x 32 layers x 8 heads x 128 halves, and 128 floats.
   EXPECT_EQ(device_weight_bytes(facts), 2 * 8030261248);
-  EXPECT_EQ(device_token_bytes(facts), 2 * 32 * 8 * 128 * 2 + 128 * 4);
+  EXPECT_EQ(context_token_bytes(facts), 2 * 32 * 8 * 128 * 2 + 128 * 4);
   EXPECT_EQ(read_weight_bytes(facts), 2 * (8030261248 - int64_t{4096} * 128256));
-  const int64_t page = 64 * device_token_bytes(facts);
+  const int64_t page = 64 * context_token_bytes(facts);
   int64_t least = device_weight_bytes(facts);
   while (fitting_context(facts, least + page) == 0) least += 1 << 20;  // what else the device needs
   EXPECT_LE(least, device_weight_bytes(facts) + (100 << 20));
@@ -186,6 +187,16 @@ TEST(ModelMemory, FitsToThePage) {
   EXPECT_EQ(fitting_context(facts, least + 5000 * page), 131072);
   EXPECT_EQ(fitting_context(facts, 0), 0);
   EXPECT_EQ(fitting_context(facts, -1), 0);
+}
+
+TEST(ModelMemory, CountsBiasesAndATiedLmHeadTwice) {
+  const ModelFacts facts =
+      load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "qwen2.5-1.5b.yaml").facts;
+  // Of 1 543 714 304 parameters 28 x 2048 are biases, which the device has as floats.
+  constexpr int64_t kBiases = 28 * 2048;
+  constexpr int64_t kEmbedding = int64_t{151936} * 1536;
+  EXPECT_EQ(device_weight_bytes(facts), 2 * (1543714304 - kBiases) + 4 * kBiases + 2 * kEmbedding);
+  EXPECT_EQ(read_weight_bytes(facts), device_weight_bytes(facts) - 2 * kEmbedding);
 }
 
 TEST(ModelMemory, CountsIntegersWithTheirScalesAndZeros) {

@@ -10,6 +10,7 @@
 
 #include "models/error.h"
 #include "models/model_config.h"
+#include "models/model_tables.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
@@ -109,7 +110,7 @@ FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
   return {.name = name,
           .weight_bits = facts.weight_bits,
           .weight_bytes = device_weight_bytes(facts),
-          .token_bytes = device_token_bytes(facts),
+          .token_bytes = context_token_bytes(facts),
           .max_context = facts.max_context,
           .context = device ? std::optional(fitting_context(facts, device->free_bytes)) : std::nullopt};
 }

@@ -8,14 +8,11 @@
 namespace soliton {
 
 /// Bytes of a model on the device, without padding: its matrices in bf16 or as integers with their scales and
-/// zeros, lm_head among them if it is tied too; the embedding and the norms in bf16.
+/// zeros, lm_head among them if it is tied too; and its tables.
 int64_t device_weight_bytes(const ModelFacts& facts);
 
 /// Of these, what every token reads: all but the embedding.
 int64_t read_weight_bytes(const ModelFacts& facts);
-
-/// Bytes of device memory for each token of context: keys and values, and the rotary table.
-int64_t device_token_bytes(const ModelFacts& facts);
 
 /// Tokens of context, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
 int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes);

@@ -1,0 +1,32 @@
+// What a device holds of a model beside its packed matrices, counted in one place for those who allocate it and for
+// those who say beforehand how much that will be.
+#pragma once
+
+#include <cstdint>
+
+#include "layout/model_facts.h"
+
+namespace soliton {
+
+/// Elements of each table, as LaunchParams describes them; 0: the model has none.
+struct ModelTables {
+  int64_t embedding = 0;   // bf16 [vocabulary][hidden]
+  int64_t norms = 0;       // bf16 [2 * num_layers + 1][hidden]
+  int64_t head_norms = 0;  // bf16 [num_layers][q, k][head_dim]
+  int64_t qkv_biases = 0;  // float [num_layers][rows of qkv]
+  int64_t positions = 0;   // int32, see layout/order.h
+
+  int64_t embedding_bytes() const;
+  /// Of all of them.
+  int64_t bytes() const;
+};
+
+ModelTables model_tables(const ModelFacts& facts);
+
+/// Of the rotary table, for each token of context: cosine and sine of each pair of dims, as floats.
+int64_t rotary_token_bytes(const ModelFacts& facts);
+
+/// Device memory for each token of context, in bytes: keys, values and rotations.
+int64_t context_token_bytes(const ModelFacts& facts);
+
+}  // namespace soliton
