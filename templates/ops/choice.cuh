@@ -7,32 +7,39 @@
 namespace soliton {
 
 constexpr uint64_t kNoCandidate = 0;
+constexpr uint32_t kInfinityBits = 0x7f800000u;  // of a float
+constexpr uint32_t kLargestToken = 0x7fffffffu;
 
-/// The sortable form of a float: larger is better, and 0 is none.
-SOLITON_DEVICE uint32_t sortable(float value) {
-  const uint32_t bits = float_bits(value);
+/// The sortable form of a float, by its bits: larger is better, and 0 is none.
+SOLITON_HOST_DEVICE constexpr uint32_t sortable_bits(uint32_t bits) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+SOLITON_DEVICE uint32_t sortable(float value) {
+  return sortable_bits(float_bits(value));
 }
 SOLITON_DEVICE float from_sortable(uint32_t sorted) {
   return float_from_bits(sorted & 0x80000000u ? sorted & 0x7fffffffu : ~sorted);
 }
 
-/// The candidate of a step whose logits are not all finite: an infinite score, and kNotFiniteToken.
-constexpr uint64_t kNotFinite = 0xff800000ull << 32 | (0x7fffffffu - static_cast<uint32_t>(kNotFiniteToken));
-
 /// Larger is better: the score's sortable form above the complement of the token.
+SOLITON_HOST_DEVICE constexpr uint64_t encode_candidate(uint32_t score_bits, uint32_t token) {
+  return static_cast<uint64_t>(sortable_bits(score_bits)) << 32 | (kLargestToken - token);
+}
+/// The candidate of a step whose logits are not all finite: an infinite score, and kNotFiniteToken.
+constexpr uint64_t kNotFinite = encode_candidate(kInfinityBits, static_cast<uint32_t>(kNotFiniteToken));
+
 SOLITON_DEVICE uint64_t make_candidate(float score, uint32_t token) {
-  return static_cast<uint64_t>(sortable(score)) << 32 | (0x7fffffffu - token);
+  return encode_candidate(float_bits(score), token);
 }
 SOLITON_DEVICE bool is_finite(float value) {
-  return (float_bits(value) & 0x7f800000u) != 0x7f800000u;
+  return (float_bits(value) & kInfinityBits) != kInfinityBits;
 }
 /// What a token with this logit is proposed as, if `score` is what tokens are compared by.
 SOLITON_DEVICE uint64_t propose(float logit, float score, int token) {
   return is_finite(logit) ? make_candidate(score, static_cast<uint32_t>(token)) : kNotFinite;
 }
 SOLITON_DEVICE int candidate_token(uint64_t candidate) {
-  return static_cast<int>(0x7fffffffu - static_cast<uint32_t>(candidate));
+  return static_cast<int>(kLargestToken - static_cast<uint32_t>(candidate));
 }
 
 /// Whether the launch ends behind this token.
