@@ -127,12 +127,4 @@ int64_t Engine::needed_bytes(int position) const {
   return model.needed_weight_bytes + position * kv_shape(model.facts).token_bytes();
 }
 
-double Engine::measure_bandwidth(int repeats) const {
-  double rate = 0;
-  library_.check(library_.functions().measure_bandwidth(weights_->pages.as<void>(), weights_->pages.bytes(),
-                                                        repeats, &rate),
-                 "measure the bandwidth");
-  return rate;
-}
-
 }  // namespace soliton

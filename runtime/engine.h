@@ -145,8 +145,6 @@ class Engine {
 
   /// Bytes that one token at `position` must read: weights and the keys and values before it.
   int64_t needed_bytes(int position) const;
-  /// S: read bandwidth of this device now, in bytes per second; 0 in emulation.
-  double measure_bandwidth(int repeats) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
   /// From now on decode() generates with this kernel of the library, which may be one of several rows, where it feeds

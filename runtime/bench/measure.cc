@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "layout/random.h"
@@ -16,9 +18,7 @@ double percentile(std::vector<double> sorted, double share) {
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
-/// Times of the test's tokens. Two more are generated: the first one's time includes the launch, and only
-/// differences count.
-std::vector<double> time_generation(Engine& engine, const GenerationTest& test, uint64_t seed) {
+DecodeResult generate_random(Engine& engine, const GenerationTest& test, uint64_t seed) {
   engine.set_position(test.depth);
   const std::vector<int32_t> prompt = random_prompt(1, engine.library().model().facts.vocabulary, seed);
   DecodeRequest request{.tokens = prompt, .max_tokens = test.tokens + 1};
@@ -26,7 +26,13 @@ std::vector<double> time_generation(Engine& engine, const GenerationTest& test, 
     request.sampling = row_sampling(*test.sampling, static_cast<uint32_t>(seed));
     request.want_logprobs = test.sampling->logprobs;
   }
-  const DecodeResult result = engine.decode(request);
+  return engine.decode(request);
+}
+
+/// Times of the test's tokens. One more is generated: the first one's time includes the launch, and only differences
+/// count.
+std::vector<double> time_generation(Engine& engine, const GenerationTest& test, uint64_t seed) {
+  const DecodeResult result = generate_random(engine, test, seed);
   std::vector<double> times;
   for (size_t i = 1; i < result.times_ns.size(); ++i) {
     times.push_back(static_cast<double>(result.times_ns[i] - result.times_ns[i - 1]) * 1e-3);
@@ -41,6 +47,13 @@ std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed) {
   for (int i = 0; i < count; ++i)
     tokens.push_back(static_cast<int32_t>(random_bits(i, seed) % static_cast<uint32_t>(vocabulary)));
   return tokens;
+}
+
+double time_prompt_us(Engine& engine, std::span<const int32_t> prompt) {
+  engine.set_position(0);
+  const auto begin = std::chrono::steady_clock::now();
+  engine.decode({.tokens = prompt, .max_tokens = 1});
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
@@ -61,6 +74,23 @@ void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, 
   row.max_us = all.back();
   row.bandwidth = static_cast<double>(row.bytes) / (row.p50_us * 1e-6);
   row.of_ceiling = ceiling > 0 ? row.bandwidth / ceiling : 0;
+}
+
+nlohmann::ordered_json as_json(const Row& row) {
+  return {{"test", row.test},
+          {"tokens_per_s", row.rate},
+          {"tokens_per_s_deviation", row.deviation},
+          {"token_us_p50", row.p50_us},
+          {"token_us_p90", row.p90_us},
+          {"token_us_p99", row.p99_us},
+          {"token_us_max", row.max_us},
+          {"token_bytes", row.bytes},
+          {"bytes_per_s", row.bandwidth},
+          {"of_read_bandwidth", row.of_ceiling}};
+}
+
+int generate_once(Engine& engine, const GenerationTest& test) {
+  return static_cast<int>(generate_random(engine, test, test.seed).tokens.size());
 }
 
 Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling) {

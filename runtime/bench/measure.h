@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,6 @@
 #include "runtime/sampling.h"
 
 namespace soliton {
-
-constexpr int kBandwidthRepeats = 7;
 
 /// One row of the table.
 struct Row {
@@ -27,10 +27,16 @@ struct Row {
   double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
 };
 
+/// The row in results that are JSON.
+nlohmann::ordered_json as_json(const Row& row);
+
 /// Fills the row from the token times (us) of each repeat; `ceiling` is S in bytes per second, 0 if not known.
 void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row);
 
 std::vector<int32_t> random_prompt(int count, int vocabulary, uint64_t seed);
+
+/// From the start of a prompt in an empty cache to its answer's first token, as the host sees it.
+double time_prompt_us(Engine& engine, std::span<const int32_t> prompt);
 
 struct GenerationTest {
   int tokens = 0;  // whose times are taken
@@ -39,6 +45,9 @@ struct GenerationTest {
   uint64_t seed = 1;
   std::optional<Sampling> sampling = {};  // how tokens are chosen; nothing: greedily
 };
+
+/// Generates once without taking times. Returns the number of tokens.
+int generate_once(Engine& engine, const GenerationTest& test);
 
 /// Generates once to warm up, then `repeats` times.
 Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling);

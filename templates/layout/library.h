@@ -10,6 +10,7 @@
 #include "layout/launch.h"
 #include "layout/model_facts.h"
 #include "layout/random.h"
+#include "layout/read_rates.h"
 #include "layout/tree.h"
 
 namespace soliton {
@@ -139,9 +140,9 @@ struct Library {
   int (*launch)(int kernel, const LaunchParams* params, int num_ctas);
   LaunchState (*poll)();
   int (*wait)();  // until the launch ends
-  /// Reads `bytes` of device memory from `memory` with the kernel's own page ring, `repeats` times; median
-  /// bytes per second in *rate; 0 where the target has no bandwidth to speak of (emulation).
-  int (*measure_bandwidth)(const void* memory, size_t bytes, int repeats, double* rate);
+  /// Reads `bytes` of device memory from `memory`, many times what L2 holds, with each of the kernels that only read,
+  /// in `repeats` launches of at least kStreamLaunchMs; medians in *rates, all 0 in emulation.
+  int (*measure_bandwidth)(const void* memory, size_t bytes, int repeats, ReadRates* rates);
 };
 
 using LibraryFunction = const Library* (*)();

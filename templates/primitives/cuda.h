@@ -425,6 +425,23 @@ SOLITON_DEVICE void copy_vector(void* shared, const void* global, int bytes, Bar
       : "memory");
 }
 
+// Copies of a lane by itself, in groups, for stream.cuh alone: the emulation has none.
+
+/// 16 bytes, past L1.
+SOLITON_DEVICE void copy_async(void* shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
+               : "memory");
+}
+/// Ends the group of what this lane has copied since the last one.
+SOLITON_DEVICE void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/// Until all groups of this lane but the last kPending have arrived.
+template <int kPending>
+SOLITON_DEVICE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
 SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));

@@ -11,14 +11,13 @@
 
 #include "layout/library.h"
 #include "layout/random.h"
-#include "primitives/stream.cuh"
+#include "primitives/cuda_bandwidth.h"
 
 namespace soliton {
 
 namespace cuda_library {
 
 constexpr size_t kErrorBytes = 512;
-constexpr uint64_t kStreamTimeoutNs = 10'000'000'000ull;
 
 struct State {
   char error[kErrorBytes] = "";
@@ -88,8 +87,6 @@ inline int open(int device, DeviceInfo* info) {
     SOLITON_CUDA(cudaFuncSetAttribute(state().kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       needs.shared_bytes));
   }
-  SOLITON_CUDA(
-      cudaFuncSetAttribute(stream_pages, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
   if (state().stream == nullptr) {
     SOLITON_CUDA(cudaStreamCreateWithFlags(&state().stream, cudaStreamNonBlocking));
     SOLITON_CUDA(cudaEventCreateWithFlags(&state().done, cudaEventDisableTiming));
@@ -201,37 +198,8 @@ inline int wait() {
   return 0;
 }
 
-inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, double* rate) {
-  const int64_t num_pages = static_cast<int64_t>(bytes / kPageBytes);
-  void* report = nullptr;
-  uint32_t* scratch = nullptr;
-  if (allocate_shared(sizeof(StallReport), &report) != 0) return 1;
-  SOLITON_CUDA(cudaMalloc(&scratch, 2 * sizeof(uint32_t)));
-  SOLITON_CUDA(cudaMemset(scratch, 0, 2 * sizeof(uint32_t)));
-  LaunchParams params{};
-  params.stall = static_cast<StallReport*>(report);
-  params.timeout_ns = kStreamTimeoutNs;
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  SOLITON_CUDA(cudaEventCreate(&begin));
-  SOLITON_CUDA(cudaEventCreate(&end));
-  std::vector<float> times;
-  for (int i = 0; i <= repeats; ++i) {  // the first one warms up
-    SOLITON_CUDA(cudaEventRecord(begin, state().stream));
-    stream_pages<<<state().num_sms, kStreamThreads, kStreamSharedBytes, state().stream>>>(
-        static_cast<const unsigned char*>(memory), num_pages, scratch, params, scratch + 1);
-    SOLITON_CUDA(cudaEventRecord(end, state().stream));
-    SOLITON_CUDA(cudaEventSynchronize(end));
-    float ms = 0;
-    SOLITON_CUDA(cudaEventElapsedTime(&ms, begin, end));
-    if (i > 0) times.push_back(ms);
-  }
-  std::sort(times.begin(), times.end());
-  *rate = static_cast<double>(num_pages) * kPageBytes / (times[times.size() / 2] * 1e-3);
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  cudaFree(scratch);
-  release_shared(report);
+inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, ReadRates* rates) {
+  SOLITON_CUDA(measure_read_rates(memory, bytes, repeats, state().num_sms, state().stream, rates));
   return 0;
 }
 

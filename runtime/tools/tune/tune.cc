@@ -13,6 +13,7 @@
 #include "models/error.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
+#include "runtime/bench/read_bandwidth.h"
 #include "runtime/engine.h"
 #include "runtime/program.h"
 #include "runtime/tools/make/compiler.h"
@@ -74,12 +75,13 @@ class Workshop : public Trials {
     Candidate& candidate = candidates_.at(plan);
     const int context =
         *std::max_element(options_.depths.begin(), options_.depths.end()) + options_.tokens + 1;
-    Engine engine(KernelLibrary::open(candidate.folder / "kernel.so"),
-                  {.context = context, .device = options_.device});
+    KernelLibrary library = KernelLibrary::open(candidate.folder / "kernel.so");
+    library.select_device(options_.device);
+    candidate.ceiling = measure_read_bandwidth(library, kBandwidthRepeats).best();
+    Engine engine(std::move(library), {.context = context, .device = options_.device});
     engine.load_random(options_.seed);  // for each kernel anew: the plan decides how they are packed
     engine.randomise_cache(options_.seed);
     device_ = engine.library().device();
-    candidate.ceiling = engine.measure_bandwidth(kBandwidthRepeats);
     candidate.of_ceiling.clear();
     std::vector<double> us;
     for (const int depth : options_.depths) {

@@ -20,6 +20,6 @@ int move_cached_tokens(void* kv_pool, const KvShape* shape, const TokenMove* mov
 int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas);
 LaunchState poll();
 int wait();
-int measure_bandwidth(const void* memory, size_t bytes, int repeats, double* rate);
+int measure_bandwidth(const void* memory, size_t bytes, int repeats, ReadRates* rates);
 
 }  // namespace soliton::emulation

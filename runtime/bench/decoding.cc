@@ -1,0 +1,199 @@
+#include "runtime/bench/decoding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "layout/page.h"
+#include "models/error.h"
+#include "models/model_tables.h"
+#include "runtime/kv_pool.h"
+
+namespace soliton {
+namespace {
+
+constexpr Sampling kTimedSampling{.temperature = 1};  // but for what flags say
+
+int most(const std::vector<int>& list) {
+  return *std::max_element(list.begin(), list.end());
+}
+
+/// A prompt's time runs from the launch, as the host sees it, to its last token's output.
+Row measure_prompt(Engine& engine, const BenchOptions& options, int count, double ceiling) {
+  Row row{.test = fmt::format("pp{}", count)};
+  row.bytes = engine.needed_bytes(count / 2);
+  const std::vector<int32_t> prompt =
+      random_prompt(count, engine.library().model().facts.vocabulary, options.seed);
+  std::vector<std::vector<double>> repeats;
+  for (int i = 0; i <= options.repeats; ++i) {
+    const double us = time_prompt_us(engine, prompt);
+    if (i > 0) repeats.push_back(std::vector<double>(count, us / count));
+  }
+  summarise(repeats, ceiling, row);
+  return row;
+}
+
+std::vector<Row> measure_rows(Engine& engine, const BenchOptions& options, double ceiling) {
+  std::vector<Row> rows;
+  for (const int prompt : options.prompts) {
+    if (prompt > 0) rows.push_back(measure_prompt(engine, options, prompt, ceiling));
+  }
+  for (const int depth : options.depths) {
+    for (const int tokens : options.tokens) {
+      if (tokens == 0) continue;
+      GenerationTest test{.tokens = tokens, .depth = depth, .repeats = options.repeats, .seed = options.seed};
+      rows.push_back(measure_generation(engine, test, ceiling));
+      if (!options.sampling.any()) continue;
+      test.sampling = options.sampling.over(kTimedSampling);
+      rows.push_back(measure_generation(engine, test, ceiling));
+    }
+  }
+  return rows;
+}
+
+std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& options, double ceiling) {
+  std::vector<TreeMeasurement> rows;
+  for (const TreeSpec& spec : options.trees) {
+    if (num_rows(spec) > engine.max_rows()) {
+      fmt::print(stderr, "{}: left out: {} rows, the kernels take {}\n", spec.name, num_rows(spec),
+                 engine.max_rows());
+      continue;
+    }
+    rows.push_back(measure_tree(
+        engine, spec, {.num_steps = options.tokens.front(), .repeats = options.repeats, .seed = options.seed},
+        ceiling));
+  }
+  return rows;
+}
+
+nlohmann::ordered_json tree_json(const TreeMeasurement& row) {
+  return {{"test", row.test},
+          {"rows", row.rows},
+          {"kernel_rows", row.kernel_rows},
+          {"unique_tokens", row.unique_tokens},
+          {"path_tokens", row.path_tokens},
+          {"longest_path", row.longest_path},
+          {"step_us_p50", row.step_us},
+          {"floor_us", row.floor_us},
+          {"without_cache_us_p50", row.without_cache_us},
+          {"attention_of_read_bandwidth", row.attention_of_ceiling},
+          {"page_reads_over_unique", row.page_reads},
+          {"unshared_us_p50", row.unshared_us},
+          {"one_row_us_p50", row.one_row_us}};
+}
+
+nlohmann::ordered_json sampling_json(const Sampling& sampling) {
+  return {{"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"logprobs", sampling.logprobs}};
+}
+
+}  // namespace
+
+int needed_context(const BenchOptions& options, const ModelFacts& facts) {
+  const int64_t tokens = most(options.tokens);
+  const int64_t depth = most(options.depths);
+  const int64_t prompt = most(options.prompts);
+  int64_t generation = tokens + depth + 1;
+  for (const TreeSpec& spec : options.trees)
+    generation = std::max<int64_t>(generation, longest_path(spec) + 2 * tokens + 2);
+  if (prompt > facts.max_context) {
+    throw Error(
+        ExitCode::kOutOfMemory,
+        fmt::format("--n-prompt: expected at most the model's {} tokens, got {}", facts.max_context, prompt));
+  }
+  if (generation > facts.max_context) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--n-depth and --n-gen: expected less than the model's {} tokens, got {} and {}",
+                            facts.max_context, depth, tokens));
+  }
+  return static_cast<int>(std::max(generation, prompt));
+}
+
+int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
+  if (options.trees.empty()) return 0;
+  const ModelDescriptor& model = library.model();
+  constexpr double kMost = 0.9;  // of the memory that the weights leave
+  const double free_bytes = static_cast<double>(library.device().free_bytes);
+  const double weight_bytes = static_cast<double>(model.weight_bytes + model_tables(model.facts).bytes());
+  const double page_bytes = static_cast<double>(KvPool::bytes(model.facts, 1));
+  const int64_t limit =
+      free_bytes == 0
+          ? 1 << 16
+          : static_cast<int64_t>((free_bytes - weight_bytes) * kMost / page_bytes) * kKvPageTokens;
+  int64_t tokens = 0;
+  for (const TreeSpec& spec : options.trees) {
+    const int64_t apart = pool_tokens(unshared(spec), options.tokens.front());
+    tokens = std::max({tokens, pool_tokens(spec, options.tokens.front()), apart <= limit ? apart : 0});
+  }
+  return tokens;
+}
+
+DecodingResults measure_decoding(Engine& engine, const BenchOptions& options,
+                                 const ReadBandwidth& bandwidth) {
+  DecodingResults results{.bandwidth = bandwidth};
+  results.rows = measure_rows(engine, options, bandwidth.best());
+  results.trees = measure_trees(engine, options, bandwidth.best());
+  return results;
+}
+
+Timeline record_timeline(Engine& engine, const BenchOptions& options) {
+  const Descriptor& descriptor = engine.library().descriptor();
+  const int depth = options.depths.front();
+  const int step = std::max(1, options.tokens.front() / 2);
+  engine.set_position(depth);
+  const std::vector<int32_t> prompt =
+      random_prompt(1, engine.library().model().facts.vocabulary, options.seed);
+  DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = step + 2, .timeline_step = step});
+  return {descriptor, depth + step, std::move(result.timeline)};
+}
+
+std::string markdown(const Engine& engine, const DecodingResults& results) {
+  const DeviceInfo& device = engine.library().device();
+  std::string text = fmt::format("{} on {}, kernel for {}", engine.library().model().name, device.name,
+                                 engine.library().card().name);
+  if (device.driver_version > 0) text += fmt::format(", driver {}", device.driver_version);
+  if (device.sm_clock_khz > 0) text += fmt::format(", SM {} MHz", device.sm_clock_khz / 1000);
+  if (device.memory_clock_khz > 0) text += fmt::format(", memory {} MHz", device.memory_clock_khz / 1000);
+  const double ceiling = results.bandwidth.best();
+  text += fmt::format("\nS (read bandwidth, same run): {}\n\n", describe(results.bandwidth));
+  text += "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Row& row : results.rows) {
+    text += fmt::format(
+        "| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
+        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
+        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
+  }
+  if (!results.trees.empty()) text += "\n" + tree_table(results.trees);
+  return text;
+}
+
+std::string as_json(const Engine& engine, const BenchOptions& options, const DecodingResults& results,
+                    const std::string& command) {
+  const DeviceInfo& device = engine.library().device();
+  nlohmann::ordered_json json{{"command", command},
+                              {"model", engine.library().model().name},
+                              {"kernel_gpu", engine.library().card().name},
+                              {"num_ctas", engine.library().descriptor().num_ctas},
+                              {"weights", options.random_weights ? "random" : options.model},
+                              {"device", device.name},
+                              {"driver", device.driver_version},
+                              {"sm_clock_khz", device.sm_clock_khz},
+                              {"memory_clock_khz", device.memory_clock_khz},
+                              {"read_bandwidth_bytes_per_s", results.bandwidth.best()},
+                              {"read_bandwidth", as_json(results.bandwidth)},
+                              {"repeats", options.repeats},
+                              {"rows", nlohmann::ordered_json::array()}};
+  if (options.sampling.any()) json["sampling"] = sampling_json(options.sampling.over(kTimedSampling));
+  for (const Row& row : results.rows) json["rows"].push_back(as_json(row));
+  for (const TreeMeasurement& tree : results.trees) json["trees"].push_back(tree_json(tree));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace soliton

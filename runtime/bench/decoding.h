@@ -1,0 +1,42 @@
+// soliton-bench without --edge and --tune: time per token of prompts, of generation at depths, and of trees, beside the
+// read bandwidth measured in the same run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/bench/measure.h"
+#include "runtime/bench/options.h"
+#include "runtime/bench/read_bandwidth.h"
+#include "runtime/bench/timeline.h"
+#include "runtime/bench/tree.h"
+#include "runtime/engine.h"
+
+namespace soliton {
+
+/// Tokens that the KV cache has to hold for every row. Throws Error (kOutOfMemory) if the model cannot.
+int needed_context(const BenchOptions& options, const ModelFacts& facts);
+
+/// Tokens that the KV pages have to hold for every tree, and for the same rows without sharing as far as the memory of
+/// the selected device goes; 0 without trees.
+int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library);
+
+struct DecodingResults {
+  ReadBandwidth bandwidth;
+  std::vector<Row> rows = {};
+  std::vector<TreeMeasurement> trees = {};
+};
+
+/// Measures all that the options ask for but the timeline.
+DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth);
+
+/// Of the token in the middle of a run at the first depth.
+Timeline record_timeline(Engine& engine, const BenchOptions& options);
+
+std::string markdown(const Engine& engine, const DecodingResults& results);
+/// `command` is what was typed.
+std::string as_json(const Engine& engine, const BenchOptions& options, const DecodingResults& results,
+                    const std::string& command);
+
+}  // namespace soliton

@@ -1,0 +1,120 @@
+#include "runtime/bench/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/error.h"
+#include "runtime/command_line.h"
+#include "runtime/sampling_flags.h"
+#include "runtime/tools/tune/tune.h"
+
+namespace soliton {
+namespace {
+
+int largest(const std::vector<int>& list) {
+  return *std::max_element(list.begin(), list.end());
+}
+
+void check_tune(const BenchOptions& options) {
+  if (options.gpu.empty()) throw Error(ExitCode::kUsage, "--gpu: expected a value, got nothing");
+  if (options.sampling.any()) {
+    throw Error(ExitCode::kUsage, "--tune: expected greedy decoding, got flags of sampling");
+  }
+  if (options.tokens.size() != 1 || options.tokens.front() == 0) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--n-gen: expected one number of at least 1 with --tune, got {}",
+                            fmt::join(options.tokens, ",")));
+  }
+}
+
+}  // namespace
+
+std::string command_line(int argc, char** argv) {
+  std::string command = "soliton-bench";
+  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  return command;
+}
+
+std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
+  CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
+               "soliton-bench"};
+  BenchOptions options;
+  std::string word;
+  const auto positional = app.add_option("MODEL", word, "the same as --model")->check(not_empty());
+  const auto model =
+      app.add_option("-m,--model", options.model, "Hugging Face folder, or the name of a model in its cache")
+          ->check(not_empty());
+  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
+      ->excludes(model)
+      ->excludes(positional);
+  const auto kernel =
+      app.add_option("-k,--kernel", options.kernel,
+                     "kernel library; else one that fits the model is found, or made and kept")
+          ->check(not_empty());
+  const auto prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
+                           ->delimiter(',')
+                           ->check(at_least(0));
+  const auto tokens = app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
+                          ->delimiter(',')
+                          ->check(at_least(0));
+  const auto repeats =
+      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--seed", options.seed, "of random weights, prompts and cache")
+      ->check(at_least<uint64_t>(0));
+  app.add_option("-o,--output", options.format, "md or json")
+      ->check(one_of({"md", "json"}));
+  app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
+  add_sampling_flags(app, options.sampling,
+                     "1, where another of these flags asks for generation to be timed with sampling too");
+  const auto timeline = app.add_option("--timeline", options.timeline,
+                                       "writes where the time of one token goes, for Perfetto; needs a "
+                                       "kernel of build/kernels/timeline")
+                            ->check(not_empty());
+  std::string trees;
+  const auto tree =
+      app.add_option("--tree", trees,
+                     "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
+          ->check(not_empty());
+  const auto tune = app.add_option("--tune", options.tune,
+                                   "searches the planner's knobs for this model's YAML, with random weights, "
+                                   "and writes the best beside it, to tuned/")
+                        ->check(not_empty());
+  for (const auto other : {model, positional, kernel, prompts, timeline, tree}) tune->excludes(other);
+  app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
+  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
+      ->needs(tune)
+      ->delimiter(',')
+      ->check(one_of(knob_names()));
+  if (!parse_command_line(app, argc, argv,
+                          {.usage = "MODEL [FLAGS], or: -k KERNEL --random-weights [FLAGS]"})) {
+    return std::nullopt;
+  }
+  if (!options.model.empty() && !word.empty()) throw unexpected_words(word, {});
+  if (options.model.empty()) options.model = word;
+  if (!trees.empty()) options.trees = parse_tree_spec(trees);
+  if (!options.tune.empty()) {
+    if (depths->count() == 0) options.depths = {128, 6144};
+    if (tokens->count() == 0) options.tokens = {64};
+    if (repeats->count() == 0) options.repeats = 3;
+    check_tune(options);
+    return options;
+  }
+  if (options.model.empty() && !options.random_weights) {
+    throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
+  }
+  if (options.model.empty() && options.kernel.empty()) {
+    throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
+  }
+  if (largest(options.prompts) == 0 && largest(options.tokens) == 0) {
+    throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
+  }
+  return options;
+}
+
+}  // namespace soliton

@@ -1,0 +1,40 @@
+// What soliton-bench is asked to measure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/bench/tree_spec.h"
+#include "runtime/sampling.h"
+
+namespace soliton {
+
+struct BenchOptions {
+  std::string model;
+  std::string kernel;
+  bool random_weights = false;
+  std::vector<int> prompts = {0};
+  std::vector<int> tokens = {128};
+  std::vector<int> depths = {0};
+  int repeats = 5;
+  int device = 0;
+  uint64_t seed = 1;
+  SamplingFlags sampling;
+  std::string format = "md";
+  std::string output;
+  std::string timeline;
+  std::vector<TreeSpec> trees;
+  std::string tune;   // the model's YAML; empty: one kernel is measured
+  std::string gpu;
+  std::vector<std::string> knobs;
+};
+
+/// The line that was typed, for results.
+std::string command_line(int argc, char** argv);
+
+/// Nothing after --help. Throws Error (kUsage), and what parse_tree_spec() throws.
+std::optional<BenchOptions> parse_bench_options(int argc, char** argv);
+
+}  // namespace soliton
