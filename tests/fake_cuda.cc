@@ -52,6 +52,11 @@ int cuDeviceGetName(char* name, int num_bytes, int) {
   std::strncpy(name, environment_or("FAKE_CUDA_NAME", "NVIDIA H200"), static_cast<size_t>(num_bytes));
   return 0;
 }
+int cuDeviceGetPCIBusId(char* address, int num_bytes, int device) {
+  const std::string text = "0000:18:0" + std::to_string(device - 40) + ".0";
+  std::strncpy(address, text.c_str(), static_cast<size_t>(num_bytes));
+  return status_of("cuDeviceGetPCIBusId");
+}
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   std::map<int, int> values = {{13, 1'980'000},  {16, 132}, {18, 0}, {36, 3'201'000}, {37, 6144},
                                {38, 52'428'800}, {75, 9},   {76, 0}, {82, 65'536},    {97, 232'448}};

@@ -1,6 +1,7 @@
 // soliton-bench: how fast a kernel decodes, per token, beside the read bandwidth measured in the same run.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/bench/decoding.h"
+#include "runtime/bench/edge.h"
 #include "runtime/bench/options.h"
 #include "runtime/bench/output.h"
 #include "runtime/engine.h"
@@ -17,10 +19,16 @@
 #include "runtime/progress.h"
 #include "runtime/tools/make/make_kernel.h"
 #include "runtime/tools/make/places.h"
+#include "runtime/tools/predict/predict.h"
 #include "runtime/tools/tune/tune.h"
 
 namespace soliton {
 namespace {
+
+/// Seconds since `begin`.
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 /// A model as a folder has it.
 struct Model {
@@ -39,14 +47,23 @@ std::unique_ptr<Model> open_model(const BenchOptions& options) {
   return model;
 }
 
+struct OpenedKernel {
+  KernelLibrary library;
+  std::optional<double> make_s;  // nothing: it was there
+};
+
 /// The kernel that was named, or one for the model on this machine, which may have to be made.
-KernelLibrary open_kernel(const BenchOptions& options, const Model* model) {
-  if (!options.kernel.empty()) return KernelLibrary::open(options.kernel);
-  return KernelLibrary::open(find_or_make_kernel({.facts = model->config.facts,
-                                                  .name = model_name_of(model->folder),
-                                                  .source = (model->folder / "config.json").string(),
-                                                  .kernels = shipped_kernels_folder(),
-                                                  .device = options.device}));
+OpenedKernel open_kernel(const BenchOptions& options, const Model* model) {
+  if (!options.kernel.empty()) return {KernelLibrary::open(options.kernel), std::nullopt};
+  const MakeKernelRequest request{.facts = model->config.facts,
+                                  .name = model_name_of(model->folder),
+                                  .source = (model->folder / "config.json").string(),
+                                  .kernels = shipped_kernels_folder(),
+                                  .device = options.device};
+  if (const auto found = find_kernel(request)) return {KernelLibrary::open(*found), std::nullopt};
+  const auto begin = std::chrono::steady_clock::now();
+  const std::filesystem::path made = find_or_make_kernel(request);
+  return {KernelLibrary::open(made), seconds_since(begin)};
 }
 
 void load(Engine& engine, const BenchOptions& options, const Model* model) {
@@ -86,6 +103,67 @@ void run_decoding(const BenchOptions& options, KernelLibrary library, const Mode
   write_outputs(options, text, json);
 }
 
+/// What the card's spec says of the report's contexts, in the middle of what is measured.
+void predict_edge(const ModelFacts& facts, EdgeReport& report) {
+  if (report.is_emulated()) {
+    report.not_predicted = "the kernel is emulated";
+    return;
+  }
+  std::vector<int> middles;
+  for (const EdgeContext& context : report.contexts)
+    middles.push_back(context.tokens + report.test.tokens / 2);
+  try {
+    const TokenPrediction prediction = predict_tokens(facts, report.device, middles);
+    report.predicted_for = prediction.gpu;
+    for (size_t i = 0; i < middles.size(); ++i) report.contexts[i].predicted_us = prediction.token_us[i];
+  } catch (const Error& refusal) {
+    report.not_predicted = refusal.what();
+  }
+}
+
+void run_edge(const BenchOptions& options, OpenedKernel kernel, const Model* model,
+              const std::string& command) {
+  KernelLibrary library = std::move(kernel.library);
+  library.select_device(options.device);
+  const ModelFacts facts = library.model().facts;
+  EdgeReport report{.command = command,
+                    .model = library.model().name,
+                    .weights = options.random_weights ? "random" : options.model,
+                    .kernel_gpu = library.card().name,
+                    .num_ctas = library.descriptor().num_ctas,
+                    .device_index = options.device,
+                    .device = library.device(),
+                    .make_s = kernel.make_s};
+  report.test = usual_edge_test({.prompts = options.prompts,
+                                 .contexts = options.depths,
+                                 .tokens = options.tokens.empty() ? 0 : options.tokens.front(),
+                                 .repeats = options.repeats,
+                                 .seed = options.seed},
+                                facts, report.is_emulated());
+  report.bandwidth = measure_read_bandwidth(library, kBandwidthRepeats);
+  Engine engine(std::move(library), {.context = edge_context(report.test), .device = options.device});
+  const auto begin = std::chrono::steady_clock::now();
+  load(engine, options, model);
+  report.load_s = seconds_since(begin);
+  if (!report.is_emulated()) {
+    DeviceInfo now{};
+    engine.library().check(engine.library().functions().open(options.device, &now),
+                           "ask for the free memory");
+    report.memory.device = report.device.free_bytes - now.free_bytes;
+    report.memory.device_total = now.total_bytes;
+  }
+  measure_edge(engine, report);
+  predict_edge(facts, report);
+  const std::string json = edge_json(report);
+  const std::string page = edge_svg(report);
+  write_outputs(options,
+                options.format == "json"  ? json
+                : options.format == "svg" ? page
+                                          : edge_markdown(report),
+                json);
+  if (!options.svg.empty()) write_file(options.svg, page);
+}
+
 void run_tune(const BenchOptions& options, const std::string& command) {
   tune({.model = options.tune,
         .gpu = options.gpu,
@@ -109,13 +187,17 @@ int run(int argc, char** argv) {
     run_tune(options, command);
     return 0;
   }
-  for (const std::string& file : {options.output, options.timeline}) {
+  for (const std::string& file : {options.output, options.timeline, options.svg}) {
     if (!file.empty()) check_writable(file);
   }
   const std::unique_ptr<Model> model = open_model(options);
-  KernelLibrary library = open_kernel(options, model.get());
-  if (model) check_facts(library.model(), model->config.stated);
-  run_decoding(options, std::move(library), model.get(), command);
+  OpenedKernel kernel = open_kernel(options, model.get());
+  if (model) check_facts(kernel.library.model(), model->config.stated);
+  if (options.edge) {
+    run_edge(options, std::move(kernel), model.get(), command);
+  } else {
+    run_decoding(options, std::move(kernel.library), model.get(), command);
+  }
   return 0;
 }
 

@@ -29,6 +29,20 @@ void check_tune(const BenchOptions& options) {
   }
 }
 
+void check_edge(const BenchOptions& options) {
+  if (options.sampling.any())
+    throw Error(ExitCode::kUsage, "--edge: expected greedy decoding, got flags of sampling");
+  if (options.tokens.size() > 1 || (!options.tokens.empty() && options.tokens.front() < 2)) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--n-gen: expected one number of at least 2 with --edge, got {}",
+                            fmt::join(options.tokens, ",")));
+  }
+  if (!options.prompts.empty() && *std::min_element(options.prompts.begin(), options.prompts.end()) == 0) {
+    throw Error(ExitCode::kUsage, fmt::format("--n-prompt: expected at least 1 token with --edge, got {}",
+                                              fmt::join(options.prompts, ",")));
+  }
+}
+
 }  // namespace
 
 std::string command_line(int argc, char** argv) {
@@ -67,8 +81,8 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
       ->check(at_least<uint64_t>(0));
-  app.add_option("-o,--output", options.format, "md or json")
-      ->check(one_of({"md", "json"}));
+  app.add_option("-o,--output", options.format, "md or json; with --edge svg too")
+      ->check(one_of({"md", "json", "svg"}));
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
   add_sampling_flags(app, options.sampling,
                      "1, where another of these flags asks for generation to be timed with sampling too");
@@ -76,6 +90,13 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
                                        "writes where the time of one token goes, for Perfetto; needs a "
                                        "kernel of build/kernels/timeline")
                             ->check(not_empty());
+  const auto edge =
+      app.add_flag("--edge", options.edge,
+                   "what people report of a card: time to the first token, per token, energy, memory, "
+                   "clocks; -p, -d, -n and -r in place of its own tests");
+  app.add_option("--svg-file", options.svg, "with --edge: also writes its figures as a page to this file")
+      ->needs(edge)
+      ->check(not_empty());
   std::string trees;
   const auto tree =
       app.add_option("--tree", trees,
@@ -85,6 +106,7 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
                                    "searches the planner's knobs for this model's YAML, with random weights, "
                                    "and writes the best beside it, to tuned/")
                         ->check(not_empty());
+  for (const auto other : {timeline, tree, tune}) edge->excludes(other);
   for (const auto other : {model, positional, kernel, prompts, timeline, tree}) tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
   app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
@@ -98,6 +120,9 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
   if (!options.model.empty() && !word.empty()) throw unexpected_words(word, {});
   if (options.model.empty()) options.model = word;
   if (!trees.empty()) options.trees = parse_tree_spec(trees);
+  if (options.format == "svg" && !options.edge) {
+    throw Error(ExitCode::kUsage, "--output: expected md or json without --edge, got svg");
+  }
   if (!options.tune.empty()) {
     if (depths->count() == 0) options.depths = {128, 6144};
     if (tokens->count() == 0) options.tokens = {64};
@@ -105,13 +130,20 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
     check_tune(options);
     return options;
   }
+  if (options.edge) {
+    if (prompts->count() == 0) options.prompts.clear();
+    if (depths->count() == 0) options.depths.clear();
+    if (tokens->count() == 0) options.tokens.clear();
+    if (repeats->count() == 0) options.repeats = 0;
+    check_edge(options);
+  }
   if (options.model.empty() && !options.random_weights) {
     throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
   }
   if (options.model.empty() && options.kernel.empty()) {
     throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
   }
-  if (largest(options.prompts) == 0 && largest(options.tokens) == 0) {
+  if (!options.edge && largest(options.prompts) == 0 && largest(options.tokens) == 0) {
     throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
   }
   return options;

@@ -26,6 +26,8 @@ struct BenchOptions {
   std::string output;
   std::string timeline;
   std::vector<TreeSpec> trees;
+  bool edge = false;  // as people report a card; an empty list then stands for what edge_test() takes
+  std::string svg;    // with it: the file of the page
   std::string tune;   // the model's YAML; empty: one kernel is measured
   std::string gpu;
   std::vector<std::string> knobs;

@@ -141,7 +141,7 @@ struct Library {
   LaunchState (*poll)();
   int (*wait)();  // until the launch ends
   /// Reads `bytes` of device memory from `memory`, many times what L2 holds, with each of the kernels that only read,
-  /// in `repeats` launches of at least kStreamLaunchMs; medians in *rates, all 0 in emulation.
+  /// in `repeats` launches of some 20 ms; medians in *rates, all 0 in emulation.
   int (*measure_bandwidth)(const void* memory, size_t bytes, int repeats, ReadRates* rates);
 };
 

@@ -94,5 +94,50 @@ TEST_F(Cli, BenchTimesSamplingBesideGreedy) {
   EXPECT_GT(json.at("rows")[1].at("token_us_p50"), 0);
 }
 
+TEST_F(Cli, BenchRefusesFlagsBesideEdge) {
+  expect_error("soliton-bench", bench({"-o", "svg"}), kUsage, "--output",
+               "expected md or json without --edge");
+  expect_error("soliton-bench", bench({"--svg-file", "x.svg"}), kUsage, "--svg-file", "--edge");
+  expect_error("soliton-bench", bench({"--edge", "--tree", "all"}), kUsage, "--edge", "--tree");
+  expect_error("soliton-bench", bench({"--edge", "--timeline", "t"}), kUsage, "--edge", "--timeline");
+  expect_error("soliton-bench", bench({"--edge", "--top-k", "5"}), kUsage, "--edge", "flags of sampling");
+  expect_error("soliton-bench", bench({"--edge", "-n", "2,3"}), kUsage, "--n-gen", "got 2,3");
+  expect_error("soliton-bench", bench({"--edge", "-p", "0"}), kUsage, "--n-prompt", "got 0");
+  expect_error("soliton-bench", bench({"--edge", "--svg-file", "absent/x.svg"}), kNotFound, "absent/x.svg",
+               "No such file");
+  expect_error("soliton-bench", bench({"--edge", "-p", "4096", "-d", "4096"}), kLimit, "--edge",
+               "left out a prompt of 4096 tokens: the model takes 2048");
+}
+
+// Where there is no card, all but what only a card has.
+TEST_F(Cli, BenchReportsACard) {
+  const Outcome outcome =
+      run("soliton-bench", {"tiny-stories", "-k", kTinyKernel, "--edge", "-p", "2,3000", "-d", "4", "-n", "2",
+                            "--json-file", "r.json", "--svg-file", "r.svg"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("tiny-stories on CPU emulation, kernel for cpu, weights: tiny-stories\n"), 0u);
+  for (const char* text : {"| prompt | first token ms |", "| context | tokens/s |", "| throttling | n/a |",
+                           "Left out: a prompt of 3000 tokens: the model takes 2048\n"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+  }
+  const auto json = nlohmann::json::parse(read_text(path() / "r.json"));
+  ASSERT_EQ(json.at("prompts").size(), 1u);
+  EXPECT_GT(json.at("prompts")[0].at("first_token_ms_p50"), 0);
+  ASSERT_EQ(json.at("rows").size(), 1u);
+  EXPECT_EQ(json.at("rows")[0].at("context"), 4);
+  EXPECT_GT(json.at("rows")[0].at("token_us_p50"), 0);
+  EXPECT_TRUE(json.at("rows")[0].at("predicted_token_us").is_null());
+  EXPECT_TRUE(json.at("read_bandwidth").is_null());
+  EXPECT_TRUE(json.at("sensors").at("watts").is_null());
+  EXPECT_EQ(json.at("sensors").at("absent"), "the kernel is emulated");
+  EXPECT_TRUE(json.at("make_s").is_null());
+  EXPECT_GT(json.at("load_s"), 0);
+  EXPECT_GT(json.at("memory").at("weight_bytes"), 0);
+  EXPECT_GT(json.at("memory").at("host_peak_bytes"), json.at("memory").at("weight_bytes"));
+  const std::string page = read_text(path() / "r.svg");
+  EXPECT_EQ(page.find("<?xml"), 0u);
+  EXPECT_NE(page.find(">2 tokens</text>"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace soliton

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "generator/plan_fixture.h"
+#include "runtime/tools/predict/predict.h"
 
 namespace soliton {
 namespace {
@@ -40,6 +41,23 @@ TEST(Prediction, IsNearEveryRecordedRun) {
     }
   }
   EXPECT_GE(num_rows, 10);
+}
+
+DeviceInfo h200() {
+  DeviceInfo device{.compute_capability = 90, .num_sms = 132, .max_shared_bytes = 232448};
+  std::string_view("NVIDIA H200").copy(device.name, sizeof(device.name) - 1);
+  return device;
+}
+
+TEST(Prediction, IsThatOfThePlanForTheDevice) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200", {});
+  const std::vector<int> contexts = {0, 128, 2048};
+  const TokenPrediction prediction = predict_tokens(plan.facts, h200(), contexts);
+  EXPECT_EQ(prediction.gpu, "h200");
+  ASSERT_EQ(prediction.token_us.size(), contexts.size());
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    EXPECT_DOUBLE_EQ(prediction.token_us[i], predicted_token_us(plan, contexts[i])) << contexts[i];
+  }
 }
 
 }  // namespace
