@@ -428,7 +428,7 @@ SOLITON_DEVICE void copy_vector(void* shared, const void* global, int bytes, Bar
 // Copies of a lane by itself, in groups, for stream.cuh alone: the emulation has none.
 
 /// 16 bytes, past L1.
-SOLITON_DEVICE void copy_async(void* shared, const void* global) {
+SOLITON_DEVICE void copy_vector_piece(void* shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
                : "memory");
 }

@@ -199,8 +199,11 @@ inline int wait() {
 }
 
 inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, ReadRates* rates) {
-  SOLITON_CUDA(measure_read_rates(memory, bytes, repeats, state().num_sms, state().stream, rates));
-  return 0;
+  const cudaError_t status =
+      measure_read_rates(memory, bytes, repeats, state().num_sms, state().stream, rates);
+  if (status != cudaErrorAssert) return status == cudaSuccess ? 0 : fail("measure_read_rates", status);
+  snprintf(state().error, kErrorBytes, "a kernel that measures the bandwidth has not read everything");
+  return 1;
 }
 
 template <int kNumKernels>

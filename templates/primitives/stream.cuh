@@ -87,19 +87,17 @@ stream_by_bulk_ring(const __grid_constant__ StreamedPages pages, uint32_t* sum, 
   }
   const bool produces = warp == kStreamConsumers;
   const int lane = thread_index() % kWarpLanes;
-  if (produces && lane >= kCopyLanes) return;
+  if (produces && lane > 0) return;  // a bulk copy is one lane's
   uint32_t read_sum = 0;
   uint32_t use = 0;
   for (StreamCursor cursor(pages); !cursor.at_end(); cursor.advance(), ++use) {
     const int slot = use % kStreamSlots;
     const uint32_t parity = use / kStreamSlots & 1;
     if (produces) {
-      if (lane == 0) {
-        if (use >= kStreamSlots)
-          wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
-        barrier_arrive_expect(full + slot, kPageBytes);
+      if (use >= kStreamSlots) {
+        wait_barrier(empty + slot, parity ^ 1, {WaitKind::kPageEmpty, 0, 0, use, 0, 0}, bound);
       }
-      copy_any(false);  // the leading lane has waited
+      barrier_arrive_expect(full + slot, kPageBytes);
       copy_page(shared + slot * kPageBytes, cursor.page(), kPageBytes, full + slot);
       continue;
     }
@@ -141,7 +139,7 @@ stream_by_warp_rings(const __grid_constant__ StreamedPages pages, uint32_t* sum)
       SOLITON_UNROLL
       for (int i = 0; i < kStageWords; ++i) {
         const int word = i * kWarpLanes * 16;
-        copy_async(ring + use % kWarpRingStages * kStageBytes + word, cursor.page() + share + word);
+        copy_vector_piece(ring + use % kWarpRingStages * kStageBytes + word, cursor.page() + share + word);
       }
       cursor.advance();
     }
