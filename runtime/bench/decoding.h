@@ -8,7 +8,7 @@
 
 #include "runtime/bench/measure.h"
 #include "runtime/bench/options.h"
-#include "runtime/bench/read_bandwidth.h"
+#include "runtime/read_bandwidth.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/bench/tree.h"
 #include "runtime/engine.h"

@@ -11,7 +11,7 @@
 
 #include "layout/model_facts.h"
 #include "runtime/bench/measure.h"
-#include "runtime/bench/read_bandwidth.h"
+#include "runtime/read_bandwidth.h"
 #include "runtime/bench/sensors.h"
 #include "runtime/engine.h"
 

@@ -17,7 +17,82 @@ int largest(const std::vector<int>& list) {
   return *std::max_element(list.begin(), list.end());
 }
 
-void check_tune(const BenchOptions& options) {
+/// Flags of which it matters whether they were given.
+struct GivenFlags {
+  CLI::Option* prompts = nullptr;
+  CLI::Option* tokens = nullptr;
+  CLI::Option* depths = nullptr;
+  CLI::Option* repeats = nullptr;
+  std::string word;   // without a flag
+  std::string trees;  // as typed
+};
+
+/// What is measured, and where it is written.
+void declare_tests(CLI::App& app, BenchOptions& options, GivenFlags& given) {
+  given.prompts =
+      app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")->check(at_least(0));
+  given.tokens =
+      app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")->check(at_least(0));
+  given.depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
+                     ->check(at_least(0));
+  for (CLI::Option* list : {given.prompts, given.tokens, given.depths}) list->delimiter(',');
+  given.repeats =
+      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--seed", options.seed, "of random weights, prompts and cache")
+      ->check(at_least<uint64_t>(0));
+  app.add_option("-o,--output", options.format, "md or json; with --edge svg too")
+      ->check(one_of({"md", "json", "svg"}));
+  app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
+  add_sampling_flags(app, options.sampling,
+                     "1, where another of these flags asks for generation to be timed with sampling too");
+}
+
+void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
+  const auto positional = app.add_option("MODEL", given.word, "the same as --model")->check(not_empty());
+  const auto model =
+      app.add_option("-m,--model", options.model, "Hugging Face folder, or the name of a model in its cache")
+          ->check(not_empty());
+  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
+      ->excludes(model)
+      ->excludes(positional);
+  const auto kernel =
+      app.add_option("-k,--kernel", options.kernel,
+                     "kernel library; else one that fits the model is found, or made and kept")
+          ->check(not_empty());
+  declare_tests(app, options, given);
+  const auto timeline = app.add_option("--timeline", options.timeline,
+                                       "writes where the time of one token goes, for Perfetto; needs a "
+                                       "kernel of build/kernels/timeline")
+                            ->check(not_empty());
+  const auto tree =
+      app.add_option("--tree", given.trees,
+                     "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
+          ->check(not_empty());
+  const auto edge =
+      app.add_flag("--edge", options.edge,
+                   "what people report of a card: time to the first token, per token, energy, memory, "
+                   "clocks; -p, -d, -n and -r in place of its own tests");
+  app.add_option("--svg-file", options.svg, "with --edge: also writes its figures as a page to this file")
+      ->needs(edge)
+      ->check(not_empty());
+  const auto tune = app.add_option("--tune", options.tune,
+                                   "searches the planner's knobs for this model's YAML, with random weights, "
+                                   "and writes the best beside it, to tuned/")
+                        ->check(not_empty());
+  for (const auto other : {timeline, tree, tune}) edge->excludes(other);
+  for (const auto other : {model, positional, kernel, given.prompts, timeline, tree}) tune->excludes(other);
+  app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
+  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
+      ->needs(tune)
+      ->delimiter(',')
+      ->check(one_of(knob_names()));
+}
+
+void settle_tune(BenchOptions& options, const GivenFlags& given) {
+  if (given.depths->count() == 0) options.depths = {128, 6144};
+  if (given.tokens->count() == 0) options.tokens = {64};
+  if (given.repeats->count() == 0) options.repeats = 3;
   if (options.gpu.empty()) throw Error(ExitCode::kUsage, "--gpu: expected a value, got nothing");
   if (options.sampling.any()) {
     throw Error(ExitCode::kUsage, "--tune: expected greedy decoding, got flags of sampling");
@@ -29,7 +104,11 @@ void check_tune(const BenchOptions& options) {
   }
 }
 
-void check_edge(const BenchOptions& options) {
+void settle_edge(BenchOptions& options, const GivenFlags& given) {
+  if (given.prompts->count() == 0) options.prompts.clear();
+  if (given.depths->count() == 0) options.depths.clear();
+  if (given.tokens->count() == 0) options.tokens.clear();
+  if (given.repeats->count() == 0) options.repeats = 0;
   if (options.sampling.any())
     throw Error(ExitCode::kUsage, "--edge: expected greedy decoding, got flags of sampling");
   if (options.tokens.size() > 1 || (!options.tokens.empty() && options.tokens.front() < 2)) {
@@ -40,6 +119,19 @@ void check_edge(const BenchOptions& options) {
   if (!options.prompts.empty() && *std::min_element(options.prompts.begin(), options.prompts.end()) == 0) {
     throw Error(ExitCode::kUsage, fmt::format("--n-prompt: expected at least 1 token with --edge, got {}",
                                               fmt::join(options.prompts, ",")));
+  }
+}
+
+/// What is not said with --tune.
+void check_model(const BenchOptions& options) {
+  if (options.model.empty() && !options.random_weights) {
+    throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
+  }
+  if (options.model.empty() && options.kernel.empty()) {
+    throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
+  }
+  if (!options.edge && largest(options.prompts) == 0 && largest(options.tokens) == 0) {
+    throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
   }
 }
 
@@ -55,97 +147,24 @@ std::optional<BenchOptions> parse_bench_options(int argc, char** argv) {
   CLI::App app{"Measures decoding: time per token beside the read bandwidth of the same run.",
                "soliton-bench"};
   BenchOptions options;
-  std::string word;
-  const auto positional = app.add_option("MODEL", word, "the same as --model")->check(not_empty());
-  const auto model =
-      app.add_option("-m,--model", options.model, "Hugging Face folder, or the name of a model in its cache")
-          ->check(not_empty());
-  app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
-      ->excludes(model)
-      ->excludes(positional);
-  const auto kernel =
-      app.add_option("-k,--kernel", options.kernel,
-                     "kernel library; else one that fits the model is found, or made and kept")
-          ->check(not_empty());
-  const auto prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")
-                           ->delimiter(',')
-                           ->check(at_least(0));
-  const auto tokens = app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")
-                          ->delimiter(',')
-                          ->check(at_least(0));
-  const auto depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
-                          ->delimiter(',')
-                          ->check(at_least(0));
-  const auto repeats =
-      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
-  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
-  app.add_option("--seed", options.seed, "of random weights, prompts and cache")
-      ->check(at_least<uint64_t>(0));
-  app.add_option("-o,--output", options.format, "md or json; with --edge svg too")
-      ->check(one_of({"md", "json", "svg"}));
-  app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
-  add_sampling_flags(app, options.sampling,
-                     "1, where another of these flags asks for generation to be timed with sampling too");
-  const auto timeline = app.add_option("--timeline", options.timeline,
-                                       "writes where the time of one token goes, for Perfetto; needs a "
-                                       "kernel of build/kernels/timeline")
-                            ->check(not_empty());
-  const auto edge =
-      app.add_flag("--edge", options.edge,
-                   "what people report of a card: time to the first token, per token, energy, memory, "
-                   "clocks; -p, -d, -n and -r in place of its own tests");
-  app.add_option("--svg-file", options.svg, "with --edge: also writes its figures as a page to this file")
-      ->needs(edge)
-      ->check(not_empty());
-  std::string trees;
-  const auto tree =
-      app.add_option("--tree", trees,
-                     "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
-          ->check(not_empty());
-  const auto tune = app.add_option("--tune", options.tune,
-                                   "searches the planner's knobs for this model's YAML, with random weights, "
-                                   "and writes the best beside it, to tuned/")
-                        ->check(not_empty());
-  for (const auto other : {timeline, tree, tune}) edge->excludes(other);
-  for (const auto other : {model, positional, kernel, prompts, timeline, tree}) tune->excludes(other);
-  app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
-  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
-      ->needs(tune)
-      ->delimiter(',')
-      ->check(one_of(knob_names()));
+  GivenFlags given;
+  declare_flags(app, options, given);
   if (!parse_command_line(app, argc, argv,
                           {.usage = "MODEL [FLAGS], or: -k KERNEL --random-weights [FLAGS]"})) {
     return std::nullopt;
   }
-  if (!options.model.empty() && !word.empty()) throw unexpected_words(word, {});
-  if (options.model.empty()) options.model = word;
-  if (!trees.empty()) options.trees = parse_tree_spec(trees);
+  if (!options.model.empty() && !given.word.empty()) throw unexpected_words(given.word, {});
+  if (options.model.empty()) options.model = given.word;
+  if (!given.trees.empty()) options.trees = parse_tree_spec(given.trees);
   if (options.format == "svg" && !options.edge) {
     throw Error(ExitCode::kUsage, "--output: expected md or json without --edge, got svg");
   }
   if (!options.tune.empty()) {
-    if (depths->count() == 0) options.depths = {128, 6144};
-    if (tokens->count() == 0) options.tokens = {64};
-    if (repeats->count() == 0) options.repeats = 3;
-    check_tune(options);
+    settle_tune(options, given);
     return options;
   }
-  if (options.edge) {
-    if (prompts->count() == 0) options.prompts.clear();
-    if (depths->count() == 0) options.depths.clear();
-    if (tokens->count() == 0) options.tokens.clear();
-    if (repeats->count() == 0) options.repeats = 0;
-    check_edge(options);
-  }
-  if (options.model.empty() && !options.random_weights) {
-    throw Error(ExitCode::kUsage, "--model: expected a folder, or --random-weights, got neither");
-  }
-  if (options.model.empty() && options.kernel.empty()) {
-    throw Error(ExitCode::kUsage, "--kernel: expected a value, got nothing");
-  }
-  if (!options.edge && largest(options.prompts) == 0 && largest(options.tokens) == 0) {
-    throw Error(ExitCode::kUsage, "--n-gen: expected tokens to measure, here or with --n-prompt, got 0");
-  }
+  if (options.edge) settle_edge(options, given);
+  check_model(options);
   return options;
 }
 

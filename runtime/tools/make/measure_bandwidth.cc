@@ -2,21 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "generator/text_writer.h"
-#include "layout/page.h"
 #include "runtime/kernel_library.h"
+#include "runtime/read_bandwidth.h"
 #include "runtime/tools/make/cache.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/scratch_folder.h"
 
 namespace soliton {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{4} << 30;  // many times what L2 holds
-constexpr int kRepeats = 5;
-constexpr int kPattern = 0x5a;
 
 std::string source_text(const GpuSpec& gpu) {
   return fmt::format(
@@ -41,15 +35,7 @@ double measure_bandwidth(const GpuSpec& gpu, int device, const std::filesystem::
   }
   KernelLibrary library = KernelLibrary::open(scratch.path() / "kernel.so");
   library.select_device(device);
-  const Library& functions = library.functions();
-  const auto bytes =
-      static_cast<size_t>(std::min(kMostBytes, library.device().free_bytes / 2) / kPageBytes * kPageBytes);
-  const DeviceMemory memory(functions, bytes);
-  library.check(functions.fill(memory.as<void>(), kPattern, bytes), "fill what is read");
-  double rate = 0;
-  library.check(functions.measure_bandwidth(memory.as<void>(), bytes, kRepeats, &rate),
-                "measure the bandwidth");
-  return rate;
+  return measure_read_bandwidth(library, kBandwidthRepeats).best();
 }
 
 }  // namespace soliton

@@ -8,7 +8,7 @@ namespace soliton {
 
 TokenPrediction predict_tokens(const ModelFacts& facts, const DeviceInfo& device,
                                std::span<const int> contexts) {
-  const GpuSpec gpu = gpu_for_device(device, sources_folder() / "generator" / "gpus");
+  const GpuSpec gpu = gpu_for_device(device, sources_folder() / "generator" / "gpus", kernel_cache_folder());
   const Generated generated = generate({.name = "model", .path = "config.json", .facts = facts}, gpu, {});
   TokenPrediction prediction{.gpu = gpu.name};
   for (const int context : contexts)

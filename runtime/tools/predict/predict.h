@@ -11,7 +11,7 @@
 namespace soliton {
 
 struct TokenPrediction {
-  std::string gpu;  // the spec that it is of: the card's, or the one that plans are made by for it
+  std::string gpu;                    // the spec: a shipped one, or that of a card without one
   std::vector<double> token_us = {};  // [contexts]
 };
 

@@ -13,7 +13,7 @@
 #include "models/error.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
-#include "runtime/bench/read_bandwidth.h"
+#include "runtime/read_bandwidth.h"
 #include "runtime/engine.h"
 #include "runtime/program.h"
 #include "runtime/tools/make/compiler.h"

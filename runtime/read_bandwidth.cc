@@ -1,4 +1,4 @@
-#include "runtime/bench/read_bandwidth.h"
+#include "runtime/read_bandwidth.h"
 
 #include <fmt/format.h>
 
