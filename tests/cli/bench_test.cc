@@ -98,7 +98,7 @@ TEST_F(Cli, BenchRefusesFlagsBesideEdge) {
   expect_error("soliton-bench", bench({"-o", "svg"}), kUsage, "--output",
                "expected md or json without --edge");
   expect_error("soliton-bench", bench({"--svg-file", "x.svg"}), kUsage, "--svg-file", "--edge");
-  expect_error("soliton-bench", bench({"--edge", "--tree", "all"}), kUsage, "--edge", "--tree");
+  expect_error("soliton-bench", bench({"--edge", "--tree", "all"}), kUsage, "--tree", "--edge");
   expect_error("soliton-bench", bench({"--edge", "--timeline", "t"}), kUsage, "--timeline", "--edge");
   expect_error("soliton-bench", bench({"--edge", "--top-k", "5"}), kUsage, "--edge", "flags of sampling");
   expect_error("soliton-bench", bench({"--edge", "-n", "2,3"}), kUsage, "--n-gen", "got 2,3");
