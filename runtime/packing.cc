@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "layout/f16.h"
+
 namespace soliton {
 namespace {
 
@@ -99,7 +101,7 @@ void pack_block(const std::byte* const (&rows)[kTileRows], std::byte* block) {
 }  // namespace
 
 uint16_t f16_bits(float value) {
-  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+  return std::bit_cast<uint16_t>(static_cast<F16>(value));
 }
 
 void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padded, std::byte* tile) {

@@ -9,6 +9,8 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "layout/f16.h"
+
 namespace soliton {
 namespace {
 
@@ -54,7 +56,7 @@ uint16_t to_bf16_bits(float value) {
 
 float round_f16(float value) {
   constexpr float kLargest = 65504.0f;
-  return static_cast<float>(static_cast<_Float16>(std::clamp(value, -kLargest, kLargest)));
+  return static_cast<float>(static_cast<F16>(std::clamp(value, -kLargest, kLargest)));
 }
 
 float from_bf16_bits(uint16_t bits) {

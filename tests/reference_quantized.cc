@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "layout/f16.h"
 #include "layout/random.h"
 #include "layout/weight_format.h"
 
@@ -101,7 +102,7 @@ std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const Qua
       zeros[(group * rows + row) / kNibbles] |= uint32_t{matrix.zeros[row * groups + group]}
                                                 << row % kNibbles * 4;
       scales[group * rows + row] =
-          std::bit_cast<uint16_t>(static_cast<_Float16>(matrix.scales[row * groups + group]));
+          std::bit_cast<uint16_t>(static_cast<F16>(matrix.scales[row * groups + group]));
     }
   }
   return {stored(prefix + "qweight", "I32", {matrix.columns / kNibbles, rows}, values),
@@ -135,7 +136,7 @@ std::vector<float> gptq_weights(const TensorSource& source, const std::string& t
           load(values, column / kNibbles * rows + row, uint32_t{}) >> column % kNibbles * 4 & 15;
       const uint32_t zero =
           load(zeros, (group * rows + row) / kNibbles, uint32_t{}) >> row % kNibbles * 4 & 15;
-      const auto scale = static_cast<float>(load(scales, group * rows + row, _Float16{}));
+      const auto scale = static_cast<float>(load(scales, group * rows + row, F16{}));
       weights.push_back(scale * static_cast<float>(static_cast<int>(value) - static_cast<int>(zero)));
     }
   }

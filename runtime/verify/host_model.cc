@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "layout/f16.h"
 #include "runtime/matrix_source.h"
 #include "runtime/rotary.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 float round_f16(float value) {
   constexpr float kLargest = 65504.0f;
-  return static_cast<float>(static_cast<_Float16>(std::clamp(value, -kLargest, kLargest)));
+  return static_cast<float>(static_cast<F16>(std::clamp(value, -kLargest, kLargest)));
 }
 
 /// A key or value as the cache holds it: a sum of so many f16.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "layout/f16.h"
 #include "layout/launch.h"
 #include "primitives/emulation/emulator.h"
 
@@ -462,7 +463,7 @@ inline uint16_t float_to_f16(float value) {
   constexpr float kLargest = 65504.0f;
   if (value > kLargest) value = kLargest;
   if (value < -kLargest) value = -kLargest;
-  return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
+  return std::bit_cast<uint16_t>(static_cast<F16>(value));
 }
 
 inline uint32_t pack_f16(float low, float high) {

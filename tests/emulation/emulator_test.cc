@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "emulator_testing.h"
+#include "layout/f16.h"
 
 namespace soliton {
 namespace {
@@ -146,7 +147,7 @@ TEST(Arithmetic, Bf16RoundsToNearestEven) {
 
 TEST(Arithmetic, EveryF16IsTheFloatThatTheCompilerMakesOfIt) {
   for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
-    const auto expected = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)));
+    const auto expected = static_cast<float>(std::bit_cast<F16>(static_cast<uint16_t>(bits)));
     const float value = f16_to_float(static_cast<uint16_t>(bits));
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(value)) << bits;

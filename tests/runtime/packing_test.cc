@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "layout/f16.h"
 #include "layout/random.h"
 #include "runtime/matrix_source.h"
 #include "runtime/quantization/nibbles.h"
@@ -227,7 +228,7 @@ TEST(ReadBf16, RoundsEveryF16AsItsF32) {
   std::vector<uint16_t> bits;
   std::vector<float> values;
   for (uint32_t i = 0; i < 0x10000; ++i) {
-    const auto value = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(i)));
+    const auto value = static_cast<float>(std::bit_cast<F16>(static_cast<uint16_t>(i)));
     if (value != value) continue;
     bits.push_back(static_cast<uint16_t>(i));
     values.push_back(value);
