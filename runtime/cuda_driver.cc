@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/error.h"
+#include "runtime/host_memory.h"
 
 namespace soliton {
 namespace {
@@ -20,6 +21,7 @@ constexpr Status kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 enum class Attribute : int {
   kClockRateKhz = 13,
   kMultiprocessorCount = 16,
+  kKernelExecTimeout = 17,
   kIntegrated = 18,
   kMemoryClockRateKhz = 36,
   kMemoryBusBits = 37,
@@ -71,12 +73,11 @@ class Driver {
     info.max_shared_bytes = attribute(device, Attribute::kMaxSharedBytesPerBlockOptIn);
     info.sm_clock_khz = attribute(device, Attribute::kClockRateKhz);
     info.memory_clock_khz = attribute(device, Attribute::kMemoryClockRateKhz);
-    info.memory_bus_bits = attribute(device, Attribute::kMemoryBusBits);
-    info.registers_per_sm = attribute(device, Attribute::kMaxRegistersPerMultiprocessor);
-    info.l2_bytes = attribute(device, Attribute::kL2Bytes);
+    info.has_time_limit = attribute(device, Attribute::kKernelExecTimeout);
     info.unified_memory = attribute(device, Attribute::kIntegrated);
     check("cuDriverGetVersion", driver_get_version_(&info.driver_version));
     read_memory(device, info);
+    count_reclaimable(info);
     return info;
   }
 

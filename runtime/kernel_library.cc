@@ -9,6 +9,7 @@
 
 #include "models/mapped_file.h"
 #include "runtime/card_name.h"
+#include "runtime/host_memory.h"
 
 namespace soliton {
 namespace {
@@ -30,8 +31,14 @@ void check_complete(const std::filesystem::path& path) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(const Library& library, size_t bytes) : library_(&library), bytes_(bytes) {
-  if (library.allocate(bytes, &address_) != 0) {
+DeviceMemory::DeviceMemory(const Library& library, size_t bytes)
+    : DeviceMemory(library, library.allocate, bytes) {}
+DeviceMemory DeviceMemory::unified(const Library& library, size_t bytes) {
+  return DeviceMemory(library, library.allocate_unified, bytes);
+}
+DeviceMemory::DeviceMemory(const Library& library, int (*allocate)(size_t, void**), size_t bytes)
+    : library_(&library), bytes_(bytes) {
+  if (allocate(bytes, &address_) != 0) {
     throw Error(ExitCode::kOutOfMemory,
                 fmt::format("device memory: expected {} bytes free: {}", bytes, library.last_error()));
   }
@@ -100,6 +107,7 @@ KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
 
 void KernelLibrary::select_device(int device) {
   check(functions_->open(device, &device_), "select the device");
+  if (device_.compute_capability > 0) count_reclaimable(device_);
   for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
 }
 

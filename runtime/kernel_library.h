@@ -16,11 +16,13 @@
 
 namespace soliton {
 
-/// Device memory of a library. Move-only; freed with the object.
+/// Device memory of a library. Move-only; freed with the object. Throws Error (kOutOfMemory).
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(const Library& library, size_t bytes);
+  /// That the host writes too while no launch runs: of a device whose memory is the host's.
+  static DeviceMemory unified(const Library& library, size_t bytes);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();
@@ -32,6 +34,8 @@ class DeviceMemory {
   size_t bytes() const { return bytes_; }
 
  private:
+  DeviceMemory(const Library& library, int (*allocate)(size_t, void**), size_t bytes);
+
   const Library* library_ = nullptr;
   void* address_ = nullptr;
   size_t bytes_ = 0;

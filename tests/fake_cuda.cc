@@ -58,8 +58,9 @@ int cuDeviceGetPCIBusId(char* address, int num_bytes, int device) {
   return status_of("cuDeviceGetPCIBusId");
 }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  std::map<int, int> values = {{13, 1'980'000},  {16, 132}, {18, 0}, {36, 3'201'000}, {37, 6144},
-                               {38, 52'428'800}, {75, 9},   {76, 0}, {82, 65'536},    {97, 232'448}};
+  std::map<int, int> values = {{13, 1'980'000}, {16, 132},    {17, 0},          {18, 0},
+                               {36, 3'201'000}, {37, 6144},   {38, 52'428'800}, {75, 9},
+                               {76, 0},         {82, 65'536}, {97, 232'448}};
   std::istringstream others(environment_or("FAKE_CUDA_ATTRIBUTES", ""));
   for (std::string other; std::getline(others, other, ',');) {
     values[std::stoi(other)] = std::stoi(other.substr(other.find('=') + 1));

@@ -105,6 +105,7 @@ struct DeviceInfo {
   int32_t registers_per_sm;  // 32-bit registers
   int32_t l2_bytes;
   int32_t unified_memory;  // the host's memory is the card's
+  int32_t has_time_limit;  // 1: it drives a display, and its driver ends kernels that run for seconds
 };
 
 enum class LaunchState : int32_t { kRunning = 0, kDone = 1, kFailed = 2 };
@@ -123,7 +124,9 @@ struct Library {
   const char* (*last_error)();
   int (*open)(int device, DeviceInfo* info);     // selects and checks the device
   int (*allocate)(size_t bytes, void** memory);  // device memory, 256-byte aligned
-  void (*release)(void* memory);
+  /// The same, but the host writes it too while no launch runs. Only where DeviceInfo::unified_memory.
+  int (*allocate_unified)(size_t bytes, void** memory);
+  void (*release)(void* memory);                        // of either
   int (*allocate_shared)(size_t bytes, void** memory);  // host memory that the kernel can read and write
   void (*release_shared)(void* memory);
   int (*fill)(void* memory, int byte, size_t bytes);

@@ -77,6 +77,7 @@ inline int open(int device, DeviceInfo* info) {
   info->registers_per_sm = attribute(cudaDevAttrMaxRegistersPerMultiprocessor, device);
   info->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
   info->unified_memory = attribute(cudaDevAttrIntegrated, device);
+  info->has_time_limit = attribute(cudaDevAttrKernelExecTimeout, device);
   state().num_sms = info->num_sms;
   for (int i = 0; i < state().num_kernels; ++i) {
     const Descriptor& needs = state().descriptors[i];
@@ -96,6 +97,13 @@ inline int open(int device, DeviceInfo* info) {
 
 inline int allocate(size_t bytes, void** memory) {
   SOLITON_CUDA(cudaMalloc(memory, bytes));
+  return 0;
+}
+/// Managed, as a small board's GPU caches no pinned memory. Some of these GPUs let the host touch managed memory only
+/// while nothing runs on them: what was started before has to have ended.
+inline int allocate_unified(size_t bytes, void** memory) {
+  SOLITON_CUDA(cudaMallocManaged(memory, bytes));
+  SOLITON_CUDA(cudaDeviceSynchronize());
   return 0;
 }
 inline void release(void* memory) {
@@ -220,6 +228,7 @@ const Library* library(const DecodeKernel (&kernels)[kNumKernels],
                                 .last_error = last_error,
                                 .open = open,
                                 .allocate = allocate,
+                                .allocate_unified = allocate_unified,
                                 .release = release,
                                 .allocate_shared = allocate_shared,
                                 .release_shared = release_shared,

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/f16.h"
 #include "layout/random.h"
 #include "long_tests.h"
 #include "models/hf_config.h"
@@ -162,6 +163,7 @@ class KernelUnderTest {
     const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
     control_ = entry();
     control_->options = EmulationOptions{};
+    control_->device = {};
     control_->params = {};
     engine_ = std::make_unique<Engine>(std::move(library), options);
   }
@@ -187,7 +189,7 @@ class KernelUnderTest {
     const KvShape shape = kv_shape(facts_);
     const auto write = [&](unsigned char* half, bool is_value, int dim, double value) {
       for (int part = 0; part < shape.parts; ++part) {
-        const auto rounded = static_cast<_Float16>(value);
+        const auto rounded = static_cast<F16>(value);
         std::memcpy(
             half + (is_value ? shape.value_offset(token, dim, part) : shape.key_offset(token, dim, part)),
             &rounded, sizeof rounded);

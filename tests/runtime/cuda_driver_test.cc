@@ -36,6 +36,29 @@ TEST(CudaDriver, SaysAllOfACard) {
   EXPECT_EQ(answer.device->registers_per_sm, 65536);
   EXPECT_EQ(answer.device->l2_bytes, 52'428'800);
   EXPECT_EQ(answer.device->unified_memory, 0);
+  EXPECT_EQ(answer.device->has_time_limit, 0);
+}
+
+TEST(CudaDriver, SaysWhetherACardDrivesADisplay) {
+  const DeviceAnswer answer = ask(0, "FAKE_CUDA_ATTRIBUTES", "17=1");
+  ASSERT_TRUE(answer.device) << answer.reason;
+  EXPECT_EQ(answer.device->has_time_limit, 1);
+  EXPECT_EQ(answer.device->unified_memory, 0);
+}
+
+// Of the host's memory, what caches of files hold is free too, which the driver does not say.
+TEST(CudaDriver, CountsWhatCachesWouldGiveBackOfUnifiedMemory) {
+  ::setenv("FAKE_CUDA_FREE_BYTES", "1000000", 1);
+  const DeviceAnswer apart = ask(0);
+  const DeviceAnswer unified = ask(0, "FAKE_CUDA_ATTRIBUTES", "18=1");
+  ::unsetenv("FAKE_CUDA_FREE_BYTES");
+  ASSERT_TRUE(apart.device && unified.device);
+  EXPECT_EQ(apart.device->free_bytes, 1'000'000);
+  EXPECT_EQ(unified.device->unified_memory, 1);
+  EXPECT_GT(unified.device->free_bytes, 1'000'000);
+  EXPECT_LE(unified.device->free_bytes, unified.device->total_bytes);
+  EXPECT_EQ(ask(0, "FAKE_CUDA_ATTRIBUTES", "18=1").device->free_bytes, 149'000'000'000)
+      << "never less than the driver says";
 }
 
 TEST(CudaDriver, CutsNamesThatAreTooLong) {

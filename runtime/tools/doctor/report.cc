@@ -12,6 +12,7 @@
 #include "models/model_config.h"
 #include "models/model_tables.h"
 #include "runtime/cuda_driver.h"
+#include "runtime/host_memory.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/gpu_for_device.h"
@@ -89,18 +90,6 @@ std::vector<FoundModel> look_for_models(const fs::path& folder, const std::optio
     return std::pair(a.weight_bytes, a.name) < std::pair(b.weight_bytes, b.name);
   });
   return models;
-}
-
-/// MemAvailable counts what caches would give back, which sysconf() does not know.
-int64_t available_host_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  constexpr int64_t kKib = 1024;
-  std::string key;
-  int64_t kib = 0;
-  for (std::string unit; meminfo >> key >> kib && std::getline(meminfo, unit);) {
-    if (key == "MemAvailable:") return kib * kKib;
-  }
-  return int64_t{::sysconf(_SC_AVPHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

@@ -64,12 +64,22 @@ struct BarrierCount {
   uint64_t warps = 0;     // bit w: warp w of the CTA has arrived, in any phase
 };
 
+/// What the device says of itself when it is opened, so that the host's side of it can be tested.
+struct EmulatedDevice {
+  bool has_time_limit = false;
+  bool unified_memory = true;
+  int64_t free_bytes = 0;  // 0: what the machine has
+};
+
 struct EmulationControl {
   EmulationControl();
   EmulationOptions options;
+  EmulatedDevice device;
   EmulationStats stats;
-  std::vector<BarrierCount> barriers;  // by CTA, then by offset
-  LaunchParams params = {};            // of that launch
+  std::vector<BarrierCount> barriers;   // by CTA, then by offset
+  LaunchParams params = {};             // of that launch
+  std::vector<int32_t> launched_steps;  // LaunchParams::num_steps of every launch that was started
+  uint64_t uploaded_bytes = 0;
 };
 
 /// Lies in the shared memory of a CTA, where mbarrier state would be; names the emulator's own record.

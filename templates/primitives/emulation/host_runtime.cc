@@ -57,6 +57,10 @@ int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
   info->max_shared_bytes = kMaxSharedBytes;
   info->total_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   info->free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const EmulatedDevice& claimed = runtime().control.device;
+  if (claimed.free_bytes > 0) info->free_bytes = claimed.free_bytes;
+  info->has_time_limit = claimed.has_time_limit ? 1 : 0;
+  info->unified_memory = claimed.unified_memory ? 1 : 0;
   return 0;
 }
 
@@ -70,8 +74,14 @@ int fill_memory(void* memory, int byte, size_t bytes) {
   return 0;
 }
 
-int copy_memory(void* to, const void* from, size_t bytes) {
-  std::memcpy(to, from, bytes);
+int upload(void* device, const void* host, size_t bytes) {
+  std::memcpy(device, host, bytes);
+  runtime().control.uploaded_bytes += bytes;
+  return 0;
+}
+
+int download(void* host, const void* device, size_t bytes) {
+  std::memcpy(host, device, bytes);
   return 0;
 }
 
@@ -102,6 +112,7 @@ int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* param
   if (self.state == LaunchState::kRunning) return fail("CPU emulation: a launch is running already");
   if (self.thread.joinable()) self.thread.join();
   self.state = LaunchState::kRunning;
+  self.control.launched_steps.push_back(params->num_steps);
   const LaunchShape shape = {num_ctas, descriptor.threads_per_cta, descriptor.shared_bytes};
   self.thread = std::thread([&self, kernel, shape, params = *params] {
     self.launch_error = run(kernel, params, shape, self.control);
