@@ -47,7 +47,7 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
-        fmt::format("device memory: expected {:.1f} GB for {} with a context of {}, got {:.1f} GB free",
+        fmt::format("device memory: expected {:.2f} GB for {} with a context of {}, got {:.2f} GB free",
                     needed * 1e-9, library.model().name, context, library.device().free_bytes * 1e-9));
   }
   return context;
@@ -59,6 +59,7 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
     : library_(with_device(std::move(library), options.device)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
       context_(checked_context(library_, options)),
+      pace_(library_.device().has_time_limit != 0, library_.num_kernels()),
       pool_(library_, pool_pages(options)),
       tree_(pool_pages(options)),
       main_(tree_.open()),

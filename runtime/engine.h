@@ -15,6 +15,7 @@
 #include "runtime/engine_input.h"
 #include "runtime/kernel_library.h"
 #include "runtime/kv_pool.h"
+#include "runtime/launch_pace.h"
 #include "runtime/safetensors.h"
 #include "runtime/sampling_memory.h"
 #include "runtime/tree/kv_tree.h"
@@ -159,12 +160,19 @@ class Engine {
  private:
   using OnStep = std::function<bool(std::span<const int32_t>)>;
 
-  /// A request on the rows of one kernel.
+  /// A request on the rows of one kernel, or what one launch does of it.
   struct Run {
     int kernel = 0;
     std::optional<Branch> only = {};  // whose rows they are, all other branches wait; nothing: all that live
     TreeRequest request;              // a kernel of one row takes any number of tokens, one a step
     int timeline_step = -1;           // see DecodeRequest
+  };
+
+  /// What has come of a launch.
+  struct Followed {
+    int num_steps = 0;   // that chose a token, or 1 for a launch that chooses none
+    bool wanted = true;  // did on_step want more?
+    double seconds = 0;  // that it took
   };
 
   // engine_decode.cc
@@ -179,6 +187,8 @@ class Engine {
 
   // engine_launch.cc
   TreeResult run(const Run& run, const OnStep& on_step = {});
+  Run next_launch(const Run& left);
+  void note_time(const Run& launch, const LaunchParams& params, double seconds, const TreeResult& result);
   bool begin_sampling(const TreeRequest& request, int num_rows);
   TreePlanner& planner(int kernel, SliceRule rule);
   int plan(const Run& run, int num_steps);
@@ -186,13 +196,13 @@ class Engine {
   void clear_workspace(const Descriptor& descriptor);
   void make_room(const Descriptor& descriptor, const TreeRequest& request);
   LaunchParams common_params() const;
-  LaunchParams prepare(const Run& run, const TreeRequest& request);
+  LaunchParams prepare(const Run& launch);
   void put_branch(const TreeRequest& request, LaunchParams& params);
   void put_tree(const TreeRequest& request, LaunchParams& params);
   void prepare_timeline(int step, LaunchParams& params);
   std::vector<PhaseRecord> download_timeline() const;
   void download_logits(int kernel, int num_steps, TreeResult& result) const;
-  bool follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result);
+  Followed follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result);
   [[noreturn]] void throw_failure() const;
 
   void reserve(Branch branch, int num_tokens);
@@ -205,6 +215,7 @@ class Engine {
   bool one_by_one_ = false;
   int generating_kernel_ = 0;
   int context_;  // tokens
+  LaunchPace pace_;
   std::optional<DeviceWeights> weights_;
   std::string weights_name_;  // where they are from, for errors
   KvPool pool_;

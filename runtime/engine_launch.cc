@@ -3,6 +3,7 @@
 // in nothing else.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "layout/activations.h"
@@ -37,8 +38,8 @@ int64_t pages_read(const TreePlan& plan, int step) {
 
 }  // namespace
 
-/// Does a request for which pages are reserved, in one launch or, where a plan holds for fewer steps than
-/// wanted, in several.
+/// Does a request for which pages are reserved: in one launch, or in several where a plan holds for fewer steps than
+/// wanted, or launches may not last long.
 TreeResult Engine::run(const Run& run, const OnStep& on_step) {
   const TreeRequest& request = run.request;
   const int kernel_rows = library_.descriptor(run.kernel).rows;
@@ -47,29 +48,71 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
   result.kernel = run.kernel;
   result.num_rows = kernel_rows == 1 ? 1 : static_cast<int>(request.tokens.size());
   const bool draws = begin_sampling(request, result.num_rows);
-  TreeRequest part = request;   // of the next launch
+  Run left = run;               // what no launch has done yet
   std::vector<int32_t> chosen;  // by the launch before
-  for (bool goes_on = true; goes_on;) {
-    part.num_steps = plan(run, request.num_steps - result.num_steps);
-    LaunchParams params = prepare(run, part);
-    if (draws) params.sampling = sampling_.prepare(library_, run.kernel, part.num_steps * kernel_rows);
+  while (true) {
+    const Run launch = next_launch(left);
+    LaunchParams params = prepare(launch);
+    if (draws && !launch.request.skips_choice)
+      params.sampling = sampling_.prepare(library_, run.kernel, launch.request.num_steps * kernel_rows);
     library_.check(library_.functions().launch(run.kernel, &params, num_ctas(run.kernel)), "launch");
-    const int before = result.num_steps;
-    const bool wanted = follow(part, kernel_rows, on_step, result);
-    const int done = result.num_steps - before;
-    if (request.want_logits) download_logits(run.kernel, done, result);
-    if (result.num_steps == request.num_steps) result.page_reads = pages_read(plan_, done - 1);
-    const int num_inputs = static_cast<int>(part.tokens.size()) / result.num_rows;
+    const Followed done = follow(launch.request, kernel_rows, on_step, result);
+    if (done.num_steps == launch.request.num_steps) note_time(launch, params, done.seconds, result);
+    if (launch.request.want_logits) download_logits(run.kernel, done.num_steps, result);
+    const int num_inputs = static_cast<int>(launch.request.tokens.size()) / result.num_rows;
     for (const SnapshotNode& node : snapshot_.nodes) {
-      if (node.num_new == 1) tree_.append(snapshot_.rows[node.first_row].branch, num_inputs - 1 + done);
+      if (node.num_new == 1)
+        tree_.append(snapshot_.rows[node.first_row].branch, num_inputs - 1 + done.num_steps);
     }
-    goes_on = wanted && done == part.num_steps && result.num_steps < request.num_steps;
-    if (!goes_on) break;
+    left.timeline_step = std::max(-1, left.timeline_step - params.num_steps);
+    if (launch.request.tokens.size() < left.request.tokens.size()) {  // it has fed the first of many
+      left.request.tokens = left.request.tokens.subspan(launch.request.tokens.size());
+      continue;
+    }
+    result.num_steps += done.num_steps;
+    left.request.num_steps -= done.num_steps;
+    if (left.request.num_steps == 0) result.page_reads = pages_read(plan_, done.num_steps - 1);
+    if (!done.wanted || done.num_steps < launch.request.num_steps || left.request.num_steps == 0) break;
     chosen.assign(result.chosen.end() - result.num_rows, result.chosen.end());
-    goes_on = !has_stop_token(chosen, request.stop_tokens);
-    part.tokens = chosen;
+    if (has_stop_token(chosen, request.stop_tokens)) break;
+    left.request.tokens = chosen;
   }
   return result;
+}
+
+/// What the next launch does of a request, as long as launches may last and plans hold; plans it. A kernel of one row
+/// takes many tokens, one a step: if it may not take all, it chooses none behind those that it takes.
+Engine::Run Engine::next_launch(const Run& left) {
+  Run launch = left;
+  TreeRequest& request = launch.request;
+  const int most = pace_.max_steps(left.kernel, !request.skips_choice);
+  if (library_.descriptor(left.kernel).rows == 1) {
+    const int num_inputs = static_cast<int>(request.tokens.size());
+    if (num_inputs > most) {
+      const int most_fed = std::min(pace_.max_steps(left.kernel, false), num_inputs - !request.skips_choice);
+      request = {
+          .tokens = request.tokens.first(most_fed), .skips_choice = true, .delay_seed = request.delay_seed};
+    } else if (!request.skips_choice) {
+      request.num_steps = std::min(request.num_steps, most - (num_inputs - 1));
+    }
+  } else {
+    request.num_steps = std::min(request.num_steps, most);
+  }
+  request.num_steps = plan(launch, request.num_steps);
+  return launch;
+}
+
+/// Lets the launches that follow know how long a step takes. While this one ran, the host may have been busy with
+/// tokens: what the device says of its own time counts where that is less.
+void Engine::note_time(const Run& launch, const LaunchParams& params, double seconds,
+                       const TreeResult& result) {
+  constexpr double kSecondsPerNs = 1e-9;
+  const int num_outputs = launch.request.skips_choice ? 0 : launch.request.num_steps;
+  if (num_outputs > 1) {
+    const uint32_t ns = result.times_ns.back() - *(result.times_ns.end() - num_outputs);
+    seconds = std::min(seconds, ns * kSecondsPerNs / (num_outputs - 1) * params.num_steps);
+  }
+  pace_.took(launch.kernel, !launch.request.skips_choice, params.num_steps, seconds);
 }
 
 // ---- Before a launch
@@ -169,8 +212,9 @@ LaunchParams Engine::common_params() const {
 }
 
 /// Brings everything that a launch needs to the device, in the order of the device's stream.
-LaunchParams Engine::prepare(const Run& run, const TreeRequest& request) {
-  const Descriptor& descriptor = library_.descriptor(run.kernel);
+LaunchParams Engine::prepare(const Run& launch) {
+  const TreeRequest& request = launch.request;
+  const Descriptor& descriptor = library_.descriptor(launch.kernel);
   make_room(descriptor, request);
   LaunchParams params = common_params();
   params.prefetch_ns = prefetch_ns(descriptor, library_.costs());
@@ -185,7 +229,7 @@ LaunchParams Engine::prepare(const Run& run, const TreeRequest& request) {
     put_tree(request, params);
   }
   params.stop_tokens = input_.at<int32_t>(stops);
-  if (run.timeline_step >= 0) prepare_timeline(run.timeline_step, params);
+  if (launch.timeline_step >= 0) prepare_timeline(launch.timeline_step, params);
   clear_workspace(descriptor);
   return params;
 }
@@ -254,9 +298,11 @@ void Engine::prepare_timeline(int step, LaunchParams& params) {
 
 // ---- While a launch runs, and after it
 
-/// Takes the steps' choices as the kernel writes them, until the launch has ended. Returns false if on_step
-/// wants no more: what the kernel did meanwhile is forgotten.
-bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result) {
+/// Takes the steps' choices as the kernel writes them, until the launch has ended. If on_step wants no more, what the
+/// kernel did meanwhile is forgotten.
+Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step,
+                                TreeResult& result) {
+  const auto began = std::chrono::steady_clock::now();
   const auto record = [&](int step, int row) {
     return std::atomic_ref<uint64_t>(records_.as<uint64_t>()[step * kernel_rows + row])
         .load(std::memory_order_acquire);
@@ -302,8 +348,8 @@ bool Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& o
                    snapshot_.rows[not_finite].position + inputs - 1 + done);
   }
   if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));
-  result.num_steps += request.skips_choice ? 1 : done;
-  return wanted;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - began;
+  return {.num_steps = request.skips_choice ? 1 : done, .wanted = wanted, .seconds = time.count()};
 }
 
 /// Adds the logits of the last num_steps steps to the result: of each step the lines of the rows that it had.

@@ -76,6 +76,20 @@ TEST(Doctor, SaysWhatACardCanDo) {
             "verdict      NVIDIA H200 runs models here; kernels that are not there yet are made by nvcc\n");
 }
 
+TEST(Doctor, SaysWhatIsSpecialAboutACard) {
+  DoctorReport report = with_card();
+  EXPECT_EQ(nlohmann::json::parse(as_json(report)).at("gpu").at("time_limit"), false);
+  report.device->has_time_limit = 1;
+  report.device->unified_memory = 1;
+  EXPECT_NE(as_text(report).find("\nGPU memory   149.00 GB free of 150.00 GB, which is the host's\n"
+                                 "time limit   it drives a display: launches last at most 0.25 s\n"),
+            std::string::npos)
+      << as_text(report);
+  const auto gpu = nlohmann::json::parse(as_json(report)).at("gpu");
+  EXPECT_EQ(gpu.at("time_limit"), true);
+  EXPECT_EQ(gpu.at("unified_memory"), true);
+}
+
 /// The last lines, from the verdict on.
 std::string verdict_in(const DoctorReport& report) {
   const std::string text = as_text(report);

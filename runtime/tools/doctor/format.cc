@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/launch_pace.h"
 #include "runtime/tools/doctor/report.h"
 
 namespace soliton {
@@ -33,8 +34,14 @@ std::string describe_device(const DoctorReport& report) {
       line("GPU", fmt::format("{} (sm_{}, {} SMs){}", device.name, device.compute_capability, device.num_sms,
                               report.gpu.empty() ? "" : ", planned for as " + report.gpu));
   if (!report.gpu_problem.empty()) text += line("", report.gpu_problem);
-  return text + line("GPU memory", fmt::format("{} free of {}", gigabytes(device.free_bytes),
-                                               gigabytes(device.total_bytes)));
+  text += line("GPU memory",
+               fmt::format("{} free of {}{}", gigabytes(device.free_bytes), gigabytes(device.total_bytes),
+                           device.unified_memory != 0 ? ", which is the host's" : ""));
+  if (device.has_time_limit != 0) {
+    text += line("time limit",
+                 fmt::format("it drives a display: launches last at most {} s", LaunchPace::kMaxSeconds));
+  }
+  return text;
 }
 
 std::string describe_driver(const DoctorReport& report) {
@@ -141,6 +148,8 @@ ordered_json device_as_json(const DoctorReport& report) {
                        {"num_sms", device.num_sms},
                        {"total_bytes", device.total_bytes},
                        {"free_bytes", device.free_bytes},
+                       {"unified_memory", device.unified_memory != 0},
+                       {"time_limit", device.has_time_limit != 0},
                        {"driver_cuda_version", cuda_version(device.driver_version)},
                        {"planned_for", report.gpu}};
   if (!report.gpu_problem.empty()) json["problem"] = report.gpu_problem;
