@@ -109,18 +109,32 @@ int num_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+size_t largest_tile(const ModelDescriptor& model) {
+  int64_t bytes = 0;
+  for (const PackedMatrix& matrix : model.matrices)
+    bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
+  return static_cast<size_t>(bytes);
+}
+
+/// Packs where the kernel reads, in memory that the host writes too.
+void pack_pages(const KernelLibrary& library, const Packer& packer, const TensorSource& source,
+                DeviceMemory& pages, Progress* progress) {
+  const size_t batch_bytes = std::max(largest_tile(library.model()), kStagingBytes);
+  for (size_t first = 0; first < packer.num_jobs();) {
+    const size_t end = packer.batch_end(first, batch_bytes);
+    packer.pack(first, end, pages.as<std::byte>() + packer.offset(first), num_threads());
+    if (progress != nullptr) progress->add(static_cast<uint64_t>(packer.offset(end) - packer.offset(first)));
+    source.check_whole();  // rather than to pack zeros to the end
+    first = end;
+  }
+}
+
 /// Packs into one staging buffer while the other is uploaded.
 void upload_pages(const KernelLibrary& library, const Packer& packer, const TensorSource& source,
                   DeviceMemory& pages, Progress* progress) {
-  const size_t largest = static_cast<size_t>([&] {
-    int64_t bytes = 0;
-    for (const PackedMatrix& matrix : library.model().matrices) {
-      bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
-    }
-    return bytes;
-  }());
   const size_t staging_bytes =
-      std::max(largest, std::min(kStagingBytes, static_cast<size_t>(library.model().weight_bytes)));
+      std::max(largest_tile(library.model()),
+               std::min(kStagingBytes, static_cast<size_t>(library.model().weight_bytes)));
   HostMemory staging[2] = {HostMemory(library.functions(), staging_bytes),
                            HostMemory(library.functions(), staging_bytes)};
   size_t end = packer.batch_end(0, staging_bytes);
@@ -211,6 +225,21 @@ size_t embedding_bytes(const ModelFacts& facts) {
   return static_cast<size_t>(model_tables(facts).embedding_bytes());
 }
 
+/// Values [first, first + count) of the embedding in bf16, whole rows, their columns in `order`.
+void read_embedding(const Tensor& embedding, const std::vector<int32_t>& order, int hidden, int64_t first,
+                    std::span<uint16_t> values) {
+  read_bf16(embedding, first, static_cast<int64_t>(values.size()), values.data());
+  for (size_t row = 0; row < values.size(); row += hidden) reorder(values.subspan(row, hidden), order);
+}
+
+/// Into memory that the host writes too.
+DeviceMemory read_embedding(const KernelLibrary& library, const Tensor& embedding,
+                            const std::vector<int32_t>& order, const ModelFacts& facts) {
+  DeviceMemory memory = DeviceMemory::unified(library.functions(), embedding_bytes(facts));
+  read_embedding(embedding, order, facts.hidden, 0, {memory.as<uint16_t>(), memory.bytes() / 2});
+  return memory;
+}
+
 /// A piece at a time if its values have to be rounded, or its columns reordered.
 DeviceMemory upload_embedding(const KernelLibrary& library, const Tensor& embedding,
                               const std::vector<int32_t>& order, const ModelFacts& facts) {
@@ -221,11 +250,10 @@ DeviceMemory upload_embedding(const KernelLibrary& library, const Tensor& embedd
   std::vector<uint16_t> piece(static_cast<size_t>(rows_at_once * facts.hidden));
   for (int64_t first = 0; first < facts.vocabulary; first += rows_at_once) {
     const int64_t rows = std::min<int64_t>(facts.vocabulary - first, rows_at_once);
-    read_bf16(embedding, first * facts.hidden, rows * facts.hidden, piece.data());
-    for (int64_t row = 0; row < rows; ++row)
-      reorder(std::span(piece).subspan(static_cast<size_t>(row * facts.hidden), facts.hidden), order);
-    library.check(library.functions().upload(memory.as<uint16_t>() + first * facts.hidden, piece.data(),
-                                             static_cast<size_t>(rows * facts.hidden) * 2),
+    const auto values = std::span(piece).first(static_cast<size_t>(rows * facts.hidden));
+    read_embedding(embedding, order, facts.hidden, first * facts.hidden, values);
+    library.check(library.functions().upload(memory.as<uint16_t>() + first * facts.hidden, values.data(),
+                                             values.size_bytes()),
                   "upload");
   }
   return memory;
@@ -273,9 +301,17 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   const ModelFacts& facts = model.facts;
   const Packer packer(model, tensors);
   DeviceWeights weights;
-  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
-  upload_pages(library, packer, *tensors.source, weights.pages, progress);
-  weights.embedding = upload_embedding(library, *tensors.embedding, packer.order("qkv", 0), facts);
+  const auto page_bytes = static_cast<size_t>(model.weight_bytes);
+  const std::vector<int32_t>& order = packer.order("qkv", 0);
+  if (library.device().unified_memory != 0) {
+    weights.pages = DeviceMemory::unified(library.functions(), page_bytes);
+    pack_pages(library, packer, *tensors.source, weights.pages, progress);
+    weights.embedding = read_embedding(library, *tensors.embedding, order, facts);
+  } else {
+    weights.pages = DeviceMemory(library.functions(), page_bytes);
+    upload_pages(library, packer, *tensors.source, weights.pages, progress);
+    weights.embedding = upload_embedding(library, *tensors.embedding, order, facts);
+  }
   if (progress != nullptr) progress->add(embedding_bytes(facts));
   weights.norms = upload(library, gather_norms(tensors, packer, facts));
   weights.head_norms = upload(library, gather(tensors.head_norms, facts.head_dim));

@@ -132,5 +132,41 @@ TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
   }
 }
 
+// Where the device's memory is the host's, tiles are packed where the kernel reads them.
+TEST(LoadUnified, PacksTheSameBytesWithoutACopy) {
+  for (const char* name : {"plain-4-split", "int4-ordered-3", "norm64-bias-5-counter"}) {
+    SCOPED_TRACE(name);
+    KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
+    EmulationControl& control =
+        *reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"))();
+    const ModelDescriptor& model = library.model();
+    const ModelFacts& facts = model.facts;
+    const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+    const HfConfig config = HfConfig::open(folder.path());
+    const TensorSource source = TensorSource::open(folder.path());
+    const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), facts);
+    DeviceWeights weights[2];
+    uint64_t uploaded[2];
+    for (const bool unified : {false, true}) {
+      control.device.unified_memory = unified;
+      library.select_device(0);
+      control.uploaded_bytes = 0;
+      weights[unified] = load_weights(library, tensors, nullptr);
+      uploaded[unified] = control.uploaded_bytes;
+    }
+    control.device = {};
+    const uint64_t large = weight_load_bytes(model);
+    EXPECT_GE(uploaded[0], large);
+    EXPECT_EQ(uploaded[0] - uploaded[1], large) << "norms and the like are uploaded";
+    const auto expect_same = [](const DeviceMemory& a, const DeviceMemory& b, size_t bytes) {
+      ASSERT_EQ(a.bytes(), bytes);
+      ASSERT_EQ(b.bytes(), bytes);
+      EXPECT_EQ(std::memcmp(a.as<void>(), b.as<void>(), bytes), 0);
+    };
+    expect_same(weights[0].pages, weights[1].pages, static_cast<size_t>(model.weight_bytes));
+    expect_same(weights[0].embedding, weights[1].embedding, large - weights[0].pages.bytes());
+  }
+}
+
 }  // namespace
 }  // namespace soliton
