@@ -22,13 +22,17 @@ namespace fs = std::filesystem;
 constexpr int64_t kSpareBytes = 512 << 20;
 constexpr int64_t kSpareShare = 50;  // and a fiftieth
 
+std::string config_path(const Options& options) {
+  return (fs::path(options.model) / "config.json").string();
+}
+
 /// The one that --kernel names, else one for the model on this machine, which may have to be made.
-fs::path kernel_of(const Options& options, ModelFacts facts, const std::string& config_path) {
+fs::path kernel_of(const Options& options, ModelFacts facts) {
   if (!options.kernel.empty()) return options.kernel;
   if (options.kv_bits) facts.kv_bits = *options.kv_bits;
   return find_or_make_kernel({.facts = facts,
                               .name = model_name_of(options.model),
-                              .source = config_path,
+                              .source = config_path(options),
                               .kernels = shipped_kernels_folder(),
                               .device = options.device});
 }
@@ -112,14 +116,12 @@ int choose_context(const Options& options, const HfConfig& config, const std::op
     throw Error(ExitCode::kOutOfMemory, fmt::format("--ctx-size: expected at most {}, got {}",
                                                     show_context_limit(config), options.context));
   }
-  if (options.context > 0) {
-    const int most = card ? fitting_context(kept, card->free_bytes) : limit;
-    if (most == 0 || options.context <= most) return options.context;
-    throw Error(ExitCode::kOutOfMemory,
-                fmt::format("--ctx-size: expected at most {} tokens, as the card's free memory "
-                            "holds beside the weights, got {}",
-                            most, options.context));
+  // A kernel that is named may be the emulation's, and the engine says what it lacks.
+  if (card && options.kernel.empty()) {
+    const bool is_flag = options.context > 0 && fitting_context(kept, card->free_bytes) > 0;
+    check_memory(is_flag ? "--ctx-size" : config_path(options), kept, options.context, card->free_bytes);
   }
+  if (options.context > 0) return options.context;
   if (!card) return std::min(Options::kEmulatedContext, limit);
   const int64_t spare = kSpareBytes + card->free_bytes / kSpareShare;
   const int most = fitting_context(kept, card->free_bytes - spare);
@@ -144,8 +146,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   const TensorSource source = open_weights(options);
   // Before a kernel is made that no weights fit.
   const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), config.facts);
-  const std::string config_path = (fs::path(options.model) / "config.json").string();
-  KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts, config_path));
+  KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts));
   check_facts(library.model(), config.stated);
   check_flags(options, library);
   auto engine = std::make_unique<Engine>(

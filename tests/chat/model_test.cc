@@ -35,7 +35,11 @@ class ChooseContext : public testing::Test {
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
   const int64_t weights_ = device_weight_bytes(facts_);
   const int64_t token_ = context_token_bytes(facts_);
-  Options options_;
+  Options options_ = [] {
+    Options options;
+    options.model = "models/8b";
+    return options;
+  }();
 };
 
 TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
@@ -47,7 +51,11 @@ TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
   EXPECT_EQ(most % 64, 0);
   facts_.max_context = 2048;
   EXPECT_EQ(chosen(80 * kGigabyte), "2048") << "the model's";
-  EXPECT_EQ(chosen(kGigabyte), "64") << "and the engine says that not even the weights fit";
+  EXPECT_EQ(chosen(weights_ + kGigabyte / 5), "64") << "when little is left, less is left free";
+  EXPECT_EQ(
+      chosen(kGigabyte),
+      "7 models/8b/config.json: expected 16.14 GB of the card's memory for the weights and a context of 64 "
+      "tokens, got 1.00 GB free; nor do 4-bit layers and lm_head fit (5.26 GB)");
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 2048);
   facts_.max_context = 131072;
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 4096) << "in emulation";
@@ -65,12 +73,16 @@ TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
   EXPECT_EQ(chosen(80'000'000'000), "100000");
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 100'000);
   const int most = fitting_context(facts_, weights_ + 3'000'000'000);
-  EXPECT_EQ(chosen(weights_ + 3'000'000'000),
-            "7 --ctx-size: expected at most " + std::to_string(most) +
-                " tokens, as the card's free memory holds beside the weights, got 100000");
+  EXPECT_EQ(
+      chosen(weights_ + 3'000'000'000),
+      "7 --ctx-size: expected 29.28 GB of the card's memory for the weights and a context of 100000 tokens, "
+      "got 19.06 GB free; what would fit: a context of " +
+          std::to_string(most) + ", or 4-bit layers (18.92 GB), or 4-bit layers and lm_head (18.40 GB)");
   options_.context = most;
   EXPECT_EQ(chosen(weights_ + 3'000'000'000), std::to_string(most));
+  options_.kernel = "kernel.so";
   EXPECT_EQ(chosen(1000), std::to_string(most)) << "and the engine says that not even the weights fit";
+  options_.kernel = "";
   options_.context = 131'073;
   EXPECT_EQ(chosen(80'000'000'000), "7 --ctx-size: expected at most the model's 131072 tokens, got 131073");
   ends_with_window_ = true;

@@ -89,22 +89,17 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
   attempt(model,
           [&] { find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts); });
   const std::string source = (folder / "config.json").string();
-  attempt(model, [&] {
-    const auto found = find_kernel({.facts = config.facts,
-                                    .name = model_name_of(folder),
-                                    .source = source,
-                                    .kernels = report.shipped.folder,
-                                    .device = options.device});
-    if (found) model.kernel = found->string();
-  });
-  attempt(model, [&] {
-    if (model.facts.context != 0) return;
-    throw file_error(ExitCode::kOutOfMemory, source,
-                     "expected {:.2f} GB of the card's memory and {:.1f} KB a token, got {:.2f} GB free",
-                     static_cast<double>(model.facts.weight_bytes) * 1e-9,
-                     static_cast<double>(model.facts.token_bytes) * 1e-3,
-                     static_cast<double>(report.device->free_bytes) * 1e-9);
-  });
+  const bool fits = !report.device ||
+                    attempt(model, [&] { check_memory(source, config.facts, 0, report.device->free_bytes); });
+  if (fits)
+    attempt(model, [&] {
+      const auto found = find_kernel({.facts = config.facts,
+                                      .name = model_name_of(folder),
+                                      .source = source,
+                                      .kernels = report.shipped.folder,
+                                      .device = options.device});
+      if (found) model.kernel = found->string();
+    });
   attempt(model, [&] { model.tokens_per_s = best_rate(config.facts, report); });
   return model;
 }

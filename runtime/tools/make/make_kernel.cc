@@ -209,6 +209,8 @@ Choice choose(const MakeKernelRequest& request, const ProgressLine& progress) {
           "expected a GPU for a model of {:.1f} GB, found none; emulation is for up to {:.1f} GB",
           static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
     }
+  } else {
+    check_memory(request.source, request.facts, 0, device.free_bytes);
   }
   choice.maker.emplace(request, device, progress);
   return choice;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "layout/model_facts.h"
 
@@ -16,5 +18,21 @@ int64_t read_weight_bytes(const ModelFacts& facts);
 
 /// Tokens of context, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
 int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes);
+
+/// What the model takes of a device's memory with a context of so many tokens.
+int64_t device_bytes(const ModelFacts& facts, int32_t context);
+
+/// A model of the same shape in fewer bytes.
+struct SmallerFormat {
+  std::string name;  // "4-bit layers"
+  ModelFacts facts;
+};
+
+/// Formats that checkpoints of the model could have, each smaller than the one before; none if it has the smallest.
+std::vector<SmallerFormat> smaller_formats(const ModelFacts& facts);
+
+/// Throws Error (kOutOfMemory) unless `free_bytes` hold the model of the file `source` with a context of so many tokens,
+/// or with any if that is 0. It says what is needed and what there is, and what would fit instead.
+void check_memory(const std::string& source, const ModelFacts& facts, int32_t context, int64_t free_bytes);
 
 }  // namespace soliton
