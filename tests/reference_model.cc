@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "layout/f16.h"
+#include "layout/wide_vectors.h"
 
 namespace soliton {
 namespace {
@@ -37,12 +38,10 @@ template <class Weight>
   return sum;
 }
 
-__attribute__((target_clones("avx2", "default"))) double dot(const uint16_t* weights, const double* x,
-                                                             size_t size) {
+SOLITON_WIDE_VECTORS double dot(const uint16_t* weights, const double* x, size_t size) {
   return sum_products(weights, x, size);
 }
-__attribute__((target_clones("avx2", "default"))) double dot(const float* weights, const double* x,
-                                                             size_t size) {
+SOLITON_WIDE_VECTORS double dot(const float* weights, const double* x, size_t size) {
   return sum_products(weights, x, size);
 }
 

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "layout/wide_vectors.h"
 #include "primitives/emulation/emulator.h"
 #include "primitives/emulation/fibers.h"
 #include "primitives/host.h"
@@ -24,9 +25,8 @@ struct Operands {
   Row sums[kRows];
 };
 
-/// Every sum is made in the order of k, whatever the width of the machine's vectors. (AVX2 alone has no fused
-/// multiply-add, which would round otherwise.)
-__attribute__((target_clones("avx2", "default"))) void multiply_rows(Operands& all) {
+/// Every sum is made in the order of k, whatever the width of the machine's vectors.
+SOLITON_WIDE_VECTORS void multiply_rows(Operands& all) {
   for (int row = 0; row < kRows; row += 2) {
     Row first = {};
     Row second = {};
@@ -45,7 +45,7 @@ struct IntegerOperands {
   IntegerRow sums[kRows];
 };
 
-__attribute__((target_clones("avx2", "default"))) void multiply_rows(IntegerOperands& all) {
+SOLITON_WIDE_VECTORS void multiply_rows(IntegerOperands& all) {
   for (int row = 0; row < kRows; ++row) {
     IntegerRow sum = {};
     for (int k = 0; k < kDepthOfBytes; ++k) sum += all.a[row][k] * all.b[k];

@@ -2,12 +2,13 @@
 
 #include <cstring>
 
+#include "layout/wide_vectors.h"
+
 namespace soliton::emulation {
 
 typedef Epoch ClockChunk __attribute__((vector_size(kClockChunk * sizeof(Epoch))));
 
-__attribute__((target_clones("avx2", "default"))) void merge_epochs(Epoch* into, const Epoch* from,
-                                                                    size_t size) {
+SOLITON_WIDE_VECTORS void merge_epochs(Epoch* into, const Epoch* from, size_t size) {
   for (size_t i = 0; i < size; i += kClockChunk) {
     ClockChunk a;
     ClockChunk b;
