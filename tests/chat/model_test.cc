@@ -55,7 +55,7 @@ TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
   EXPECT_EQ(
       chosen(kGigabyte),
       "7 models/8b/config.json: expected 16.14 GB of the card's memory for the weights and a context of 64 "
-      "tokens, got 1.00 GB free; nor do 4-bit layers and lm_head fit (5.26 GB)");
+      "tokens, got 1.00 GB free; nor do 4-bit layers and lm_head fit (5.00 GB)");
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 2048);
   facts_.max_context = 131072;
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 4096) << "in emulation";
@@ -75,9 +75,9 @@ TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
   const int most = fitting_context(facts_, weights_ + 3'000'000'000);
   EXPECT_EQ(
       chosen(weights_ + 3'000'000'000),
-      "7 --ctx-size: expected 29.28 GB of the card's memory for the weights and a context of 100000 tokens, "
+      "7 --ctx-size: expected 29.29 GB of the card's memory for the weights and a context of 100000 tokens, "
       "got 19.06 GB free; what would fit: a context of " +
-          std::to_string(most) + ", or 4-bit layers (18.92 GB), or 4-bit layers and lm_head (18.40 GB)");
+          std::to_string(most) + ", or 4-bit layers (18.93 GB), or 4-bit layers and lm_head (18.15 GB)");
   options_.context = most;
   EXPECT_EQ(chosen(weights_ + 3'000'000'000), std::to_string(most));
   options_.kernel = "kernel.so";

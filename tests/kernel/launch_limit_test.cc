@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, LaunchLimit,
                          testing::Values("micro-3", "plain-4-split-counter", "plain-4-rows8"), test_name_of);
 
 TEST_P(LaunchLimit, GivesTheBitsOfOneLaunch) {
-  constexpr int kPrompt = 30;
-  constexpr int kTokens = 40;
+  constexpr int kPrompt = 12;
+  constexpr int kTokens = 16;
   const RowSampling drawn{.inverse_temperature = 1.25f, .seed = 3, .penalty = 1.3f};
   for (const auto& sampling : {std::optional<RowSampling>(), std::optional(drawn)}) {
     DecodeResult results[2];

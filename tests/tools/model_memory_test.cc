@@ -39,17 +39,17 @@ TEST(CheckMemory, SaysWhatWouldFit) {
   EXPECT_EQ(
       refusal(facts, 0, 12'000'000'000),
       expected +
-          "12.00 GB free; what would fit: 4-bit layers (5.78 GB), or 4-bit layers and lm_head (5.26 GB)");
+          "12.00 GB free; what would fit: 4-bit layers (5.78 GB), or 4-bit layers and lm_head (5.00 GB)");
   EXPECT_EQ(refusal(facts, 0, 5'500'000'000),
-            expected + "5.50 GB free; what would fit: 4-bit layers and lm_head (5.26 GB)");
-  EXPECT_EQ(refusal(facts, 0, 5'000'000'000),
-            expected + "5.00 GB free; nor do 4-bit layers and lm_head fit (5.26 GB)");
+            expected + "5.50 GB free; what would fit: 4-bit layers and lm_head (5.00 GB)");
+  EXPECT_EQ(refusal(facts, 0, 4'900'000'000),
+            expected + "4.90 GB free; nor do 4-bit layers and lm_head fit (5.00 GB)");
   EXPECT_EQ(
       refusal(facts, 32768, 20'000'000'000),
       "7 config.json: expected 20.44 GB of the card's memory for the weights and a context of 32768 tokens, "
       "got 20.00 GB free; what would fit: a context of " +
           std::to_string(fitting_context(facts, 20'000'000'000)) +
-          ", or 4-bit layers (10.08 GB), or 4-bit layers and lm_head (9.56 GB)");
+          ", or 4-bit layers (10.08 GB), or 4-bit layers and lm_head (9.30 GB)");
 }
 
 TEST(CheckMemory, KnowsWhatIsSmallAlready) {
