@@ -15,7 +15,7 @@ leave_out() {
 command -v aarch64-linux-gnu-g++ > /dev/null || leave_out "there is no aarch64-linux-gnu-g++"
 command -v apt-get > /dev/null || leave_out "there is no apt-get to fetch the libraries of arm64 with"
 mkdir -p "$folder"
-reason=$("$sources/tests/aarch64/sysroot.sh" "$folder/sysroot") || leave_out "$reason"
+reason=$("$sources/tests/aarch64/sysroot.sh" "$folder/sysroot") || leave_out "${reason:-the libraries of arm64 cannot be unpacked}"
 
 export SOLITON_SYSROOT=$folder/sysroot
 {
