@@ -8,10 +8,10 @@
 
 #include "runtime/bench/measure.h"
 #include "runtime/bench/options.h"
-#include "runtime/read_bandwidth.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/bench/tree.h"
 #include "runtime/engine.h"
+#include "runtime/read_bandwidth.h"
 
 namespace soliton {
 

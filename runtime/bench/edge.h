@@ -11,9 +11,9 @@
 
 #include "layout/model_facts.h"
 #include "runtime/bench/measure.h"
-#include "runtime/read_bandwidth.h"
 #include "runtime/bench/sensors.h"
 #include "runtime/engine.h"
+#include "runtime/read_bandwidth.h"
 
 namespace soliton {
 
