@@ -54,7 +54,19 @@ inline int attribute(cudaDeviceAttr what, int device) {
   return cudaDeviceGetAttribute(&value, what, device) == cudaSuccess ? value : 0;
 }
 
+/// Drivers run the code of any toolkit of their major version, and compile PTX of none that is newer than they are.
+inline int check_driver() {
+  const int needed = state().descriptors[0].model->ptx ? CUDART_VERSION : CUDART_VERSION / 1000 * 1000;
+  int driver = 0;
+  SOLITON_CUDA(cudaDriverGetVersion(&driver));
+  if (driver == 0 || driver >= needed) return 0;  // without a driver there is no device either
+  snprintf(state().error, kErrorBytes, "expected a driver for CUDA %d.%d or later, got one for %d.%d",
+           needed / 1000, needed % 1000 / 10, driver / 1000, driver % 1000 / 10);
+  return static_cast<int>(cudaErrorInsufficientDriver);
+}
+
 inline int open(int device, DeviceInfo* info) {
+  if (const int status = check_driver()) return status;
   int count = 0;
   SOLITON_CUDA(cudaGetDeviceCount(&count));
   SOLITON_CUDA(cudaSetDevice(device));
