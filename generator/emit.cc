@@ -179,9 +179,11 @@ void write_plan(const Plan& plan, TextWriter& out) {
   out.indented([&] {
     out.line(".model = kModelShape,");
     out.line(".matrices = kModel.matrices,");
-    out.line(".rows = {}, .sync = SyncMode::{}, .num_ctas = {}, .consumer_warps = {},", kernel.rows,
-             kernel.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter", kernel.num_ctas,
-             kernel.consumer_warps);
+    out.line(".rows = {}, .sync = SyncMode::{}, .num_ctas = {},", kernel.rows,
+             kernel.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter", kernel.num_ctas);
+    out.line(".copies = CopyKind::{}, .consumer_warps = {}, .producer_warps = {},",
+             kernel.copies == CopyKind::kBulk ? "kBulk" : "kLanes", kernel.consumer_warps,
+             kernel.producer_warps);
     out.line(".ring_slots = {}, .slot_bytes = {}, .window = {}, .kv_window = {}, .prefetch_pages = {},",
              kernel.ring_slots, kernel.slot_bytes, kernel.window, kernel.kv_window, kernel.prefetch_pages);
     out.line(".residual_tiles = {},", kernel.residual_tiles);
@@ -189,7 +191,8 @@ void write_plan(const Plan& plan, TextWriter& out) {
       out.line(".tile_slots = {}, .chunk_columns = {}, .min_pages_per_split = {},", kernel.tile_slots,
                kernel.chunk_columns, kernel.min_pages_per_split);
     } else {
-      out.line(".input_buffers = {}, .max_query_tiles = {},", kernel.input_buffers, kernel.max_query_tiles);
+      out.line(".input_buffers = {}, .max_query_tiles = {}, .warp_dims = {},", kernel.input_buffers,
+               kernel.max_query_tiles, kernel.warp_dims);
     }
     out.line(".vectors = {{  // in the workspace");
     out.indented([&] {

@@ -9,6 +9,9 @@ namespace soliton {
 
 class StrictYaml;
 
+/// From this compute capability on, one thread copies whole pages.
+constexpr int kBulkCopyCapability = 90;
+
 struct GpuSpec {
   std::string name;                    // "h200"
   int compute_capability = 0;          // 90 for sm_90; 0 for the CPU emulation and for nothing else

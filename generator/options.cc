@@ -70,6 +70,14 @@ SyncMode read_sync(const ValueFlag& flag) {
   throw usage_error(flag.name(), "one of self-validating, counter", show_text(value));
 }
 
+std::optional<CopyKind> read_copies(const ValueFlag& flag) {
+  const std::optional<std::string> value = flag.text();
+  if (!value) return std::nullopt;
+  if (*value != "bulk" && *value != "lanes")
+    throw usage_error(flag.name(), "one of bulk, lanes", show_text(*value));
+  return *value == "bulk" ? CopyKind::kBulk : CopyKind::kLanes;
+}
+
 std::optional<int> read_kv_bits(const ValueFlag& flag) {
   const std::optional<std::string> value = flag.text();
   if (!value) return std::nullopt;
@@ -154,6 +162,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag kv_bits(app, "--kv-bits", "16|32",
                     "Bits of a key or value in the cache instead of the model's: f16, or two of them");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
+  ValueFlag copies(app, "--copies", "bulk|lanes",
+                   "How pages come into shared memory, instead of the card's best: lanes' copies need no "
+                   "compute capability 9.0");
   ValueFlag write_model(app, "--write-model", "FILE.yaml",
                         "Write the facts of a Hugging Face folder as YAML; --gpu is not needed then");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
@@ -209,6 +220,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   options.kv_bits = read_kv_bits(kv_bits);
   options.ptx = read_ptx(ptx);
   options.choices.sync = read_sync(sync);
+  options.choices.copies = read_copies(copies);
   options.tuned = !no_tuned;
   options.dump = dump.path();
   return options;

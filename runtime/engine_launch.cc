@@ -150,7 +150,8 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
                               .head_dim = facts.head_dim,
                               .kv_parts = kv_shape(facts).parts,
                               .max_item_rows = max_item_rows(descriptor),
-                              .resident_tokens = descriptor.resident_tokens},
+                              .resident_tokens = descriptor.resident_tokens,
+                              .streamed_query_tiles = descriptor.plan->streamed_query_tiles()},
                     library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;

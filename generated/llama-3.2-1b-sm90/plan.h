@@ -78,7 +78,8 @@ constexpr ModelShape kModelShape{
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
@@ -128,10 +129,11 @@ constexpr KernelPlan kDecodeNumbers{
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 2,
+  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
     {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
@@ -177,10 +179,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 4,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
     {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
@@ -226,10 +229,11 @@ constexpr KernelPlan kDecodeRows16Numbers{
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 8,
+  .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
     {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
@@ -275,10 +279,11 @@ constexpr KernelPlan kDecodeRows32Numbers{
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 5, .prefetch_pages = 0,
   .residual_tiles = 1,
-  .input_buffers = 3, .max_query_tiles = 16,
+  .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
     {.offset = 393216, .elements = 65536, .signatures = 0},  // heads

@@ -78,7 +78,8 @@ constexpr ModelShape kModelShape{
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
   .residual_tiles = 1,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
@@ -128,10 +129,11 @@ constexpr KernelPlan kDecodeNumbers{
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
     {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
@@ -178,10 +180,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
   .residual_tiles = 1,
-  .input_buffers = 3, .max_query_tiles = 8,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
     {.offset = 524288, .elements = 65536, .signatures = 0},  // heads

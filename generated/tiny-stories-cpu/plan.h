@@ -77,7 +77,8 @@ constexpr ModelShape kModelShape{
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4, .consumer_warps = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
+  .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 4,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
@@ -127,10 +128,11 @@ constexpr KernelPlan kDecodeNumbers{
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4, .consumer_warps = 8,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 4,
-  .input_buffers = 2, .max_query_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 2048, .signatures = 0},  // heads

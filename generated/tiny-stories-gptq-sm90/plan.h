@@ -78,7 +78,8 @@ constexpr ModelShape kModelShape{
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
@@ -128,10 +129,11 @@ constexpr KernelPlan kDecodeNumbers{
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -177,10 +179,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 2,
+  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -226,10 +229,11 @@ constexpr KernelPlan kDecodeRows16Numbers{
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128, .consumer_warps = 8,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 9, .slot_bytes = 18432, .window = 4, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 4,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
     {.offset = 32768, .elements = 8192, .signatures = 0},  // heads

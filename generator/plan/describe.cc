@@ -114,11 +114,13 @@ std::string describe(const Plan& plan) {
       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
       facts.kv_bits, facts.vocabulary);
   text += fmt::format(
-      "{} row{} a step; {} CTAs of {} threads: {} {} warps, a producer, {}, a watch; {} registers a thread "
+      "{} row{} a step; {} CTAs of {} threads: {} {} warps, {}, {}, a watch; {} registers a thread "
       "at most\n",
       plan.rows, plan.rows == 1 ? "" : "s", plan.num_ctas, plan.threads(), plan.consumer_warps,
-      plan.rows == 1 ? "consumer" : "worker", plan.rows == 1 ? "an epilogue" : "an input loader",
-      plan.registers_per_thread);
+      plan.rows == 1 ? "consumer" : "worker",
+      plan.copies == CopyKind::kBulk ? "a producer of bulk copies"
+                                     : fmt::format("{} producers of copies by lanes", plan.producer_warps),
+      plan.rows == 1 ? "an epilogue" : "an input loader", plan.registers_per_thread);
   text += fmt::format(
       "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
       "synchronised by {}\n",
@@ -145,7 +147,7 @@ std::string describe(const Plan& plan) {
         "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "
         "more "
         "than {} reads {} tokens at most.\n",
-        plan.max_query_tiles, streamed_query_tiles(facts.head_dim), kernel->resident_tokens());
+        plan.max_query_tiles, kernel->streamed_query_tiles(), kernel->resident_tokens());
   }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

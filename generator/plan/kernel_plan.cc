@@ -98,7 +98,9 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .rows = plan.rows,
                        .sync = plan.sync,
                        .num_ctas = plan.num_ctas,
+                       .copies = plan.copies,
                        .consumer_warps = plan.consumer_warps,
+                       .producer_warps = plan.producer_warps,
                        .ring_slots = plan.ring_slots,
                        .slot_bytes = largest_page(plan),
                        .window = plan.window,
@@ -108,7 +110,8 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .chunk_columns = plan.chunk_columns,
                        .min_pages_per_split = plan.rows == 1 ? plan.min_pages_per_split : 0,
                        .input_buffers = plan.input_buffers,
-                       .max_query_tiles = plan.max_query_tiles};
+                       .max_query_tiles = plan.max_query_tiles,
+                       .warp_dims = plan.warp_dims};
   for (size_t i = 0; i < plan.vectors.size() && i < kNumVectors; ++i)
     kernel_.vectors[i] = kernel_vector(plan.vectors[i]);
   for (const PlanRegion& region : plan.workspace) {

@@ -15,6 +15,8 @@ constexpr int kRowCounts[] = {1, 8, 16, 32, 64};
 constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
+constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues too few copies;
+constexpr int kFewProducerWarps = 2;      // beside 8 consumers: more of them would leave too few registers
 constexpr int kIntegerChunkColumns = 8192;
 constexpr int kBf16Bits = 16;
 constexpr int kTileSlots = 4;
@@ -22,6 +24,8 @@ constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
+constexpr int kWarpDims = 128;  // of a query tile's outputs in one warp's registers
+constexpr int kFewWarpDims = 64;
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
@@ -139,6 +143,14 @@ int fitting_query_tiles(const Plan& plan) {
   return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
 }
 
+/// Fewer where code needs more registers (before compute capability 9.0), or where shared memory is short: warps hand
+/// each other their outputs.
+int choose_warp_dims(const Plan& plan) {
+  constexpr int kShortBytes = 128 * 1024;
+  const bool is_short = plan.limits.max_shared_bytes_per_block < kShortBytes;
+  return plan.copies == CopyKind::kBulk && !is_short ? kWarpDims : kFewWarpDims;
+}
+
 /// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
 /// where activations were.
 void shape_rows(Plan& plan) {
@@ -186,6 +198,25 @@ int choose_consumer_warps(const ModelFacts& facts, const PlanChoices& choices) {
                     warps));
   }
   return warps;
+}
+
+/// Bulk copies where there are any: they leave the issue slots to others.
+CopyKind choose_copies(const GpuSpec& gpu, const PlanChoices& choices) {
+  const bool has_bulk = gpu.emulated || gpu.compute_capability >= kBulkCopyCapability;
+  return choices.copies.value_or(has_bulk ? CopyKind::kBulk : CopyKind::kLanes);
+}
+
+/// Throws Error (kMismatch) for more than bulk copies take.
+int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
+  if (plan.copies == CopyKind::kBulk) {
+    if (choices.producer_warps > 1) {
+      throw Error(ExitCode::kMismatch, fmt::format("--producer-warps: expected 1 with bulk copies, got {}",
+                                                   choices.producer_warps));
+    }
+    return 1;
+  }
+  if (choices.producer_warps > 0) return choices.producer_warps;
+  return plan.consumer_warps > kDefaultConsumerWarps ? kFewProducerWarps : kProducerWarps;
 }
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
@@ -299,10 +330,13 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   const int padding_warps = choose_consumer_warps(plan.facts, choices);
   plan.rows = choose_rows(plan.facts, choices, padding_warps);
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
+  plan.copies = choose_copies(gpu, choices);
+  plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);
   take_graph(plan, graph, padding_warps);
   deal_phases(plan);
   if (plan.rows > 1) {
+    plan.warp_dims = choose_warp_dims(plan);
     shape_rows(plan);
     return plan;
   }

@@ -151,6 +151,10 @@ void place(Plan& plan, const PlanChoices& choices) {
       if (!shrink_input(plan)) refuse_memory(plan);
     }
   }
+  if (plan.producer_warps > plan.ring_slots) {  // each has a slot of its own to wait for
+    plan.producer_warps = plan.ring_slots;
+    place_shared(plan);
+  }
   plan.window = std::min(plan.window, plan.ring_slots);
   set_windows(plan);
 }

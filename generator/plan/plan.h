@@ -24,9 +24,11 @@ struct PlanChoices {
   int num_ctas = 0;
   int window = 0;
   int consumer_warps = 0;
+  int producer_warps = 0;
   int ring_slots = 0;
   int min_pages_per_split = 0;
   std::optional<int> prefetch_pages = std::nullopt;
+  std::optional<CopyKind> copies = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
   std::string tuned = {};  // what of this a file of overrides decides, for people; empty: nothing
 };
@@ -109,7 +111,9 @@ struct Plan {
 
   int rows = 1;  // of activations in a step
   int num_ctas = 0;
+  CopyKind copies = CopyKind::kBulk;
   int consumer_warps = 0;
+  int producer_warps = 1;
   int ring_slots = 0;
   int window = 0;          // pages in flight
   int prefetch_pages = 0;  // into L2, ahead of a full ring
@@ -122,6 +126,7 @@ struct Plan {
   // Several rows only, see templates/rows/; consumer_warps are its workers.
   int input_buffers = 0;    // chunks of activations that shared memory holds at once
   int max_query_tiles = 0;  // of an attention item
+  int warp_dims = 128;      // output dims of a query tile that one warp's registers hold
 
   std::vector<PlanVector> vectors;
   std::vector<PlanMatrix> matrices;
@@ -133,7 +138,7 @@ struct Plan {
   int64_t needed_weight_bytes = 0;
 
   int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
-  int working_warps() const { return consumer_warps + 2; }
+  int working_warps() const { return consumer_warps + producer_warps + 1; }
   RowsShape shape() const { return rows_shape(rows); }
   QkvLayout qkv_layout() const { return {shape(), kv_shape(facts), facts.num_heads / facts.num_kv_heads}; }
   int64_t shared_bytes() const;

@@ -33,7 +33,7 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
     case Arrivers::kConsumersAndEpilogue:
       return consumers + 1;
     case Arrivers::kWorkingLanes:
-      return consumers + 2;  // producer, and epilogue or input loader
+      return consumers + plan.producer_warps + 1;  // epilogue or input loader
     case Arrivers::kFinishers: {
       // Of one tile handed over at once all that have 8 rows each, while there are workers.
       const int handed_tiles = plan.rows <= 8 ? 4 : 2;

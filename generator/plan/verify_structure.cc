@@ -34,6 +34,21 @@ void check_numbers(const Plan& plan, Report& report) {
   if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
     report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);
   }
+  const bool is_bulk = plan.copies == CopyKind::kBulk;
+  if (is_bulk && plan.producer_warps != 1) {
+    report.refuse(Rule::kNumberOutOfRange, "producer warps: expected 1 with bulk copies, got {}",
+                  plan.producer_warps);
+  }
+  // A producer waits for a slot at a time, and for each use of it: no two may be at uses of one slot.
+  if (!is_bulk && (plan.producer_warps < 1 || plan.producer_warps > plan.ring_slots)) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "producer warps: expected 1 to {}, one of each slot at most, got {}", plan.ring_slots,
+                  plan.producer_warps);
+  }
+  if (is_bulk && !plan.limits.emulated && plan.limits.compute_capability < kBulkCopyCapability) {
+    report.refuse(Rule::kNumberOutOfRange, "bulk copies: expected compute capability {} or more, got {}",
+                  kBulkCopyCapability, plan.limits.compute_capability);
+  }
   for (const PlanMatrix& matrix : plan.matrices) {
     const int group = matrix.format.group;
     if (!matrix.format.is_quantized() || group == 32 || group == 64 || group == 128) continue;

@@ -20,7 +20,7 @@ struct Timeline::Row {
   double tail = 0;       // from the CTA's last tile to its last output
   double merge = 0;      // of that, merging the parts of other CTAs
   double skew = 0;       // from the first CTA's last output to the last CTA's
-  double slot_wait = 0;  // the producer, for a free slot
+  double slot_wait = 0;  // a producer, for a free slot
   double window_wait = 0;
 };
 
@@ -61,7 +61,7 @@ double Timeline::published(int phase) const {
 void Timeline::add(int phase, Row& row) const {
   const double before = published(phase - 1);
   const double share = 1.0 / num_ctas_;
-  const int consumers = producer();
+  const int consumers = first_producer();
   double first = published(phase);
   row.name = name(phase);
   ++row.count;
@@ -81,8 +81,11 @@ void Timeline::add(int phase, Row& row) const {
     row.tail += std::max(0.0, us(last.last) - last_tile) * share;
     row.merge += last.limited * 1e-3 * share;
     first = std::min(first, us(last.last));
-    row.slot_wait += at(phase, cta, producer()).waited * 1e-3 * share;
-    row.window_wait += at(phase, cta, producer()).limited * 1e-3 * share;
+    const int producers = epilogue() - first_producer();
+    for (int warp = first_producer(); warp < epilogue(); ++warp) {
+      row.slot_wait += at(phase, cta, warp).waited * 1e-3 * share / producers;
+      row.window_wait += at(phase, cta, warp).limited * 1e-3 * share / producers;
+    }
   }
   row.skew += published(phase) - first;
 }
@@ -111,6 +114,13 @@ std::string Timeline::table() const {
   return text;
 }
 
+std::string Timeline::role(int warp) const {
+  if (warp == epilogue()) return "epilogue";
+  if (warp < first_producer()) return fmt::format("consumer {}", warp);
+  return epilogue() - first_producer() == 1 ? "producer"
+                                            : fmt::format("producer {}", warp - first_producer());
+}
+
 std::string Timeline::trace() const {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   const auto event = [&](int cta, int warp, int phase, const char* what, uint32_t begin, uint32_t end) {
@@ -125,13 +135,10 @@ std::string Timeline::trace() const {
       fmt::format_to(
           std::back_inserter(text),
           "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}\"}}}},\n",
-          cta, warp,
-          warp == producer()   ? "producer"
-          : warp == epilogue() ? "epilogue"
-                               : fmt::format("consumer {}", warp));
+          cta, warp, role(warp));
       for (int phase = 0; phase < num_phases_; ++phase) {
         const PhaseRecord& record = at(phase, cta, warp);
-        if (warp == producer()) {
+        if (warp >= first_producer() && warp < epilogue()) {
           event(cta, warp, phase, "copies", record.begin, record.end);
         } else {
           event(cta, warp, phase, "input", record.begin, record.input);

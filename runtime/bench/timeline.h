@@ -32,7 +32,8 @@ class Timeline {
   }
   double us(uint32_t time) const;
   int64_t bytes(int phase) const;
-  int producer() const { return num_warps_ - 2; }
+  int first_producer() const { return descriptor_.plan->consumer_warps; }
+  std::string role(int warp) const;
   int epilogue() const { return num_warps_ - 1; }
   double published(int phase) const;
   void add(int phase, Row& row) const;

@@ -164,7 +164,7 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
       const int end = std::min(node.end_row, row + widest);
       const int tiles = ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) -
                         row * shape_.heads_per_kv_head / kQueryRows;
-      if (tiles > streamed_query_tiles(shape_.head_dim)) cost.max_slice_tokens = shape_.resident_tokens;
+      if (tiles > shape_.streamed_query_tiles) cost.max_slice_tokens = shape_.resident_tokens;
     }
   }
 }

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "layout/activations.h"
 #include "layout/tree.h"
 #include "runtime/tree/tree_snapshot.h"
 
@@ -33,8 +34,9 @@ struct TreeShape {
   int head_dim = 0;
   int kv_parts = 1;       // f16 that a key or value is the sum of
   int max_item_rows = 0;  // rows (not query rows) that one item takes at most
-  /// Tokens of an item that touches more than streamed_query_tiles() tiles of 16 queries, at most; 0: any.
+  /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
   int resident_tokens = 0;
+  int streamed_query_tiles = kWorkers;
 };
 
 enum class SliceRule {

@@ -14,20 +14,6 @@ constexpr int kPartPlaces = 4;
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
 
-/// Output dims of a query tile that one warp's registers hold.
-constexpr int kWarpDims = 128;
-
-/// Warps among which the output dims of a query tile are shared; each computes all of its scores.
-SOLITON_HOST_DEVICE constexpr int dim_shares(int head_dim) {
-  return ceil_divide(head_dim, kWarpDims);
-}
-
-/// Query tiles that an attention item of any length may touch: all are at work at once. The pages of one with more
-/// stay in the ring until it is done.
-SOLITON_HOST_DEVICE constexpr int streamed_query_tiles(int head_dim) {
-  return kWorkers / dim_shares(head_dim);
-}
-
 /// Floats of a tile's row of activations in shared memory: 16 sums, and a gap so that lanes meet no bank
 /// twice.
 constexpr int kTileStride = kTileRows + 4;

@@ -67,7 +67,9 @@ struct KernelPlan {
   int rows = 1;                            // of activations in a step
   SyncMode sync = SyncMode::kSelfValidating;
   int num_ctas = 0;
+  CopyKind copies = CopyKind::kBulk;
   int consumer_warps = 0;  // several rows: workers
+  int producer_warps = 1;
   int ring_slots = 0;
   int slot_bytes = 0;
   int window = 0;          // pages in flight of matrices,
@@ -81,6 +83,7 @@ struct KernelPlan {
   // Several rows only.
   int input_buffers = 0;    // chunks of activations that shared memory holds at once
   int max_query_tiles = 0;  // of an attention item
+  int warp_dims = 128;      // output dims of a query tile that one warp's registers hold
 
   Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
   Vector partials = {};              // one row: of attention that is split over CTAs
@@ -100,8 +103,10 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr const PackedMatrix& matrix(MatrixId id) const {
     return matrices[static_cast<int>(id)];
   }
-  /// Warps that the watch looks after: consumers or workers, the producer, the epilogue or the input loader.
-  SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + 2; }
+  /// Lanes that copy of a warp that does nothing but copy.
+  SOLITON_HOST_DEVICE constexpr int copy_lanes() const { return copies == CopyKind::kBulk ? 1 : kWarpLanes; }
+  /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
+  SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return (working_warps() + 1) * kWarpLanes; }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const { return rows_shape(rows); }
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), model.kv(), model.group()}; }
@@ -141,8 +146,13 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
-    return (model.head_dim / dim_shares(model.head_dim) / 8 + 1) * kWarpLanes * 16;
+    return (model.head_dim / dim_shares() / 8 + 1) * kWarpLanes * 16;
   }
+  /// Warps among which the output dims of a query tile are shared; each computes all of its scores.
+  SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }
+  /// Query tiles that an attention item of any length may touch: all are at work at once. The pages of one with more
+  /// stay in the ring until it is done.
+  SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
   /// Sums of tiles, or parts of query tiles.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
     const int parts = kPartPlaces * query_part_bytes();

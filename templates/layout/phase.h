@@ -18,6 +18,12 @@ enum class SyncMode : int {
   kCounter,         // a grid-wide counter that every CTA raises at the end of every phase
 };
 
+/// How a CTA's warps copy pages and activations into shared memory.
+enum class CopyKind : int {
+  kBulk,   // one lane copies a page: cards of compute capability 9.0 and up
+  kLanes,  // 16 bytes each by all lanes of one or several warps: any card
+};
+
 /// Bits of a float that no activation may have: "not written yet". The bytes of a fresh workspace are all
 /// 0xFF.
 constexpr uint32_t kMissing = 0xffffffffu;

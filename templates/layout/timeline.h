@@ -44,7 +44,7 @@ constexpr int timeline_phases(int num_layers) {
   return num_layers * kPhasesPerLayer + 1;
 }
 
-/// Records lie as [phase of the step][cta][warp]: consumer warps, then producer, then epilogue.
+/// Records lie as [phase of the step][cta][warp]: consumer warps, then producers, then epilogue.
 SOLITON_HOST_DEVICE constexpr size_t timeline_index(int phase, int cta, int warp, int num_ctas,
                                                     int num_warps) {
   return (static_cast<size_t>(phase) * num_ctas + cta) * num_warps + warp;

@@ -39,7 +39,7 @@ struct MachineContext {
   uint32_t phases_done = 0;  // since the launch began
 
   /// Of the lanes that copy together, the one that waits and arrives for all.
-  SOLITON_DEVICE bool leads() const { return kCopyLanes == 1 || lane == 0; }
+  SOLITON_DEVICE bool leads() const { return kPlan.copy_lanes() == 1 || lane == 0; }
 
   template <class T = unsigned char>
   SOLITON_DEVICE T* region(RegionOffset offset) const {

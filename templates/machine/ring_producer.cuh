@@ -1,10 +1,12 @@
-// The producer's half of the ring: a warp that keeps it filled with pages of the CTA's stream, and brings the next ones
-// into L2 while it is full. What the stream is, its two users know (one_row/producer.cuh, rows/producer.cuh).
+// The producers' half of the ring: they keep it filled with pages of the CTA's stream, and bring the next ones into L2
+// while it is full. What the stream is, its two users know (one_row/producer.cuh, rows/producer.cuh).
 //
-// The producer warp has as many lanes as it takes to copy a page. One of them waits and counts what has landed.
+// Bulk copies are one lane's, of one producer. Where lanes copy, several warps walk the same stream and take its pages in
+// turn; none waits for another. All functions are collectives of the lanes that copy.
 #pragma once
 
 #include "machine/context.cuh"
+#include "machine/copies.cuh"
 #include "machine/ring.cuh"
 #include "machine/timeline.cuh"
 
@@ -14,7 +16,7 @@ namespace soliton {
 SOLITON_DEVICE void nothing() {}
 
 /// Kernel: Context, BarrierId, RegionId. Cursor: a place in a stream of weight pages, with at_end(), advance(),
-/// push(producer) and prefetch().
+/// push(producer) and prefetch(copies).
 template <const KernelPlan& kPlan, class Kernel, class Cursor>
 class RingProducer {
  public:
@@ -22,14 +24,19 @@ class RingProducer {
   using BarrierId = typename Kernel::BarrierId;
   using RegionId = typename Kernel::RegionId;
 
-  SOLITON_DEVICE explicit RingProducer(Context& context) : context_(context) {}
+  /// `warp`: which of the producers.
+  SOLITON_DEVICE RingProducer(Context& context, int warp)
+      : context_(context), copies_(context.lane), warp_(warp), turns_(warp) {}
 
   SOLITON_DEVICE bool stopped() const { return stopped_; }
 
   /// Waits for the copies in flight: shared memory must outlive them.
   SOLITON_DEVICE void drain() {
-    if (!context_.leads()) return;
-    while (landed_ < issued_) wait_landed();
+    if constexpr (PageCopies::kBulk) {
+      while (landed_ < issued_) wait_landed();
+    } else {
+      copies_.announce();
+    }
   }
 
   /// Copies the pages of `page` and behind it. While the ring is full, memory would be idle: L2 takes some of the next
@@ -39,82 +46,98 @@ class RingProducer {
     in_next_ = false;
     SOLITON_NO_UNROLL
     for (; !page.at_end() && !stopped_; page.advance()) {
-      if (begin_page(window, [&] { prefetch(page, next); })) {
-        page.push(*this);
-        end_page();
-      }
+      add_page(
+          window, [&] { prefetch(page, next); }, [&] { page.push(*this); });
       if (num_ahead_ > 0) --num_ahead_;
     }
   }
 
   /// Copies one piece that fills a slot, with at most `window` slots in flight. False once the launch has stopped.
   SOLITON_DEVICE bool push(const char* source, int bytes, int window) {
-    if (!begin_page(window, nothing)) return false;
-    expect(bytes);
-    copy(0, source, bytes);
-    end_page();
-    return true;
+    add_page(window, nothing, [&] {
+      expect(bytes);
+      copy(0, source, bytes);
+    });
+    return !stopped_;
   }
 
   /// Bytes of all copies into the slot, before the first.
-  SOLITON_DEVICE void expect(int bytes) const {
-    if (context_.leads()) barrier_arrive_expect(full(), bytes);
-  }
+  SOLITON_DEVICE void expect(int bytes) const { copies_.begin(full(), bytes); }
   SOLITON_DEVICE void copy(int offset, const char* source, int bytes) const {
-    copy_page(context_.region(RegionId::kPages) + next_.slot() * kPlan.slot_bytes + offset, source, bytes,
-              full());
+    copies_.page(context_.region(RegionId::kPages) + next_.slot() * kPlan.slot_bytes + offset, source, bytes,
+                 full());
   }
 
   /// Waits until the KV of the steps before is complete and visible to this CTA; false once the launch has stopped.
   /// Pairs with the arrival on step_read.
   SOLITON_DEVICE bool wait_step_read() {
-    if (context_.step == 0) return !stopped_;
-    if (context_.leads() && !stopped_) {
+    if (context_.step > 0 && !stopped_) {
       wait_unless_stopped(context_.barrier(BarrierId::kStepRead), (context_.step - 1) & 1,
                           WaitKind::kPhaseGate, 0, nothing);
-      fence_async();
+      if constexpr (PageCopies::kBulk) fence_async();
     }
-    return agree();
+    return !stopped_;
   }
 
  protected:
+  static constexpr int kProducers = kPlan.producer_warps;
+  static constexpr int kPatience = 6;
+  /// Sets of copies that one producer has in flight.
+  static constexpr int kMostPending = kPlan.window > kProducers || kPlan.kv_window > kProducers ? 2 : 1;
+  using PageCopies = Copies<kPlan, kMostPending>;
+  static_assert(!PageCopies::kBulk || kProducers == 1, "bulk copies are one lane's");
+
+  /// For what one producer does for all.
+  SOLITON_DEVICE bool is_first() const { return kProducers == 1 || warp_ == 0; }
+
   Context& context_;
+  PageCopies copies_;
   WaitClock slot_waits_;
   WaitClock window_waits_;
-  uint32_t issued_ = 0;  // pages since the launch began
+  uint32_t issued_ = 0;  // pages since the launch began, by all producers
 
  private:
+  /// Fills the next slot, if it is this producer's turn and the launch has not stopped.
+  template <class Idle, class Fill>
+  SOLITON_DEVICE void add_page(int window, const Idle& idle, const Fill& fill) {
+    if (stopped_) return;
+    if (turns_ == 0) {
+      turns_ = kProducers;
+      if (!begin_page(window, idle)) return;
+      fill();
+      copies_.end(full());
+    }
+    --turns_;
+    ++issued_;
+    next_.advance();
+  }
+
   /// Waits until fewer than `window` pages are in flight and the next slot is free. Collective; false once the launch
   /// has stopped.
   template <class Idle>
   SOLITON_DEVICE bool begin_page(int window, const Idle& idle) {
-    if (context_.leads() && !stopped_) {
-      if (static_cast<int>(issued_ - landed_) >= window) {
-        window_waits_.begin();
-        while (static_cast<int>(issued_ - landed_) >= window) wait_landed();
-        window_waits_.end();
-      }
-      if (issued_ >= kPlan.ring_slots) {
-        // Pairs with the consumers' arrival when they release the page. Every use of a slot is waited for, so the
-        // parity is never more than one phase behind.
-        slot_waits_.begin();
-        wait_unless_stopped(context_.barrier(BarrierId::kPageEmpty, next_.slot()), next_.parity_before(),
-                            WaitKind::kPageEmpty, issued_, idle);
-        slot_waits_.end();
-      }
-    }
-    return agree();
-  }
-  SOLITON_DEVICE void end_page() {
-    ++issued_;
-    next_.advance();
-  }
-  /// What the waiting lane has found out, for all lanes.
-  SOLITON_DEVICE bool agree() {
-    stopped_ = copy_any(stopped_);
+    wait_window(window);
+    if (issued_ < kPlan.ring_slots) return true;
+    // Pairs with the consumers' arrival when they release the page. The parity is never more than one phase behind:
+    // consumers release pages in order, and this producer has waited for one of the last kProducers slots before.
+    static_assert(kProducers <= kPlan.ring_slots);
+    slot_waits_.begin();
+    wait_unless_stopped(context_.barrier(BarrierId::kPageEmpty, next_.slot()), next_.parity_before(),
+                        WaitKind::kPageEmpty, issued_, idle);
+    slot_waits_.end();
     return !stopped_;
   }
-
+  SOLITON_DEVICE void wait_window(int window) {
+    if constexpr (!PageCopies::kBulk) {
+      window_waits_.begin();
+      copies_.limit(ceil_divide(window, kProducers) - 1);
+      window_waits_.end();
+    } else if (static_cast<int>(issued_ - landed_) >= window) {
+      window_waits_.begin();
+      while (static_cast<int>(issued_ - landed_) >= window) wait_landed();
+      window_waits_.end();
+    }
+  }
   SOLITON_DEVICE Barrier* full() const { return &context_.barrier(BarrierId::kPageFull, next_.slot()); }
 
   SOLITON_DEVICE void wait_landed() {
@@ -128,31 +151,44 @@ class RingProducer {
   template <class Idle>
   SOLITON_DEVICE void wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index,
                                           const Idle& idle) {
-    stopped_ = !wait_barrier_unless(&barrier, parity, &context_.barrier(BarrierId::kStopped),
-                                    context_.site(kind, index, parity, parity ^ 1), context_.bound(), idle);
+    Barrier* const stop = &context_.barrier(BarrierId::kStopped);
+    const WaitSite site = context_.site(kind, index, parity, parity ^ 1);
+    if constexpr (PageCopies::kBulk) {
+      stopped_ = !wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), idle);
+    } else {
+      const auto announce_and_idle = [&](int look) {
+        if (look == 0) copies_.announce();
+        if (look >= kPatience) idle();
+      };
+      stopped_ = !warp_wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), announce_and_idle);
+    }
   }
 
-  /// Brings one more page into L2, if it is time.
+  /// Brings one more page into L2, if it is time: of this producer's, one in kProducers.
   template <class Next>
   SOLITON_DEVICE void prefetch(const Cursor& page, const Next& next) {
-    if (num_ahead_ == kPlan.prefetch_pages || !is_time()) return;
+    if (num_ahead_ >= kPlan.prefetch_pages || !is_time()) return;
     if (num_ahead_ == 0) ahead_ = page;
-    if (ahead_.at_end() && !in_next_) {
-      ahead_ = next();
-      in_next_ = true;
+    for (int i = 0; i < kProducers; ++i) {
+      if (ahead_.at_end() && !in_next_) {
+        ahead_ = next();
+        in_next_ = true;
+      }
+      if (ahead_.at_end()) return;
+      if (i == 0) ahead_.prefetch(copies_);
+      ahead_.advance();
+      ++num_ahead_;
     }
-    if (ahead_.at_end()) return;
-    ahead_.prefetch();
-    ahead_.advance();
-    ++num_ahead_;
   }
   SOLITON_DEVICE bool is_time() {
-    const uint32_t now = time_ns();
-    if (now - last_prefetch_ < context_.params.prefetch_ns) return false;
+    const uint32_t now = PageCopies::of_first_lane(time_ns());
+    if (now - last_prefetch_ < kProducers * context_.params.prefetch_ns) return false;
     last_prefetch_ = now;
     return true;
   }
 
+  int warp_;                               // among the producers
+  int turns_;                              // until it is this producer's turn
   RingPosition<kPlan.ring_slots> next_;    // of the page that is issued next
   RingPosition<kPlan.ring_slots> oldest_;  // of the oldest page in flight
   uint32_t landed_ = 0;                    // pages that are known to have landed

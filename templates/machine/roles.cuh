@@ -1,7 +1,7 @@
 // How the warps of a CTA become roles, and its barriers are made.
 //
 //   consumers          multiply, and compute attention
-//   producer           walks the page stream of this CTA and fills the ring
+//   producers          walk the page stream of this CTA and fill the ring, together
 //   partner            one row: the epilogue; several rows: the input loader
 //   watch (one lane)   ends the kernel with a report if the others stop moving
 #pragma once
@@ -36,6 +36,7 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   using BarrierId = typename Roles::BarrierId;
   using RegionId = typename Roles::RegionId;
   constexpr int kProducer = kPlan.consumer_warps;
+  constexpr int kPartner = kProducer + kPlan.producer_warps;
   constexpr int kWorkingWarps = kPlan.working_warps();
   static_assert(kPlan.regions[static_cast<int>(RegionId::kStatus)].bytes >=
                 kWorkingWarps * static_cast<int>(sizeof(WarpStatus)));
@@ -49,12 +50,12 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   if (warp < kProducer) {
     typename Roles::Consumer consumer(context, warp);
     walk<kPlan>(consumer);
-  } else if (warp == kProducer) {
-    if (context.lane >= kCopyLanes) return;
-    typename Roles::Producer producer(context);
+  } else if (warp < kPartner) {
+    if (context.lane >= kPlan.copy_lanes()) return;
+    typename Roles::Producer producer(context, warp - kProducer);
     walk<kPlan>(producer);
     producer.drain();
-  } else if (warp == kProducer + 1) {
+  } else if (warp == kPartner) {
     if (context.lane >= Roles::kPartnerLanes) return;
     typename Roles::Partner partner(context);
     walk<kPlan>(partner);

@@ -99,8 +99,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int position() const { return params.first_position + step; }
   /// Does this step choose a token?
   SOLITON_DEVICE bool chooses() const { return step >= params.num_input_tokens - 1; }
-  /// Pages of the cache that hold tokens of earlier steps.
-  SOLITON_DEVICE int cached_pages() const { return ceil_divide(position(), kKvPageTokens); }
+  /// Pages of the cache that hold tokens of earlier steps: computed where it is needed, or it would take a register of
+  /// all phases.
+  SOLITON_DEVICE int cached_pages() const { return ceil_divide(opaque(position()), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {
     return share_attention(kPlan.model.num_blocks(), cached_pages(), kPlan.min_pages_per_split,
                            kPlan.num_ctas, cta);

@@ -29,7 +29,10 @@ class PageCursor {
     producer.expect(bytes());
     producer.copy(0, address(), bytes());
   }
-  SOLITON_DEVICE void prefetch() const { prefetch_page(address(), bytes()); }
+  template <class Copies>
+  SOLITON_DEVICE void prefetch(const Copies& copies) const {
+    copies.prefetch_page(address(), bytes());
+  }
   SOLITON_DEVICE void advance() {
     column_ += columns();
     const int end = chunk_ + kPlan.chunk_columns < padded_ ? chunk_ + kPlan.chunk_columns : padded_;
@@ -154,9 +157,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     }
   }
 
-  /// One lane brings what the others would bring too.
   SOLITON_DEVICE void prefetch(const void* memory, int bytes) const {
-    if (context_.leads()) prefetch_vector(memory, bytes);
+    if (this->is_first()) this->copies_.prefetch_vector(memory, bytes);
   }
 
   SOLITON_DEVICE int physical_page(int page) const {

@@ -1,5 +1,5 @@
-// The primitives on an NVIDIA GPU of compute capability 9.0 and up: every line of PTX of the project stands
-// here. The contract is in primitives.h.
+// The primitives on an NVIDIA GPU of compute capability 8.0 and up: every line of PTX of the project stands here. The
+// contract is in primitives.h. Bulk copies, and barriers that a thread sleeps at, need 9.0.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -17,6 +17,10 @@
 #define SOLITON_NO_UNROLL _Pragma("unroll 1")
 
 namespace soliton {
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define SOLITON_SM_90
+#endif
 
 SOLITON_DEVICE int thread_index() {
   return static_cast<int>(threadIdx.x);
@@ -267,7 +271,9 @@ SOLITON_DEVICE void barrier_init(Barrier* barrier, int arrivals) {
                : "memory");
 }
 SOLITON_DEVICE void barrier_init_fence() {
+#if defined(SOLITON_SM_90)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
 }
 SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
@@ -296,23 +302,24 @@ SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {
                "r"(bytes)
                : "memory");
 }
-SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
+/// Never suspends the thread.
+SOLITON_DEVICE bool barrier_peek(Barrier* barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
       "{\n.reg .pred p;\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(shared_address(barrier)), "r"(parity)
       : "memory");
   return done != 0;
 }
-/// The same without ever suspending the thread.
-SOLITON_DEVICE bool barrier_peek(Barrier* barrier, uint32_t parity) {
+#if defined(SOLITON_SM_90)
+SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
       "{\n.reg .pred p;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(done)
       : "r"(shared_address(barrier)), "r"(parity)
@@ -331,6 +338,19 @@ SOLITON_DEVICE bool barrier_sleep(Barrier* barrier, uint32_t parity, uint32_t li
       : "memory");
   return done != 0;
 }
+#else
+SOLITON_DEVICE bool barrier_test(Barrier* barrier, uint32_t parity) {
+  return barrier_peek(barrier, parity);
+}
+SOLITON_DEVICE bool barrier_sleep(Barrier* barrier, uint32_t parity, uint32_t limit_ns) {
+  constexpr uint32_t kNapNs = 10'000;
+  for (uint32_t slept = 0; slept < limit_ns; slept += kNapNs) {
+    if (barrier_peek(barrier, parity)) return true;
+    __nanosleep(kNapNs);
+  }
+  return false;
+}
+#endif
 
 SOLITON_DEVICE void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site,
                                  const WaitBound& bound) {
@@ -353,6 +373,19 @@ SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barri
     __nanosleep(kLookNs);
   }
   return true;
+}
+
+template <class Idle>
+SOLITON_DEVICE bool warp_wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop,
+                                             const WaitSite& site, const WaitBound& bound, const Idle& idle) {
+  if (warp_any(barrier_peek(barrier, parity))) return true;
+  set_status(bound, site);
+  for (int look = 0;; ++look) {
+    idle(look);
+    if (warp_any(barrier_peek(barrier, parity))) return true;
+    if (warp_any(barrier_peek(stop, 0))) return false;
+    __nanosleep(kLookNs);
+  }
 }
 
 /// Bounds all waits of the CTA, by one lane of a warp of its own: until `ended` completes its first phase it
@@ -399,12 +432,6 @@ SOLITON_DEVICE void watch_waits(WarpStatus* statuses, int num_warps, Barrier* en
   }
 }
 
-/// A bulk copy is one lane's.
-constexpr int kCopyLanes = 1;
-SOLITON_DEVICE bool copy_any(bool condition) {
-  return condition;
-}
-
 /// Weights and KV pages are read once a token: they should leave L2 first.
 SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   uint64_t policy;
@@ -425,23 +452,6 @@ SOLITON_DEVICE void copy_vector(void* shared, const void* global, int bytes, Bar
       : "memory");
 }
 
-// Copies of a lane by itself, in groups, for stream.cuh alone: the emulation has none.
-
-/// 16 bytes, past L1.
-SOLITON_DEVICE void copy_vector_piece(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
-               : "memory");
-}
-/// Ends the group of what this lane has copied since the last one.
-SOLITON_DEVICE void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-/// Until all groups of this lane but the last kPending have arrived.
-template <int kPending>
-SOLITON_DEVICE void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
 SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -451,6 +461,30 @@ SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
 }
 SOLITON_DEVICE void prefetch_vector(const void* global, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+}
+
+// Copies of 16 bytes by one lane, past L1.
+
+SOLITON_DEVICE void copy_page_piece(void* shared, const void* global) {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
+               "l"(global), "l"(policy)
+               : "memory");
+}
+SOLITON_DEVICE void copy_vector_piece(void* shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
+               : "memory");
+}
+SOLITON_DEVICE void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int kSets>
+SOLITON_DEVICE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kSets) : "memory");
+}
+SOLITON_DEVICE void prefetch_line(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
 }
 
 // Arithmetic.
@@ -477,7 +511,12 @@ SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
 }
 SOLITON_DEVICE uint32_t subtract_bf16(uint32_t a, uint32_t b) {
   uint32_t result;
+#if defined(SOLITON_SM_90)
   asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+#else
+  constexpr uint32_t kMinusOnes = 0xbf80bf80u;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(b), "r"(kMinusOnes), "r"(a));
+#endif
   return result;
 }
 SOLITON_DEVICE float bf16_to_float(uint16_t value) {

@@ -334,10 +334,6 @@ inline bool barrier_peek(Barrier* barrier, uint32_t parity) {
   return emulation::test_barrier(barrier, parity);
 }
 
-constexpr int kCopyLanes = 1;
-inline bool copy_any(bool condition) {
-  return condition;
-}
 inline void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   emulation::copy_page(shared, global, bytes, barrier);
 }
@@ -384,8 +380,37 @@ bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const
   return true;
 }
 
+template <class Idle>
+bool warp_wait_barrier_unless(Barrier* barrier, uint32_t parity, Barrier* stop, const WaitSite& site,
+                              const WaitBound& bound, const Idle& idle) {
+  if (emulation::skips_wait(site.kind)) return true;
+  Spin spin(bound);
+  for (int look = 0; !warp_any(barrier_test(barrier, parity)); ++look) {
+    idle(look);
+    if (warp_any(barrier_test(barrier, parity))) break;
+    if (warp_any(barrier_test(stop, 0))) return false;
+    spin.pause(site);
+  }
+  return true;
+}
+
 inline void prefetch_page(const void* /*global*/, int /*bytes*/) {}
 inline void prefetch_vector(const void* /*global*/, int /*bytes*/) {}
+inline void prefetch_line(const void* /*global*/) {}
+
+inline void copy_page_piece(void* shared, const void* global) {
+  emulation::copy_piece(shared, global);
+}
+inline void copy_vector_piece(void* shared, const void* global) {
+  emulation::copy_piece(shared, global);
+}
+inline void commit_copies() {
+  emulation::commit_copies();
+}
+template <int kSets>
+inline void wait_copies() {
+  emulation::wait_copies(kSets);
+}
 
 // Arithmetic.
 

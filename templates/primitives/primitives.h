@@ -1,4 +1,4 @@
-// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_90)
+// The operations of the machine that kernels are written against. Two implementations: cuda.h (PTX, sm_80 and up)
 // and host.h (fibers on a CPU, with a race detector). Everything a kernel reads or writes outside its
 // registers goes through these functions, so that the emulation sees it.
 //
@@ -11,7 +11,8 @@
 //  - load_relaxed and store_relaxed of one address never race, nor do additions. Any other pair of accesses to
 //    one address, of which one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
-//    fence_device() of the storing thread, and observed by this CTA before fence_async().
+//    fence_device() of the storing thread, and observed by this CTA before fence_async(). Copies of pieces read like
+//    loads of their lane; what they write is there for it after wait_copies(), and for others after what it then does.
 //
 // Contract (T is any trivially copyable type of 2, 4, 8 or 16 bytes, naturally aligned):
 //
@@ -51,14 +52,16 @@
 //   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
-//   constexpr int kCopyLanes;                         lanes of a warp that copy a page together: the first so many;
-//                                                     warps that only copy have no others
-//   bool copy_any(bool condition);                    collective of these lanes: any of them?
-//   void copy_page(void* shared, const void* global, int bytes, Barrier*);   collective of these lanes; bytes % 16 == 0;
-//                                                     completes on the Barrier, on which one has arrived with the bytes
+//   void copy_page(void* shared, const void* global, int bytes, Barrier*);   by one lane; bytes % 16 == 0; completes
+//                                                     on the Barrier, on which one has arrived with the bytes
 //   void copy_vector(void* shared, const void* global, int bytes, Barrier*); the same, for what all CTAs read
 //   void prefetch_page(const void* global, int bytes);                       into L2; a hint: for what is read once,
 //   void prefetch_vector(const void* global, int bytes);                     and for what all CTAs read
+//   void copy_page_piece(void* shared, const void* global);                  16 bytes by this lane, asynchronously
+//   void copy_vector_piece(void* shared, const void* global);
+//   void commit_copies();                             the pieces up to here, since the call before, are a set
+//   void wait_copies<kSets>();                        until this lane's sets but the last kSets have landed
+//   void prefetch_line(const void* global);           128 bytes into L2; a hint
 //
 //   struct WaitBound { ... };                         made once per thread: make_wait_bound(WarpStatus* of the CTA)
 //   void set_status(const WaitBound&, int step, int phase);   which phase the warp is in, for whoever reports its wait
@@ -66,6 +69,7 @@
 //   bool wait_barrier_unless(Barrier*, uint32_t parity, Barrier* stop, const WaitSite&, const WaitBound&, idle);
 //                                                     false once the first phase of `stop` has completed instead;
 //                                                     calls idle() between its looks
+//   bool warp_wait_barrier_unless(...);               the same by all lanes of a warp; calls idle(number of looks before)
 //   class Spin { explicit Spin(const WaitBound&); void pause(const WaitSite&); };   one per polling loop
 //   void watch_waits(WarpStatus*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
 //                                                     by one lane of the CTA: bounds all waits of its warps

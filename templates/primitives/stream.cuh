@@ -64,7 +64,7 @@ constexpr int kBulkPtxVersion = 90;  // of code that has bulk copies, as cudaFun
 SOLITON_KERNEL(kStreamThreads)
 stream_by_bulk_ring(const __grid_constant__ StreamedPages pages, uint32_t* sum, LaunchParams params,
                     uint32_t* claim) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if defined(SOLITON_SM_90)
   unsigned char* shared = shared_memory();
   WarpStatus* statuses = reinterpret_cast<WarpStatus*>(shared + kStreamStatus);
   Barrier* full = reinterpret_cast<Barrier*>(shared + kStreamBarriers);

@@ -17,7 +17,7 @@
 namespace soliton::rows {
 
 /// A tile of queries on its way through tokens, and a share of its output dims: registers hold no more than
-/// kWarpDims. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
+/// warp_dims of the plan. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
 /// queries g and g + 8.
 template <const KernelPlan& kPlan>
 class QueryState {
@@ -25,7 +25,7 @@ class QueryState {
   static constexpr int kHeadDim = kPlan.model.head_dim;
   static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kSteps = kHeadDim / kMmaColumns;
-  static constexpr int kShares = dim_shares(kHeadDim);
+  static constexpr int kShares = kPlan.dim_shares();
   static constexpr int kOutputSteps = kSteps / kShares;
   static constexpr int kKvParts = kPlan.model.kv().parts;
   static constexpr int kTileFragments = kKvParts * kSteps * kWarpLanes;  // 16-byte words of a tile of tokens

@@ -1,8 +1,9 @@
-// The input loader: a warp, or the lanes of it that copy together, that begins each phase. It says when this CTA has ended the phase before, waits until
-// all have, and copies what the phase reads of it: chunks of activations, or queries and new tokens of the
-// CTA's attention items. One lane waits and arrives; copies are everybody's.
+// The input loader: the lanes of a warp that copy, which begin each phase. They say when this CTA has ended the phase
+// before, wait until all have, and copy what the phase reads of it: chunks of activations, or queries and new tokens of
+// the CTA's attention items. One lane waits and arrives; copies are everybody's.
 #pragma once
 
+#include "machine/copies.cuh"
 #include "machine/ring.cuh"
 #include "rows/context.cuh"
 
@@ -14,7 +15,7 @@ class InputLoader {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
   static constexpr int kInputBytes = kPlan.input_bytes();
 
-  SOLITON_DEVICE explicit InputLoader(Context<kPlan>& context) : context_(context) {}
+  SOLITON_DEVICE explicit InputLoader(Context<kPlan>& context) : context_(context), copies_(context.lane) {}
 
   SOLITON_DEVICE bool begin_step() {
     begin_phase();
@@ -68,24 +69,27 @@ class InputLoader {
       const TailTiles tail = tail_tiles(item, context_.step);
       const ItemPlace<kPlan> place(queries, tail, items_);
       Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % 2);
+      if (items_ > 1) copies_.announce();
       if (context_.leads()) {
         // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
         if (items_ > 1) wait_item(items_ - 2);
         if (bytes_before + place.bytes > kInputBytes) wait_item(items_ - 1);
-        barrier_arrive_expect(full, place.bytes);
       }
-      copy_any(false);  // the leading lane has waited
+      InputCopies::any(false);  // the leading lane has waited
+      copies_.begin(full, place.bytes);
       bytes_before = place.bytes;
       ++items_;
       const int64_t first_query = kLayout.query_offset(item.kv_head, queries.first * kQueryRows, 0, 0);
-      copy_vector(context_.shared + place.queries, input + first_query, place.keys - place.queries, full);
+      copies_.vector(context_.shared + place.queries, input + first_query, place.keys - place.queries, full);
       const int tail_bytes = tail.count * kTailTileBytes;
-      if (tail_bytes == 0) continue;
-      const int64_t first_tail = tail.first * kTailTileBytes;
-      copy_vector(context_.shared + place.keys, input + kLayout.keys_offset(item.kv_head) + first_tail,
-                  tail_bytes, full);
-      copy_vector(context_.shared + place.values, input + kLayout.values_offset(item.kv_head) + first_tail,
-                  tail_bytes, full);
+      if (tail_bytes > 0) {
+        const int64_t first_tail = tail.first * kTailTileBytes;
+        copies_.vector(context_.shared + place.keys, input + kLayout.keys_offset(item.kv_head) + first_tail,
+                       tail_bytes, full);
+        copies_.vector(context_.shared + place.values,
+                       input + kLayout.values_offset(item.kv_head) + first_tail, tail_bytes, full);
+      }
+      copies_.end(full);
     }
     context_.end_phase();
   }
@@ -99,8 +103,9 @@ class InputLoader {
   /// Ends the phase before for this CTA; waits until all CTAs have ended it.
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
+    copies_.announce();
     if (context_.leads()) wait_for_grid();
-    copy_any(false);  // the leading lane has waited
+    InputCopies::any(false);  // the leading lane has waited
   }
   SOLITON_DEVICE void wait_for_grid() {
     if (context_.phases_done > 0) {
@@ -114,7 +119,7 @@ class InputLoader {
         if (seen >= target) break;
         spin.pause(context_.site(WaitKind::kCounter, kGridCounterWord, target, seen));
       }
-      fence_async();
+      if constexpr (InputCopies::kBulk) fence_async();
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
   }
@@ -126,22 +131,25 @@ class InputLoader {
 
   SOLITON_DEVICE void push(const unsigned char* source, int bytes) {
     Barrier* full = &context_.barrier(BarrierId::kInputFull, chunk_.slot());
-    if (context_.leads()) {
+    if (chunks_ >= kPlan.input_buffers) {
       // Pairs with the workers' arrival in release_input().
-      if (chunks_ >= kPlan.input_buffers) {
-        context_.wait(context_.barrier(BarrierId::kInputEmpty, chunk_.slot()), chunk_.parity_before(),
-                      WaitKind::kInputEmpty, chunks_);
-      }
-      barrier_arrive_expect(full, bytes);
+      Barrier& empty = context_.barrier(BarrierId::kInputEmpty, chunk_.slot());
+      copies_.announce_unless(context_.leads() && barrier_peek(&empty, chunk_.parity_before()));
+      if (context_.leads()) context_.wait(empty, chunk_.parity_before(), WaitKind::kInputEmpty, chunks_);
     }
-    copy_any(false);  // the leading lane has waited
-    copy_vector(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), source, bytes,
-                full);
+    InputCopies::any(false);  // the leading lane has waited
+    copies_.begin(full, bytes);
+    copies_.vector(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), source,
+                   bytes, full);
+    copies_.end(full);
     ++chunks_;
     chunk_.advance();
   }
 
+  using InputCopies = Copies<kPlan, 2>;
+
   Context<kPlan>& context_;
+  InputCopies copies_;
   uint32_t items_ = 0;
   uint32_t chunks_ = 0;
   RingPosition<kPlan.input_buffers> chunk_;  // of activations

@@ -13,7 +13,7 @@ struct Roles : Kernel<kPlan> {
   using Consumer = Worker<kPlan>;
   using Producer = rows::Producer<kPlan>;
   using Partner = InputLoader<kPlan>;
-  static constexpr int kPartnerLanes = kCopyLanes;
+  static constexpr int kPartnerLanes = kPlan.copy_lanes();
 };
 
 template <const KernelPlan& kPlan>

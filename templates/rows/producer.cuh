@@ -34,8 +34,9 @@ class SlotCursor {
     for (int i = 0; i < tiles; ++i)
       producer.copy(i * (kPageBytes / kRowsShape.tiles_per_slot), address(i), bytes);
   }
-  SOLITON_DEVICE void prefetch() const {
-    for (int i = 0; i < num_tiles(); ++i) prefetch_page(address(i), tile_piece_bytes());
+  template <class Copies>
+  SOLITON_DEVICE void prefetch(const Copies& copies) const {
+    for (int i = 0; i < num_tiles(); ++i) copies.prefetch_page(address(i), tile_piece_bytes());
   }
   SOLITON_DEVICE void advance() {
     tile_ += tiles_per_slot();

@@ -94,6 +94,7 @@ TEST(Options, ReadsEveryFlag) {
   EXPECT_EQ(options.kv_bits, 32);
   EXPECT_EQ(options.ptx, 80);
   EXPECT_EQ(options.choices.sync, SyncMode::kCounter);
+  EXPECT_EQ(options.choices.copies, std::nullopt);
   EXPECT_FALSE(options.tuned);
   EXPECT_TRUE(options.dry_run);
   EXPECT_EQ(options.dump, "d");
@@ -103,15 +104,21 @@ TEST(Options, ReadsEveryFlag) {
 TEST(Options, HelpListsEveryFlag) {
   std::string help;
   EXPECT_FALSE(parse({"--help"}, &help));
-  for (const char* flag :
-       {"MODEL", "--gpu", "--write-model", "-o", "--ctas", "--window", "--consumer-warps", "--ring-slots",
-        "--rows", "--kv-bits", "--ptx", "--sync", "--no-tuned", "--dry-run", "--dump", "--gpus-dir"}) {
+  for (const char* flag : {"MODEL", "--gpu", "--write-model", "-o", "--ctas", "--window", "--consumer-warps",
+                           "--ring-slots", "--rows", "--kv-bits", "--ptx", "--sync", "--copies", "--no-tuned",
+                           "--dry-run", "--dump", "--gpus-dir"}) {
     EXPECT_NE(help.find(flag), std::string::npos) << flag;
   }
   for (const Knob& knob : kKnobs) {
     EXPECT_NE(help.find(knob.flag), std::string::npos) << knob.name;
     EXPECT_NE(help.find(knob.help), std::string::npos) << knob.name;
   }
+}
+
+TEST(Options, CopiesAreInBulkOrByLanes) {
+  EXPECT_EQ(parse({"m.yaml", "--gpu", "h200", "--copies", "bulk"}).value().choices.copies, CopyKind::kBulk);
+  EXPECT_EQ(parse({"m.yaml", "--gpu", "h200", "--copies", "lanes"}).value().choices.copies, CopyKind::kLanes);
+  EXPECT_EQ(error_after({"--copies", "both"}), "2 --copies: expected one of bulk, lanes, got both");
 }
 
 TEST(Options, RefusesUnknownFlags) {

@@ -51,6 +51,31 @@ const std::vector<BadPlan>& bad_structure() {
        .rule = Rule::kNumberOutOfRange,
        .message = "consumer warps: expected 1, 2, 4, 8 or 16, got 0",
        .damage = [](Plan& plan) { plan.consumer_warps = 0; }},
+      {.name = "NoProducer",
+       .rule = Rule::kNumberOutOfRange,
+       .message = "producer warps: expected 1 with bulk copies, got 0",
+       .damage = [](Plan& plan) { plan.producer_warps = 0; }},
+      {.name = "TwoProducersOfBulkCopies",
+       .rule = Rule::kNumberOutOfRange,
+       .message = "producer warps: expected 1 with bulk copies, got 2",
+       .damage = [](Plan& plan) { plan.producer_warps = 2; }},
+      {.name = "MoreProducersThanSlots",
+       .rule = Rule::kNumberOutOfRange,
+       .message = "producer warps: expected 1 to 4, one of each slot at most, got 5",
+       .damage =
+           [](Plan& plan) {
+             plan.copies = CopyKind::kLanes;
+             plan.ring_slots = 4;
+             plan.producer_warps = 5;
+           }},
+      {.name = "BulkCopiesOnACardWithout",
+       .rule = Rule::kNumberOutOfRange,
+       .message = "bulk copies: expected compute capability 90 or more, got 86",
+       .damage =
+           [](Plan& plan) {
+             plan.limits.compute_capability = 86;
+             plan.limits.emulated = false;
+           }},
       {.name = "ClearsAVectorThatThereIsNot",
        .rule = Rule::kIndexOutOfRange,
        .message = "o: clears: expected an index of 0 to 5, got -1",

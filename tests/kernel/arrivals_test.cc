@@ -55,7 +55,8 @@ TEST_P(Arrivals, AreThoseOfThePlan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Arrivals,
-                         testing::Values("micro-3", "plain-4-split", "micro-3-rows8", "plain-4-rows8",
+                         testing::Values("micro-3", "plain-4-split", "plain-4-split-lanes",
+                                         "plain-4-rows8-lanes", "micro-3-rows8", "plain-4-rows8",
                                          "plain-4-rows32"));
 
 }  // namespace

@@ -94,6 +94,18 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"rows_no_wait_for_the_step", "plain-4-rows8", skip(WaitKind::kTokenReady)},
         FaultCase{"rows_no_wait_for_the_step_before", "micro-12-rows16", skip(WaitKind::kPhaseGate)},
         FaultCase{"rows_no_fence_before_copies", "plain-4-rows8", {.kind = FaultKind::kDropAsyncFence}},
+        FaultCase{"lanes_no_wait_for_copies", "plain-4-split-lanes", {.kind = FaultKind::kNoCopyWait}},
+        FaultCase{"lanes_no_wait_for_a_page", "plain-4-split-lanes", skip(WaitKind::kPageFull)},
+        FaultCase{"lanes_no_wait_for_a_free_slot", "plain-4-split-lanes", skip(WaitKind::kPageEmpty)},
+        FaultCase{"lanes_no_wait_for_the_step_before", "micro-20-lanes", skip(WaitKind::kPhaseGate)},
+        FaultCase{"lanes_no_fence", "plain-4-split-lanes", {.kind = FaultKind::kDropDeviceFence}},
+        FaultCase{"lanes_page_full_one_more", "plain-4-split-lanes", count(0, 1)},
+        FaultCase{"lanes_page_empty_one_less", "plain-4-split-lanes", count(1, -1)},
+        FaultCase{"lanes_rows_no_wait_for_copies", "plain-4-rows8-lanes", {.kind = FaultKind::kNoCopyWait}},
+        FaultCase{"lanes_rows_no_wait_for_a_free_slot", "plain-4-rows8-lanes", skip(WaitKind::kPageEmpty)},
+        FaultCase{"lanes_rows_no_wait_for_the_input", "plain-4-rows8-lanes", skip(WaitKind::kInputFull)},
+        FaultCase{"lanes_rows_no_wait_for_the_query", "plain-4-rows8-lanes", skip(WaitKind::kQueryFull)},
+        FaultCase{"lanes_rows_no_wait_for_the_phase", "plain-4-rows8-lanes", skip(WaitKind::kPhaseBegun)},
         FaultCase{"token_ready_one_more", "plain-4-split", count(kTokenReady, 1)}),
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
 

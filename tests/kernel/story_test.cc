@@ -14,6 +14,7 @@ class Story : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, Story,
                          testing::Values(SOLITON_KERNELS "/tiny-stories-cpu.so",
                                          SOLITON_TEST_KERNELS "/tiny-3.so",
+                                         SOLITON_TEST_KERNELS "/tiny-3-lanes.so",
                                          SOLITON_TEST_KERNELS "/tiny-7-counter.so"),
                          [](const testing::TestParamInfo<const char*>& info) {
                            std::string name = std::filesystem::path(info.param).stem();

@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
                                          "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
                                          "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
                                          "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
-                                         "norm128-4-all", "norm64-bias-3-rows32"),
+                                         "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32"),
                          test_name);
 
 /// A random operation on a tree of at most `most` branches.

@@ -124,32 +124,80 @@ void Launch::wait_barrier(Barrier* address, uint32_t parity, const WaitSite& sit
 }
 
 void Launch::copy_page(void* shared, const void* global, int bytes, Barrier* address) {
-  const Fiber& self = scheduler_.current();
   BarrierState& barrier = find_barrier(address, "copy_page");
-  const auto alignment = reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global);
-  if (bytes <= 0 || bytes % kCopyGranularity != 0 || alignment % kCopyGranularity != 0) {
-    fail("copy_page wants addresses and a size that are multiples of 16, got " + std::to_string(bytes) +
-         " bytes by " + describe_thread(self));
+  if (checking && !barrier.fenced)
+    fail("copy_page on a barrier without barrier_init_fence: " + name_barrier(barrier));
+  issue({.shared = shared, .global = global, .bytes = bytes, .barrier = &barrier}, "copy_page");
+}
+
+void Launch::issue(PendingCopy copy, const char* name) {
+  const Fiber& self = scheduler_.current();
+  const auto alignment = reinterpret_cast<uintptr_t>(copy.shared) | reinterpret_cast<uintptr_t>(copy.global);
+  if (copy.bytes <= 0 || copy.bytes % kCopyGranularity != 0 || alignment % kCopyGranularity != 0) {
+    fail(std::string(name) + " wants addresses and a size that are multiples of 16, got " +
+         std::to_string(copy.bytes) + " bytes by " + describe_thread(self));
   }
-  const auto offset = static_cast<unsigned char*>(shared) - self.shared;
-  if (offset < 0 || offset + bytes > shape_.shared_bytes) {
-    fail("out of bounds: copy_page to shared+" + std::to_string(offset) + ", " + std::to_string(bytes) +
-         " bytes, by " + describe_thread(self));
+  const auto offset = static_cast<unsigned char*>(copy.shared) - self.shared;
+  if (offset < 0 || offset + copy.bytes > shape_.shared_bytes) {
+    fail(std::string("out of bounds: ") + name + " to shared+" + std::to_string(offset) + ", " +
+         std::to_string(copy.bytes) + " bytes, by " + describe_thread(self));
   }
-  PendingCopy copy = {.shared = shared, .global = global, .bytes = bytes, .barrier = &barrier};
   if (checking) {
-    if (!barrier.fenced) fail("copy_page on a barrier without barrier_init_fence: " + name_barrier(barrier));
-    if (std::string text = races_->check_bounds(Space::kGlobal, self.cta, global, bytes); !text.empty()) {
-      fail(text + ": copy_page by " + describe_thread(self));
+    if (std::string text = races_->check_bounds(Space::kGlobal, self.cta, copy.global, copy.bytes);
+        !text.empty()) {
+      fail(text + ": " + name + " by " + describe_thread(self));
     }
     Race race;
-    if (!races_->copy(self.id, barrier.ordinal, shared, global, bytes, &copy.engine, &copy.epoch, &race)) {
+    const int barrier = copy.barrier == nullptr ? -1 : copy.barrier->ordinal;
+    if (!races_->copy(self.id, barrier, copy.shared, copy.global, copy.bytes, &copy.engine, &copy.epoch,
+                      &race)) {
       fail_race(race);
     }
   }
   ++control_.stats.copies;
+  if (copy.barrier == nullptr) note_piece(copy);
   copies_.push_back(copy);
   if (options_.copies == CopyPolicy::kEager) land(copies_.size() - 1);
+}
+
+PieceCopies& Launch::pieces() {
+  if (pieces_.empty()) pieces_.resize(scheduler_.fibers().size());
+  return pieces_[scheduler_.current().id];
+}
+
+void Launch::copy_piece(void* shared, const void* global) {
+  maybe_preempt();
+  const PieceCopies& mine = pieces();
+  issue({.shared = shared,
+         .global = global,
+         .bytes = kCopyGranularity,
+         .thread = scheduler_.current().id,
+         .set = mine.first + mine.sets.size() - 1},
+        "copy of a piece");
+}
+
+void Launch::note_piece(const PendingCopy& copy) {
+  PieceCopies& mine = pieces_[copy.thread];
+  ++mine.sets.back().in_flight;
+  mine.sets.back().epoch = copy.epoch;
+  mine.engine = copy.engine;
+}
+
+void Launch::commit_copies() {
+  pieces().sets.emplace_back();
+}
+
+/// The sets but the last `sets` that are committed.
+void Launch::wait_copies(int sets) {
+  PieceCopies& mine = pieces();
+  if (holds(FaultKind::kNoCopyWait)) return;
+  while (mine.sets.size() > static_cast<size_t>(sets) + 1) {
+    while (mine.sets.front().in_flight > 0) pause({WaitKind::kPageFull, 0, 0, 0, 0, 0});
+    if (checking && mine.engine >= 0)
+      races_->see_copies(scheduler_.current().id, mine.engine, mine.sets.front().epoch);
+    mine.sets.pop_front();
+    ++mine.first;
+  }
 }
 
 void Launch::land(size_t index) {
@@ -157,6 +205,11 @@ void Launch::land(size_t index) {
   copies_[index] = copies_.back();
   copies_.pop_back();
   std::memcpy(copy.shared, copy.global, copy.bytes);
+  if (copy.barrier == nullptr) {
+    PieceCopies& pieces = pieces_[copy.thread];
+    if (copy.set >= pieces.first && --pieces.sets[copy.set - pieces.first].in_flight == 0) ++num_stores;
+    return;
+  }
   BarrierState& barrier = *copy.barrier;
   barrier.transaction_bytes -= copy.bytes;
   if (barrier.transaction_bytes < 0) {

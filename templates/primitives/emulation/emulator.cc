@@ -74,6 +74,15 @@ bool skips_wait(WaitKind kind) {
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   launch->copy_page(shared, global, bytes, barrier);
 }
+void copy_piece(void* shared, const void* global) {
+  launch->copy_piece(shared, global);
+}
+void commit_copies() {
+  launch->commit_copies();
+}
+void wait_copies(int sets) {
+  launch->wait_copies(sets);
+}
 void pause(const WaitSite& site) {
   launch->pause(site);
 }

@@ -13,9 +13,9 @@
 
 namespace soliton {
 
-/// When the bytes of copy_page arrive.
+/// When the bytes of copies arrive.
 enum class CopyPolicy : int32_t {
-  kEager,   // inside copy_page
+  kEager,   // when they are issued
   kLate,    // one at a time, when no fiber can go on without it
   kRandom,  // at any time, in any order
 };
@@ -26,6 +26,7 @@ enum class FaultKind : int32_t {
   kSkipWait,         // wait_barrier returns at once for waits of kind `wait`
   kDropDeviceFence,  // fence_device does nothing
   kDropAsyncFence,   // fence_async does nothing
+  kNoCopyWait,       // wait_copies returns at once
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
@@ -159,6 +160,9 @@ bool test_barrier(Barrier* barrier, uint32_t parity);
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
 bool skips_wait(WaitKind kind);  // as FaultKind::kSkipWait asks
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
+void copy_piece(void* shared, const void* global);
+void commit_copies();
+void wait_copies(int sets);
 
 void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.

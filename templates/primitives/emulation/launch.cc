@@ -83,10 +83,11 @@ void Launch::run_fiber() {
   ++num_returned_;
   if (++mine.returned == shape_.threads_per_cta) {
     for (const PendingCopy& copy : copies_) {
-      if (copy.barrier->cta != running->cta) continue;
+      const auto offset = static_cast<unsigned char*>(copy.shared) - running->shared;
+      if (offset < 0 || offset >= shape_.shared_bytes) continue;
       fail("CTA " + std::to_string(running->cta) + " returned with a copy in flight: shared+" +
-           std::to_string(static_cast<unsigned char*>(copy.shared) - running->shared) + ", " +
-           std::to_string(copy.bytes) + " bytes, barrier " + std::to_string(copy.barrier->ordinal));
+           std::to_string(offset) + ", " + std::to_string(copy.bytes) + " bytes" +
+           (copy.barrier == nullptr ? "" : ", barrier " + std::to_string(copy.barrier->ordinal)));
     }
   }
   if (num_returned_ == static_cast<int>(scheduler_.fibers().size())) scheduler_.leave();

@@ -1,6 +1,7 @@
 // One launch of the emulation: its fibers, barriers, copies in flight, checks, and how it ends.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,9 +37,23 @@ struct PendingCopy {
   void* shared = nullptr;
   const void* global = nullptr;
   int bytes = 0;
-  BarrierState* barrier = nullptr;
+  BarrierState* barrier = nullptr;  // of a bulk copy, or null:
+  int thread = -1;                  // id of the thread that copies a piece,
+  uint64_t set = 0;                 // and which of its sets that is in
   int engine = 0;
   Epoch epoch = 0;
+};
+
+/// What a thread copies in pieces: its sets from number `first` on that have not been waited for, the last of which is
+/// not committed yet.
+struct PieceCopies {
+  struct Set {
+    int in_flight = 0;
+    Epoch epoch = 0;  // of its last piece
+  };
+  uint64_t first = 0;
+  std::deque<Set> sets = {1, Set{}};
+  int engine = -1;
 };
 
 class Launch {
@@ -59,6 +74,9 @@ class Launch {
   void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
   bool skips_wait(WaitKind kind) const { return holds(FaultKind::kSkipWait) && kind == options_.fault.wait; }
   void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
+  void copy_piece(void* shared, const void* global);
+  void commit_copies();
+  void wait_copies(int sets);
   void pause(const WaitSite& site);
   void note_host_load() { scheduler_.current().polls_host = true; }
 
@@ -88,7 +106,11 @@ class Launch {
   /// Nobody is ready: lands copies, lets pollers look again, or ends the launch.
   void advance_idle();
   bool host_may_help();
+  /// Checks a copy that the running thread issues, and begins it.
+  void issue(PendingCopy copy, const char* name);
+  void note_piece(const PendingCopy& copy);
   void land(size_t index);
+  PieceCopies& pieces();
   std::vector<BarrierCount> count_barriers() const;
   void complete_if_due(BarrierState& barrier);
   BarrierState& find_barrier(Barrier* barrier, const char* user);
@@ -106,6 +128,7 @@ class Launch {
   size_t shared_stride_ = 0;
   std::vector<std::unique_ptr<BarrierState>> barriers_;
   std::vector<PendingCopy> copies_;
+  std::vector<PieceCopies> pieces_;  // by thread id, once any has copied a piece
   std::unique_ptr<RaceDetector> races_;
   std::string error_;
   int num_returned_ = 0;

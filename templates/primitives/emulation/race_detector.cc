@@ -289,11 +289,15 @@ std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, co
 bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes,
                         int* engine, Epoch* epoch, Race* race) {
   const int cta = thread / shape_.threads_per_cta;
-  const int index = cta * kEnginesPerCta + barrier_ordinal % kEnginesPerCta;
+  const bool in_bulk = barrier_ordinal >= 0;
+  const int local = thread % shape_.threads_per_cta;
+  const int piece_engine = local / kLaneCount % 4 * 4 + local % 4;
+  const int index = cta * kEnginesPerCta + (in_bulk ? barrier_ordinal % kEnginesPerCta : piece_engine);
   *engine = num_threads_ + index;
   *epoch = ++engine_epochs_[index];
   static const VectorClock kNothing;
-  const VectorClock& fenced = threads_[thread].async != nullptr ? threads_[thread].async->clock : kNothing;
+  const VectorClock& async = threads_[thread].async != nullptr ? threads_[thread].async->clock : kNothing;
+  const VectorClock& seen = in_bulk ? async : threads_[thread].clocks.writes;
 
   const auto source = reinterpret_cast<uintptr_t>(global);
   Shadow& from = *find(Space::kGlobal, cta, source);
@@ -302,14 +306,15 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
     const size_t stop = std::min(end, (offset / kBlockBytes + 1) * kBlockBytes);
     race->region = &from.name;
     race->offset = offset;
-    race->reason = "reads what no fence_async of the issuing thread ordered after";
+    race->reason = in_bulk ? "reads what no fence_async of the issuing thread ordered after"
+                           : "reads what the issuing thread is not ordered after";
     Block& part = block(from, offset, false);
     if (part.cells == nullptr) {
       const size_t low = offset % kBlockBytes;
       std::erase_if(part.copies, [&](const CopyReads& c) { return c.engine == *engine && c.begin == low; });
       part.copies.push_back({low, low + stop - offset, *engine, *epoch});
     } else if (!for_each_cell(from, offset, stop - offset, [&](Cell& cell) {
-                 return read(*engine, Access::kCopyRead, cell, fenced, race);
+                 return read(*engine, Access::kCopyRead, cell, seen, race);
                })) {
       return false;
     }
@@ -423,6 +428,11 @@ void RaceDetector::land(int engine, Epoch epoch, ClockPair& clocks) const {
     clock->resize(width);
     (*clock)[engine] = std::max((*clock)[engine], epoch);
   }
+}
+
+void RaceDetector::see_copies(int thread, int engine, Epoch epoch) {
+  note_acquired(thread, next_id());
+  land(engine, epoch, threads_[thread].clocks);
 }
 
 void RaceDetector::fence_device(int thread) {

@@ -7,9 +7,12 @@
 //   store_relaxed -> load_relaxed          passes on F and `reads`
 //   add_release -> load_acquire            passes on both clocks
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
-//   fence_async -> copy_page               the copy's source is read with a copy A of `writes`
+//   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
+//                                          the thread's own
+//   copy of a piece -> wait_copies         passes on what the copy has written
 //
-// A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta).
+// A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta), of pieces one for every
+// (CTA, warp modulo 4, lane modulo 4).
 #pragma once
 
 #include <array>
@@ -56,8 +59,8 @@ class RaceDetector {
   std::string check_bounds(Space space, int cta, const void* address, size_t bytes);
   /// Records an access of a thread; false, and *race, if it conflicts with an earlier one.
   bool access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race);
-  /// A copy issued by `thread` on barrier `barrier_ordinal`; *engine and *epoch say what its landing
-  /// completes.
+  /// A copy issued by `thread` on barrier `barrier_ordinal`, or of a piece if that is -1; *engine and *epoch say what
+  /// its landing completes.
   bool copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes, int* engine,
             Epoch* epoch, Race* race);
 
@@ -69,6 +72,7 @@ class RaceDetector {
   /// An id for acquire_from().
   uint64_t next_id() { return ++num_ids_; }
   void land(int engine, Epoch epoch, ClockPair& clocks) const;
+  void see_copies(int thread, int engine, Epoch epoch);
   void fence_device(int thread);
   void fence_async(int thread);
 

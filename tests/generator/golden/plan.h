@@ -77,7 +77,8 @@ constexpr ModelShape kModelShape{
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4, .consumer_warps = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
+  .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 4,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
