@@ -1,0 +1,63 @@
+// The primitives' arithmetic and conversions on an NVIDIA GPU, a part of cuda.h.
+#pragma once
+
+namespace soliton {
+
+SOLITON_DEVICE float exp2_fast(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+SOLITON_DEVICE float log2_fast(float x) {
+  return __log2f(x);
+}
+SOLITON_DEVICE float exp_fast(float x) {
+  return __expf(x);
+}
+SOLITON_DEVICE float rsqrt_fast(float x) {
+  return rsqrtf(x);
+}
+
+SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
+  uint32_t result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+SOLITON_DEVICE uint32_t subtract_bf16(uint32_t a, uint32_t b) {
+  uint32_t result;
+#if defined(SOLITON_SM_90)
+  asm("sub.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+#else
+  constexpr uint32_t kMinusOnes = 0xbf80bf80u;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(b), "r"(kMinusOnes), "r"(a));
+#endif
+  return result;
+}
+SOLITON_DEVICE float bf16_to_float(uint16_t value) {
+  return __uint_as_float(static_cast<uint32_t>(value) << 16);
+}
+SOLITON_DEVICE uint16_t float_to_bf16(float value) {
+  return static_cast<uint16_t>(pack_bf16(value, 0.0f));
+}
+SOLITON_DEVICE uint32_t pack_f16(float low, float high) {
+  uint32_t result;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}
+SOLITON_DEVICE float f16_to_float(uint16_t value) {
+  return __half2float(__ushort_as_half(value));
+}
+SOLITON_DEVICE uint16_t float_to_f16(float value) {
+  return static_cast<uint16_t>(pack_f16(value, 0.0f));
+}
+SOLITON_DEVICE uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice) {
+  return __byte_perm(low, high, choice);
+}
+SOLITON_DEVICE uint32_t float_bits(float value) {
+  return __float_as_uint(value);
+}
+SOLITON_DEVICE float float_from_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+
+}  // namespace soliton
