@@ -44,7 +44,10 @@ TEST(Prediction, IsNearEveryRecordedRun) {
 }
 
 DeviceInfo h200() {
-  DeviceInfo device{.compute_capability = 90, .num_sms = 132, .max_shared_bytes = 232448};
+  DeviceInfo device{};
+  device.compute_capability = 90;
+  device.num_sms = 132;
+  device.max_shared_bytes = 232448;
   std::string_view("NVIDIA H200").copy(device.name, sizeof(device.name) - 1);
   return device;
 }
