@@ -38,7 +38,7 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   const int ring = plan.ring_slots;
   const int tiles = plan.tile_slots;
   const int generations = kInputGenerations;
-  rules[BarrierId::kPageFull] = {"page_full", ring, ring, Arrivers::kLane};
+  rules[BarrierId::kPageFull] = {"page_full", ring, ring, copier(plan)};
   rules[BarrierId::kPageEmpty] = {"page_empty", ring, ring, Arrivers::kConsumers};
   rules[BarrierId::kTileFull] = {"tile_full", tiles, tiles, Arrivers::kConsumers};
   rules[BarrierId::kTileEmpty] = {"tile_empty", tiles, tiles, Arrivers::kWarp};

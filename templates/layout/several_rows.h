@@ -46,15 +46,15 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   Rules<BarrierRule, BarrierId, static_cast<int>(BarrierId::kCount)> rules;
   const int ring = plan.ring_slots;
   const int buffers = plan.input_buffers;
-  rules[BarrierId::kPageFull] = {"page_full", ring, ring, Arrivers::kLane};
+  rules[BarrierId::kPageFull] = {"page_full", ring, ring, copier(plan)};
   rules[BarrierId::kPageEmpty] = {"page_empty", ring, ring, Arrivers::kConsumers};
-  rules[BarrierId::kInputFull] = {"input_full", buffers, buffers, Arrivers::kLane};
+  rules[BarrierId::kInputFull] = {"input_full", buffers, buffers, copier(plan)};
   rules[BarrierId::kInputEmpty] = {"input_empty", buffers, buffers, Arrivers::kConsumers};
   rules[BarrierId::kTilesFull] = {"tiles_full", 1, 1, Arrivers::kConsumers};
   rules[BarrierId::kTilesEmpty] = {"tiles_empty", 1, 1, Arrivers::kFinishers};
   rules[BarrierId::kBegun] = {"begun", 1, 1, Arrivers::kLane};
   rules[BarrierId::kPhaseDone] = {"phase_done", 1, 1, Arrivers::kConsumers};
-  rules[BarrierId::kQueryFull] = {"query_full", 2, 2, Arrivers::kLane};
+  rules[BarrierId::kQueryFull] = {"query_full", 2, 2, copier(plan)};
   rules[BarrierId::kItemDone] = {"item_done", 2, 2, Arrivers::kConsumers};
   rules[BarrierId::kPartsFull] = {"parts_full", 1, 1, Arrivers::kConsumers};
   rules[BarrierId::kStepKnown] = {"step_known", 1, 1, Arrivers::kFinishers};

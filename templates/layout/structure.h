@@ -23,6 +23,11 @@ enum class Arrivers : int {
   kWorkingLanes,          // a lane of every warp but the watch
 };
 
+/// Who says that copies have landed: in bulk the lane that issued them, with their bytes.
+constexpr Arrivers copier(const KernelPlan& plan) {
+  return plan.copies == CopyKind::kBulk ? Arrivers::kLane : Arrivers::kWarp;
+}
+
 constexpr bool by_warps(Arrivers arrivers) {
   return arrivers != Arrivers::kLane && arrivers != Arrivers::kWorkingLanes;
 }

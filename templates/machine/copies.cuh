@@ -123,8 +123,7 @@ class Copies {
     } else {
       wait_copies<0>();
     }
-    warp_sync();
-    if (lane_ == 0) barrier_arrive(oldest_);
+    warp_arrive(oldest_);
     oldest_ = younger_;
     --num_pending_;
   }

@@ -101,7 +101,7 @@ class RingProducer {
   template <class Idle, class Fill>
   SOLITON_DEVICE void add_page(int window, const Idle& idle, const Fill& fill) {
     if (stopped_) return;
-    if (turns_ == 0) {
+    if (kProducers == 1 || turns_ == 0) {
       turns_ = kProducers;
       if (!begin_page(window, idle)) return;
       fill();

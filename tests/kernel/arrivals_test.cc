@@ -15,9 +15,11 @@ std::vector<BarrierRule> rules_of(const KernelPlan& plan) {
   return plan.rows == 1 ? list(one_row::barrier_rules(plan)) : list(rows::barrier_rules(plan));
 }
 
-/// Warps that arrive, each at least once in a launch.
-int arriving_warps(const KernelPlan& plan, Arrivers arrivers) {
-  return arrivers == Arrivers::kWorkingLanes ? plan.working_warps() : count_arrivals(plan, arrivers);
+/// Warps that arrive, each at least once in a launch: producers take pages in turn.
+int arriving_warps(const KernelPlan& plan, const BarrierRule& rule) {
+  if (std::string(rule.name) == "page_full") return plan.producer_warps;
+  return rule.arrivers == Arrivers::kWorkingLanes ? plan.working_warps()
+                                                  : count_arrivals(plan, rule.arrivers);
 }
 
 class Arrivals : public testing::TestWithParam<const char*> {};
@@ -47,7 +49,7 @@ TEST_P(Arrivals, AreThoseOfThePlan) {
         warps |= count.warps;
       }
       if (warps != 0) {
-        EXPECT_EQ(std::popcount(warps), arriving_warps(plan, rules[set].arrivers));
+        EXPECT_EQ(std::popcount(warps), arriving_warps(plan, rules[set]));
       }
     }
   }
