@@ -68,6 +68,9 @@ struct TreeRequest {
   uint32_t delay_seed = 0;    // as in DecodeRequest
   SliceRule rule = SliceRule::kBalanced;
   int min_rows = 0;  // that the kernel takes: the same kernel then for steps of more and of fewer rows
+  /// A row that is the only one takes the kernel that decode() generates with, if its branch has a page table and
+  /// min_rows allows it: faster, and other bits than those of the kernels for several rows.
+  bool lone_row_alone = false;
 };
 
 struct TreeResult {
@@ -100,7 +103,7 @@ class Engine {
   /// Appends tokens to a branch without choosing any behind them: where the library has kernels of several
   /// rows, in chunks of as many as the largest takes, and else one after another in one launch. The lm_head
   /// is never computed. All other branches wait. The branch then has one new token a step, whatever its draft
-  /// was before. Throws Error as decode() does; kInternal if the branch is none, or shares tokens and there is
+  /// was before. Throws Error as decode() does; kInternal if the branch is none, or has no page table and there is
   /// no kernel of several rows.
   void feed(Branch branch, std::span<const int32_t> tokens);
 

@@ -92,7 +92,7 @@ void Engine::check_tree(const TreeRequest& request) const {
 
 void Engine::feed(Branch branch, std::span<const int32_t> tokens) {
   check_tokens(tokens);
-  if (max_rows() == 1) tree_.own_pages(branch);  // throws if it shares tokens
+  if (max_rows() == 1) tree_.page_table(branch);  // throws if it has none
   reserve(branch, static_cast<int>(tokens.size()));
   feed_all(branch, tokens, 0);
 }
@@ -100,7 +100,7 @@ void Engine::feed(Branch branch, std::span<const int32_t> tokens) {
 /// Feeds tokens that have been checked and fit.
 void Engine::feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed) {
   const bool has_one_row = library_.descriptor().rows == 1;
-  const bool fits_one_row = has_one_row && !tree_.shares_tokens(branch);
+  const bool fits_one_row = has_one_row && tree_.has_page_table(branch);
   while (!tokens.empty()) {
     const bool one_by_one = fits_one_row && (one_by_one_ || tokens.size() == 1);
     if (one_by_one || max_rows() == 1) {
@@ -213,7 +213,10 @@ void Engine::generate(const DecodeRequest& request, std::span<const int32_t> tok
 TreeResult Engine::decode_tree(const TreeRequest& request, const OnStep& on_step) {
   tree_.snapshot(snapshot_);
   check_tree(request);
-  const int kernel = kernel_for_rows(std::max(request.min_rows, static_cast<int>(snapshot_.rows.size())));
+  const int num_rows = static_cast<int>(snapshot_.rows.size());
+  const bool is_lone = request.lone_row_alone && num_rows == 1 && request.min_rows <= 1 &&
+                       tree_.has_page_table(snapshot_.rows[0].branch);
+  const int kernel = is_lone ? generating_kernel_ : kernel_for_rows(std::max(request.min_rows, num_rows));
   tree_.reserve(request.num_steps);
   return run({.kernel = kernel, .request = request}, on_step);
 }

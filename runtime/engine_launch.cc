@@ -244,7 +244,7 @@ void Engine::put_branch(const TreeRequest& request, LaunchParams& params) {
   // which is never fed.
   if (request.skips_choice) input.push_back(0);
   const size_t tokens = input_.add<int32_t>(input);
-  const size_t pages = input_.add<int32_t>(tree_.own_pages(row.branch));
+  const size_t pages = input_.add<int32_t>(tree_.page_table(row.branch));
   input_.upload(library_);
   params.input_tokens = input_.at<int32_t>(tokens);
   params.page_table = input_.at<int32_t>(pages);

@@ -132,6 +132,30 @@ int choose_context(const Options& options, const HfConfig& config) {
   return choose_context(options, config, ask_driver(options.device).device);
 }
 
+int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted,
+                           const std::optional<DeviceInfo>& card) {
+  constexpr int64_t kEmulatedContexts = 4;
+  const int64_t least = round_up(context, kKvPageTokens) + kKvPageTokens;
+  // A kernel that is named may be the emulation's.
+  const bool is_emulated = !card || !options.kernel.empty();
+  if (is_emulated) return std::max(least, wanted > 0 ? wanted : kEmulatedContexts * context);
+  ModelFacts kept = config.facts;
+  kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
+  const int64_t spare = kSpareBytes + card->free_bytes / kSpareShare;
+  const int64_t room = fitting_tokens(kept, card->free_bytes - spare);
+  if (wanted > room) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("--cache-tokens: expected at most {} tokens, as the card's free "
+                            "memory holds beside the weights, got {}",
+                            room, wanted));
+  }
+  return std::max(least, wanted > 0 ? wanted : room);
+}
+
+int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted) {
+  return choose_pool_tokens(options, config, context, wanted, ask_driver(options.device).device);
+}
+
 std::string describe_context(const Options& options, int context, int model_context, bool emulated) {
   if (context == model_context) return fmt::format("{} tokens, all that the model takes", context);
   const bool lacks_memory = !emulated && context < Options::kDefaultContext;

@@ -36,6 +36,14 @@ int choose_context(const Options& options, const HfConfig& config, const std::op
 /// The same for the card that is here.
 int choose_context(const Options& options, const HfConfig& config);
 
+/// EngineOptions::pool_tokens of many sequences of such a context: those asked for, but a context and a page at least;
+/// else (0) as many as the card's free memory holds, and without a card, or with a kernel that is named, four contexts.
+/// Throws Error (kOutOfMemory) if the memory holds fewer.
+int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted,
+                           const std::optional<DeviceInfo>& card);
+/// The same for the card that is here.
+int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted);
+
 /// What is said of a context at the start: "4096 of the model's 131072 tokens, see -c".
 std::string describe_context(const Options& options, int context, int model_context, bool emulated);
 

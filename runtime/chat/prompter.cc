@@ -191,4 +191,13 @@ std::vector<int32_t> Prompter::prompt(const Conversation& conversation) const {
   return tokens;
 }
 
+std::vector<int32_t> Prompter::prompt(const nlohmann::ordered_json& messages,
+                                      const nlohmann::ordered_json& tools,
+                                      const nlohmann::ordered_json& variables) const {
+  ChatOptions options = options_;
+  options.tools = tools;
+  options.variables = variables;
+  return encoder_.encode(template_.value().render(messages, options));
+}
+
 }  // namespace soliton

@@ -75,6 +75,9 @@ class Prompter {
   /// last turn alone. At least one token. Throws kUsage if there is none, and what ChatTemplate::render() and
   /// ChatEncoder::encode() throw.
   std::vector<int32_t> prompt(const Conversation& conversation) const;
+  /// The same of messages, functions and variables as the template takes them, of which there must be one; null: none.
+  std::vector<int32_t> prompt(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                              const nlohmann::ordered_json& variables) const;
 
  private:
   const Tokenizer& tokenizer_;

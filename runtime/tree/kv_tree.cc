@@ -83,6 +83,23 @@ std::vector<Branch> KvTree::fork(Branch branch, int num_branches) {
   return forked;
 }
 
+Branch KvTree::branch_off(Branch branch, int num_tokens) {
+  const auto [node, kept] = find(branch, num_tokens);
+  // Behind a node that others share already; else beside it, or behind its full pages.
+  const bool is_whole = nodes_[node].branch == kNone && kept == nodes_[node].num_tokens;
+  const int tail = is_whole ? 0 : kept % kKvPageTokens;
+  const int full = kept - tail;
+  expect_free(tail > 0 ? 1 : 0);
+  const int32_t page = tail > 0 ? nodes_[node].pages[full / kKvPageTokens] : kNone;
+  if (!is_whole && full > 0) split(node, full);
+  const int32_t own = add_node(is_whole || full > 0 ? node : nodes_[node].parent);
+  const Branch added = add_branch(own);
+  grow(nodes_[own], tail);
+  nodes_[own].num_tokens = tail;
+  if (tail > 0) move({page, 0}, {nodes_[own].pages[0], 0}, tail);
+  return added;
+}
+
 void KvTree::prune(Branch branch) {
   const int32_t left = detach(index_of(branch));
   branches_[branch].node = kNone;
@@ -92,17 +109,9 @@ void KvTree::prune(Branch branch) {
 
 void KvTree::truncate(Branch branch, int num_tokens) {
   const int32_t leaf = index_of(branch);
-  if (num_tokens < 0 || num_tokens > this->num_tokens(branch)) {
-    throw misuse("tokens to keep: expected 0 to {}, got {}", this->num_tokens(branch), num_tokens);
-  }
-  int32_t node = leaf;
-  int first = first_position(node);
-  while (num_tokens < first) {
-    node = nodes_[node].parent;
-    first -= nodes_[node].num_tokens;
-  }
+  const auto [node, kept] = find(branch, num_tokens);
   if (nodes_[node].num_branches > 1) {
-    leave_shared(branch, node, num_tokens - first);
+    leave_shared(branch, node, kept);
     return;
   }
   plain_draft(branch);
@@ -116,7 +125,7 @@ void KvTree::truncate(Branch branch, int num_tokens) {
     }
     settle(node, branch);
   }
-  nodes_[node].num_tokens = num_tokens - first;
+  nodes_[node].num_tokens = kept;
   trim(nodes_[node]);
   join(nodes_[node].parent);
 }
@@ -180,14 +189,25 @@ std::vector<PageTokens> KvTree::path(Branch branch) const {
   return path;
 }
 
-bool KvTree::shares_tokens(Branch branch) const {
-  return node_of(branch).parent != kRoot;
+bool KvTree::has_page_table(Branch branch) const {
+  for (int32_t node = node_of(branch).parent; node != kRoot; node = nodes_[node].parent) {
+    if (nodes_[node].num_tokens % kKvPageTokens != 0) return false;
+  }
+  return true;
 }
 
-std::span<const int32_t> KvTree::own_pages(Branch branch) const {
-  const Node& node = node_of(branch);
-  if (node.parent != kRoot) throw misuse("pages of a branch: expected one that shares none, got {}", branch);
-  return node.pages;
+std::vector<int32_t> KvTree::page_table(Branch branch) const {
+  if (!has_page_table(branch)) {
+    throw misuse("page table: expected a branch that shares whole pages, got {}", branch);
+  }
+  std::vector<int32_t> nodes;
+  for (int32_t node = index_of(branch); node != kRoot; node = nodes_[node].parent) nodes.push_back(node);
+  std::vector<int32_t> table;
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const std::vector<int32_t>& pages = nodes_[nodes[i]].pages;
+    table.insert(table.end(), pages.begin(), pages.end());
+  }
+  return table;
 }
 
 int KvTree::num_tokens(Branch branch) const {
@@ -279,6 +299,18 @@ std::vector<int> KvTree::references() const {
   return references;
 }
 
+int KvTree::num_pages_of(std::span<const Branch> branches) const {
+  std::vector<bool> counted(nodes_.size());
+  int num_pages = 0;
+  for (const Branch branch : branches) {
+    for (int32_t node = index_of(branch); node != kRoot && !counted[node]; node = nodes_[node].parent) {
+      counted[node] = true;
+      num_pages += static_cast<int>(nodes_[node].pages.size());
+    }
+  }
+  return num_pages;
+}
+
 // ---- Pages
 
 KvTree::Node& KvTree::node_of(Branch branch) {
@@ -301,6 +333,20 @@ int KvTree::first_position(int32_t node) const {
   for (int32_t at = nodes_[node].parent; at != kNone; at = nodes_[at].parent)
     position += nodes_[at].num_tokens;
   return position;
+}
+
+/// Where the first `num_tokens` tokens of a branch end.
+KvTree::TokenEnd KvTree::find(Branch branch, int num_tokens) const {
+  if (num_tokens < 0 || num_tokens > this->num_tokens(branch)) {
+    throw misuse("tokens to keep: expected 0 to {}, got {}", this->num_tokens(branch), num_tokens);
+  }
+  int32_t node = index_of(branch);
+  int first = first_position(node);
+  while (num_tokens < first) {
+    node = nodes_[node].parent;
+    first -= nodes_[node].num_tokens;
+  }
+  return {node, num_tokens - first};
 }
 
 int KvTree::missing_pages(const Node& node, int num_tokens) const {

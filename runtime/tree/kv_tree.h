@@ -6,8 +6,8 @@
 // as TokenMoves:
 // - a fork shrinks back to a chain (prune): the child's tokens move to its parent's last page if they fit; so
 //   branches that fork at every step, as beams do, stay dense at the price of the few tokens since the fork;
-// - a branch is cut back into tokens that others share (truncate): the partly filled page is copied, the
-//   usual copy on write, since the branch goes on writing behind it;
+// - a branch is cut back into tokens that others share (truncate), or begins with some of another's (branch_off): the
+//   partly filled page is copied, the usual copy on write, since the branch goes on writing behind it;
 // - a speculative tree is accepted: see draft().
 //
 // A page holds K and V of all layers: megabytes. So the tokens of a speculative tree are rows but not nodes
@@ -53,8 +53,18 @@ class KvTree {
   /// The same for one branch, paused or not.
   void reserve(Branch branch, int num_tokens);
 
+  /// Pages that the latter would take.
+  int missing_pages(Branch branch, int num_tokens) const {
+    return missing_pages(node_of(branch), num_tokens);
+  }
+
   /// Replaces a live branch by num_branches (1 or more) that share its tokens; each has one new token a step.
   std::vector<Branch> fork(Branch branch, int num_branches);
+
+  /// A further live branch that begins with the first `num_tokens` tokens of another, which stays what it is. Both
+  /// share the full pages of these; the tokens of a partly filled one are copied. So, other than behind fork(), no
+  /// node above a branch ends inside a page.
+  Branch branch_off(Branch branch, int num_tokens);
 
   /// Ends a branch and frees what no other branch shares.
   void prune(Branch branch);
@@ -85,10 +95,10 @@ class KvTree {
   std::vector<PageTokens> path(Branch branch) const;
   /// Cached tokens of a branch.
   int num_tokens(Branch branch) const;
-  /// Does the branch have tokens in common with others?
-  bool shares_tokens(Branch branch) const;
-  /// Pages of a branch that shares nothing, with those reserved: page i holds tokens 64 i to 64 i + 63.
-  std::span<const int32_t> own_pages(Branch branch) const;
+  /// Whether the tokens that the branch shares with others fill whole pages, or are none.
+  bool has_page_table(Branch branch) const;
+  /// All pages of such a branch, with those reserved: page i holds tokens 64 i to 64 i + 63.
+  std::vector<int32_t> page_table(Branch branch) const;
 
   /// What the planner needs; reuses the memory of `snapshot`. With `only`, all branches but this one are
   /// seen as if they were paused.
@@ -98,6 +108,8 @@ class KvTree {
   std::vector<Branch> branches() const;
   /// Branches that read or are going to write each page; 0: the page is free.
   std::vector<int> references() const;
+  /// Pages of these branches together, with those reserved.
+  int num_pages_of(std::span<const Branch> branches) const;
   int num_pages() const { return num_pages_; }
   int num_free_pages() const { return static_cast<int>(free_pages_.size()); }
 
@@ -121,10 +133,17 @@ class KvTree {
     std::vector<int32_t> parents;  // the draft
   };
 
+  /// The first `num_tokens` tokens of a node.
+  struct TokenEnd {
+    int32_t node = kNone;
+    int num_tokens = 0;
+  };
+
   Node& node_of(Branch branch);
   const Node& node_of(Branch branch) const;
   int32_t index_of(Branch branch) const;
   int first_position(int32_t node) const;
+  TokenEnd find(Branch branch, int num_tokens) const;
   int missing_pages(const Node& node, int num_tokens) const;
   void expect_free(int num_pages, int num_released = 0) const;
   void grow(Node& node, int num_tokens);

@@ -190,7 +190,8 @@ TEST_F(Cli, GenWritesNothingOnADryRun) {
 }
 
 TEST_F(Cli, HelpGoesToStdout) {
-  for (const char* program : {"soliton-chat", "soliton-bench", "soliton-gen", "soliton-doctor"}) {
+  for (const char* program :
+       {"soliton-chat", "soliton-bench", "soliton-gen", "soliton-doctor", "soliton-server"}) {
     const Outcome outcome = run(program, {"--help"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");

@@ -60,6 +60,7 @@ class Process {
 
   void signal(int number) const { kill(pid_, number); }
   std::string out_so_far() const { return read_text(out()); }
+  std::string err_so_far() const { return read_text(err()); }
 
   Outcome wait() const {
     int status = 0;

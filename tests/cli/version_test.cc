@@ -20,7 +20,8 @@ TEST_P(Version, IsListedByHelp) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Version,
-                         testing::Values("soliton-gen", "soliton-chat", "soliton-bench", "soliton-doctor"),
+                         testing::Values("soliton-gen", "soliton-chat", "soliton-bench", "soliton-doctor",
+                                         "soliton-server"),
                          [](const auto& info) {
                            return std::string(info.param).substr(sizeof("soliton-") - 1);
                          });

@@ -141,7 +141,8 @@ TEST(Documents, FilesBetweenBackticksExist) {
 std::string known_flags() {
   std::string text = read_text(kRoot / "dev");
   const TemporaryFolder folder;
-  for (const char* program : {"soliton-gen", "soliton-chat", "soliton-bench", "soliton-doctor"}) {
+  for (const char* program :
+       {"soliton-gen", "soliton-chat", "soliton-bench", "soliton-doctor", "soliton-server"}) {
     text += Process(program, {"--help"}, folder.path()).wait().out;
   }
   for (const fs::path top : {"runtime", "tests", "models"}) {

@@ -172,6 +172,14 @@ class Simulation {
     return branches;
   }
 
+  Branch branch_off(Branch branch, int num_tokens) {
+    const Branch added = tree_.branch_off(branch, num_tokens);
+    expect_new(added);
+    const Tokens& tokens = model_.at(branch);
+    model_[added] = Tokens(tokens.begin(), tokens.begin() + num_tokens);
+    return added;
+  }
+
   void prune(Branch branch) {
     tree_.prune(branch);
     model_.erase(branch);

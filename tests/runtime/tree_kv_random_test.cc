@@ -22,7 +22,11 @@ void act(Simulation& simulation, std::mt19937& random) {
     case 1:
     case 2:
     case 3:
-      if (num_branches < 24) simulation.fork(branch, 1 + pick(4));
+      if (num_branches < 24 && pick(3) == 0) {
+        simulation.branch_off(branch, pick(num_tokens + 1));
+      } else if (num_branches < 24) {
+        simulation.fork(branch, 1 + pick(4));
+      }
       return;
     case 4:
     case 5:

@@ -21,6 +21,31 @@ TEST(KvTree, ForkCopiesNothing) {
   }
 }
 
+// Whatever branches off where, page i of all of them holds tokens 64 i to 64 i + 63.
+TEST(KvTree, BranchesOffAtPages) {
+  for (const int kept : {0, 1, 63, 64, 65, 128, 199, 200}) {
+    Simulation simulation(100);
+    const Branch whole = simulation.open();
+    simulation.append(whole, 200);
+    const Branch part = simulation.branch_off(whole, kept);
+    EXPECT_EQ(simulation.copy(), kept % kKvPageTokens) << kept;
+    const Branch again = simulation.branch_off(part, kept / 2);
+    simulation.append(part, 100);
+    simulation.append(again, 70);
+    simulation.step(10);
+    simulation.check();
+    for (const auto& [branch, tokens] : simulation.model()) {
+      ASSERT_TRUE(simulation.tree().has_page_table(branch)) << kept;
+      const std::vector<int32_t> table = simulation.tree().page_table(branch);
+      const std::vector<PageTokens> path = simulation.tree().path(branch);
+      ASSERT_GE(table.size(), path.size());
+      for (size_t i = 0; i < path.size(); ++i) EXPECT_EQ(table[i], path[i].page);
+    }
+    simulation.prune(whole);
+    simulation.check();
+  }
+}
+
 TEST(KvTree, BeamsStayDense) {
   // Four beams, of which each step the first lives on as two and the last ends.
   constexpr int kSteps = 500;

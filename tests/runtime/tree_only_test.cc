@@ -62,14 +62,15 @@ TEST(TreeOnly, ReservesForOneBranch) {
   EXPECT_EQ(small.tree.num_free_pages(), free_pages - 1);
 }
 
-TEST(TreeOnly, SharesTokensUntilTheOthersAreGone) {
+TEST(TreeOnly, HasNoPageTableUntilTheOthersAreGone) {
   SmallTree small;
-  EXPECT_TRUE(small.tree.shares_tokens(small.branches[0]));
+  EXPECT_FALSE(small.tree.has_page_table(small.branches[0]));
+  EXPECT_THROW(small.tree.page_table(small.branches[0]), Error);
   small.tree.prune(small.branches[1]);
-  EXPECT_TRUE(small.tree.shares_tokens(small.branches[0]));
+  EXPECT_FALSE(small.tree.has_page_table(small.branches[0]));
   small.tree.prune(small.branches[2]);
-  EXPECT_FALSE(small.tree.shares_tokens(small.branches[0]));
-  EXPECT_FALSE(small.tree.shares_tokens(small.tree.open()));
+  EXPECT_TRUE(small.tree.has_page_table(small.branches[0]));
+  EXPECT_TRUE(small.tree.has_page_table(small.tree.open()));
 }
 
 }  // namespace

@@ -70,10 +70,13 @@ int64_t device_weight_bytes(const ModelFacts& facts) {
   return read_weight_bytes(facts) + model_tables(facts).embedding_bytes();
 }
 
-int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes) {
+int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes) {
   const int64_t left = free_bytes - device_weight_bytes(facts) - kOtherBytes;
-  const int64_t pages = std::max<int64_t>(left, 0) / (context_token_bytes(facts) * kKvPageTokens);
-  return static_cast<int32_t>(std::min<int64_t>(pages * kKvPageTokens, facts.max_context));
+  return std::max<int64_t>(left, 0) / (context_token_bytes(facts) * kKvPageTokens) * kKvPageTokens;
+}
+
+int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes) {
+  return static_cast<int32_t>(std::min<int64_t>(fitting_tokens(facts, free_bytes), facts.max_context));
 }
 
 int64_t device_bytes(const ModelFacts& facts, int32_t context) {

@@ -16,6 +16,9 @@ int64_t device_weight_bytes(const ModelFacts& facts);
 /// Of these, what every token reads: all but the embedding.
 int64_t read_weight_bytes(const ModelFacts& facts);
 
+/// Tokens that `free_bytes` hold beside the weights; 0 if these do not fit.
+int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes);
+
 /// Tokens of context, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
 int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes);
 

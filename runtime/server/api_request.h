@@ -1,0 +1,50 @@
+// The bodies of /v1/completions and /v1/chat/completions, read strictly: what is known and wrong is refused by name, as is
+// what other servers can do and this one cannot; what is unknown is ignored.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/sampling.h"
+#include "runtime/server/api_error.h"
+
+namespace soliton {
+
+struct ApiRequest {
+  bool is_chat = false;
+  // ---- of a chat
+  nlohmann::ordered_json messages;   // as chat templates take them: contents are text, arguments objects
+  nlohmann::ordered_json tools;      // null: none
+  nlohmann::ordered_json variables;  // of the template; null: none
+  // ---- of a completion
+  std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
+  bool echoes = false;  // the prompt before the answer
+  // ---- of both
+  Sampling sampling;
+  int num_choices = 1;            // of each prompt
+  std::optional<int> max_tokens;  // of each choice
+  std::vector<std::string> stops;
+  bool ignores_stop_tokens = false;
+  bool logprobs = false;
+  int num_top_logprobs = 0;  // further tokens whose logprobs are wanted
+  bool streams = false;
+  bool includes_usage = false;  // in the last piece of a stream
+};
+
+/// How a body says what stands before the answer.
+enum class ApiKind { kChat, kCompletion };
+
+/// `defaults` are how tokens are chosen where the body does not say. Throws ApiError.
+ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampling& defaults);
+
+/// What the body calls itself in errors of JsonView.
+inline constexpr const char* kBodyName = "body";
+
+/// messages as chat templates take them, of what stands in the body there. Throws ApiError.
+nlohmann::ordered_json read_messages(const nlohmann::ordered_json& messages);
+
+}  // namespace soliton

@@ -1,0 +1,65 @@
+// What the scheduler is asked for, and whom it tells of the tokens.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/chat/chosen_token.h"
+#include "runtime/sampling.h"
+
+namespace soliton {
+
+/// Why a sample ended.
+enum class SampleEnd {
+  kStopToken,  // its last token is one
+  kEnough,     // on_token wanted no more
+  kLength,     // it has max_tokens
+  kCancelled,
+  kShutdown,  // the scheduler ends
+  kFailed     // the kernel or the device did
+};
+
+struct SampleSummary {
+  SampleEnd end = SampleEnd::kLength;
+  int num_cached = 0;        // tokens of the prompt that had been fed before, for whomever
+  std::string failure = {};  // why, of kFailed
+};
+
+/// A token, and how likely it was.
+struct RankedToken {
+  int32_t id = 0;
+  float logprob = 0;
+};
+
+struct GeneratedToken : ChosenToken {
+  std::vector<RankedToken> best = {};  // the most likely ones, if they are wanted
+};
+
+/// Tokens behind one prompt. The functions are called on the scheduler's thread, which waits for them.
+struct Generation {
+  std::vector<int32_t> prompt;            // at least one token
+  int num_samples = 1;                    // sample i draws with the sampling's seed + i, modulo 2^32
+  int max_tokens = 1;                     // of each, at least one
+  std::vector<int32_t> stop_tokens = {};  // a sample ends with one of these
+  Sampling sampling = {};                 // no drafts
+  int num_best = 0;         // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
+  std::string client = {};  // those of one wait for one another, those of several take turns
+  std::function<bool(int sample, const GeneratedToken&)> on_token = {};  // ends the sample by returning false
+  std::function<void(int sample, const SampleSummary&)> on_end = {};     // once for each sample
+};
+
+/// A Generation that is waiting or under way. Any thread may cancel it.
+class Ticket {
+ public:
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Scheduler;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace soliton

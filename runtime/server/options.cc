@@ -1,0 +1,105 @@
+#include "runtime/server/options.h"
+
+#include <cstdlib>
+#include <limits>
+
+#include "runtime/sampling_flags.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kDefaultPort = 8080;
+constexpr int kMaxPort = 65535;
+
+const UsageHints kServerHints = {
+    .usage = "MODEL [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name"};
+
+void add_model_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("MODEL", options.model.model,
+                 "Hugging Face folder, or the name of a model that hf download has put into its cache")
+      ->check(not_empty());
+  app.add_option("-k,--kernel", options.model.kernel,
+                 "kernel library; else a fitting one is found, or made and kept")
+      ->check(not_empty());
+  app.add_option("-c,--ctx-size", options.model.context,
+                 "tokens of one answer and its prompt at most; as in soliton-chat")
+      ->check(at_least(1));
+  app.add_option("--cache-tokens", options.cache_tokens,
+                 "tokens that the KV pages hold, of all requests together; else as many as there is free "
+                 "memory for, and without a card or with --kernel those of four contexts")
+      ->check(at_least<int64_t>(1));
+  app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")
+      ->check(one_of({"16", "32"}));
+  app.add_option("--device", options.model.device, "GPU index")->check(at_least(0));
+  app.add_option("--chat-template", options.model.template_file, "file of a template in place of the model's")
+      ->check(not_empty());
+  app.add_option("--alias", options.service.model, "what answers call the model; else its folder's name")
+      ->check(not_empty());
+}
+
+void add_http_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--host", options.http.host, "address to listen at; 127.0.0.1: from this machine alone")
+      ->check(not_empty());
+  app.add_option("--port", options.http.port, "port to listen at; 0: any that is free")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const std::string complaint = complaint_of_integer(text, 0);
+            const bool is_port = complaint.empty() && std::stol(text) <= kMaxPort;
+            return is_port
+                       ? complaint
+                       : fmt::format("expected an integer from 0 to {}, got {}", kMaxPort, in_quotes(text));
+          },
+          ""));
+  app.add_option("--api-key", options.service.api_key,
+                 "that clients must send; better in SOLITON_API_KEY, as others see the flags of programs")
+      ->check(not_empty());
+  app.add_option("--cors-origin", options.service.origins,
+                 "origin of web pages that may ask, or *; any number of times")
+      ->check(not_empty())
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--max-body", options.http.limits.body_bytes, "bytes of a request's body at most")
+      ->check(at_least<int64_t>(1));
+  app.add_option("--max-connections", options.http.limits.connections,
+                 "at once; further ones are refused (503)")
+      ->check(at_least(1));
+  app.add_option_function<int>(
+         "--grace", [&](int seconds) { options.grace = std::chrono::seconds(seconds); },
+         "seconds that answers under way have when the server is told to end")
+      ->check(at_least(0));
+}
+
+void add_scheduler_flags(CLI::App& app, ServerOptions& options) {
+  app.add_option("--parallel", options.scheduler.max_rows,
+                 "samples that are decoded together at most; else as many as there is a kernel for")
+      ->check(at_least(1));
+  app.add_option("--queue", options.scheduler.max_waiting,
+                 "samples that may wait; further requests are refused (429)")
+      ->check(at_least(1));
+  app.add_option("--launch-tokens", options.scheduler.launch_tokens,
+                 "tokens of each of several rows in one launch of the kernel at most")
+      ->check(at_least(1));
+  add_sampling_flags(
+      app, options.model.sampling_flags,
+      "where a request does not say; else as generation_config.json says, or 0, the best token");
+}
+
+}  // namespace
+
+std::optional<ServerOptions> parse_server_options(int argc, char** argv) {
+  CLI::App app{"Serves OpenAI's API: many requests, decoded together by a whole-model kernel.",
+               "soliton-server"};
+  ServerOptions options;
+  options.http.port = kDefaultPort;
+  add_model_flags(app, options);
+  add_http_flags(app, options);
+  add_scheduler_flags(app, options);
+  if (!parse_command_line(app, argc, argv, kServerHints)) return std::nullopt;
+  if (options.model.model.empty()) throw Error(ExitCode::kUsage, "MODEL: expected a value, got nothing");
+  if (options.service.api_key.empty()) {
+    if (const char* key = std::getenv("SOLITON_API_KEY")) options.service.api_key = key;
+  }
+  return options;
+}
+
+}  // namespace soliton

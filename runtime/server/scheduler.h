@@ -1,0 +1,165 @@
+// Many requests on one engine: each sample is a branch of one forest, and all of them are decoded together, a row each.
+// One thread owns the engine. Between two launches it lets those who wait join and the finished leave:
+//
+//   submit() -> queue -> feeding: the prompt, from what the cache has of it -> decoding -> ended, kept in the cache
+//                  ^------------------- sent back when pages run out ---------------'
+//
+// A launch decodes several tokens of every row, and ends early when something else is to be done: a row has ended,
+// somebody has come for whom there is a row, or has gone. While a prompt is fed, steps hold a chunk of it beside the
+// rows that decode, or alternate with theirs where rows are few. Where pages run out, the latest that came is
+// sent back to the head of the queue; its tokens are fed again later, and it goes on as it would have.
+//
+//   scheduler.cc       threads, queue, who joins, leaves and is sent back
+//   scheduler_step.cc  what a launch feeds and decodes
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "models/error.h"
+#include "runtime/engine.h"
+#include "runtime/server/fair_queue.h"
+#include "runtime/server/generation.h"
+#include "runtime/server/metrics.h"
+#include "runtime/server/prefix_cache.h"
+
+namespace soliton {
+
+/// The queue is full.
+class Busy : public Error {
+ public:
+  Busy(size_t num_waiting, int retry_after_s);
+  /// When there may be a place, by how long others have taken.
+  int retry_after_s() const { return retry_after_s_; }
+
+ private:
+  int retry_after_s_;
+};
+
+struct SchedulerOptions {
+  int context = 0;   // tokens of a sample at most, prompt and answer but for its last token; the engine's
+  int max_rows = 0;  // decoded together; 0: as many as the library has kernels for
+  int max_waiting = 512;   // samples
+  int launch_tokens = 32;  // of each row in one launch, at most
+};
+
+class Scheduler {
+ public:
+  /// The engine's tree is the scheduler's from now on. Its pool must hold a context and a page.
+  Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& metrics);
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  ~Scheduler() { stop(); }
+
+  /// Begins to work in a thread of its own. Tests call run_once() instead.
+  void start();
+  /// Ends all samples (kShutdown) and the thread.
+  void stop();
+
+  /// Any thread. Throws Busy; Error: kOutOfMemory if prompt and tokens do not fit the context, kUsage for an empty
+  /// prompt, kMismatch for tokens that are none, kDevice once the scheduler has failed.
+  std::shared_ptr<Ticket> submit(Generation generation);
+  /// Any thread. What has not ended yet ends (kCancelled).
+  void cancel(const std::shared_ptr<Ticket>& ticket);
+  /// Why nothing can be decoded any more; nothing as long as something can.
+  std::optional<Error> failure() const;
+  /// Any thread. Whether nothing is waiting or under way.
+  bool is_idle() const;
+
+  /// One launch or round of them. Returns false if there is nothing to do.
+  bool run_once();
+
+  int max_rows() const { return max_rows_; }
+  int context() const { return options_.context; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A Generation with those who wait for it.
+  struct Job {
+    Generation generation;
+    std::shared_ptr<Ticket> ticket = std::make_shared<Ticket>();
+    Clock::time_point submitted = Clock::now();
+  };
+
+  /// One sample.
+  struct Sequence {
+    std::shared_ptr<Job> job;
+    int sample = 0;
+    std::vector<int32_t> tokens =
+        {};  // prompt and answer so far; the last one is never fed before it is decoded
+    int num_generated = 0;
+    std::optional<Branch> branch = {};  // nothing: not begun, or sent back
+    int num_fed = 0;
+    std::optional<int> num_cached = {};  // of the prompt, when it was begun first
+    uint64_t arrival = 0;                // the order in which they joined
+    std::optional<SampleEnd> end = {};
+    Clock::time_point began = Clock::now();
+    Clock::time_point last_token = {};
+
+    const Generation& generation() const { return job->generation; }
+    int num_to_feed() const { return static_cast<int>(tokens.size()) - 1 - num_fed; }
+    bool decodes() const { return branch && num_to_feed() == 0; }
+    RowSampling draw() const;
+  };
+  using SequencePointer = std::unique_ptr<Sequence>;
+
+  // scheduler.cc
+  void work();
+  void admit();
+  bool fits(const Sequence& sequence) const;
+  void drop_cancelled();
+  void finish_ended();
+  void leave(Sequence& sequence);
+  void tell_end(const Sequence& sequence, SampleEnd end, const std::string& failure = {});
+  bool send_back_latest();
+  void end_all(SampleEnd end, const std::string& failure);
+  void fail(const Error& error);
+  int retry_after_s() const;
+  void check(const Generation& generation) const;
+
+  // scheduler_step.cc
+  void work_on_rows();
+  Sequence* next_to_feed();
+  bool waits_for_prefix(const Sequence& sequence) const;
+  void begin(Sequence& sequence);
+  void feed(Sequence& sequence, int num_tokens);
+  void feed_and_decode(Sequence& fed, int num_tokens);
+  void decode(int max_steps);
+  int reserve_steps(int max_steps);
+  void step(Sequence* fed, int num_chunk, int num_steps);
+  bool take(std::span<const int32_t> chosen);
+  void take(Sequence& sequence, const GeneratedToken& token);
+  void note(const TreeResult& result, Sequence* fed, int num_chunk);
+  int num_decoding() const;
+
+  Engine& engine_;
+  SchedulerOptions options_;
+  Metrics& metrics_;
+  int max_rows_;
+  PrefixCache cache_;
+  std::vector<SequencePointer> running_;  // in the order in which they joined
+  std::vector<Sequence*> rows_;           // of the step at work; null: of a prompt's chunk
+  std::vector<float> logits_;  // of that step, [rows][vocabulary], where some row wants its best tokens
+  uint64_t num_arrived_ = 0;
+  uint64_t num_rounds_ = 0;
+  int64_t num_evicted_ = 0;  // told to metrics_
+
+  std::atomic<bool> interrupted_ = false;  // a launch ends soon: somebody has come or gone
+  std::atomic<bool> has_free_rows_ = true;
+  mutable std::mutex mutex_;
+  std::condition_variable came_;
+  FairQueue<SequencePointer> queue_;  // guarded by mutex_, as all below
+  bool has_news_ = false;
+  bool stopping_ = false;
+  size_t num_unended_ = 0;  // samples
+  std::optional<Error> failure_;
+  double seconds_per_sample_ = 1;  // a running mean
+  std::thread thread_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,296 @@
+#include "runtime/server/service.h"
+
+#include <algorithm>
+
+#include "models/strict_json.h"
+
+namespace soliton {
+namespace {
+
+constexpr std::string_view kModelPath = "/v1/models/";
+constexpr std::string_view kBearer = "Bearer ";
+
+/// How long it takes says nothing of where they differ.
+bool equal_in_constant_time(std::string_view given, std::string_view secret) {
+  unsigned difference = given.size() == secret.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i) {
+    difference |=
+        static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(secret[i % secret.size()]);
+  }
+  return difference == 0;
+}
+
+/// What went wrong below, as clients are told it.
+ApiError api_error(const Error& error) {
+  switch (error.code()) {
+    case ExitCode::kOutOfMemory:
+      return ApiError(400, error.what(), {}, "context_length_exceeded");
+    case ExitCode::kUsage:
+    case ExitCode::kMismatch:
+    case ExitCode::kBadFile:
+      return ApiError(400, error.what());
+    case ExitCode::kDevice:
+      return ApiError(503, error.what(), {}, "unavailable");
+    default:
+      return ApiError(500, error.what());
+  }
+}
+
+}  // namespace
+
+Service::Service(const TextSide& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options)
+    : text_(text),
+      scheduler_(scheduler),
+      metrics_(metrics),
+      options_(std::move(options)),
+      tool_syntax_(ToolSyntax::of(text.tokenizer)),
+      created_(std::chrono::duration_cast<std::chrono::seconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count()) {}
+
+HttpResponse Service::refuse(int status, const std::string& reason) {
+  return ApiError(status, reason).response();
+}
+
+const std::array<Service::Route, 7> Service::kRoutes = {{
+    {"POST", "/v1/chat/completions",
+     [](Service& service, const HttpRequest& request, const Headers& headers) {
+       return service.complete(ApiKind::kChat, request, headers);
+     }},
+    {"POST", "/v1/completions",
+     [](Service& service, const HttpRequest& request, const Headers& headers) {
+       return service.complete(ApiKind::kCompletion, request, headers);
+     }},
+    {"GET", "/v1/models",
+     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.models(); }},
+    {"GET", "/health",
+     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.health(); }},
+    {"GET", "/metrics",
+     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply {
+       return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = service.metrics_.text()};
+     }},
+    {"POST", "/tokenize",
+     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
+       return service.tokenize(request.body);
+     }},
+    {"POST", "/detokenize",
+     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
+       return service.detokenize(request.body);
+     }},
+}};
+
+HttpReply Service::answer(const HttpRequest& request) {
+  const Headers headers = allowed_origin(request);
+  HttpReply reply = answer_or_refuse(request, headers);
+  if (reply.pending == nullptr) {
+    reply.response.headers.insert(reply.response.headers.end(), headers.begin(), headers.end());
+  }
+  const auto is_asked = [&](const Route& route) { return route.path == request.path; };
+  if (std::any_of(kRoutes.begin(), kRoutes.end(), is_asked)) reply.route = request.path;
+  return reply;
+}
+
+HttpReply Service::answer_or_refuse(const HttpRequest& request, const Headers& headers) {
+  try {
+    return route(request, headers);
+  } catch (const ApiError& error) {
+    return error.response();
+  } catch (const Busy& error) {
+    HttpResponse response = ApiError(429, error.what(), {}, "queue_full").response();
+    response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s())});
+    return response;
+  } catch (const Error& error) {
+    return api_error(error).response();
+  }
+}
+
+HttpReply Service::route(const HttpRequest& request, const Headers& headers) {
+  if (request.method == "OPTIONS") return preflight(request);
+  check_origin(request);
+  if (request.path != "/health") check_key(request);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  if (method == "GET" && request.path.starts_with(kModelPath))
+    return model(request.path.substr(kModelPath.size()));
+  const Route* other = nullptr;
+  for (const Route& route : kRoutes) {
+    if (route.path != request.path) continue;
+    if (route.method == method) return route.answer(*this, request, headers);
+    other = &route;
+  }
+  if (other == nullptr)
+    throw ApiError(404, fmt::format("path: expected one that there is, got {}", in_quotes(request.path)));
+  HttpResponse response =
+      ApiError(405, fmt::format("method: expected {}, got {}", other->method, in_quotes(request.method)))
+          .response();
+  response.headers.push_back({"Allow", std::string(other->method)});
+  return response;
+}
+
+// ---- Who may ask
+
+/// Empty where the request names no origin, or one that is not allowed.
+Service::Headers Service::allowed_origin(const HttpRequest& request) const {
+  if (request.origin.empty()) return {};
+  const auto allows = [&](const std::string& origin) { return origin == "*" || origin == request.origin; };
+  if (std::none_of(options_.origins.begin(), options_.origins.end(), allows)) return {};
+  return {{"Access-Control-Allow-Origin", request.origin}, {"Vary", "Origin"}};
+}
+
+/// A page of another origin may ask without reading the answer, unless it is refused.
+void Service::check_origin(const HttpRequest& request) const {
+  const bool is_own =
+      request.origin == "http://" + request.host || request.origin == "https://" + request.host;
+  if (request.origin.empty() || is_own || !allowed_origin(request).empty()) return;
+  throw ApiError(403, "origin: expected one that --cors-origin allows, got " + in_quotes(request.origin));
+}
+
+HttpResponse Service::preflight(const HttpRequest& request) const {
+  HttpResponse response{.status = 204, .content_type = {}};
+  if (allowed_origin(request).empty()) return response;
+  response.headers = {
+      {"Access-Control-Allow-Methods", "GET, POST"},
+      {"Access-Control-Allow-Headers",
+       request.request_headers.empty() ? "Content-Type, Authorization" : request.request_headers},
+      {"Access-Control-Max-Age", "600"}};
+  return response;
+}
+
+void Service::check_key(const HttpRequest& request) const {
+  if (options_.api_key.empty()) return;
+  const bool is_bearer = request.authorization.starts_with(kBearer);
+  const std::string given = is_bearer ? request.authorization.substr(kBearer.size()) : std::string();
+  if (equal_in_constant_time(given, options_.api_key)) return;
+  throw ApiError(401, "Authorization: expected Bearer and the key of this server, got another one or none",
+                 {}, "invalid_api_key");
+}
+
+// ---- Completions
+
+std::vector<int32_t> Service::prompt_of(const std::string& text) const {
+  std::vector<int32_t> tokens(text_.tokenizer.prefix_ids().begin(), text_.tokenizer.prefix_ids().end());
+  const std::vector<int> own = text_.tokenizer.encode(text);
+  tokens.insert(tokens.end(), own.begin(), own.end());
+  return tokens;
+}
+
+CompletionSetup Service::setup(ApiRequest request) const {
+  CompletionSetup setup{.request = std::move(request),
+                        .prompts = {},
+                        .stop_tokens = text_.style.stop_tokens,
+                        .context = scheduler_.context(),
+                        .model = options_.model,
+                        .tool_syntax = tool_syntax_};
+  if (setup.request.is_chat) {
+    if (!text_.prompter.has_template()) {
+      throw ApiError(400,
+                     "messages: expected a model with a chat template, got " + options_.model +
+                         "; /v1/completions goes without, --chat-template gives one",
+                     "messages");
+    }
+    setup.prompts.push_back(
+        text_.prompter.prompt(setup.request.messages, setup.request.tools, setup.request.variables));
+    return setup;
+  }
+  for (const auto& prompt : setup.request.prompts) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    setup.prompts.push_back(text != nullptr ? prompt_of(*text) : std::get<std::vector<int32_t>>(prompt));
+    if (setup.prompts.back().empty())
+      throw ApiError(400, "prompt: expected at least one token, got none", "prompt");
+    if (setup.request.echoes) {
+      setup.echoes.push_back(
+          text != nullptr ? *text : text_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt), true));
+    }
+  }
+  return setup;
+}
+
+HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Headers& headers) {
+  if (ends_) throw ApiError(503, "the server has been told to end", {}, "shutdown");
+  CompletionSetup made = setup(parse_api_request(kind, request.body, text_.sampling));
+  made.client = request.peer;
+  made.headers = headers;
+  const size_t num_prompts = made.prompts.size();
+  const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));
+  std::vector<std::shared_ptr<Ticket>> tickets;
+  const auto cancel = [this](const std::vector<std::shared_ptr<Ticket>>& submitted) {
+    for (const std::shared_ptr<Ticket>& ticket : submitted) scheduler_.cancel(ticket);
+  };
+  try {
+    for (size_t i = 0; i < num_prompts; ++i) tickets.push_back(scheduler_.submit(completion->generation(i)));
+  } catch (...) {
+    cancel(tickets);
+    throw;
+  }
+  completion->reply()->on_abandon([cancel, tickets] { cancel(tickets); });
+  return completion->reply();
+}
+
+// ---- Models, health, tokens
+
+Service::Json Service::model_object() const {
+  return {{"id", options_.model},
+          {"object", "model"},
+          {"created", created_},
+          {"owned_by", "soliton"},
+          {"max_model_len", scheduler_.context()}};
+}
+
+HttpResponse Service::models() const {
+  return {.body = one_line({{"object", "list"}, {"data", Json::array({model_object()})}})};
+}
+
+HttpResponse Service::model(const std::string& name) const {
+  if (name == options_.model) return {.body = one_line(model_object())};
+  throw ApiError(404, fmt::format("model: expected {}, got {}", options_.model, in_quotes(name)), "model",
+                 "model_not_found");
+}
+
+HttpResponse Service::health() const {
+  if (const std::optional<Error> failure = scheduler_.failure()) return api_error(*failure).response();
+  if (ends_) return ApiError(503, "the server has been told to end", {}, "shutdown").response();
+  return {.body = one_line({{"status", "ok"}})};
+}
+
+/// Text by llama.cpp's names ("content", "add_special") or vLLM's ("prompt", "add_special_tokens"), or messages.
+HttpResponse Service::tokenize(const std::string& text) const {
+  try {
+    const nlohmann::json document = parse_json(text, kBodyName);
+    const JsonView body(document, kBodyName);
+    std::vector<int32_t> tokens;
+    if (!body["messages"].is_null()) {
+      body["messages"].array_size();
+      ApiRequest request;
+      request.is_chat = true;
+      request.messages = read_messages(Json::parse(text)["messages"]);
+      tokens = setup(std::move(request)).prompts[0];
+    } else {
+      const bool is_content = !body["content"].is_null();
+      const JsonView flag = body[is_content ? "add_special" : "add_special_tokens"];
+      const bool adds_special = flag.is_null() ? !is_content : flag.boolean();
+      const std::string& given = body[is_content ? "content" : "prompt"].string();
+      const std::vector<int> own = text_.tokenizer.encode(given);
+      tokens = adds_special ? prompt_of(given) : std::vector<int32_t>(own.begin(), own.end());
+    }
+    return {.body = one_line(
+                {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", scheduler_.context()}})};
+  } catch (const Error& error) {
+    throw api_error_of(error, kBodyName);
+  }
+}
+
+HttpResponse Service::detokenize(const std::string& text) const {
+  try {
+    const nlohmann::json document = parse_json(text, kBodyName);
+    const JsonView list = JsonView(document, kBodyName)["tokens"];
+    std::vector<int> tokens;
+    for (size_t i = 0; i < list.array_size(); ++i) {
+      tokens.push_back(static_cast<int>(list[i].integer(0, text_.tokenizer.vocabulary_size() - 1)));
+    }
+    const std::string decoded = text_.tokenizer.decode(tokens);
+    return {.body = one_line({{"content", decoded}, {"prompt", decoded}})};
+  } catch (const Error& error) {
+    throw api_error_of(error, kBodyName);
+  }
+}
+
+}  // namespace soliton

@@ -1,0 +1,216 @@
+// The radix tree of cached tokens, beside what each branch reads through its pages.
+#include "runtime/server/prefix_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+
+#include "layout/page.h"
+
+namespace soliton {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr int32_t kGarbage = -1;
+
+/// A cache over pages that are arrays on the host.
+class CacheUnderTest {
+ public:
+  explicit CacheUnderTest(int num_pages) : tree_(num_pages), cache_(tree_), pages_(num_pages) {
+    for (auto& page : pages_) page.fill(kGarbage);
+  }
+
+  PrefixCache& cache() { return cache_; }
+  KvTree& tree() { return tree_; }
+
+  /// Feeds what is not cached of all tokens but the last one. Returns the branch, in use.
+  Branch feed(const Tokens& tokens) {
+    const PrefixCache::Start start = cache_.start(tokens);
+    num_cached_ = start.num_cached;
+    EXPECT_EQ(tree_.num_tokens(start.branch), num_cached_);
+    append(start.branch, Tokens(tokens.begin() + num_cached_, tokens.end() - 1));
+    return start.branch;
+  }
+  void append(Branch branch, const Tokens& tokens) {
+    const int missing = tree_.missing_pages(branch, static_cast<int>(tokens.size()));
+    ASSERT_TRUE(cache_.make_room(missing));
+    move();
+    tree_.append(branch, static_cast<int>(tokens.size()));
+    cache_.append(branch, tokens);
+    const std::vector<int32_t> table = tree_.page_table(branch);
+    const size_t first = static_cast<size_t>(tree_.num_tokens(branch)) - tokens.size();
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const size_t at = first + i;
+      pages_[table[at / kKvPageTokens]][at % kKvPageTokens] = tokens[i];
+    }
+  }
+  Tokens read(Branch branch) {
+    move();
+    Tokens tokens;
+    for (const PageTokens& part : tree_.path(branch)) {
+      tokens.insert(tokens.end(), pages_[part.page].begin(), pages_[part.page].begin() + part.num_tokens);
+    }
+    return tokens;
+  }
+  int num_cached() const { return num_cached_; }
+
+ private:
+  void move() {
+    for (const TokenMove& move : tree_.take_moves()) {
+      for (int i = 0; i < move.num_tokens; ++i) {
+        pages_[move.to_page][move.to_token + i] = pages_[move.from_page][move.from_token + i];
+      }
+    }
+  }
+
+  KvTree tree_;
+  PrefixCache cache_;
+  std::vector<std::array<int32_t, kKvPageTokens>> pages_;
+  int num_cached_ = 0;
+};
+
+/// `count` tokens from `first` on.
+Tokens run(int32_t first, int count) {
+  Tokens tokens(count);
+  for (int i = 0; i < count; ++i) tokens[i] = first + i;
+  return tokens;
+}
+
+Tokens joined(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Tokens but_last(Tokens tokens) {
+  tokens.pop_back();
+  return tokens;
+}
+
+TEST(PrefixCache, SecondTurnGoesOnInTheSameBranch) {
+  CacheUnderTest test(20);
+  const Tokens turn = run(0, 100);
+  const Branch branch = test.feed(turn);
+  EXPECT_EQ(test.num_cached(), 0);
+  test.append(branch, {99, 500, 501});
+  test.cache().release(branch);
+  const int free_pages = test.tree().num_free_pages();
+  const Tokens next = joined(joined(turn, {500, 501, 502}), run(700, 10));
+  const Branch again = test.feed(next);
+  EXPECT_EQ(again, branch);
+  EXPECT_EQ(test.num_cached(), 102);
+  EXPECT_EQ(test.tree().num_free_pages(), free_pages);
+  EXPECT_EQ(test.read(again), but_last(next));
+}
+
+TEST(PrefixCache, SharesWithWhoIsInUse) {
+  CacheUnderTest test(20);
+  const Tokens system = run(0, 150);
+  const Tokens one = joined(system, run(1000, 30));
+  const Tokens other = joined(system, run(2000, 30));
+  const Branch first = test.feed(one);
+  const Branch second = test.feed(other);
+  EXPECT_EQ(test.num_cached(), 150);
+  EXPECT_EQ(test.read(first), but_last(one));
+  EXPECT_EQ(test.read(second), but_last(other));
+  // Two pages shared, one of each.
+  EXPECT_EQ(test.cache().num_pages_in_use(), 4);
+  EXPECT_TRUE(test.tree().has_page_table(first));
+  EXPECT_TRUE(test.tree().has_page_table(second));
+}
+
+TEST(PrefixCache, NeverHoldsTheLastToken) {
+  CacheUnderTest test(20);
+  const Tokens tokens = run(0, 129);
+  test.cache().release(test.feed(tokens));
+  EXPECT_EQ(test.cache().match(tokens), 128);
+  const Tokens shorter = run(0, 128);
+  EXPECT_EQ(test.cache().match(shorter), 127);
+  const Branch branch = test.feed(shorter);
+  EXPECT_EQ(test.num_cached(), 127);
+  EXPECT_EQ(test.read(branch), but_last(shorter));
+}
+
+TEST(PrefixCache, LessThanAPageIsNotKept) {
+  CacheUnderTest test(20);
+  test.cache().release(test.feed(run(0, 60)));
+  EXPECT_EQ(test.cache().num_kept(), 0);
+  EXPECT_EQ(test.tree().num_free_pages(), 20);
+  EXPECT_EQ(test.cache().num_evicted(), 0);
+}
+
+TEST(PrefixCache, LeastRecentlyUsedGoesFirst) {
+  CacheUnderTest test(9);
+  for (const int32_t first : {0, 1000, 2000}) test.cache().release(test.feed(run(first, 150)));
+  EXPECT_EQ(test.tree().num_free_pages(), 0);
+  // Used again, and left as it was.
+  test.cache().release(test.feed(run(0, 150)));
+  EXPECT_EQ(test.num_cached(), 149);
+  EXPECT_TRUE(test.cache().make_room(3));
+  EXPECT_EQ(test.cache().match(run(1000, 150)), 0);
+  EXPECT_EQ(test.cache().match(run(0, 150)), 149);
+  EXPECT_EQ(test.cache().match(run(2000, 150)), 149);
+  EXPECT_EQ(test.cache().num_evicted(), 1);
+}
+
+TEST(PrefixCache, WhatIsInUseStays) {
+  CacheUnderTest test(6);
+  const Branch branch = test.feed(run(0, 150));
+  test.cache().release(test.feed(run(1000, 150)));
+  EXPECT_FALSE(test.cache().make_room(4));
+  EXPECT_EQ(test.tree().num_free_pages(), 3);
+  EXPECT_EQ(test.read(branch), run(0, 149));
+}
+
+// With a full pool, what would be copied is fed again.
+TEST(PrefixCache, SharesWholePagesWhereNoneIsFree) {
+  CacheUnderTest test(3);
+  const Branch branch = test.feed(run(0, 180));
+  const PrefixCache::Start start = test.cache().start(joined(run(0, 150), {7, 8}));
+  EXPECT_EQ(start.num_cached, 128);
+  EXPECT_EQ(test.read(start.branch), run(0, 128));
+  EXPECT_EQ(test.read(branch), run(0, 179));
+}
+
+// Sequences of a few tokens that share beginnings of all lengths come, grow and go.
+TEST(PrefixCache, RandomSequencesReadTheirTokens) {
+  std::mt19937 random(7);
+  const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  for (int round = 0; round < 30; ++round) {
+    CacheUnderTest test(24);
+    std::vector<Tokens> known = {run(0, 300)};
+    std::map<Branch, Tokens> in_use;
+    for (int i = 0; i < 60; ++i) {
+      if (in_use.size() < 3 && pick(2) == 0) {
+        const Tokens& base = known[pick(static_cast<int>(known.size()))];
+        Tokens tokens(base.begin(), base.begin() + 1 + pick(static_cast<int>(base.size())));
+        for (int j = pick(40); j > 0; --j) tokens.push_back(pick(3));
+        tokens.resize(std::min<size_t>(tokens.size(), 350));
+        const int match = test.cache().match(tokens);
+        const Branch branch = test.feed(tokens);
+        EXPECT_LE(test.num_cached(), match);
+        EXPECT_GE(test.num_cached(), match / kKvPageTokens * kKvPageTokens);
+        ASSERT_TRUE(in_use.try_emplace(branch, but_last(tokens)).second);
+        known.push_back(tokens);
+      } else if (!in_use.empty()) {
+        const auto one = std::next(in_use.begin(), pick(static_cast<int>(in_use.size())));
+        if (pick(2) == 0) {
+          const Tokens more = {pick(3), pick(3), pick(3)};
+          test.append(one->first, more);
+          one->second = joined(one->second, more);
+        } else {
+          test.cache().release(one->first);
+          in_use.erase(one);
+        }
+      }
+      for (const auto& [branch, tokens] : in_use) ASSERT_EQ(test.read(branch), tokens) << round << " " << i;
+    }
+    for (const auto& [branch, tokens] : in_use) test.cache().release(branch);
+    EXPECT_TRUE(test.cache().make_room(24));
+    EXPECT_EQ(test.tree().num_free_pages(), 24);
+  }
+}
+
+}  // namespace
+}  // namespace soliton

@@ -1,0 +1,72 @@
+// A scheduler on an emulated kernel, whose rounds the test runs itself.
+#pragma once
+
+#include <deque>
+
+#include "kernel/kernel_fixture.h"
+#include "runtime/server/scheduler.h"
+
+namespace soliton {
+
+using Tokens = std::vector<int32_t>;
+
+/// What has come of one sample.
+struct Heard {
+  Tokens tokens;
+  std::vector<float> logprobs;
+  std::optional<SampleSummary> end;
+};
+
+class SchedulerUnderTest {
+ public:
+  SchedulerUnderTest(Engine& engine, SchedulerOptions options) : scheduler_(engine, options, metrics_) {}
+
+  Scheduler& scheduler() { return scheduler_; }
+  const Metrics& metrics() const { return metrics_; }
+
+  /// Index of the first sample in heard().
+  size_t ask(Generation generation) {
+    const size_t first = heard_.size();
+    const auto on_token = generation.on_token;
+    heard_.resize(first + static_cast<size_t>(generation.num_samples));
+    generation.on_token = [this, first, on_token](int sample, const GeneratedToken& token) {
+      Heard& heard = heard_[first + static_cast<size_t>(sample)];
+      EXPECT_FALSE(heard.end);
+      heard.tokens.push_back(token.id);
+      if (token.logprob) heard.logprobs.push_back(*token.logprob);
+      return !on_token || on_token(sample, token);
+    };
+    generation.on_end = [this, first](int sample, const SampleSummary& summary) {
+      Heard& heard = heard_[first + static_cast<size_t>(sample)];
+      EXPECT_FALSE(heard.end);
+      heard.end = summary;
+    };
+    tickets_.push_back(scheduler_.submit(std::move(generation)));
+    return first;
+  }
+  const Heard& heard(size_t index) const { return heard_.at(index); }
+  const std::shared_ptr<Ticket>& last_ticket() const { return tickets_.back(); }
+
+  void run(int rounds) {
+    for (int i = 0; i < rounds; ++i) scheduler_.run_once();
+  }
+  void run_to_end() {
+    while (scheduler_.run_once()) {
+    }
+  }
+
+  /// The answer of a request that nobody is beside.
+  Heard alone(const Generation& generation) {
+    const size_t index = ask(generation);
+    run_to_end();
+    return heard(index);
+  }
+
+ private:
+  Metrics metrics_;
+  Scheduler scheduler_;
+  std::deque<Heard> heard_;
+  std::vector<std::shared_ptr<Ticket>> tickets_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,127 @@
+// A server of OpenAI's API in this process, on a model of 50 tokens in emulation whose every letter is one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "kernel/kernel_fixture.h"
+#include "runtime/server/http_server.h"
+#include "runtime/server/service.h"
+#include "server/http_client.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+
+inline constexpr int kSmallContext = 320;
+inline constexpr const char* kSmallTemplate =
+    "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
+    "{% if tools %}{{ tools[0].function.name }}\n{% endif %}{% if add_generation_prompt %}assistant:{% endif "
+    "%}";
+
+/// Three special tokens, and then a token for each of these; a space is Ġ and a line's end Ċ.
+inline nlohmann::json small_tokenizer() {
+  const std::vector<std::string> specials = {"<s>", "</s>", "<x>"};
+  nlohmann::json vocabulary = nlohmann::json::object();
+  nlohmann::json added = nlohmann::json::array();
+  for (const std::string& special : specials) {
+    const size_t id = vocabulary.size();
+    vocabulary[special] = id;
+    added.push_back({{"id", id},
+                     {"content", special},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  std::vector<std::string> letters = {"Ġ", "Ċ", ".", ",", ":", "!", "?", "-", "_"};
+  for (char c = 'a'; c <= 'z'; ++c) letters.push_back(std::string(1, c));
+  for (char c = '0'; c <= '9'; ++c) letters.push_back(std::string(1, c));
+  for (const std::string& letter : letters) vocabulary.emplace(letter, vocabulary.size());
+  const nlohmann::json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+  return {{"version", "1.0"},
+          {"truncation", nullptr},
+          {"padding", nullptr},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level},
+          {"post_processor", nullptr},
+          {"decoder", byte_level},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", nullptr},
+            {"end_of_word_suffix", nullptr},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"vocab", vocabulary},
+            {"merges", nlohmann::json::array()}}}};
+}
+
+/// A folder of the model that "micro-2-all" is a kernel of.
+inline void write_small_model(const ModelFacts& facts, const TemporaryFolder& folder) {
+  write_hf_folder(random_weights(facts, kWeightSeed), facts, folder.path());
+  folder.write("tokenizer.json", small_tokenizer().dump());
+  folder.write("chat_template.jinja", kSmallTemplate);
+}
+
+class ServiceTest : public testing::Test {
+ protected:
+  using json = nlohmann::json;
+
+  explicit ServiceTest(ServiceOptions options = {.model = "small", .api_key = {}, .origins = {}}) {
+    write_small_model(kernel_.facts(), folder_);
+    Options model;
+    model.model = folder_.path();
+    text_.emplace(model);
+    scheduler_.emplace(kernel_.engine(), SchedulerOptions{.context = kSmallContext, .max_waiting = 16},
+                       metrics_);
+    service_.emplace(*text_, *scheduler_, metrics_, std::move(options));
+    server_.emplace(
+        HttpServerOptions{}, [this](const HttpRequest& request) { return service_->answer(request); },
+        Service::refuse, metrics_);
+    scheduler_->start();
+  }
+
+  uint16_t port() const { return server_->port(); }
+  HttpAnswer post(const std::string& path, const json& body, const std::string& headers = {}) {
+    return ask(port(), "POST", path, body.dump(), headers);
+  }
+  json complete(json body) {
+    body.emplace("temperature", 0);
+    const HttpAnswer answer = post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+  json chat(json body, const std::string& text = "hello") {
+    body.emplace("temperature", 0);
+    body.emplace("messages", json::array({{{"role", "user"}, {"content", text}}}));
+    const HttpAnswer answer = post("/v1/chat/completions", body);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+  std::vector<json> stream(const std::string& path, json body) {
+    body["stream"] = true;
+    body.emplace("temperature", 0);
+    const HttpAnswer answer = post(path, body);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.headers.at("Content-Type"), "text/event-stream");
+    std::vector<std::string> events = answer.events();
+    EXPECT_EQ(events.back(), "[DONE]");
+    events.pop_back();
+    std::vector<json> chunks;
+    for (const std::string& event : events) chunks.push_back(json::parse(event));
+    return chunks;
+  }
+
+  KernelUnderTest kernel_{"micro-2-all", kSmallContext, 40 * kKvPageTokens};
+  TemporaryFolder folder_;
+  Metrics metrics_;
+  std::optional<TextSide> text_;
+  std::optional<Scheduler> scheduler_;
+  std::optional<Service> service_;
+  std::optional<HttpServer> server_;
+};
+
+}  // namespace soliton

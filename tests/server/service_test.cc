@@ -1,0 +1,246 @@
+// OpenAI's API over HTTP, on a model of 50 tokens in emulation whose every letter is one.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "server/service_fixture.h"
+
+namespace soliton {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST_F(ServiceTest, CompletesAsTheEngineDecodes) {
+  const json answer = complete({{"prompt", "once upon"}, {"max_tokens", 12}, {"ignore_eos", true}});
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["model"], "small");
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 9);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 12);
+  EXPECT_EQ(answer["usage"]["total_tokens"], 21);
+  KernelUnderTest alone("micro-2-all", kSmallContext);
+  const std::vector<int> prompt = text_->tokenizer.encode("once upon");
+  const DecodeResult expected = alone.engine().decode({.tokens = prompt, .max_tokens = 12});
+  EXPECT_EQ(answer["choices"][0]["text"], text_->tokenizer.decode(expected.tokens, true));
+}
+
+TEST_F(ServiceTest, PromptsComeAsTextTokensAndSeveral) {
+  const json text = complete({{"prompt", "abc"}, {"max_tokens", 4}});
+  const json tokens = complete({{"prompt", text_->tokenizer.encode("abc")}, {"max_tokens", 4}});
+  EXPECT_EQ(text["choices"], tokens["choices"]);
+  const json several = complete({{"prompt", {"xyz", "abc"}}, {"max_tokens", 4}, {"n", 2}, {"echo", true}});
+  ASSERT_EQ(several["choices"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(several["choices"][i]["index"], i);
+  EXPECT_EQ(several["choices"][3]["text"], "abc" + text["choices"][0]["text"].get<std::string>());
+  EXPECT_EQ(several["usage"]["prompt_tokens"], 6);
+}
+
+TEST_F(ServiceTest, SeedsDrawTheSameAgain) {
+  const json body = {{"prompt", "abc"}, {"max_tokens", 10}, {"temperature", 1}, {"seed", 5}, {"n", 3}};
+  const json first = complete(body);
+  EXPECT_EQ(first["choices"], complete(body)["choices"]);
+  std::set<std::string> texts;
+  for (const json& choice : first["choices"]) texts.insert(choice["text"].get<std::string>());
+  EXPECT_EQ(texts.size(), 3u);
+}
+
+TEST_F(ServiceTest, StreamsWhatItWouldAnswer) {
+  const json whole = chat({{"max_tokens", 10}, {"logprobs", true}, {"top_logprobs", 2}});
+  const std::vector<json> chunks =
+      stream("/v1/chat/completions", {{"max_tokens", 10},
+                                      {"logprobs", true},
+                                      {"top_logprobs", 2},
+                                      {"messages", json::array({{{"role", "user"}, {"content", "hello"}}})},
+                                      {"stream_options", {{"include_usage", true}}}});
+  EXPECT_EQ(chunks[0]["choices"][0]["delta"]["role"], "assistant");
+  std::string text;
+  json logprobs = json::array();
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    EXPECT_EQ(chunks[i]["object"], "chat.completion.chunk");
+    EXPECT_TRUE(chunks[i]["usage"].is_null());
+    const json& choice = chunks[i]["choices"][0];
+    text += choice["delta"].value("content", "");
+    if (!choice["logprobs"].is_null()) {
+      for (const json& entry : choice["logprobs"]["content"]) logprobs.push_back(entry);
+    }
+  }
+  EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(logprobs, whole["choices"][0]["logprobs"]["content"]);
+  EXPECT_EQ(chunks[chunks.size() - 2]["choices"][0]["finish_reason"], whole["choices"][0]["finish_reason"]);
+  EXPECT_EQ(chunks.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+  EXPECT_TRUE(chunks.back()["choices"].empty());
+}
+
+TEST_F(ServiceTest, LogprobsAreThoseOfTheModel) {
+  const json answer = complete({{"prompt", "abc"}, {"max_tokens", 6}, {"logprobs", 3}, {"ignore_eos", true}});
+  const json& logprobs = answer["choices"][0]["logprobs"];
+  KernelUnderTest alone("micro-2-all", kSmallContext);
+  const std::vector<int> prompt = text_->tokenizer.encode("abc");
+  const DecodeResult expected =
+      alone.engine().decode({.tokens = prompt, .max_tokens = 6, .want_logprobs = true});
+  ASSERT_EQ(logprobs["token_logprobs"].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(logprobs["token_logprobs"][i].get<double>(), expected.logprobs[i], 1e-2);
+    EXPECT_EQ(logprobs["top_logprobs"][i].size(), 3u);
+    double most = -100;
+    for (const auto& [token, logprob] : logprobs["top_logprobs"][i].items())
+      most = std::max(most, logprob.get<double>());
+    EXPECT_NEAR(most, logprobs["token_logprobs"][i].get<double>(), 1e-4);  // greedy: the best one
+  }
+}
+
+TEST_F(ServiceTest, StopTextsEndAnswersAndAreNotShown) {
+  const json whole = complete({{"prompt", "abc"}, {"max_tokens", 20}, {"ignore_eos", true}});
+  const std::string text = whole["choices"][0]["text"];
+  ASSERT_GT(text.size(), 6u);
+  const std::string stop = text.substr(4, 2);
+  const json cut = complete({{"prompt", "abc"}, {"max_tokens", 20}, {"ignore_eos", true}, {"stop", stop}});
+  EXPECT_EQ(cut["choices"][0]["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
+  EXPECT_LT(cut["usage"]["completion_tokens"], 20);
+}
+
+TEST_F(ServiceTest, ChatsUseTheTemplateAndTheCache) {
+  const std::string text(100, 'a');
+  const json first = chat({{"max_tokens", 4}}, text);
+  const size_t num_prompt = std::string("user: \nassistant:").size() + 100;
+  EXPECT_EQ(first["usage"]["prompt_tokens"], num_prompt);
+  EXPECT_EQ(first["choices"][0]["message"]["role"], "assistant");
+  EXPECT_EQ(chat({{"max_tokens", 4}}, text)["usage"]["prompt_tokens_details"]["cached_tokens"],
+            num_prompt - 1);
+  const json tools = {{{"type", "function"}, {"function", {{"name", "add"}}}}};
+  EXPECT_EQ(chat({{"max_tokens", 1}, {"tools", tools}}, text)["usage"]["prompt_tokens"], num_prompt + 4);
+  // A message is text, also where it has the text of a special token.
+  EXPECT_EQ(chat({{"max_tokens", 1}}, "</s>")["usage"]["prompt_tokens"],
+            num_prompt - 100 + 1);  // of which only s is a token
+}
+
+TEST_F(ServiceTest, ErrorsAreOpenAis) {
+  const auto error = [&](const std::string& path, const json& body, int status) {
+    const HttpAnswer answer = post(path, body);
+    EXPECT_EQ(answer.status, status) << answer.body;
+    return answer.json()["error"];
+  };
+  const json temperature = error("/v1/completions", {{"prompt", "a"}, {"temperature", 101}}, 400);
+  EXPECT_EQ(temperature["param"], "temperature");
+  EXPECT_EQ(temperature["type"], "invalid_request_error");
+  EXPECT_EQ(error("/v1/completions", {{"prompt", "a"}, {"max_tokens", 400}}, 400)["code"],
+            "context_length_exceeded");
+  EXPECT_EQ(error("/v1/completions", {{"prompt", std::string(400, 'a')}}, 400)["code"],
+            "context_length_exceeded");
+  EXPECT_EQ(error("/v1/completions", {{"prompt", ""}}, 400)["param"], "prompt");
+  EXPECT_EQ(error("/v1/completions", {{"prompt", {50}}}, 400)["type"], "invalid_request_error");
+  error("/nothing", {}, 404);
+  EXPECT_EQ(ask(port(), "GET", "/v1/completions").status, 405);
+  EXPECT_EQ(ask(port(), "GET", "/v1/completions").headers.at("Allow"), "POST");
+  EXPECT_EQ(ask(port(), "GET", "/v1/models/other").status, 404);
+  EXPECT_EQ(
+      post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", 1}}})}}).status,
+      400);
+}
+
+TEST_F(ServiceTest, TellsOfItself) {
+  EXPECT_EQ(ask(port(), "GET", "/health").json()["status"], "ok");
+  EXPECT_EQ(ask(port(), "GET", "/v1/models").json()["data"][0]["id"], "small");
+  EXPECT_EQ(ask(port(), "GET", "/v1/models/small").json()["max_model_len"], kSmallContext);
+  const json tokens = post("/tokenize", {{"content", "a b"}}).json();
+  EXPECT_EQ(tokens["tokens"], json(text_->tokenizer.encode("a b")));
+  EXPECT_EQ(tokens["count"], 3);
+  EXPECT_EQ(post("/detokenize", {{"tokens", tokens["tokens"]}}).json()["content"], "a b");
+  EXPECT_EQ(post("/detokenize", {{"tokens", {-1}}}).status, 400);
+  const json messages = json::array({{{"role", "user"}, {"content", "a"}}});
+  EXPECT_EQ(post("/tokenize", {{"messages", messages}}).json()["count"], 18);
+  complete({{"prompt", "a"}, {"max_tokens", 2}});
+  const std::string metrics = ask(port(), "GET", "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("soliton_generated_tokens_total 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("soliton_http_requests_total{path=\"/v1/completions\",status=\"200\"} 1\n"));
+}
+
+TEST_F(ServiceTest, ClientsThatGoAwayAreCancelled) {
+  HttpClient client(port());
+  client.ask("POST", "/v1/completions",
+             R"({"prompt": "abc", "max_tokens": 300, "stream": true, "ignore_eos": true})");
+  EXPECT_TRUE(client.reads("data: "));
+  client.close();
+  while (!scheduler_->is_idle()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(metrics_.value(Metrics::Counter::kCancelled), 1u);
+}
+
+TEST_F(ServiceTest, AFullQueueIsToldAndPasses) {
+  std::vector<HttpClient> clients;
+  int num_refused = 0;
+  for (int i = 0; i < 40; ++i) {
+    clients.emplace_back(port());
+    clients.back().ask("POST", "/v1/completions",
+                       R"({"prompt": "abc", "max_tokens": 40, "ignore_eos": true})");
+  }
+  for (HttpClient& client : clients) {
+    const HttpAnswer answer = client.answer();
+    EXPECT_TRUE(answer.status == 200 || answer.status == 429) << answer.body;
+    if (answer.status != 429) continue;
+    ++num_refused;
+    EXPECT_GE(std::stoi(answer.headers.at("Retry-After")), 1);
+    EXPECT_EQ(answer.json()["error"]["type"], "rate_limit_error");
+  }
+  EXPECT_GT(num_refused, 0);
+  EXPECT_LT(num_refused, 40);
+}
+
+TEST_F(ServiceTest, EndsStreamsCleanly) {
+  HttpClient client(port());
+  client.ask("POST", "/v1/completions",
+             R"({"prompt": "abc", "max_tokens": 300, "stream": true, "ignore_eos": true})");
+  EXPECT_TRUE(client.reads("data: "));
+  service_->end();
+  EXPECT_EQ(ask(port(), "GET", "/health").status, 503);
+  EXPECT_EQ(post("/v1/completions", {{"prompt", "a"}}).status, 503);
+  scheduler_->stop();
+  const HttpAnswer answer = client.answer();
+  EXPECT_THAT(answer.body, HasSubstr("\"code\":\"shutdown\""));
+  EXPECT_EQ(answer.events().back(), "[DONE]");
+}
+
+TEST_F(ServiceTest, AStalledKernelIsNamed) {
+  kernel_.engine().set_num_ctas(1);
+  const HttpAnswer answer = post("/v1/completions", {{"prompt", "abc"}, {"max_tokens", 3}});
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_THAT(answer.json()["error"]["message"], HasSubstr("stalled"));
+  EXPECT_EQ(ask(port(), "GET", "/health").status, 503);
+}
+
+class GuardedServiceTest : public ServiceTest {
+ protected:
+  GuardedServiceTest() : ServiceTest({.model = "small", .api_key = "secret", .origins = {"http://page"}}) {}
+};
+
+TEST_F(GuardedServiceTest, WantsTheKey) {
+  EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
+  EXPECT_EQ(ask(port(), "GET", "/v1/models").status, 401);
+  for (const char* key : {"Bearer secre", "Bearer secrets", "Bearer ", "secret", "Bearer secreT"}) {
+    EXPECT_EQ(ask(port(), "GET", "/v1/models", "", "Authorization: " + std::string(key) + "\r\n").status, 401)
+        << key;
+  }
+  EXPECT_EQ(ask(port(), "GET", "/v1/models", "", "Authorization: Bearer secret\r\n").status, 200);
+}
+
+TEST_F(GuardedServiceTest, PagesOfOtherOriginsAskOnlyIfAllowed) {
+  const std::string key = "Authorization: Bearer secret\r\n";
+  HttpAnswer answer = ask(port(), "GET", "/v1/models", "", key + "Origin: http://page\r\n");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers.at("Access-Control-Allow-Origin"), "http://page");
+  answer = ask(port(), "GET", "/v1/models", "", key + "Origin: http://other\r\n");
+  EXPECT_EQ(answer.status, 403);
+  EXPECT_FALSE(answer.headers.contains("Access-Control-Allow-Origin"));
+  EXPECT_EQ(ask(port(), "GET", "/v1/models", "", key + "Origin: http://localhost\r\n").status,
+            200);  // its own
+  answer = ask(port(), "OPTIONS", "/v1/completions", "",
+               "Origin: http://page\r\nAccess-Control-Request-Headers: authorization\r\n");
+  EXPECT_EQ(answer.status, 204);
+  EXPECT_EQ(answer.headers.at("Access-Control-Allow-Headers"), "authorization");
+  answer = ask(port(), "OPTIONS", "/v1/completions", "", "Origin: http://other\r\n");
+  EXPECT_FALSE(answer.headers.contains("Access-Control-Allow-Methods"));
+}
+
+}  // namespace
+}  // namespace soliton
