@@ -459,8 +459,16 @@ SOLITON_DEVICE void prefetch_page(const void* global, int bytes) {
                "l"(policy)
                : "memory");
 }
+SOLITON_DEVICE void prefetch_line(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
+}
 SOLITON_DEVICE void prefetch_vector(const void* global, int bytes) {
+#if defined(SOLITON_SM_90)
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(bytes) : "memory");
+#else
+  constexpr int kLineBytes = 128;
+  for (int at = 0; at < bytes; at += kLineBytes) prefetch_line(static_cast<const char*>(global) + at);
+#endif
 }
 
 // Copies of 16 bytes by one lane, past L1.
@@ -482,9 +490,6 @@ SOLITON_DEVICE void commit_copies() {
 template <int kSets>
 SOLITON_DEVICE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kSets) : "memory");
-}
-SOLITON_DEVICE void prefetch_line(const void* global) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
 }
 
 }  // namespace soliton

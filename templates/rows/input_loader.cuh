@@ -1,6 +1,6 @@
 // The input loader: the lanes of a warp that copy, which begin each phase. They say when this CTA has ended the phase
 // before, wait until all have, and copy what the phase reads of it: chunks of activations, or queries and new tokens of
-// the CTA's attention items. One lane waits and arrives; copies are everybody's.
+// the CTA's attention items. What one lane says and reads between CTAs it does for all.
 #pragma once
 
 #include "machine/copies.cuh"
@@ -70,12 +70,9 @@ class InputLoader {
       const ItemPlace<kPlan> place(queries, tail, items_);
       Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % 2);
       if (items_ > 1) copies_.announce();
-      if (context_.leads()) {
-        // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
-        if (items_ > 1) wait_item(items_ - 2);
-        if (bytes_before + place.bytes > kInputBytes) wait_item(items_ - 1);
-      }
-      InputCopies::any(false);  // the leading lane has waited
+      // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
+      if (items_ > 1) wait_item(items_ - 2);
+      if (bytes_before + place.bytes > kInputBytes) wait_item(items_ - 1);
       copies_.begin(full, place.bytes);
       bytes_before = place.bytes;
       ++items_;
@@ -135,9 +132,8 @@ class InputLoader {
       // Pairs with the workers' arrival in release_input().
       Barrier& empty = context_.barrier(BarrierId::kInputEmpty, chunk_.slot());
       copies_.announce_unless(context_.leads() && barrier_peek(&empty, chunk_.parity_before()));
-      if (context_.leads()) context_.wait(empty, chunk_.parity_before(), WaitKind::kInputEmpty, chunks_);
+      context_.wait(empty, chunk_.parity_before(), WaitKind::kInputEmpty, chunks_);
     }
-    InputCopies::any(false);  // the leading lane has waited
     copies_.begin(full, bytes);
     copies_.vector(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), source,
                    bytes, full);
