@@ -3,9 +3,20 @@
 #include <algorithm>
 
 #include "models/strict_json.h"
+#include "runtime/server/page/page.h"
 
 namespace soliton {
 namespace {
+
+/// A file of the page, which asks for the key itself. What it may load and run stands in page.html.
+HttpResponse page_response(const PageFile& file) {
+  return {.content_type = std::string(file.content_type),
+          .body = std::string(file.text),
+          .headers = {{"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", "frame-ancestors 'none'"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"X-Content-Type-Options", "nosniff"}}};
+}
 
 constexpr std::string_view kModelPath = "/v1/models/";
 constexpr std::string_view kBearer = "Bearer ";
@@ -107,8 +118,10 @@ HttpReply Service::answer_or_refuse(const HttpRequest& request, const Headers& h
 HttpReply Service::route(const HttpRequest& request, const Headers& headers) {
   if (request.method == "OPTIONS") return preflight(request);
   check_origin(request);
-  if (request.path != "/health") check_key(request);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const PageFile* const file = method == "GET" ? find_page_file(request.path) : nullptr;
+  if (file != nullptr) return page_response(*file);
+  if (request.path != "/health") check_key(request);
   if (method == "GET" && request.path.starts_with(kModelPath))
     return model(request.path.substr(kModelPath.size()));
   const Route* other = nullptr;
