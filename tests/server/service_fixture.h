@@ -75,7 +75,7 @@ class ServiceTest : public testing::Test {
     Options model;
     model.model = folder_.path();
     text_.emplace(model);
-    scheduler_.emplace(kernel_.engine(), SchedulerOptions{.context = kSmallContext, .max_waiting = 16},
+    scheduler_.emplace(kernel_.engine(), SchedulerOptions{.context = kSmallContext, .max_waiting = 4},
                        metrics_);
     service_.emplace(*text_, *scheduler_, metrics_, std::move(options));
     server_.emplace(

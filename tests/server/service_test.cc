@@ -173,7 +173,7 @@ TEST_F(ServiceTest, AFullQueueIsToldAndPasses) {
   for (int i = 0; i < 40; ++i) {
     clients.emplace_back(port());
     clients.back().ask("POST", "/v1/completions",
-                       R"({"prompt": "abc", "max_tokens": 40, "ignore_eos": true})");
+                       R"({"prompt": "abc", "max_tokens": 10, "ignore_eos": true})");
   }
   for (HttpClient& client : clients) {
     const HttpAnswer answer = client.answer();
