@@ -8,6 +8,7 @@
 #include <iterator>
 #include <regex>
 
+#include "generator/gpu_spec.h"
 #include "models/error.h"
 #include "models/model_config.h"
 #include "models/model_tables.h"

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "generator/gpu_spec.h"
 #include "layout/library.h"
 #include "layout/model_facts.h"
 
 namespace soliton {
+
+struct GpuSpec;  // the planner's, which programs that show reports do not see
 
 inline constexpr const char* kNoCard = "no NVIDIA card found";
 
