@@ -69,17 +69,6 @@ inline constexpr std::array kKnobs = {
              [](const GpuSpec&) {
                return std::vector{4, 8};
              }},
-    Knob{.name = "producer_warps",
-         .flag = "--producer-warps",
-         .help = "Producer warps per CTA, where lanes copy",
-         .range = {.min = 1, .max = 8},
-         .choice = &PlanChoices::producer_warps,
-         .planned = &Plan::producer_warps,
-         .candidates =
-             [](const GpuSpec& gpu) {
-               const bool is_bulk = gpu.compute_capability >= kBulkCopyCapability;
-               return is_bulk ? std::vector{1} : std::vector{2, 4};
-             }},
     Knob{.name = "ring_slots",
          .flag = "--ring-slots",
          .help = "Pages that the ring in shared memory holds",
@@ -109,6 +98,17 @@ inline constexpr std::array kKnobs = {
          .candidates =
              [](const GpuSpec&) {
                return std::vector{0, 8, 16, 32};
+             }},
+    Knob{.name = "producer_warps",
+         .flag = "--producer-warps",
+         .help = "Producer warps per CTA, where lanes copy",
+         .range = {.min = 1, .max = 8},
+         .choice = &PlanChoices::producer_warps,
+         .planned = &Plan::producer_warps,
+         .candidates =
+             [](const GpuSpec& gpu) {
+               const bool is_bulk = gpu.compute_capability >= kBulkCopyCapability;
+               return is_bulk ? std::vector{1} : std::vector{2, 4};
              }},
 };
 

@@ -73,6 +73,9 @@ class Driver {
     info.max_shared_bytes = attribute(device, Attribute::kMaxSharedBytesPerBlockOptIn);
     info.sm_clock_khz = attribute(device, Attribute::kClockRateKhz);
     info.memory_clock_khz = attribute(device, Attribute::kMemoryClockRateKhz);
+    info.memory_bus_bits = attribute(device, Attribute::kMemoryBusBits);
+    info.registers_per_sm = attribute(device, Attribute::kMaxRegistersPerMultiprocessor);
+    info.l2_bytes = attribute(device, Attribute::kL2Bytes);
     info.has_time_limit = attribute(device, Attribute::kKernelExecTimeout);
     info.unified_memory = attribute(device, Attribute::kIntegrated);
     check("cuDriverGetVersion", driver_get_version_(&info.driver_version));
