@@ -81,7 +81,7 @@ class RingProducer {
 
  protected:
   static constexpr int kProducers = kPlan.producer_warps;
-  static constexpr int kPatience = 6;
+  static constexpr int kPatience = 6;  // looks at a slot before memory counts as idle: most waits are short
   /// Sets of copies that one producer has in flight.
   static constexpr int kMostPending = kPlan.window > kProducers || kPlan.kv_window > kProducers ? 2 : 1;
   using PageCopies = Copies<kPlan, kMostPending>;
