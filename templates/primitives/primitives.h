@@ -34,7 +34,7 @@
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
-//   Collectives of the warps of a warpgroup (sm_90a): four warps, of which the first one's index is divisible by 4, make
+//   Warp collectives of a warpgroup (sm_90a): four warps, of which the first one's index is divisible by 4, all make
 //   the same calls. kColumns is 8, 16, 24, 32, 48 or 64, of bf16 also 96 or 128.
 //   void warpgroup_mma_bf16<kColumns>(float (&c)[kColumns / 2], uint4 a, const unsigned char* b);
 //                                                     c += a b, asynchronously; m64 n = kColumns k16. a: the warp's 16 of

@@ -125,6 +125,48 @@ TEST(WarpgroupRing, MayNotTakeASlotThatIsStillRead) {
   EXPECT_EQ(count_errors<kCopiedEarly>("copy write is not ordered after mma read"), all);
 }
 
+/// A warp stores b, and fences before it says so, or after. The warpgroup begins when both have happened, but a relaxed word
+/// is all that it has seen of what came last.
+void late_fence_kernel(LaunchParams params) {
+  auto& shared = *reinterpret_cast<RingShared*>(shared_memory());
+  auto* done = static_cast<float*>(params.workspace);
+  const WaitBound bound = make_wait_bound(nullptr);
+  if (thread_index() == 0) barrier_init_warps(&shared.full[0], 1);
+  cta_sync();
+  if (thread_index() >= kGroupThreads) {
+    const bool late = params.num_steps == 1;
+    store_shared(reinterpret_cast<uint4*>(shared.b[0]) + thread_index() % kLanes, {});
+    if (!late) fence_async();
+    warp_arrive(&shared.full[0]);
+    if (late) fence_async();
+    warp_sync();
+    if (thread_index() == kGroupThreads) store_relaxed(done, 1.0f);
+    return;
+  }
+  wait_barrier(&shared.full[0], 0, kFullSite, bound);
+  Spin spin(bound);
+  while (load_relaxed(done) == 0) spin.pause(kFullSite);
+  float c[kColumns / 2] = {};
+  warpgroup_fence();
+  warpgroup_mma_bf16<kColumns>(c, {}, shared.b[0]);
+  warpgroup_commit();
+  warpgroup_wait<0>();
+}
+
+TEST(WarpgroupRing, NeedsTheFenceBeforeTheArrival) {
+  for (const bool late : {false, true}) {
+    Buffer<float> done(1, 0);
+    LaunchParams params = with_workspace(done.data());
+    params.num_steps = late ? 1 : 0;
+    const std::string error = run(late_fence_kernel, params, kRingShape, checked());
+    if (late) {
+      EXPECT_TRUE(contains(error, "mma read reads what no fence_async ordered after store")) << error;
+    } else {
+      EXPECT_EQ(error, "");
+    }
+  }
+}
+
 /// Its own threads clear b between the multiplication and the wait.
 void overwriting_kernel(LaunchParams params) {
   auto& product = *static_cast<Small*>(params.workspace);

@@ -38,8 +38,6 @@ bool is_poisoned(const Word* c, int count, uint32_t poison) {
   return differences == 0;
 }
 
-constexpr const char* kChanged = "c of a pending warpgroup_mma has been changed";
-
 }  // namespace
 
 Warpgroups::Warpgroups(int num_warps, int warps_per_cta)
@@ -126,17 +124,15 @@ Warpgroups::Accumulators* Warpgroups::find_or_take(Warp& warp, void* const* oper
     }
     bool same = known->bytes == first.bytes && known->columns == first.columns;
     bool apart = true;
-    bool poisoned = true;
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto* c = static_cast<const Word*>(operand_of(operands, lane).c);
       const auto* other = static_cast<const Word*>(known->c[lane]);
       same &= c == other;
       apart &= c + count <= other || other + known->columns / 2 <= c;
-      poisoned &= is_poisoned(other, known->columns / 2, poison_of(known->bytes));
     }
     if (apart) continue;
-    if (same && poisoned) return known.get();
-    *error = same ? kChanged : "c of warpgroup_mma overlaps that of a pending one of another shape";
+    if (same) return known.get();
+    *error = "c of warpgroup_mma overlaps that of a pending one of another shape";
     return nullptr;
   }
   if (spare == nullptr) spare = warp.accumulators.emplace_back(std::make_unique<Accumulators>()).get();
@@ -210,7 +206,7 @@ std::string Warpgroups::wait(int index, int sets, Epoch* epoch) {
       multiply_warp(c.bytes, done.a, done.b, c.columns, c.sums.data());
       *epoch = done.epoch;
       --c.pending;
-      if (c.pending == 0 && !hand_back(c)) return kChanged;
+      if (c.pending == 0 && !hand_back(c)) return "c of a pending warpgroup_mma has been changed";
       warp.pending.pop_front();
     }
   }
