@@ -9,11 +9,8 @@
 
 #include "layout/library.h"
 #include "layout/page.h"
+#include "models/installation.h"
 #include "models/strict_yaml.h"
-
-#ifndef SOLITON_SOURCE_DIR
-#error "define SOLITON_SOURCE_DIR as the root of the source tree"
-#endif
 
 namespace soliton {
 namespace {
@@ -134,7 +131,7 @@ int fitting_prefetch_pages(const GpuSpec& gpu, int num_ctas) {
 }
 
 std::filesystem::path default_gpus_dir() {
-  return std::filesystem::path(SOLITON_SOURCE_DIR) / "generator" / "gpus";
+  return data_folder() / "generator" / "gpus";
 }
 
 std::vector<std::string> list_gpus(const std::filesystem::path& gpus_dir) {

@@ -58,7 +58,7 @@ std::string nvcc_target(const GpuSpec& gpu);
 /// read again in between needs room too.
 int fitting_prefetch_pages(const GpuSpec& gpu, int num_ctas);
 
-/// generator/gpus of the source tree.
+/// generator/gpus of the installation, or of the source tree.
 std::filesystem::path default_gpus_dir();
 
 /// The names that --gpu knows: stems of the YAML files in `gpus_dir`, sorted. Throws Error (kUsage) if

@@ -12,6 +12,7 @@
 #include "cli/run_program.h"
 #include "models/error.h"
 #include "models/hf_config.h"
+#include "models/installation.h"
 #include "models/model_config.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/measure_bandwidth.h"
@@ -140,7 +141,7 @@ TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
                                 .cache = kernel_cache_folder(),
                                 .device = 0});
   };
-  const std::string shipped = program_folder() / "kernels" / "tiny-stories-cpu.so";
+  const std::string shipped = code_folder() / "kernels" / "tiny-stories-cpu.so";
   EXPECT_EQ(find(HfConfig::open(folder).facts), shipped);
   testing::internal::CaptureStderr();
   EXPECT_EQ(find(request_.facts).parent_path(), folder_.path() / "soliton" / "kernels");
@@ -422,7 +423,7 @@ TEST_F(MakeKernel, KnowsItsPlaces) {
   unsetenv("HOME");
   EXPECT_THROW(kernel_cache_folder(), Error);
   setenv("HOME", home.c_str(), 1);
-  EXPECT_EQ(shipped_kernels_folder(), program_folder() / "kernels");
+  EXPECT_EQ(shipped_kernels_folder(), code_folder() / "kernels");
   setenv("SOLITON_KERNELS", folder_.path().c_str(), 1);
   EXPECT_EQ(shipped_kernels_folder(), folder_.path());
   setenv("SOLITON_KERNELS", "absent", 1);

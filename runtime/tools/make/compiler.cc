@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "models/error.h"
+#include "models/installation.h"
 
 extern char** environ;
 
@@ -92,7 +93,11 @@ std::vector<std::string> command(const Compiler& compiler, const fs::path& folde
   // Another compiler may warn of other things.
   add({"-Wno-error", "-std=c++20", "-fPIC", "-shared", "-I", sources, "-I", sources / "templates"});
   add({folder / "kernel.cu", "-xnone"});
-  add(words(SOLITON_EMULATION_LIBRARIES));
+  const fs::path built = SOLITON_EMULATION;
+  const std::optional<fs::path> prefix = installed_prefix();
+  add({prefix ? *prefix / "lib" / "soliton" / built.filename() : built});
+  // Not every processor's emulation calls it, and where programs are installed it may be absent.
+  if (std::error_code ignored; fs::exists(SOLITON_CONTEXT_LIBRARY, ignored)) add({SOLITON_CONTEXT_LIBRARY});
   add({"-pthread", "-o", folder / "kernel.so"});
   return line;
 }
@@ -169,7 +174,7 @@ std::string compiler_version(const Compiler& compiler) {
 }
 
 std::string compiler_options(bool emulated) {
-  return emulated ? SOLITON_EMULATION_OPTIONS " " SOLITON_EMULATION_LIBRARIES : SOLITON_NVCC_OPTIONS;
+  return emulated ? SOLITON_EMULATION_OPTIONS : SOLITON_NVCC_OPTIONS;
 }
 
 Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "models/error.h"
+#include "models/installation.h"
 
 namespace soliton {
 
@@ -17,20 +18,14 @@ fs::path absolute_path_from(const char* variable) {
   return path.is_absolute() ? path : fs::path();
 }
 
-bool is_sources(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "templates" / "one_row" / "kernel.cuh", ignored);
-}
-
 }  // namespace
-
-fs::path program_folder() {
-  return fs::read_symlink("/proc/self/exe").parent_path();
-}
 
 fs::path shipped_kernels_folder() {
   const char* chosen = std::getenv("SOLITON_KERNELS");
-  if (chosen == nullptr) return program_folder() / "kernels";
+  if (chosen == nullptr) {
+    const std::optional<fs::path> prefix = installed_prefix();
+    return prefix ? *prefix / "lib" / "soliton" / "kernels" : code_folder() / "kernels";
+  }
   std::error_code unreadable;
   fs::directory_iterator(chosen, unreadable);
   if (unreadable) {
@@ -41,12 +36,13 @@ fs::path shipped_kernels_folder() {
 }
 
 fs::path sources_folder() {
-  const fs::path installed = program_folder().parent_path() / "share" / "soliton";
-  if (is_sources(installed)) return installed;
-  if (is_sources(SOLITON_SOURCE_DIR)) return SOLITON_SOURCE_DIR;
-  throw file_error(ExitCode::kNotFound, installed.string(),
-                   "expected the sources that kernels are made from, got none, and {} is gone",
-                   SOLITON_SOURCE_DIR);
+  const fs::path sources = data_folder();
+  std::error_code ignored;
+  if (fs::exists(sources / "templates" / "one_row" / "kernel.cuh", ignored)) return sources;
+  throw file_error(
+      ExitCode::kNotFound, sources.string(),
+      "expected the sources that kernels are made from, got none, nor are they in ../share/soliton from {}",
+      code_folder().string());
 }
 
 fs::path kernel_cache_folder() {

@@ -5,15 +5,12 @@
 
 namespace soliton {
 
-/// Of the running program.
-std::filesystem::path program_folder();
-
-/// The kernel libraries that come with the programs: the folder that SOLITON_KERNELS names, else kernels/ beside
-/// the program, which need not exist. Throws Error (kNotFound) if SOLITON_KERNELS names no folder.
+/// The kernel libraries that come with the programs: the folder that SOLITON_KERNELS names, else lib/soliton/kernels of
+/// the installation, or kernels/ beside the program; it need not exist. Throws Error (kNotFound) if SOLITON_KERNELS
+/// names no folder.
 std::filesystem::path shipped_kernels_folder();
 
-/// The root of the sources that kernels are made from (templates/, generator/gpus/, models/): ../share/soliton
-/// from the program, else the tree that the program was built from. Throws Error (kNotFound).
+/// The root of the sources that kernels are made from: data_folder(). Throws Error (kNotFound) if they are gone.
 std::filesystem::path sources_folder();
 
 /// Where kernels made for the user are kept: soliton/kernels in XDG_CACHE_HOME or ~/.cache. Need not exist.

@@ -17,6 +17,7 @@
 #include "runtime/program.h"
 #include "runtime/read_bandwidth.h"
 #include "runtime/tools/make/compiler.h"
+#include "runtime/tools/make/places.h"
 #include "runtime/tools/make/scratch_folder.h"
 #include "runtime/tools/tune/search.h"
 
@@ -68,7 +69,7 @@ class Workshop : public Trials {
     if (!folders.empty()) {
       fmt::print(stderr, "Compiling {} kernel{}\n", folders.size(), folders.size() == 1 ? "" : "s");
     }
-    return compile_kernels(compiler_, folders, SOLITON_SOURCE_DIR);
+    return compile_kernels(compiler_, folders, sources_folder());
   }
 
   std::vector<double> measure(const KnobValues& plan) override {
