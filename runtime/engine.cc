@@ -78,7 +78,6 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
 void Engine::load(const ModelTensors& tensors, Progress* progress) {
   weights_ = load_weights(library_, tensors, progress);
   weights_name_ = tensors.source->path();
-  for (const std::string& remark : tensors.remarks) fmt::print(stderr, "{}\n", remark);
 }
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
   load(find_tensors(source, quantization, library_.model().facts), progress);

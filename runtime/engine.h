@@ -93,7 +93,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Loads a checkpoint, whose tensors were found by the kernel's facts. Throws what load_weights() throws.
+  /// Loads a checkpoint, whose tensors were found by the kernel's facts. Their remarks are the caller's to say. Throws what
+  /// load_weights() throws.
   void load(const ModelTensors& tensors, Progress* progress);
   /// The same; finds the tensors first. Throws what find_tensors() throws too.
   void load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization = nullptr);

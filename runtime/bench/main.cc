@@ -74,6 +74,7 @@ void load(Engine& engine, const BenchOptions& options, const Model* model) {
   Progress progress("Weights", weight_load_bytes(engine.library().model()));
   engine.load(model->tensors, &progress);
   progress.finish();
+  for (const std::string& remark : model->tensors.remarks) fmt::print(stderr, "{}\n", remark);
 }
 
 void write_outputs(const BenchOptions& options, const std::string& text, const std::string& json) {

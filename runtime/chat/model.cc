@@ -22,6 +22,14 @@ namespace fs = std::filesystem;
 constexpr int64_t kSpareBytes = 512 << 20;
 constexpr int64_t kSpareShare = 50;  // and a fiftieth
 
+void say(const Options& options, const std::string& line) {
+  if (options.say) {
+    options.say(line);
+  } else {
+    print_progress_line(line);
+  }
+}
+
 std::string config_path(const Options& options) {
   return (fs::path(options.model) / "config.json").string();
 }
@@ -34,7 +42,8 @@ fs::path kernel_of(const Options& options, ModelFacts facts) {
                               .name = model_name_of(options.model),
                               .source = config_path(options),
                               .kernels = shipped_kernels_folder(),
-                              .device = options.device});
+                              .device = options.device},
+                             [&](const std::string& line) { say(options, line); });
 }
 
 /// What the kernel is given: the folder's tensors, but for the one that --verify-without takes away.
@@ -70,20 +79,31 @@ void check_flags(const Options& options, const KernelLibrary& library) {
 void warn(const Options& options, const HfConfig& config, const Tokenizer& tokenizer) {
   const fs::path folder = options.model;
   if (config.eos_ids.empty() && !options.ignore_stop) {
-    fmt::print(stderr,
-               "{}: eos_token_id: expected one, here or in generation_config.json, got none: answers end at "
-               "--predict\n",
-               (folder / "config.json").string());
+    say(options,
+        fmt::format(
+            "{}: eos_token_id: expected one, here or in generation_config.json, got none: answers end "
+            "at --predict",
+            (folder / "config.json").string()));
   }
   if (tokenizer.vocabulary_size() > config.facts.vocabulary) {
-    fmt::print(
-        stderr,
-        "{}: expected at most {} tokens, as config.json has, got {}: prompts with the others are refused\n",
-        (folder / "tokenizer.json").string(), config.facts.vocabulary, tokenizer.vocabulary_size());
+    say(options,
+        fmt::format("{}: expected at most {} tokens, as config.json has, got {}: prompts with the others are "
+                    "refused",
+                    (folder / "tokenizer.json").string(), config.facts.vocabulary,
+                    tokenizer.vocabulary_size()));
   }
 }
 
 }  // namespace
+
+Sampling Options::sampling(const Sampling& defaults) const {
+  Sampling chosen = sampling_flags.over(num_drafts > 0 ? Sampling{} : defaults);
+  chosen.seed = seed;
+  chosen.num_drafts = num_drafts;
+  if (!sampling_flags.temperature && chosen.temperature == 0 && num_samples > 1)
+    chosen.temperature = kDefaultSampleTemperature;
+  return chosen;
+}
 
 TextSide::TextSide(const Options& options)
     : config(HfConfig::open(options.model)),
@@ -178,15 +198,17 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
       EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});
   const bool emulated = engine->library().model().compute_capability == 0;
   if (!options.verify) {
-    fmt::print(stderr, "Context: {}\n",
-               describe_context(options, context, config.facts.max_context, emulated));
+    say(options,
+        fmt::format("Context: {}", describe_context(options, context, config.facts.max_context, emulated)));
   }
-  Progress progress("Weights", weight_load_bytes(engine->library().model()));
-  engine->load(tensors, &progress);
-  progress.finish();
+  std::optional<Progress> progress;
+  if (!options.say) progress.emplace("Weights", weight_load_bytes(engine->library().model()));
+  engine->load(tensors, progress ? &*progress : nullptr);
+  if (progress) progress->finish();
+  for (const std::string& remark : tensors.remarks) say(options, remark);
   if (emulated && !options.verify) {
     const double step_s = take_fastest_kernel(*engine, seconds_of_step);
-    fmt::print(stderr, "{}\n", describe_emulation(step_s, has_card()));
+    say(options, describe_emulation(step_s, has_card()));
   }
   return engine;
 }

@@ -151,15 +151,6 @@ void check_flags(const Options& options) {
 
 }  // namespace
 
-Sampling Options::sampling(const Sampling& defaults) const {
-  Sampling chosen = sampling_flags.over(num_drafts > 0 ? Sampling{} : defaults);
-  chosen.seed = seed;
-  chosen.num_drafts = num_drafts;
-  if (!sampling_flags.temperature && chosen.temperature == 0 && num_samples > 1)
-    chosen.temperature = kDefaultSampleTemperature;
-  return chosen;
-}
-
 std::optional<Options> parse_options(int argc, char** argv) {
   CLI::App app{"Chats at a terminal, or answers one prompt, with a whole-model kernel.", "soliton-chat"};
   Options options;

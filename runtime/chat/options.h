@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct Options {
   bool ignore_stop = false;
   bool verify = false;  // the kernel against a reference, and no chat
   bool doctor = false;  // a report on this machine, and no model
+  /// Told what is said while a model is opened, a line at a time without its end; empty: stderr is, with a bar of progress.
+  std::function<void(const std::string&)> say = {};
 
   /// The flags', and what they leave open as in `defaults`. Several samples without temperature would all be the
   /// same: they have one of their own. Drafts are for greedy decoding: with them `defaults` do not count.

@@ -73,10 +73,21 @@ PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens) {
   // Without a page for the copy, what would be copied is fed instead.
   const bool has_room = make_room_beside(match.branch, 1);
   const int num_tokens = has_room ? match.num_tokens : match.num_tokens / kKvPageTokens * kKvPageTokens;
-  const Branch branch = tree_.branch_off(match.branch, num_tokens);
+  return {add(match.branch, num_tokens), num_tokens};
+}
+
+Branch PrefixCache::branch_off(Branch from) {
+  make_room_beside(from, 1);
+  return add(from, static_cast<int>(std::ssize(entries_.at(from).tokens)));
+}
+
+/// An entry that begins with the first tokens of another one.
+Branch PrefixCache::add(Branch from, int num_tokens) {
+  const Branch branch = tree_.branch_off(from, num_tokens);
+  const std::vector<int32_t> all = entries_.at(from).tokens;
   entries_.insert_or_assign(branch, Entry{});
-  append(branch, tokens.first(static_cast<size_t>(num_tokens)));
-  return {branch, num_tokens};
+  append(branch, std::span(all).first(static_cast<size_t>(num_tokens)));
+  return branch;
 }
 
 void PrefixCache::append(Branch branch, std::span<const int32_t> tokens) {

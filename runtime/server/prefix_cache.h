@@ -39,6 +39,9 @@ class PrefixCache {
   };
   /// A branch in use that begins with what is cached of the tokens, of which there is at least one.
   Start start(std::span<const int32_t> tokens);
+  /// A branch in use that begins with all that another one in use holds. Throws Error (kOutOfMemory) if there is no page
+  /// for what is copied.
+  Branch branch_off(Branch from);
   /// Notes that a branch has been fed these tokens.
   void append(Branch branch, std::span<const int32_t> tokens);
   /// The branch is not used any more: it waits, without a row, for those who begin with its tokens.
@@ -68,6 +71,7 @@ class PrefixCache {
   Match find(std::span<const int32_t> tokens) const;
   bool is_better(const Match& match, const Match& than) const;
   bool make_room_beside(Branch kept, int num_pages);
+  Branch add(Branch from, int num_tokens);
   void use(Branch branch);
   void evict(Branch branch);
 

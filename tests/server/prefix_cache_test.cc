@@ -7,6 +7,7 @@
 #include <random>
 
 #include "layout/page.h"
+#include "models/error.h"
 
 namespace soliton {
 namespace {
@@ -210,6 +211,27 @@ TEST(PrefixCache, RandomSequencesReadTheirTokens) {
     EXPECT_TRUE(test.cache().make_room(24));
     EXPECT_EQ(test.tree().num_free_pages(), 24);
   }
+}
+
+TEST(PrefixCache, BranchesOffWhatABranchHolds) {
+  CacheUnderTest under_test(4);
+  PrefixCache& cache = under_test.cache();
+  const Tokens tokens = run(0, kKvPageTokens + 10);
+  const Branch first = under_test.feed(tokens);
+  const Branch second = cache.branch_off(first);
+  under_test.append(first, {-5});
+  under_test.append(second, {-6});
+  Tokens expected(tokens.begin(), tokens.end() - 1);
+  expected.push_back(-6);
+  EXPECT_EQ(under_test.read(second), expected);
+  expected.back() = -5;
+  EXPECT_EQ(under_test.read(first), expected);
+  EXPECT_EQ(cache.num_pages_in_use(), 3) << "the full page is shared";
+  const Branch third = cache.branch_off(second);
+  EXPECT_THROW(cache.branch_off(second), Error) << "without a page for the copy";
+  EXPECT_EQ(under_test.read(third), under_test.read(second));
+  cache.release(first);
+  EXPECT_NO_THROW(cache.branch_off(second)) << "what nobody uses goes";
 }
 
 }  // namespace
