@@ -174,7 +174,7 @@ class Words {
       const std::string target = fs::path(program).filename();
       EXPECT_NE(read_text(kRoot / "tests" / "CMakeLists.txt").find("soliton_add_tests(" + target + " "),
                 std::string::npos);
-    } else if (program.starts_with("build/")) {
+    } else if (program.starts_with("build/") || program.starts_with("installed/bin/")) {
       check_flags(program, words);
     } else {
       EXPECT_TRUE(program == "cmake" || program == "hf" || program == "mkdir") << "is not known to this test";
