@@ -11,9 +11,9 @@
 namespace soliton {
 namespace {
 
-using Status = int;                    // CUresult: 0 is success
-using Device = int;                    // CUdevice
-using Context = struct ContextState*;  // CUcontext
+using Status = int;     // CUresult: 0 is success
+using Device = int;     // CUdevice
+using Context = void*;  // CUcontext
 
 constexpr Status kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 
@@ -54,7 +54,7 @@ class Driver {
     find("cuGetErrorString", get_error_string_);
   }
 
-  DeviceInfo describe(int index) const {
+  Device find_device(int index) const {
     check("cuInit", init_(0));
     int count = 0;
     check("cuDeviceGetCount", device_get_count_(&count));
@@ -64,6 +64,20 @@ class Driver {
     }
     Device device = 0;
     check("cuDeviceGet", device_get_(&device, index));
+    return device;
+  }
+
+  Context primary_context(Device device) const {
+    Context context = nullptr;
+    check("cuDevicePrimaryCtxRetain", primary_context_retain_(&context, device));
+    return context;
+  }
+
+  auto push() const { return context_push_; }
+  auto pop() const { return context_pop_; }
+
+  DeviceInfo describe(int index) const {
+    const Device device = find_device(index);
     DeviceInfo info{};
     check("cuDeviceGetName", device_get_name_(info.name, sizeof info.name, device));
     info.name[sizeof info.name - 1] = '\0';
@@ -109,8 +123,7 @@ class Driver {
   }
 
   void read_memory(Device device, DeviceInfo& info) const {
-    Context context = nullptr;
-    check("cuDevicePrimaryCtxRetain", primary_context_retain_(&context, device));
+    Context context = primary_context(device);
     check("cuCtxPushCurrent", context_push_(context));
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -144,6 +157,24 @@ DeviceAnswer ask_driver(int device, const char* library) {
   } catch (const Error& error) {
     return {.device = {}, .reason = error.what()};
   }
+}
+
+PrimaryContext::PrimaryContext(int device, const char* library) {
+  const Driver driver(library);
+  context_ = driver.primary_context(driver.find_device(device));
+  push_ = driver.push();
+  pop_ = driver.pop();
+}
+
+PrimaryContext::Current::Current(const PrimaryContext* context) : context_(context) {
+  if (context_ == nullptr || context_->push_(context_->context_) == 0) return;
+  throw Error(ExitCode::kDevice,
+              "cuCtxPushCurrent: expected the device's context to become current, got an error");
+}
+
+PrimaryContext::Current::~Current() {
+  void* popped = nullptr;
+  if (context_ != nullptr) context_->pop_(&popped);
 }
 
 }  // namespace soliton

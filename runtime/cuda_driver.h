@@ -22,4 +22,30 @@ inline constexpr const char* kCudaDriver = "libcuda.so.1";
 /// takes a fraction of a second, and stays, so that the kernel library, which works in it too, finds it made.
 DeviceAnswer ask_driver(int device, const char* library = kCudaDriver);
 
+/// The context of a device that kernel libraries work in. CUDA's current device is one of a thread: in another thread than
+/// the one that opened an engine, or where other code chooses devices too, calls of the engine need it to be made current.
+class PrimaryContext {
+ public:
+  /// Throws Error (kDevice) if there is no such device.
+  explicit PrimaryContext(int device, const char* library = kCudaDriver);
+
+  /// Makes it current in this thread, as long as it lives; then what was before.
+  class Current {
+   public:
+    /// Null is none. Throws Error (kDevice).
+    explicit Current(const PrimaryContext* context);
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    ~Current();
+
+   private:
+    const PrimaryContext* context_;
+  };
+
+ private:
+  void* context_ = nullptr;
+  int (*push_)(void* context) = nullptr;
+  int (*pop_)(void** context) = nullptr;
+};
+
 }  // namespace soliton

@@ -56,7 +56,8 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
 }  // namespace
 
 Engine::Engine(KernelLibrary library, const EngineOptions& options)
-    : library_(with_device(std::move(library), options.device)),
+    : device_(options.device),
+      library_(with_device(std::move(library), options.device)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
       context_(checked_context(library_, options)),
       pace_(library_.device().has_time_limit != 0, library_.num_kernels()),

@@ -159,6 +159,9 @@ class Engine {
   /// From now on prompts are fed one token a step even if the library has a kernel for several.
   void feed_one_by_one() { one_by_one_ = true; }
 
+  /// For a thread that is not the one that made the engine: CUDA's current device is one of a thread. Throws Error.
+  void enter_thread() { library_.select_device(device_); }
+
   const KernelLibrary& library() const { return library_; }
 
  private:
@@ -212,6 +215,7 @@ class Engine {
   void reserve(Branch branch, int num_tokens);
   int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
 
+  int device_;
   KernelLibrary library_;
   uint64_t timeout_ns_;
   std::optional<int> num_ctas_;  // instead of the planned number

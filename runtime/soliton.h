@@ -14,12 +14,14 @@
  * are null where one is needed are SOLITON_USAGE.
  *
  * Threads. Any thread may call any function with any handle, at the same time too: calls that need the device
- * (soliton_generate(), soliton_tree_*()) wait for one another, one model at a time, while soliton_tokenize(),
- * soliton_detokenize(), soliton_render_chat() and soliton_cancel() never wait. Three things are the caller's: a handle
- * is closed once, when nothing else uses it any more; memory that is handed over lives until the call returns; and what
- * soliton_last_error() says is of the calling thread. Callbacks come in the thread of the call that they belong to;
- * from there, functions that would have to wait for that very call are refused (SOLITON_USAGE). Sessions and trees keep
- * their model open, so handles may be closed in any order.
+ * (soliton_model_open(), soliton_generate(), soliton_tree_*()) wait for one another, whatever their model, while
+ * soliton_tokenize(), soliton_detokenize(), soliton_render_chat() and soliton_cancel() never wait. Three things are the
+ * caller's: a handle is closed once, when nothing else uses it any more; memory that is handed over lives until the
+ * call returns; and what soliton_last_error() says is of the calling thread. Callbacks come in the thread of the call
+ * that they belong to; from there, functions that would have to wait for that very call are refused (SOLITON_USAGE).
+ * Sessions and trees keep their model open, so handles may be closed in any order. CUDA's current device is the
+ * caller's again when a call returns; models of one process that use the same kernel library have to be on the same
+ * device.
  *
  * A process. Nothing is written to stdout or stderr: see soliton_model_options.log. A handler of SIGBUS is set, for
  * files that are cut short while they are read; it leaves all else to the handler before it. No handle survives fork().

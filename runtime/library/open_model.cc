@@ -1,6 +1,9 @@
 #include "runtime/library/open_model.h"
 
 #include <array>
+#include <atomic>
+#include <iterator>
+#include <thread>
 #include <utility>
 
 #include "runtime/find_model.h"
@@ -33,7 +36,34 @@ Options options_of_chat(const OpenModelOptions& options) {
   return chat;
 }
 
+struct Turns {
+  std::mutex mutex;
+  std::atomic<std::thread::id> owner = {};
+};
+
+Turns& turns() {
+  static Turns all;
+  return all;
+}
+
 }  // namespace
+
+bool DeviceTurn::is_of_this_thread() {
+  return turns().owner.load() == std::this_thread::get_id();
+}
+
+DeviceTurn::DeviceTurn() : lock_(turns().mutex, std::defer_lock) {
+  if (is_of_this_thread()) {
+    throw Error(ExitCode::kUsage,
+                "callback: expected no call that would have to wait for the one it belongs to, got one");
+  }
+  lock_.lock();
+  turns().owner = std::this_thread::get_id();
+}
+
+DeviceTurn::~DeviceTurn() {
+  turns().owner = std::thread::id();
+}
 
 OpenModel::Parts::Parts(const Options& options, int64_t cache_tokens)
     : text(options),
@@ -44,35 +74,50 @@ OpenModel::Parts::Parts(const Options& options, int64_t cache_tokens)
 
 OpenModel::OpenModel(const OpenModelOptions& options) {
   try {
-    parts_ = std::make_unique<Parts>(options_of_chat(options), options.cache_tokens);
+    const Options chat = options_of_chat(options);
+    const DeviceTurn turn;
+    if (ask_driver(options.device).device) device_.emplace(options.device);
+    const PrimaryContext::Current current(device());
+    parts_ = std::make_unique<Parts>(chat, options.cache_tokens);
   } catch (const Error& error) {
     throw with_option_names(error);
   }
 }
 
-std::mutex& OpenModel::mutex_unless_owned() {
-  if (!has_turn()) return mutex_;
-  throw Error(ExitCode::kUsage,
-              "callback: expected no call that would have to wait for the one it belongs to, got one");
+OpenModel::~OpenModel() {
+  // In a callback, of another model, the turn is had already.
+  std::optional<DeviceTurn> turn;
+  if (!DeviceTurn::is_of_this_thread()) turn.emplace();
+  std::optional<PrimaryContext::Current> current;
+  try {
+    current.emplace(device());
+  } catch (const Error&) {  // of a device that has failed
+  }
+  parts_.reset();
 }
 
-OpenModel::Turn::Turn(OpenModel& model) : model_(model), lock_(model.mutex_unless_owned()) {
-  model_.owner_ = std::this_thread::get_id();
+OpenModel::Turn::Turn(OpenModel& model) : model_(model), current_(model.device()) {
+  model_.in_turn_ = true;
 }
 
 OpenModel::Turn::~Turn() {
-  for (ForestText& text : model_.released_) forest().release(text);
-  model_.released_.clear();
-  model_.owner_ = std::thread::id();
+  model_.release_now(model_.released_);
+  model_.in_turn_ = false;
 }
 
 void OpenModel::release(std::vector<ForestText> texts) {
-  if (has_turn()) {
+  std::optional<DeviceTurn> turn;
+  if (!DeviceTurn::is_of_this_thread()) turn.emplace();
+  if (in_turn_) {
     std::move(texts.begin(), texts.end(), std::back_inserter(released_));
-    return;
+  } else {
+    release_now(texts);
   }
-  const Turn turn(*this);
-  for (ForestText& text : texts) turn.forest().release(text);
+}
+
+void OpenModel::release_now(std::vector<ForestText>& texts) {
+  for (ForestText& text : texts) parts_->forest.release(text);
+  texts.clear();
 }
 
 }  // namespace soliton

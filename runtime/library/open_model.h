@@ -1,16 +1,16 @@
-// A model that a program has opened: its text side, which any thread may read, and an engine, which one thread at a
-// time uses while it has the Turn.
+// A model that a program has opened: its text side, which any thread may read, and an engine, which needs the Turn. There is
+// one turn for all models of a process, as those of one kernel library have one stream and one launch at a time.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/chat/model.h"
+#include "runtime/cuda_driver.h"
 #include "runtime/library/forest.h"
 
 namespace soliton {
@@ -25,10 +25,26 @@ struct OpenModelOptions {
   std::function<void(const std::string&)> say;  // see Options
 };
 
+/// Held by one thread of the process at a time.
+class DeviceTurn {
+ public:
+  /// Waits for it. Throws Error (kUsage) if this thread has it already, in a callback.
+  DeviceTurn();
+  DeviceTurn(const DeviceTurn&) = delete;
+  DeviceTurn& operator=(const DeviceTurn&) = delete;
+  ~DeviceTurn();
+
+  static bool is_of_this_thread();
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
 class OpenModel {
  public:
   /// Throws what opening a chat throws, with the names of these options in place of flags.
   explicit OpenModel(const OpenModelOptions& options);
+  ~OpenModel();
 
   const TextSide& text() const { return parts_->text; }
   int context() const { return parts_->context; }
@@ -36,10 +52,10 @@ class OpenModel {
   const ModelDescriptor& descriptor() const { return parts_->engine->library().model(); }
   int max_rows() const { return parts_->engine->max_rows(); }
 
-  /// The right to use the engine, as long as it lives.
+  /// The right to use the engine, as long as it lives. Its device is this thread's current one then.
   class Turn {
    public:
-    /// Waits for it. Throws Error (kUsage) if this thread has it already, in a callback.
+    /// Throws what DeviceTurn throws.
     explicit Turn(OpenModel& model);
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -48,11 +64,12 @@ class OpenModel {
     Forest& forest() const { return model_.parts_->forest; }
 
    private:
+    DeviceTurn turn_;
     OpenModel& model_;
-    std::lock_guard<std::mutex> lock_;
+    PrimaryContext::Current current_;
   };
 
-  /// Gives texts back; in a callback, at the end of the turn that it belongs to.
+  /// Gives texts back; in a callback of this model, at the end of the turn that it belongs to.
   void release(std::vector<ForestText> texts);
 
  private:
@@ -65,13 +82,13 @@ class OpenModel {
     Forest forest;
   };
 
-  bool has_turn() const { return owner_.load() == std::this_thread::get_id(); }
-  std::mutex& mutex_unless_owned();
+  const PrimaryContext* device() const { return device_ ? &*device_ : nullptr; }
+  void release_now(std::vector<ForestText>& texts);
 
+  std::optional<PrimaryContext> device_;  // nothing: the emulation
   std::unique_ptr<Parts> parts_;
-  std::mutex mutex_;
-  std::atomic<std::thread::id> owner_ = {};
-  std::vector<ForestText> released_;  // guarded by the turn
+  bool in_turn_ = false;                   // guarded by the turn, as is
+  std::vector<ForestText> released_ = {};  // what is given back at its end
 };
 
 }  // namespace soliton

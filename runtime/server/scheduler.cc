@@ -129,6 +129,7 @@ void Scheduler::stop() {
 
 void Scheduler::work() {
   try {
+    engine_.enter_thread();
     for (;;) {
       const bool has_worked = run_once();
       std::unique_lock lock(mutex_);

@@ -1,10 +1,13 @@
 // What the driver is asked and what becomes of its answers, with a library in the driver's place.
 #include "runtime/cuda_driver.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
+
+#include "models/error.h"
 
 namespace soliton {
 namespace {
@@ -87,6 +90,23 @@ TEST(CudaDriver, SaysThatThereIsNone) {
             0u)
       << absent.reason;
   EXPECT_EQ(ask_driver(0, "libm.so.6").reason, "libm.so.6: expected a newer driver, got one without cuInit");
+}
+
+TEST(CudaDriver, MakesAContextCurrentForAWhile) {
+  void* const fake = ::dlopen(kFakeDriver.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(fake, nullptr);
+  const auto needs_context = reinterpret_cast<int (*)(size_t*, size_t*)>(::dlsym(fake, "cuMemGetInfo_v2"));
+  size_t bytes = 0;
+  const PrimaryContext context(0, kFakeDriver.c_str());
+  EXPECT_NE(needs_context(&bytes, &bytes), 0);
+  {
+    const PrimaryContext::Current current(&context);
+    EXPECT_EQ(needs_context(&bytes, &bytes), 0);
+  }
+  EXPECT_NE(needs_context(&bytes, &bytes), 0);
+  const PrimaryContext::Current none(nullptr);
+  EXPECT_NE(needs_context(&bytes, &bytes), 0);
+  EXPECT_THROW(PrimaryContext(1, kFakeDriver.c_str()), Error);
 }
 
 }  // namespace
