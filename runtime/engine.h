@@ -40,10 +40,13 @@ struct DecodeRequest {
   std::span<const int32_t> stop_tokens = {};  // end after one of these
   std::optional<RowSampling> sampling = {};   // how they are drawn; nothing: greedily
   std::span<const int32_t> past = {};         // tokens before these that a penalty counts too
-  bool want_logits = false;                   // of every generated token
-  bool want_logprobs = false;                 // the same
-  int timeline_step = -1;                     // the step whose timeline is wanted; -1: none
-  uint32_t delay_seed = 0;                    // who is delayed in a kernel compiled with SOLITON_FUZZ
+  /// Tokens that may be chosen, of a single one: bit t % 32 of word t / 32 stands for token t, [ceil(vocabulary / 32)],
+  /// one at least. Empty: any. Log-probabilities stay those of the model.
+  std::span<const uint32_t> allowed = {};
+  bool want_logits = false;    // of every generated token
+  bool want_logprobs = false;  // the same
+  int timeline_step = -1;      // the step whose timeline is wanted; -1: none
+  uint32_t delay_seed = 0;     // who is delayed in a kernel compiled with SOLITON_FUZZ
 };
 
 struct DecodeResult {
@@ -62,6 +65,8 @@ struct TreeRequest {
   std::span<const int32_t> stop_tokens = {};   // end after a step in which a row chose one of these
   std::span<const RowSampling> sampling = {};  // [rows], or empty: every row takes its best logit
   std::span<const std::vector<int32_t>> past = {};  // [rows], or empty: tokens that a penalty counts
+  /// [rows], or empty: tokens that each may choose, as in DecodeRequest; a row's may be empty. Of one step.
+  std::span<const std::span<const uint32_t>> allowed = {};
   bool want_logits = false;
   bool want_logprobs = false;
   bool skips_choice = false;  // one step that only fills the cache; its logits are not computed

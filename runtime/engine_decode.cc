@@ -15,7 +15,7 @@ bool contains(std::span<const int32_t> tokens, int32_t token) {
 
 /// Whether tokens are drawn, or their probabilities wanted: more than the best logit must be found then.
 bool draws(const DecodeRequest& request) {
-  return request.sampling.has_value() || request.want_logprobs;
+  return request.sampling.has_value() || request.want_logprobs || !request.allowed.empty();
 }
 
 }  // namespace
@@ -55,6 +55,10 @@ void Engine::check_decode(const DecodeRequest& request) const {
   }
   check_tokens(request.tokens);
   check_tokens(request.past);
+  if (!request.allowed.empty() && request.max_tokens > 1) {
+    throw Error(ExitCode::kInternal,
+                fmt::format("decode: expected 1 token where a mask says which, got {}", request.max_tokens));
+  }
 }
 
 /// Throws what decode_tree() throws of a request that does not fit the rows of snapshot_.
@@ -73,9 +77,14 @@ void Engine::check_tree(const TreeRequest& request) const {
     throw Error(ExitCode::kInternal, fmt::format("decode: expected past tokens for each of {} rows, got {}",
                                                  rows, request.past.size()));
   }
-  const bool one_step =
-      request.skips_choice || std::any_of(snapshot_.nodes.begin(), snapshot_.nodes.end(),
-                                          [](const SnapshotNode& node) { return node.num_new > 1; });
+  if (!request.allowed.empty() && request.allowed.size() != rows) {
+    throw Error(ExitCode::kInternal,
+                fmt::format("decode: expected allowed tokens for each of {} rows, got {}", rows,
+                            request.allowed.size()));
+  }
+  const bool one_step = request.skips_choice || !request.allowed.empty() ||
+                        std::any_of(snapshot_.nodes.begin(), snapshot_.nodes.end(),
+                                    [](const SnapshotNode& node) { return node.num_new > 1; });
   if (request.num_steps < 1 || (one_step && request.num_steps > 1)) {
     throw Error(ExitCode::kInternal, fmt::format("decode: steps: expected {}1, got {}",
                                                  one_step ? "" : "at least ", request.num_steps));
@@ -195,6 +204,7 @@ void Engine::generate(const DecodeRequest& request, std::span<const int32_t> tok
                        .stop_tokens = request.stop_tokens,
                        .sampling = sampling,
                        .past = {&past, sampling.size()},
+                       .allowed = {&request.allowed, request.allowed.empty() ? size_t{0} : size_t{1}},
                        .want_logits = request.want_logits,
                        .want_logprobs = request.want_logprobs,
                        .delay_seed = request.delay_seed},

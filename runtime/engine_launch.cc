@@ -161,9 +161,12 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule) {
 /// probability is wanted: then there is nothing to upload.
 bool Engine::begin_sampling(const TreeRequest& request, int num_rows) {
   std::vector<RowSampling> sampling(request.sampling.begin(), request.sampling.end());
-  if (request.want_logprobs) sampling.resize(static_cast<size_t>(num_rows));
+  if (request.want_logprobs || !request.allowed.empty()) sampling.resize(static_cast<size_t>(num_rows));
   if (sampling.empty()) return false;
-  sampling_.begin(library_, {.rows = sampling, .past = request.past, .want_logprobs = request.want_logprobs});
+  sampling_.begin(library_, {.rows = sampling,
+                             .past = request.past,
+                             .allowed = request.allowed,
+                             .want_logprobs = request.want_logprobs});
   return true;
 }
 

@@ -29,6 +29,41 @@ std::vector<uint16_t> seen_bits(std::span<const std::vector<int32_t>> past, int 
   return bits;
 }
 
+/// SamplingView::allowed of these rows.
+std::vector<uint16_t> allowed_bits(std::span<const std::span<const uint32_t>> allowed, int vocabulary) {
+  constexpr int kWordTokens = 32;
+  const auto words = static_cast<size_t>(ceil_divide(vocabulary, kWordTokens));
+  const size_t tiles = static_cast<size_t>(sampling_line(vocabulary) / kTileRows);
+  std::vector<uint16_t> bits(allowed.size() * tiles, 0xffff);
+  for (size_t row = 0; row < allowed.size(); ++row) {
+    const std::span<const uint32_t> mask = allowed[row];
+    if (mask.empty()) continue;
+    if (mask.size() != words) {
+      throw Error(ExitCode::kInternal,
+                  fmt::format("allowed tokens: expected {} words of 32, got {}", words, mask.size()));
+    }
+    bool allows = false;
+    for (size_t tile = 0; tile < tiles; ++tile) {
+      const int rest = vocabulary - static_cast<int>(tile) * kTileRows;
+      const uint32_t is_token = rest < kTileRows ? (1u << rest) - 1 : 0xffff;
+      const uint32_t of_tile = mask[tile / 2] >> tile % 2 * kTileRows & is_token;
+      bits[row * tiles + tile] = static_cast<uint16_t>(of_tile);
+      allows = allows || of_tile != 0;
+    }
+    if (!allows) throw Error(ExitCode::kInternal, "allowed tokens: expected one at least, got none");
+  }
+  return bits;
+}
+
+/// Uploads words of bits.
+void upload_bits(const KernelLibrary& library, DeviceMemory& memory, const std::vector<uint16_t>& bits,
+                 const char* what) {
+  const Library& device = library.functions();
+  const size_t bytes = bits.size() * sizeof(uint16_t);
+  make_room(memory, device, bytes);
+  library.check(device.upload(memory.as<void>(), bits.data(), bytes), what);
+}
+
 }  // namespace
 
 void SamplingMemory::begin(const KernelLibrary& library, const SamplingRequest& request) {
@@ -45,11 +80,13 @@ void SamplingMemory::begin(const KernelLibrary& library, const SamplingRequest& 
   make_room(rows_, device, request.rows.size_bytes());
   library.check(device.upload(rows_.as<void>(), request.rows.data(), request.rows.size_bytes()),
                 "upload the sampling");
-  if (!penalises_) return;
-  const std::vector<uint16_t> bits = seen_bits(request.past, num_rows_, vocabulary);
-  const size_t bytes = bits.size() * sizeof(uint16_t);
-  make_room(seen_, device, bytes);
-  library.check(device.upload(seen_.as<void>(), bits.data(), bytes), "upload the tokens to penalise");
+  forbids_ = !request.allowed.empty();
+  if (penalises_)
+    upload_bits(library, seen_, seen_bits(request.past, num_rows_, vocabulary),
+                "upload the tokens to penalise");
+  if (forbids_)
+    upload_bits(library, allowed_, allowed_bits(request.allowed, vocabulary),
+                "upload the tokens that are allowed");
 }
 
 SamplingView SamplingMemory::prepare(const KernelLibrary& library, int kernel, int num_outputs) {
@@ -65,6 +102,7 @@ SamplingView SamplingMemory::prepare(const KernelLibrary& library, int kernel, i
           .logits = logits_.as<float>(),
           .exchange = exchange_.as<unsigned char>(),
           .seen = penalises_ ? seen_.as<uint16_t>() : nullptr,
+          .allowed = forbids_ ? allowed_.as<uint16_t>() : nullptr,
           .logprobs = wants_logprobs_ ? logprobs_.as<float>() : nullptr,
           .vocabulary = vocabulary};
 }

@@ -1,7 +1,8 @@
 // How a row chooses its next token, and the memory that this takes: the same token for the same seed, position
 // and logits, on any number of CTAs.
 //
-// In this order, as users of Hugging Face's generate() and llama.cpp expect:
+// Tokens that a mask forbids are never chosen, and count for nothing below. Of the others, in this order, as users of
+// Hugging Face's generate() and llama.cpp expect:
 //  1. repetition penalty r: the logit of a token that stands in the prompt or the answer so far becomes
 //     logit / r if it is positive, else logit * r;
 //  2. temperature T: logits are divided by it. T = 0 takes the best logit, and what follows has no meaning;
@@ -111,8 +112,9 @@ struct SamplingView {
   const RowSampling* rows;  // [rows]; null: every row takes its best logit, and there is nothing below
   float* logits;            // [rows][sampling_line()]: of the current step
   unsigned char* exchange;  // ExchangeLayout::bytes(), 0 at launch
-  uint16_t* seen;   // [rows][tiles]: bit t % 16 of word t / 16 says that token t is penalised; null: none
-  float* logprobs;  // host memory: of the token of each record, written before the record; or null
+  uint16_t* seen;  // [rows][tiles]: bit t % 16 of word t / 16 says that token t is penalised; null: none
+  const uint16_t* allowed;  // the same: that it may be chosen; null: any may
+  float* logprobs;          // host memory: of the token of each record, written before the record; or null
   int32_t vocabulary;
 };
 

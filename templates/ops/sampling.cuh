@@ -84,6 +84,7 @@ class RowSampler {
     const int64_t line = sampling_line(view.vocabulary);
     logits_ = view.logits + row * line;
     penalty_ = load_constant(&view.rows[row].penalty);
+    allowed_ = view.allowed == nullptr ? nullptr : view.allowed + row * (line / kTileRows);
     seen_ = penalty_ == 1.0f || view.seen == nullptr ? nullptr : view.seen + row * (line / kTileRows);
     if (seen_ != nullptr) note_seen(token);
     inverse_temperature_ = load_constant(&view.rows[row].inverse_temperature);
@@ -91,6 +92,7 @@ class RowSampler {
     const uint32_t seed = load_constant(&view.rows[row].seed);
     uint64_t best = kNoCandidate;
     for_each_logit([&](int candidate, float, float logit) {
+      if (logit != logit) return;
       if (limit < kMaxKey && key(distance(logit)) > limit) return;
       float score = logit;
       if (inverse_temperature_ != 0.0f) {
@@ -144,8 +146,8 @@ class RowSampler {
     return mass < kWhole ? mass : kWhole - 1;
   }
 
-  /// Calls visit(token, logit, penalised logit) for each logit of this CTA that is a number. `end_block` is
-  /// called by all lanes after at most SharedHistogram::kMaxTokens of them.
+  /// Calls visit(token, logit, penalised logit) for each logit of this CTA that is a number; of a token that may not be
+  /// chosen the latter is NaN, unless the logit is not finite, which must be seen. `end_block` is called by all lanes after at most SharedHistogram::kMaxTokens of them.
   template <class Visit, class EndBlock>
   SOLITON_DEVICE void for_each_logit(const Visit& visit, const EndBlock& end_block) const {
     const int num_groups = run_.count * kTileGroups;
@@ -154,6 +156,7 @@ class RowSampler {
       const float nan = float_from_bits(kCanonicalNan);
       float4 values[kLoads];
       uint32_t seen = 0;
+      uint32_t barred = 0;
       SOLITON_UNROLL
       for (int i = 0; i < kLoads; ++i) {
         const int group = block + i * kWarpLanes + context_.lane;
@@ -166,6 +169,10 @@ class RowSampler {
           seen |= (static_cast<uint32_t>(load_global(seen_ + tile)) >> group % kTileGroups * 4 & 0xf)
                   << i * 4;
         }
+        if (allowed_ != nullptr) {
+          barred |= (~static_cast<uint32_t>(load_constant(allowed_ + tile)) >> group % kTileGroups * 4 & 0xf)
+                    << i * 4;
+        }
       }
       SOLITON_NO_UNROLL
       for (int i = 0; i < kLoads; ++i) {
@@ -176,6 +183,7 @@ class RowSampler {
           if (logit != logit) return;
           float changed = logit;
           if ((seen >> which & 1) != 0) changed = logit > 0.0f ? logit / penalty_ : logit * penalty_;
+          if ((barred >> which & 1) != 0 && is_finite(logit)) changed = nan;
           visit(token + which, logit, changed);
         };
         take(0, values[0].x);
@@ -184,6 +192,7 @@ class RowSampler {
         take(3, values[0].w);
         // Registers cannot be indexed: the next group's come to the front.
         seen >>= 4;
+        barred >>= 4;
         SOLITON_UNROLL
         for (int j = 0; j + 1 < kLoads; ++j) values[j] = values[j + 1];
       }
@@ -226,7 +235,8 @@ class RowSampler {
       best = logit > best ? logit : best;
       best_raw = raw > best_raw ? raw : best_raw;
     };
-    for_each_logit([&](int, float raw, float logit) { take(sortable(logit), sortable(raw)); });
+    for_each_logit(
+        [&](int, float raw, float logit) { take(logit != logit ? 0 : sortable(logit), sortable(raw)); });
     best = warp_max(best);
     best_raw = warp_max(best_raw);
     exchange_.swap_words(static_cast<uint64_t>(best) << 32 | best_raw, [&](uint64_t word) {
@@ -319,6 +329,7 @@ class RowSampler {
     warp_sync();
     for_each_logit(
         [&](int, float, float logit) {
+          if (logit != logit) return;
           const float away = distance(logit);
           const uint32_t of_token = key(away);
           if (of_token > limit || of_token >> shift >> kKeyDigitBits != prefix) return;
@@ -344,6 +355,7 @@ class RowSampler {
   Exchange<kPlan, Context> exchange_;
   const float* logits_ = nullptr;
   uint16_t* seen_ = nullptr;
+  const uint16_t* allowed_ = nullptr;
   float penalty_ = 1.0f;
   float inverse_temperature_ = 0.0f;
   float best_ = 0.0f;

@@ -127,6 +127,46 @@ TEST_P(SampledRow, WithoutAnythingAskedForIsGreedy) {
   EXPECT_EQ(kernel_.decode_from(position, prompt, 6).tokens, drawn);
 }
 
+/// Bits of tokens; and the logits of a row with NaN for all others.
+std::vector<uint32_t> mask_of(const std::set<int32_t>& tokens, int vocabulary) {
+  std::vector<uint32_t> mask(static_cast<size_t>((vocabulary + 31) / 32));
+  for (const int32_t token : tokens) mask[static_cast<size_t>(token / 32)] |= 1u << token % 32;
+  return mask;
+}
+std::vector<float> only(std::span<const float> logits, const std::set<int32_t>& tokens) {
+  std::vector<float> rest(logits.begin(), logits.end());
+  for (int token = 0; token < std::ssize(rest); ++token) {
+    if (!tokens.contains(token)) rest[static_cast<size_t>(token)] = NAN;
+  }
+  return rest;
+}
+
+TEST_P(SampledRow, ChoosesWhatAMaskAllows) {
+  const std::vector<int32_t> prompt = kernel_.prompt(3);
+  const int vocabulary = kernel_.facts().vocabulary;
+  std::vector<std::optional<RowSampling>> samplings = {std::nullopt};  // greedily
+  for (const RowSampling& sampling : some_samplings()) samplings.push_back(sampling);
+  for (const auto& sampling : samplings) {
+    kernel_.engine().set_position(0);
+    std::set<int32_t> allowed;
+    for (int token = 1; token < vocabulary; token += 5) allowed.insert(token);
+    const std::vector<uint32_t> mask = mask_of(allowed, vocabulary);
+    const DecodeResult result = kernel_.engine().decode({.tokens = prompt,
+                                                         .max_tokens = 1,
+                                                         .sampling = sampling,
+                                                         .allowed = mask,
+                                                         .want_logits = true,
+                                                         .want_logprobs = true});
+    std::set<int32_t> seen;
+    if (sampling && sampling->penalty != 1) seen.insert(prompt.begin(), prompt.end());
+    const auto agreed = agrees(only(result.logits, allowed), sampling.value_or(RowSampling{}),
+                               static_cast<int>(prompt.size()) - 1, seen, result.tokens[0]);
+    EXPECT_TRUE(agreed.value_or(true));
+    EXPECT_TRUE(allowed.contains(result.tokens[0]));
+    EXPECT_NEAR(result.logprobs[0], reference_logprob(result.logits, result.tokens[0]), kLogprobError);
+  }
+}
+
 class SampledRaces : public SampledRow {};
 INSTANTIATE_TEST_SUITE_P(Kernels, SampledRaces,
                          testing::Values("micro-3", "micro-3-counter", "plain-4-split", "micro-3-rows8"),
@@ -153,6 +193,17 @@ TEST(SampledRefusal, OfTokensThatAreNone) {
   const std::vector<int32_t> past = {1000};
   EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .past = past}), Error);
   EXPECT_EQ(kernel.engine().position(), 0);
+}
+
+TEST(SampledRefusal, OfMasksThatDoNotFit) {
+  KernelUnderTest kernel("micro-3");
+  const std::vector<int32_t> prompt = kernel.prompt(3);
+  const std::vector<uint32_t> all = mask_of({1}, kernel.facts().vocabulary);
+  const std::vector<uint32_t> none(all.size());
+  const auto last = std::span(all).subspan(1);
+  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .allowed = all}), Error);
+  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .allowed = none}), Error);
+  EXPECT_THROW(kernel.engine().decode({.tokens = prompt, .max_tokens = 1, .allowed = last}), Error);
 }
 
 // ---- Several rows
@@ -211,6 +262,45 @@ TEST_P(SampledTree, EveryRowChoosesAsDefined) {
   const TreeResult again = decode();
   EXPECT_EQ(again.chosen, result.chosen);
   EXPECT_EQ(again.logprobs, result.logprobs);
+}
+
+TEST_P(SampledTree, EveryRowChoosesWhatItsMaskAllows) {
+  TreeUnderTest kernel(GetParam());
+  const int num_rows = std::min(kernel.engine().max_rows(), 9) - 1;
+  const int vocabulary = static_cast<int>(kernel.vocabulary());
+  const Branch root = kernel.tree().open();
+  kernel.fill(root, 11);
+  const std::vector<int32_t> tokens = kernel.prepare(kernel.plain(kernel.tree().fork(root, num_rows)));
+  const std::vector<SnapshotRow> at = kernel.engine().rows();
+  std::vector<std::set<int32_t>> allowed(num_rows);
+  std::vector<std::vector<uint32_t>> masks(num_rows);
+  std::vector<std::span<const uint32_t>> views(num_rows);
+  std::vector<RowSampling> sampling;
+  for (size_t row = 0; row < static_cast<size_t>(num_rows); ++row) {
+    sampling.push_back(row % 3 == 0 ? RowSampling{} : some_samplings()[row % 4]);
+    for (int token = 0; token < vocabulary; ++token) {
+      if (row % 4 == 3 || random_bits(token, row) % 9 == 0)
+        allowed[row].insert(token);  // all, of every fourth row
+    }
+    masks[row] = mask_of(allowed[row], vocabulary);
+    if (row % 4 != 3) views[row] = masks[row];
+  }
+  kernel.emulation().check = true;
+  const TreeResult result = kernel.engine().decode_tree({.tokens = tokens,
+                                                         .num_steps = 1,
+                                                         .sampling = sampling,
+                                                         .allowed = views,
+                                                         .want_logits = true,
+                                                         .want_logprobs = true,
+                                                         .rule = SliceRule::kFixed});
+  for (size_t row = 0; row < static_cast<size_t>(num_rows); ++row) {
+    const auto logits = std::span(result.logits).subspan(row * kernel.vocabulary(), kernel.vocabulary());
+    const auto agreed =
+        agrees(only(logits, allowed[row]), sampling[row], at[row].position, {}, result.chosen[row]);
+    EXPECT_TRUE(agreed.value_or(true)) << "row " << row;
+    EXPECT_TRUE(allowed[row].contains(result.chosen[row])) << "row " << row;
+    EXPECT_NEAR(result.logprobs[row], reference_logprob(logits, result.chosen[row]), kLogprobError);
+  }
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ class Stage {
   std::vector<RowSampling> rows;
   std::vector<std::vector<float>> logits;  // [row][vocabulary]
   std::vector<std::set<int32_t>> seen;     // [row], or empty
+  std::vector<std::set<int32_t>> allowed;  // the same
   EmulationOptions options;
   std::vector<float> norms;  // of the last draw of each row: best logit, logarithm of the sum
   bool want_logprobs = false;
@@ -74,6 +75,7 @@ class Stage {
     Buffer<float> all(rows.size() * static_cast<size_t>(line), NAN);
     Buffer<unsigned char> exchange(static_cast<size_t>(ExchangeLayout{kCtas}.bytes(kMaxRows)));
     Buffer<uint16_t> bits(rows.size() * tiles);
+    Buffer<uint16_t> allowed_bits(rows.size() * tiles);
     Buffer<uint64_t> candidates(static_cast<size_t>(num_draws * num_rows * kCtas));
     Buffer<float> logprobs(1);
     for (size_t row = 0; row < rows.size(); ++row) {
@@ -81,6 +83,9 @@ class Stage {
       std::copy(logits[row].begin(), logits[row].end(), all.data() + row * static_cast<size_t>(line));
       for (const int32_t token : seen.empty() ? std::set<int32_t>{} : seen[row])
         bits[row * tiles + static_cast<size_t>(token / kTileRows)] |=
+            static_cast<uint16_t>(1u << token % kTileRows);
+      for (const int32_t token : allowed.empty() ? std::set<int32_t>{} : allowed[row])
+        allowed_bits[row * tiles + static_cast<size_t>(token / kTileRows)] |=
             static_cast<uint16_t>(1u << token % kTileRows);
     }
     LaunchParams params = with_workspace(candidates.data());
@@ -90,6 +95,7 @@ class Stage {
                        .logits = all.data(),
                        .exchange = exchange.data(),
                        .seen = seen.empty() ? nullptr : bits.data(),
+                       .allowed = allowed.empty() ? nullptr : allowed_bits.data(),
                        .logprobs = want_logprobs ? logprobs.data() : nullptr,
                        .vocabulary = vocabulary};
     const int warps = sampling_warps(kMaxRows);
@@ -150,9 +156,12 @@ int expect_like_reference(Stage& stage, int num_ctas, int num_draws) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     const size_t row = i % stage.rows.size();
     const int position = static_cast<int>(i / stage.rows.size());
-    const ReferenceChoice choice =
-        reference_choice(stage.logits[row], stage.rows[row], position,
-                         stage.seen.empty() ? std::set<int32_t>{} : stage.seen[row]);
+    std::vector<float> logits = stage.logits[row];
+    for (int token = 0; !stage.allowed.empty() && token < std::ssize(logits); ++token) {
+      if (!stage.allowed[row].contains(token)) logits[static_cast<size_t>(token)] = NAN;
+    }
+    const ReferenceChoice choice = reference_choice(
+        logits, stage.rows[row], position, stage.seen.empty() ? std::set<int32_t>{} : stage.seen[row]);
     const bool is_tiny = stage.rows[row].inverse_temperature > 1e20f;  // one score outweighs all
     if (!choice.is_clear || (choice.lead < kNearTie && !is_tiny)) continue;
     EXPECT_EQ(tokens[i], choice.token) << "row " << row << ", position " << position;
@@ -163,6 +172,44 @@ int expect_like_reference(Stage& stage, int num_ctas, int num_draws) {
 
 class StageOn : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ctas, StageOn, testing::Values(1, 3, 7));
+
+// A token that may not be chosen counts for nothing, however good it is; log-probabilities stay those of all tokens.
+TEST_P(StageOn, ChoosesWhatIsAllowed) {
+  constexpr int kDraws = 4;
+  for (const int vocabulary : {5, 33, 1000}) {
+    for (const int one_in : {2, 7, 1000}) {  // tokens that are allowed, and one in any case
+      SCOPED_TRACE(testing::Message() << one_in << " of " << vocabulary);
+      Stage stage;
+      stage.rows = many_samplings();
+      for (size_t row = 0; row < stage.rows.size(); ++row) {
+        stage.logits.push_back(some_logits(vocabulary, row));
+        std::set<int32_t> allowed = {static_cast<int32_t>(random_bits(row, 77) % vocabulary)};
+        for (int token = 0; token < vocabulary; ++token) {
+          if (random_bits(token, 1000 + row) % one_in == 0) allowed.insert(token);
+        }
+        const auto best = std::max_element(stage.logits[row].begin(), stage.logits[row].end());
+        if (allowed.size() > 1) allowed.erase(static_cast<int32_t>(best - stage.logits[row].begin()));
+        stage.allowed.push_back(allowed);
+      }
+      EXPECT_GT(expect_like_reference(stage, GetParam(), kDraws), 0);
+      const std::vector<int> tokens = stage.draw_on(GetParam(), kDraws);
+      for (size_t i = 0; i < tokens.size(); ++i)
+        EXPECT_TRUE(stage.allowed[i % stage.rows.size()].contains(tokens[i])) << "draw " << i;
+    }
+  }
+}
+
+// What is no finite number must be seen, even of a token that may not be chosen.
+TEST_P(StageOn, FindsWhatIsNotFiniteAmongForbiddenTokens) {
+  Stage stage;
+  stage.rows = {{0.0f, 1}, {1.0f, 2, 5}};
+  for (size_t row = 0; row < 2; ++row) {
+    stage.logits.push_back(some_logits(100, row));
+    stage.logits[row][42] = INFINITY;  // as keep_logit() leaves it
+    stage.allowed.push_back({3, 17});
+  }
+  for (const int token : stage.draw_on(GetParam(), 1)) EXPECT_EQ(token, kNotFiniteToken);
+}
 
 // Vocabularies that end within a tile, that leave CTAs without one, and that one warp takes in several blocks.
 TEST_P(StageOn, ChoosesAsDefined) {
