@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 namespace soliton {
@@ -18,7 +18,8 @@ inline void change_header(const std::filesystem::path& path,
   file.read(reinterpret_cast<char*>(&length), sizeof length);
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
-  const std::string data((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::ostringstream data;
+  data << file.rdbuf();
   file.close();
   nlohmann::json header = nlohmann::json::parse(text);
   change(header);
@@ -26,7 +27,7 @@ inline void change_header(const std::filesystem::path& path,
   length = text.size();
   std::ofstream changed(path, std::ios::binary);
   changed.write(reinterpret_cast<const char*>(&length), sizeof length);
-  changed << text << data;
+  changed << text << data.view();
 }
 
 }  // namespace soliton

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "models/error.h"
@@ -27,7 +27,9 @@ std::string error_of(Call&& call) {
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 /// `text` with its only occurrence of `from` replaced; a test of a refusal starts from a file that is

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "models/error.h"
 #include "runtime/chat_template/chat_template.h"
@@ -24,7 +24,9 @@ const fs::path kData = fs::path(SOLITON_SOURCE_DIR) / "tests/chat_template/data"
 
 std::string read_file(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 ordered_json read_cases(const fs::path& path) {
