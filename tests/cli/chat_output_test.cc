@@ -82,7 +82,7 @@ TEST_F(Cli, ChatPrintsJsonForScripts) {
 
 TEST_F(Cli, ChatPrintsALineAToken) {
   Arguments arguments = chat({"--logprobs", "--ignore-eos"});
-  arguments[5] = "12";
+  arguments[5] = "8";
   const auto with = [&](const Arguments& more) {
     Arguments all = arguments;
     all.insert(all.end(), more.begin(), more.end());

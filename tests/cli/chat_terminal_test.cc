@@ -188,7 +188,7 @@ bool is_answering(Terminal& terminal) {
 }
 
 TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
-  start({"-n", "40", "--ignore-eos"});
+  start({"-n", "24", "--ignore-eos"});
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
   terminal_->type("More\x7f\x7fst of it\r/sta");
@@ -203,7 +203,7 @@ TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
 }
 
 TEST_F(ChatTerminal, CtrlDDuringAnAnswerEndsTheProgramBehindIt) {
-  start({"-n", "40", "--ignore-eos"});
+  start({"-n", "24", "--ignore-eos"});
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
   terminal_->type(kCtrlD);

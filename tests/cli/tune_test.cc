@@ -15,6 +15,14 @@ void write_small(const fs::path& folder, int num_sms) {
   write_text(folder / "few.yaml", gpu);
 }
 
+/// In the environment: the compiler in a hurry. Each candidate is compiled, and none runs for long.
+std::string quick_compiler(const fs::path& folder) {
+  const fs::path script = folder / "c++";
+  write_text(script, "#!/bin/sh\nexec c++ \"$@\" -O0\n");
+  fs::permissions(script, fs::perms::owner_all);
+  return "CXX=" + script.string();
+}
+
 TEST_F(Cli, TuneRefusesFlags) {
   const auto tune = [](const Arguments& more) {
     Arguments arguments{"--tune", kTinyModel};
@@ -69,9 +77,10 @@ TEST_F(Cli, TuneNamesEveryPlaceWithoutNvcc) {
 // In emulation the times mean nothing, and so which plan wins; what is said of it has to agree everywhere.
 TEST_F(Cli, TuneFindsWritesAndIsFollowed) {
   write_small(path(), 5);  // one CTA does best in emulation, and is a candidate
-  const Outcome outcome =
-      run("soliton-bench", {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0,70", "-n", "2", "-r", "1",
-                            "--knobs", "num_ctas,ring_slots", "--json-file", "tuned.json"});
+  const Outcome outcome = run("soliton-bench",
+                              {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0,70", "-n", "2", "-r",
+                               "1", "--knobs", "num_ctas,ring_slots", "--json-file", "tuned.json"},
+                              {quick_compiler(path())});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("| knobs | predicted us at context 0 / 70 | us (p50) at 0 / 70 |"),
             std::string::npos);
@@ -104,8 +113,10 @@ TEST_F(Cli, TuneRemovesOverridesThatGainNothing) {
   write_small(path(), 1);  // no candidate for the CTAs
   fs::create_directory(path() / "tuned");
   write_text(path() / "tuned" / "micro-few.yaml", "num_ctas: 1\n");
-  const Outcome outcome = run("soliton-bench", {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0", "-n",
-                                                "1", "-r", "1", "--knobs", "num_ctas"});
+  const Outcome outcome = run(
+      "soliton-bench",
+      {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0", "-n", "1", "-r", "1", "--knobs", "num_ctas"},
+      {quick_compiler(path())});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("Nothing beats the planner's choice"), std::string::npos);
   EXPECT_FALSE(fs::exists(path() / "tuned" / "micro-few.yaml"));

@@ -5,7 +5,6 @@
 namespace soliton {
 namespace {
 
-constexpr int kTokens = 12;
 constexpr float kTie = 1e-3f;
 
 /// Path of a kernel library of the tiny model.
@@ -23,6 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Story,
                          });
 
 TEST_P(Story, IsTheReferences) {
+  const int num_tokens = long_tests() ? 12 : 6;
   KernelLibrary library = KernelLibrary::open(GetParam());
   const ModelFacts facts = library.model().facts;
   EmulationOptions& emulation =
@@ -35,7 +35,7 @@ TEST_P(Story, IsTheReferences) {
   ReferenceModel reference(facts, load_weights(source, facts));
   std::vector<std::vector<float>> expected;
   std::vector<int32_t> story = prompt;
-  for (int i = 0; i < static_cast<int>(prompt.size()) - 1 + kTokens; ++i) {
+  for (int i = 0; i < static_cast<int>(prompt.size()) - 1 + num_tokens; ++i) {
     const std::vector<float> logits = reference.step(story[i], i);
     if (i + 1 < static_cast<int>(prompt.size())) continue;
     expected.push_back(logits);
@@ -45,8 +45,8 @@ TEST_P(Story, IsTheReferences) {
     emulation.seed = seed;
     emulation.copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
     engine.set_position(0);
-    const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = kTokens});
-    for (int i = 0; i < kTokens; ++i) {
+    const DecodeResult result = engine.decode({.tokens = prompt, .max_tokens = num_tokens});
+    for (int i = 0; i < num_tokens; ++i) {
       const float best = expected[i][story[prompt.size() + i]];
       ASSERT_GE(expected[i][result.tokens[i]], best - kTie) << "seed " << seed << ", token " << i;
       if (result.tokens[i] != story[prompt.size() + i]) break;  // after a tie the stories differ

@@ -1,8 +1,11 @@
 // A kernel with random weights, and with weights of which one tensor has become zero, verified against the folder.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reference_model.h"
 #include "runtime/verify/verify.h"
@@ -27,18 +30,20 @@ class Verified {
   const HfConfig& config() const { return config_; }
 
   Verdict verify_intact() { return verify_with(*source_); }
-  /// The kernel with weights of which one tensor has become zero.
-  Verdict verify_without(const std::string& name) {
+  /// The kernel with weights of which one tensor has become zero, by the first `num_tokens` of the prompt.
+  Verdict verify_without(const std::string& name, size_t num_tokens = SIZE_MAX) {
     TensorSource damaged = TensorSource::open(folder_.path());
     damaged.zero(name);
-    return verify_with(damaged);
+    return verify_with(damaged, num_tokens);
   }
 
  private:
   /// The kernel with these weights against the intact folder.
-  Verdict verify_with(const TensorSource& weights) {
+  Verdict verify_with(const TensorSource& weights, size_t num_tokens = SIZE_MAX) {
     engine_.load(weights, nullptr, config_.quantization_or_null());
-    return verify(engine_, *source_, config_, verification_prompt(config_));
+    std::vector<int32_t> prompt = verification_prompt(config_);
+    prompt.resize(std::min(num_tokens, prompt.size()));
+    return verify(engine_, *source_, config_, prompt);
   }
 
   const TemporaryFolder folder_;
