@@ -41,7 +41,7 @@ struct DecodeRequest {
   std::optional<RowSampling> sampling = {};   // how they are drawn; nothing: greedily
   std::span<const int32_t> past = {};         // tokens before these that a penalty counts too
   /// Tokens that may be chosen, of a single one: bit t % 32 of word t / 32 stands for token t, [ceil(vocabulary / 32)],
-  /// one at least. Empty: any. Log-probabilities stay those of the model.
+  /// one at least. Empty: any. Log-probabilities are then among these.
   std::span<const uint32_t> allowed = {};
   bool want_logits = false;    // of every generated token
   bool want_logprobs = false;  // the same

@@ -1,8 +1,8 @@
 // How a row chooses its next token, and the memory that this takes: the same token for the same seed, position
 // and logits, on any number of CTAs.
 //
-// Tokens that a mask forbids are never chosen, and count for nothing below. Of the others, in this order, as users of
-// Hugging Face's generate() and llama.cpp expect:
+// Tokens that a mask forbids are never chosen, and count for nothing. Of the others, in this order, as users of Hugging
+// Face's generate() and llama.cpp expect:
 //  1. repetition penalty r: the logit of a token that stands in the prompt or the answer so far becomes
 //     logit / r if it is positive, else logit * r;
 //  2. temperature T: logits are divided by it. T = 0 takes the best logit, and what follows has no meaning;
@@ -10,7 +10,8 @@
 //  4. top-p: of what is left, the fewest best whose probabilities, renormalised, add up to p or more stay;
 //  5. min-p: what has at least min_p times the probability of the best one stays.
 // Tokens as good as the last one that stays do so too; NaN is never chosen. Of what stays, a token is drawn by
-// the Gumbel-max trick. Logprobs are of the model's own distribution: softmax(logits) before all of this.
+// the Gumbel-max trick. Logprobs are of the model's own distribution, of what a mask leaves of it: softmax(logits) before
+// all of this.
 #pragma once
 
 #include <cstdint>

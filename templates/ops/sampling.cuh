@@ -51,12 +51,17 @@ SOLITON_DEVICE float2* normaliser(const SamplingView& view, int row) {
   return reinterpret_cast<float2*>(view.exchange) + row;
 }
 
-/// Keeps a logit of this step for the warp that draws; NaN where a row's tokens end within a tile and there is none.
+/// Keeps a logit of this step for the warp that draws; NaN where a row's tokens end within a tile and there is none, and
+/// of tokens that may not be chosen. What is not finite must be seen in any case.
 SOLITON_DEVICE void keep_logit(const SamplingView& view, int row, int token, float logit) {
   const int64_t line = sampling_line(view.vocabulary);
+  bool counts = token < view.vocabulary;
+  if (view.allowed != nullptr && is_finite(logit)) {
+    const uint32_t allowed = load_constant(view.allowed + row * (line / kTileRows) + token / kTileRows);
+    counts = counts && (allowed >> token % kTileRows & 1) != 0;
+  }
   const float kept = is_finite(logit) ? logit : INFINITY;
-  store_global(view.logits + row * line + token,
-               token < view.vocabulary ? kept : float_from_bits(kCanonicalNan));
+  store_global(view.logits + row * line + token, counts ? kept : float_from_bits(kCanonicalNan));
 }
 
 /// Tells the host the logprob of the token that a row has chosen, before the token's record: by CTA 0.
@@ -84,7 +89,6 @@ class RowSampler {
     const int64_t line = sampling_line(view.vocabulary);
     logits_ = view.logits + row * line;
     penalty_ = load_constant(&view.rows[row].penalty);
-    allowed_ = view.allowed == nullptr ? nullptr : view.allowed + row * (line / kTileRows);
     seen_ = penalty_ == 1.0f || view.seen == nullptr ? nullptr : view.seen + row * (line / kTileRows);
     if (seen_ != nullptr) note_seen(token);
     inverse_temperature_ = load_constant(&view.rows[row].inverse_temperature);
@@ -92,7 +96,6 @@ class RowSampler {
     const uint32_t seed = load_constant(&view.rows[row].seed);
     uint64_t best = kNoCandidate;
     for_each_logit([&](int candidate, float, float logit) {
-      if (logit != logit) return;
       if (limit < kMaxKey && key(distance(logit)) > limit) return;
       float score = logit;
       if (inverse_temperature_ != 0.0f) {
@@ -146,8 +149,8 @@ class RowSampler {
     return mass < kWhole ? mass : kWhole - 1;
   }
 
-  /// Calls visit(token, logit, penalised logit) for each logit of this CTA that is a number; of a token that may not be
-  /// chosen the latter is NaN, unless the logit is not finite, which must be seen. `end_block` is called by all lanes after at most SharedHistogram::kMaxTokens of them.
+  /// Calls visit(token, logit, penalised logit) for each logit of this CTA that is a number. `end_block` is
+  /// called by all lanes after at most SharedHistogram::kMaxTokens of them.
   template <class Visit, class EndBlock>
   SOLITON_DEVICE void for_each_logit(const Visit& visit, const EndBlock& end_block) const {
     const int num_groups = run_.count * kTileGroups;
@@ -156,7 +159,6 @@ class RowSampler {
       const float nan = float_from_bits(kCanonicalNan);
       float4 values[kLoads];
       uint32_t seen = 0;
-      uint32_t barred = 0;
       SOLITON_UNROLL
       for (int i = 0; i < kLoads; ++i) {
         const int group = block + i * kWarpLanes + context_.lane;
@@ -169,10 +171,6 @@ class RowSampler {
           seen |= (static_cast<uint32_t>(load_global(seen_ + tile)) >> group % kTileGroups * 4 & 0xf)
                   << i * 4;
         }
-        if (allowed_ != nullptr) {
-          barred |= (~static_cast<uint32_t>(load_constant(allowed_ + tile)) >> group % kTileGroups * 4 & 0xf)
-                    << i * 4;
-        }
       }
       SOLITON_NO_UNROLL
       for (int i = 0; i < kLoads; ++i) {
@@ -183,7 +181,6 @@ class RowSampler {
           if (logit != logit) return;
           float changed = logit;
           if ((seen >> which & 1) != 0) changed = logit > 0.0f ? logit / penalty_ : logit * penalty_;
-          if ((barred >> which & 1) != 0 && is_finite(logit)) changed = nan;
           visit(token + which, logit, changed);
         };
         take(0, values[0].x);
@@ -192,7 +189,6 @@ class RowSampler {
         take(3, values[0].w);
         // Registers cannot be indexed: the next group's come to the front.
         seen >>= 4;
-        barred >>= 4;
         SOLITON_UNROLL
         for (int j = 0; j + 1 < kLoads; ++j) values[j] = values[j + 1];
       }
@@ -235,8 +231,7 @@ class RowSampler {
       best = logit > best ? logit : best;
       best_raw = raw > best_raw ? raw : best_raw;
     };
-    for_each_logit(
-        [&](int, float raw, float logit) { take(logit != logit ? 0 : sortable(logit), sortable(raw)); });
+    for_each_logit([&](int, float raw, float logit) { take(sortable(logit), sortable(raw)); });
     best = warp_max(best);
     best_raw = warp_max(best_raw);
     exchange_.swap_words(static_cast<uint64_t>(best) << 32 | best_raw, [&](uint64_t word) {
@@ -329,7 +324,6 @@ class RowSampler {
     warp_sync();
     for_each_logit(
         [&](int, float, float logit) {
-          if (logit != logit) return;
           const float away = distance(logit);
           const uint32_t of_token = key(away);
           if (of_token > limit || of_token >> shift >> kKeyDigitBits != prefix) return;
@@ -355,7 +349,6 @@ class RowSampler {
   Exchange<kPlan, Context> exchange_;
   const float* logits_ = nullptr;
   uint16_t* seen_ = nullptr;
-  const uint16_t* allowed_ = nullptr;
   float penalty_ = 1.0f;
   float inverse_temperature_ = 0.0f;
   float best_ = 0.0f;

@@ -163,7 +163,8 @@ TEST_P(SampledRow, ChoosesWhatAMaskAllows) {
                                static_cast<int>(prompt.size()) - 1, seen, result.tokens[0]);
     EXPECT_TRUE(agreed.value_or(true));
     EXPECT_TRUE(allowed.contains(result.tokens[0]));
-    EXPECT_NEAR(result.logprobs[0], reference_logprob(result.logits, result.tokens[0]), kLogprobError);
+    EXPECT_NEAR(result.logprobs[0], reference_logprob(only(result.logits, allowed), result.tokens[0]),
+                kLogprobError);
   }
 }
 
@@ -299,7 +300,8 @@ TEST_P(SampledTree, EveryRowChoosesWhatItsMaskAllows) {
         agrees(only(logits, allowed[row]), sampling[row], at[row].position, {}, result.chosen[row]);
     EXPECT_TRUE(agreed.value_or(true)) << "row " << row;
     EXPECT_TRUE(allowed[row].contains(result.chosen[row])) << "row " << row;
-    EXPECT_NEAR(result.logprobs[row], reference_logprob(logits, result.chosen[row]), kLogprobError);
+    EXPECT_NEAR(result.logprobs[row], reference_logprob(only(logits, allowed[row]), result.chosen[row]),
+                kLogprobError);
   }
 }
 

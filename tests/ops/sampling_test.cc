@@ -60,7 +60,6 @@ class Stage {
   std::vector<RowSampling> rows;
   std::vector<std::vector<float>> logits;  // [row][vocabulary]
   std::vector<std::set<int32_t>> seen;     // [row], or empty
-  std::vector<std::set<int32_t>> allowed;  // the same
   EmulationOptions options;
   std::vector<float> norms;  // of the last draw of each row: best logit, logarithm of the sum
   bool want_logprobs = false;
@@ -75,7 +74,6 @@ class Stage {
     Buffer<float> all(rows.size() * static_cast<size_t>(line), NAN);
     Buffer<unsigned char> exchange(static_cast<size_t>(ExchangeLayout{kCtas}.bytes(kMaxRows)));
     Buffer<uint16_t> bits(rows.size() * tiles);
-    Buffer<uint16_t> allowed_bits(rows.size() * tiles);
     Buffer<uint64_t> candidates(static_cast<size_t>(num_draws * num_rows * kCtas));
     Buffer<float> logprobs(1);
     for (size_t row = 0; row < rows.size(); ++row) {
@@ -83,9 +81,6 @@ class Stage {
       std::copy(logits[row].begin(), logits[row].end(), all.data() + row * static_cast<size_t>(line));
       for (const int32_t token : seen.empty() ? std::set<int32_t>{} : seen[row])
         bits[row * tiles + static_cast<size_t>(token / kTileRows)] |=
-            static_cast<uint16_t>(1u << token % kTileRows);
-      for (const int32_t token : allowed.empty() ? std::set<int32_t>{} : allowed[row])
-        allowed_bits[row * tiles + static_cast<size_t>(token / kTileRows)] |=
             static_cast<uint16_t>(1u << token % kTileRows);
     }
     LaunchParams params = with_workspace(candidates.data());
@@ -95,7 +90,7 @@ class Stage {
                        .logits = all.data(),
                        .exchange = exchange.data(),
                        .seen = seen.empty() ? nullptr : bits.data(),
-                       .allowed = allowed.empty() ? nullptr : allowed_bits.data(),
+                       .allowed = nullptr,
                        .logprobs = want_logprobs ? logprobs.data() : nullptr,
                        .vocabulary = vocabulary};
     const int warps = sampling_warps(kMaxRows);
@@ -156,12 +151,9 @@ int expect_like_reference(Stage& stage, int num_ctas, int num_draws) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     const size_t row = i % stage.rows.size();
     const int position = static_cast<int>(i / stage.rows.size());
-    std::vector<float> logits = stage.logits[row];
-    for (int token = 0; !stage.allowed.empty() && token < std::ssize(logits); ++token) {
-      if (!stage.allowed[row].contains(token)) logits[static_cast<size_t>(token)] = NAN;
-    }
-    const ReferenceChoice choice = reference_choice(
-        logits, stage.rows[row], position, stage.seen.empty() ? std::set<int32_t>{} : stage.seen[row]);
+    const ReferenceChoice choice =
+        reference_choice(stage.logits[row], stage.rows[row], position,
+                         stage.seen.empty() ? std::set<int32_t>{} : stage.seen[row]);
     const bool is_tiny = stage.rows[row].inverse_temperature > 1e20f;  // one score outweighs all
     if (!choice.is_clear || (choice.lead < kNearTie && !is_tiny)) continue;
     EXPECT_EQ(tokens[i], choice.token) << "row " << row << ", position " << position;
@@ -170,46 +162,42 @@ int expect_like_reference(Stage& stage, int num_ctas, int num_draws) {
   return compared;
 }
 
-class StageOn : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ctas, StageOn, testing::Values(1, 3, 7));
-
-// A token that may not be chosen counts for nothing, however good it is; log-probabilities stay those of all tokens.
-TEST_P(StageOn, ChoosesWhatIsAllowed) {
-  constexpr int kDraws = 4;
-  for (const int vocabulary : {5, 33, 1000}) {
-    for (const int one_in : {2, 7, 1000}) {  // tokens that are allowed, and one in any case
-      SCOPED_TRACE(testing::Message() << one_in << " of " << vocabulary);
-      Stage stage;
-      stage.rows = many_samplings();
-      for (size_t row = 0; row < stage.rows.size(); ++row) {
-        stage.logits.push_back(some_logits(vocabulary, row));
-        std::set<int32_t> allowed = {static_cast<int32_t>(random_bits(row, 77) % vocabulary)};
-        for (int token = 0; token < vocabulary; ++token) {
-          if (random_bits(token, 1000 + row) % one_in == 0) allowed.insert(token);
-        }
-        const auto best = std::max_element(stage.logits[row].begin(), stage.logits[row].end());
-        if (allowed.size() > 1) allowed.erase(static_cast<int32_t>(best - stage.logits[row].begin()));
-        stage.allowed.push_back(allowed);
+// What a mask forbids is NaN, which is never chosen; what is not finite must be seen, forbidden or not.
+TEST(KeepLogit, LeavesOutWhatMayNotBeChosen) {
+  constexpr int kTokens = 32;
+  constexpr int kVocabulary = 29;
+  Buffer<float> kept(kTokens);
+  Buffer<uint16_t> allowed(kTokens / kTileRows);
+  allowed[0] = 0b1000'0000'0000'0101;
+  allowed[1] = 0b1111'0000'0001'0000;
+  for (const bool masks : {false, true}) {
+    LaunchParams params = with_workspace(kept.data());
+    params.sampling = {};
+    params.sampling.logits = kept.data();
+    params.sampling.allowed = masks ? allowed.data() : nullptr;
+    params.sampling.vocabulary = kVocabulary;
+    const auto keep = [](LaunchParams launch) {
+      const int token = thread_index();
+      keep_logit(launch.sampling, 0, token, token == 3 ? NAN : static_cast<float>(token));
+    };
+    ASSERT_EQ(run(keep, params, {1, kTokens, 16}, {}), "");
+    for (int token = 0; token < kTokens; ++token) {
+      const bool may = !masks || (allowed[static_cast<size_t>(token / 16)] >> token % 16 & 1) != 0;
+      const float logit = kept[static_cast<size_t>(token)];
+      SCOPED_TRACE(token);
+      if (token == 3) {
+        EXPECT_EQ(logit, INFINITY);
+      } else if (may && token < kVocabulary) {
+        EXPECT_EQ(logit, static_cast<float>(token));
+      } else {
+        EXPECT_TRUE(std::isnan(logit));
       }
-      EXPECT_GT(expect_like_reference(stage, GetParam(), kDraws), 0);
-      const std::vector<int> tokens = stage.draw_on(GetParam(), kDraws);
-      for (size_t i = 0; i < tokens.size(); ++i)
-        EXPECT_TRUE(stage.allowed[i % stage.rows.size()].contains(tokens[i])) << "draw " << i;
     }
   }
 }
 
-// What is no finite number must be seen, even of a token that may not be chosen.
-TEST_P(StageOn, FindsWhatIsNotFiniteAmongForbiddenTokens) {
-  Stage stage;
-  stage.rows = {{0.0f, 1}, {1.0f, 2, 5}};
-  for (size_t row = 0; row < 2; ++row) {
-    stage.logits.push_back(some_logits(100, row));
-    stage.logits[row][42] = INFINITY;  // as keep_logit() leaves it
-    stage.allowed.push_back({3, 17});
-  }
-  for (const int token : stage.draw_on(GetParam(), 1)) EXPECT_EQ(token, kNotFiniteToken);
-}
+class StageOn : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ctas, StageOn, testing::Values(1, 3, 7));
 
 // Vocabularies that end within a tile, that leave CTAs without one, and that one warp takes in several blocks.
 TEST_P(StageOn, ChoosesAsDefined) {
