@@ -233,7 +233,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 7, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
   .residual_tiles = 4,
-  .input_buffers = 4, .max_query_tiles = 12, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 12, .warp_dims = 128,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
     {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
@@ -254,14 +254,14 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"held", 223360, 656},
     {"decision", 224016, 32},
     {"status", 224048, 320},
-    {"barriers", 224368, 280},
+    {"barriers", 224368, 248},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 7, 1, false},
     {"page_empty", 7, 8, true},
-    {"input_full", 4, 1, false},
-    {"input_empty", 4, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
     {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},

@@ -23,6 +23,7 @@ struct RowsShape {
   int rows = 0;
   int parts = 1;           // bf16 values that a float is split into: high part, low part
   int tiles_per_slot = 1;  // weight tiles side by side in a ring slot; of each fewer columns
+  int tiles_together = 1;  // tiles that share what is read of x out of shared memory
   int column_warps = 0;  // workers that multiply different columns of a slot; the others multiply other rows
   int handed_tiles = 0;  // whose sums go to those that finish them, all at once
 
@@ -44,11 +45,13 @@ struct RowsShape {
 };
 
 /// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
-/// tiles share what is read of x out of shared memory.
-SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows) {
+/// tiles share what is read of x out of shared memory. With `whole_pages` each has a slot of its own if it can: as many
+/// columns of 64 rows of x would leave too little of shared memory.
+SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, bool whole_pages) {
   return {.rows = rows,
           .parts = rows <= 8 ? 2 : 1,
-          .tiles_per_slot = rows <= 16 ? 1 : 2,
+          .tiles_per_slot = rows <= 16 || (rows <= 32 && whole_pages) ? 1 : 2,
+          .tiles_together = rows <= 16 ? 1 : 2,
           .column_warps = rows <= 16 ? kWorkers : kWorkers / 2,
           .handed_tiles = rows <= 8 ? 4 : 2};
 }
@@ -61,9 +64,8 @@ SOLITON_HOST_DEVICE constexpr int squares_stride(const RowsShape& shape, int num
 
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
 /// row, 32 bf16.
-SOLITON_HOST_DEVICE constexpr int64_t activation_offset(int rows, int part, int row, int column) {
-  const int64_t line =
-      static_cast<int64_t>(column / kColumnBlock * rows_shape(rows).parts + part) * rows + row;
+SOLITON_HOST_DEVICE constexpr int64_t activation_offset(RowsShape shape, int part, int row, int column) {
+  const int64_t line = static_cast<int64_t>(column / kColumnBlock * shape.parts + part) * shape.rows + row;
   return line * kColumnBlock * 2 + column % kColumnBlock * 2;
 }
 

@@ -18,7 +18,7 @@ namespace soliton::rows {
 constexpr int kTilesAtOnce = 4;  // whose sums workers hold at once
 
 template <const KernelPlan& kPlan>
-constexpr RowsShape kShape = rows_shape(kPlan.rows);
+constexpr RowsShape kShape = kPlan.shape();
 
 template <const KernelPlan& kPlan>
 constexpr QkvLayout kQkv = kPlan.qkv_layout();

@@ -177,7 +177,7 @@ class Epilogue {
     unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
-      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(kPlan.rows, part, row, column)),
+      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(kRowsShape, part, row, column)),
                    pack_bf16(v.x, v.y));
       if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }

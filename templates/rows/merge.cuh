@@ -70,7 +70,7 @@ class HeadMerge {
       for (int part = 0; part < kParts; ++part) {
         const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
         store_global(reinterpret_cast<uint2*>(
-                         heads + activation_offset(kPlan.rows, part, row_, head_ * kHeadDim + dim)),
+                         heads + activation_offset(kShape<kPlan>, part, row_, head_ * kHeadDim + dim)),
                      packed);
         if (part + 1 == kParts) break;
         v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));

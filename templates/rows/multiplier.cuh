@@ -37,9 +37,11 @@ class Multiplier {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
  public:
-  static constexpr int kTiles = kRowsShape.tiles_per_slot;
+  static constexpr int kTiles = kRowsShape.tiles_together;
 
  private:
+  static constexpr int kPerSlot = kRowsShape.tiles_per_slot;
+  static constexpr int kSlots = kTiles / kPerSlot;
   static constexpr int kRowGroups = kPlan.rows / 8 / (kWorkers / kColumnWarps<kPlan>);  // the n of the mma
   static constexpr int kTilesTogether = 2;                                              // of integers
   /// Chains of dependent mma for each sum: few rows have few sums, and a chain is slow.
@@ -65,7 +67,7 @@ class Multiplier {
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce; tile += kTiles) {
         if (tile >= tiles) break;
-        multiply_slot(stream, input, phase.padded - column, sums, tile);
+        multiply_tiles(stream, input, phase.padded - column, sums, {tile, tiles - tile});
       }
       release_input();
     }
@@ -191,32 +193,44 @@ class Multiplier {
   SOLITON_DEVICE int column_warp() const { return worker_ % kColumnWarps<kPlan>; }
   SOLITON_DEVICE int first_row() const { return worker_ / kColumnWarps<kPlan> * kRowGroups * 8; }
 
-  /// Adds the products of this worker's columns of a slot, whose first tile is `tile`. `rest`: columns from the
-  /// slot's first on. A tile that is not there is multiplied along, and nobody looks at it.
-  SOLITON_DEVICE void multiply_slot(PageStream<kPlan>& stream, const unsigned char* input, int rest,
-                                    Sums& sums, int tile) {
-    const int slot = stream.wait();
-    const unsigned char* weights = stream.bytes(slot);
+  struct TilesLeft {
+    int first;
+    int count;
+  };
+
+  /// Adds the products of this worker's columns of the next tiles_together tiles. `rest`: columns from the slots' first
+  /// on. A tile that is not there is multiplied along, and nobody looks at it.
+  SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input, int rest,
+                                     Sums& sums, const TilesLeft& tiles) {
+    int slots[kSlots];
+    SOLITON_UNROLL
+    for (int i = 0; i < kSlots; ++i)
+      slots[i] = i == 0 || i * kPerSlot < tiles.count ? stream.wait() : slots[0];
     const auto multiply = [&](int block) {
-      multiply_block(weights + block * 2 * kFragmentBytes,
-                     input + block * kColumnBlock * kRowsShape.column_bytes(), sums, tile);
+      const unsigned char* weights[kSlots];
+      SOLITON_UNROLL
+      for (int i = 0; i < kSlots; ++i) weights[i] = stream.bytes(slots[i]) + block * 2 * kFragmentBytes;
+      multiply_block(weights, input + block * kColumnBlock * kRowsShape.column_bytes(), sums, tiles.first);
     };
     const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
     for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<kPlan>)
       multiply(block);
-    stream.release(slot);
+    SOLITON_UNROLL
+    for (int i = 0; i < kSlots; ++i) {
+      if (i == 0 || i * kPerSlot < tiles.count) stream.release(slots[i]);
+    }
   }
 
   /// 32 columns.
-  SOLITON_DEVICE void multiply_block(const unsigned char* weights, const unsigned char* input, Sums& sums,
-                                     int tile) const {
+  SOLITON_DEVICE void multiply_block(const unsigned char* const (&weights)[kSlots],
+                                     const unsigned char* input, Sums& sums, int tile) const {
     uint4 first[kTiles];
     uint4 second[kTiles];
     SOLITON_UNROLL
     for (int t = 0; t < kTiles; ++t) {
-      const uint4* fragments =
-          reinterpret_cast<const uint4*>(weights + t * (kPageBytes / kTiles)) + context_.lane;
+      const unsigned char* own = weights[t / kPerSlot] + t % kPerSlot * (kPageBytes / kPerSlot);
+      const uint4* fragments = reinterpret_cast<const uint4*>(own) + context_.lane;
       first[t] = load_shared(fragments);
       second[t] = load_shared(fragments + kWarpLanes);
     }
