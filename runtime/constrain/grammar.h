@@ -1,0 +1,72 @@
+// A context-free grammar of texts: what parsers of grammars and of schemas write, and the automaton is made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/error.h"
+
+namespace soliton::constrain {
+
+inline constexpr char32_t kMaxCode = 0x10ffff;
+inline constexpr int kMaxNesting = 64;                      // of groups, of schemas in schemas
+inline constexpr int kMaxRepetitions = 4096;                // that bounds may say
+inline constexpr size_t kMaxRules = 4000;                   // of a grammar
+inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;  // of a grammar's or a schema's text
+
+/// Unicode code points from first to last, both included.
+struct CodeRange {
+  char32_t first;
+  char32_t last;
+
+  bool operator==(const CodeRange&) const = default;
+};
+
+/// Disjoint and ascending.
+using CodeSet = std::vector<CodeRange>;
+
+/// Ranges in any order as a set.
+CodeSet code_set(std::vector<CodeRange> ranges);
+CodeSet complement(const CodeSet& set);
+CodeSet intersection(const CodeSet& a, const CodeSet& b);
+
+/// A set of byte strings.
+struct Expression {
+  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat };
+
+  Kind kind = kSequence;               // of nothing: the empty text
+  std::string text = {};               // kText
+  CodeSet codes = {};                  // kCodes: one of them, as UTF-8; surrogates have none
+  int rule = 0;                        // kRule: which
+  std::vector<Expression> parts = {};  // kSequence, kChoice; kRepeat has one
+  int min = 0;                         // kRepeat
+  int max = 0;                         // kRepeat; negative: no bound
+};
+
+Expression text(std::string_view bytes);
+Expression codes(CodeSet set);
+Expression rule(int index);
+Expression sequence(std::vector<Expression> parts);
+/// Of no alternatives: no text at all, not even the empty one.
+Expression choice(std::vector<Expression> alternatives);
+Expression repeat(Expression part, int min, int max = -1);
+Expression optional(Expression part);
+
+struct Rule {
+  std::string name;
+  Expression expression;
+  int line = 0;  // from 1, of the text that it was read from; 0: none
+};
+
+struct Grammar {
+  std::string name;  // what errors call it: a file, a flag or a member of a request
+  std::vector<Rule> rules;
+  int root = 0;
+
+  /// Throws kOutOfMemory above kMaxRules.
+  int add(std::string rule_name, Expression expression = {}, int line = 0);
+};
+
+}  // namespace soliton::constrain

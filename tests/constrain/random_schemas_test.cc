@@ -1,0 +1,195 @@
+// Random schemas, of which random answers are written token by token; Python's jsonschema says whether they are valid.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "constrain_testing.h"
+#include "error_of.h"
+#include "temporary_folder.h"
+
+namespace soliton::constrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kNumSchemas = 100;
+constexpr int kAnswersEach = 3;
+
+class SchemaWriter {
+ public:
+  explicit SchemaWriter(uint32_t seed) : random_(seed) {}
+
+  Json schema() {
+    Json root = value(0);
+    if (below(4) == 0) {  // refers to itself
+      root = {{"$ref", "#/$defs/node"}};
+      root["$defs"]["node"] = {
+          {"type", "object"},
+          {"properties",
+           {{"next", {{"anyOf", {{{"type", "null"}}, {{"$ref", "#/$defs/node"}}}}}}, {"v", value(2)}}},
+          {"required", {"next"}}};
+    }
+    return root;
+  }
+
+ private:
+  int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+
+  Json value(int depth) {
+    const int kind = below(depth < 3 ? 13 : 8);
+    switch (kind) {
+      case 0:
+        return integer();
+      case 1:
+        return number();
+      case 2:
+        return string();
+      case 3:
+        return {{"enum", {"red", "gr\"een", 7, nullptr, "ü"}}};
+      case 4:
+        return {{"type", {"boolean", "null"}}};
+      case 5:
+        return {{"const", {{"k", {1, 2}}}}};
+      case 6:
+        return formatted();
+      case 7:
+        return {{"type", "string"}, {"description", "any"}};
+      case 8:
+        return array(depth);
+      case 9:
+        return alternatives(depth);
+      case 10:
+        return {
+            {"allOf",
+             {object(depth), {{"type", "object"}, {"required", {"a"}}, {"properties", {{"a", integer()}}}}}}};
+      default:
+        return object(depth);
+    }
+  }
+
+  Json integer() {
+    Json schema = {{"type", "integer"}};
+    if (below(2) == 0) schema["minimum"] = below(2000) - 1000;
+    if (below(2) == 0) schema["exclusiveMaximum"] = schema.value("minimum", 0) + 1 + below(500);
+    return schema;
+  }
+
+  Json number() {
+    Json schema = {{"type", "number"}};
+    if (below(2) == 0) schema[below(2) == 0 ? "minimum" : "exclusiveMinimum"] = below(20) - 10;
+    if (below(2) == 0) schema[below(2) == 0 ? "maximum" : "exclusiveMaximum"] = 10 + below(500);
+    return schema;
+  }
+
+  Json string() {
+    Json schema = {{"type", "string"}};
+    if (below(2) == 0) schema["minLength"] = below(4);
+    if (below(2) == 0) schema["maxLength"] = 4 + below(20);
+    return schema;
+  }
+
+  Json formatted() {
+    const char* const patterns[] = {"^[A-Z]{2}-\\d{3,5}$", "x[^0-9\"]+y", "^(foo|ba[rz])(, \\w+)*$",
+                                    "\\\\|\\s$"};
+    const char* const formats[] = {"date", "time", "date-time", "uuid"};
+    if (below(2) == 0) return {{"type", "string"}, {"pattern", patterns[below(4)]}};
+    return {{"type", "string"}, {"format", formats[below(4)]}};
+  }
+
+  Json array(int depth) {
+    Json schema = {{"type", "array"}};
+    if (below(3) == 0) schema["prefixItems"] = {value(depth + 1), value(depth + 1)};
+    if (below(3) != 0) schema["items"] = value(depth + 1);
+    if (below(2) == 0) schema["minItems"] = below(4);
+    if (below(2) == 0) schema["maxItems"] = 3 + below(3);
+    return schema;
+  }
+
+  Json object(int depth) {
+    const std::vector<std::string> names = {"a", "ab", "b c", "q\"", "é", "name"};
+    Json schema = {{"type", "object"}, {"properties", Json::object()}, {"required", Json::array()}};
+    for (const std::string& name : names) {
+      if (below(2) == 0) continue;
+      schema["properties"][name] = name == "a" ? integer() : value(depth + 1);
+      if (below(2) == 0) schema["required"].push_back(name);
+    }
+    schema["properties"].erase(schema["properties"].contains("a") && depth > 1 ? "a" : "none");
+    if (below(3) == 0) schema["additionalProperties"] = below(2) == 0 ? Json(false) : integer();
+    if (schema.value("additionalProperties", Json()) == false || schema.contains("additionalProperties"))
+      schema["properties"]["a"] = Json{{"type", "integer"}};
+    if (schema["required"].empty()) schema.erase("required");
+    return schema;
+  }
+
+  Json alternatives(int depth) {
+    if (below(2) == 0) return {{"anyOf", {value(depth + 1), value(depth + 1)}}};
+    return {{"oneOf",
+             {object(depth + 1), string(), integer(), {{"type", "array"}, {"items", value(depth + 1)}}}}};
+  }
+
+  std::mt19937 random_;
+};
+
+/// An answer by random tokens that the mask allows; once it is long, of those that shorten it: which close what is open.
+std::string answer(const std::shared_ptr<TokenGrammar>& grammar, std::mt19937& random) {
+  constexpr size_t kLong = 150;  // bytes
+  const std::string closing = "\"]},";
+  TokenConstraint constraint(grammar, tiny().end_tokens);
+  std::string text;
+  for (int i = 0; i < 4000; ++i) {
+    if (text.size() > kLong && constraint.may_end()) return text;
+    std::vector<int> tokens = tokens_of(constraint.allowed());
+    if (tokens.empty()) return text + "<dead end>";
+    int token = tokens[random() % tokens.size()];
+    for (const int other : tokens) {
+      const std::string& piece = tiny().vocabulary->piece(other);
+      const bool closes = piece.size() == 1 && closing.find(piece[0]) < 3;
+      if (text.size() > kLong && closes && random() % 4 != 0) token = other;
+    }
+    if (constraint.may_end() && random() % 8 == 0) token = tiny().end_tokens[0];
+    if (!constraint.accept(token)) return text + "<not accepted>";
+    if (token == tiny().end_tokens[0]) return text;
+    text += tiny().vocabulary->piece(token);
+  }
+  return text + "<no end>";
+}
+
+TEST(RandomSchemas, EveryAnswerIsValid) {
+  const TemporaryFolder folder;
+  const std::filesystem::path cases = folder.path() / "cases.jsonl";
+  std::ofstream stream(cases);
+  std::mt19937 random(20);
+  int num_refused = 0;
+  int num_unended = 0;
+  for (uint32_t i = 0; i < kNumSchemas; ++i) {
+    const Json schema = SchemaWriter(i).schema();
+    std::shared_ptr<TokenGrammar> grammar;
+    try {
+      grammar = ready(json_schema_grammar(schema, "s"), tiny().vocabulary);
+    } catch (const Error& error) {  // bounds that exclude each other, and the like
+      ++num_refused;
+      fmt::print("{}\n  {}\n", error.what(), schema.dump());
+      continue;
+    }
+    for (int k = 0; k < kAnswersEach; ++k) {
+      const std::string text = answer(grammar, random);
+      num_unended += text.ends_with("<no end>");
+      if (text.ends_with("<no end>")) continue;
+      stream << Json{{"schema", schema}, {"answer", text}}.dump() << '\n';
+    }
+  }
+  stream.close();
+  EXPECT_LE(num_refused, kNumSchemas / 10);
+  EXPECT_LE(num_unended, kNumSchemas / 10);
+  const char* const chosen = std::getenv("SOLITON_PYTHON");
+  const std::string command = fmt::format("{} -B -W ignore {}/tests/constrain/check_answers.py < {}",
+                                          chosen ? chosen : "python3", SOLITON_SOURCE_DIR, cases.string());
+  const int status = std::system(command.c_str());
+  if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127) GTEST_SKIP() << "no python3 with jsonschema";
+  EXPECT_EQ(status, 0) << "see above which";
+}
+
+}  // namespace
+}  // namespace soliton::constrain
