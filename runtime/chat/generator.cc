@@ -43,6 +43,10 @@ void check_rows(const Sampling& sampling, const KernelLibrary& library) {
 void EngineGenerator::check(const Sampling& sampling) const {
   check_sampling(sampling);
   check_rows(sampling, engine_->library());
+  if (grammar_ && sampling.num_drafts > 0) {
+    throw Error(ExitCode::kUsage,
+                fmt::format("--lookup: expected answers without a grammar, got {}", sampling.num_drafts));
+  }
 }
 
 Generated EngineGenerator::generate(const GenerateRequest& request, const OnToken& on_token) {
@@ -50,8 +54,9 @@ Generated EngineGenerator::generate(const GenerateRequest& request, const OnToke
   const size_t num_cached = common_tokens(cached_, request.prompt);
   cached_.resize(num_cached);
   engine_->set_position(static_cast<int>(num_cached));
-  const auto decode =
-      request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts : &EngineGenerator::decode_plainly;
+  const auto decode = grammar_                          ? &EngineGenerator::decode_by_grammar
+                      : request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts
+                                                        : &EngineGenerator::decode_plainly;
   try {
     Generated generated;
     if (feed(request.prompt, request.goes_on)) {
@@ -99,6 +104,37 @@ Generated EngineGenerator::decode_plainly(const GenerateRequest& request, const 
   return {.tokens = std::move(result.tokens),
           .hit_stop_token = result.hit_stop_token,
           .times_ns = std::move(result.times_ns)};
+}
+
+/// The mask of a token is known when the one before is: launches of one.
+Generated EngineGenerator::decode_by_grammar(const GenerateRequest& request, const OnToken& on_token) {
+  TokenConstraint constraint(grammar_, request.stop_tokens);
+  const Sampling& sampling = request.sampling;
+  std::vector<int32_t> past = cached_;
+  std::vector<int32_t> fed(request.prompt.begin(), request.prompt.end());
+  Generated generated;
+  bool wanted = true;
+  while (wanted && !generated.hit_stop_token && std::ssize(generated.tokens) < request.max_tokens) {
+    if (constraint.ended() && request.stop_tokens.empty()) break;  // nothing may follow, not even an end
+    DecodeResult result = engine_->decode({.tokens = fed,
+                                           .max_tokens = 1,
+                                           .stop_tokens = request.stop_tokens,
+                                           .sampling = row_sampling(sampling),
+                                           .past = past,
+                                           .allowed = constraint.allowed(),
+                                           .want_logprobs = sampling.logprobs});
+    const int32_t token = result.tokens[0];
+    if (!constraint.accept(token))
+      throw Error(ExitCode::kInternal,
+                  fmt::format("grammar: expected a token that is allowed, got {}", token));
+    generated.tokens.push_back(token);
+    generated.times_ns.push_back(result.times_ns[0]);
+    generated.hit_stop_token = result.hit_stop_token;
+    past.insert(past.end(), fed.begin(), fed.end());
+    fed.assign(1, token);
+    wanted = on_token({token, sampling.logprobs ? std::optional(result.logprobs[0]) : std::nullopt});
+  }
+  return generated;
 }
 
 Generated EngineGenerator::decode_drafts(const GenerateRequest& request, const OnToken& on_token) {

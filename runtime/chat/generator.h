@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/chat/chosen_token.h"
+#include "runtime/constrain/token_constraint.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"
 
@@ -54,9 +55,10 @@ class Generator {
 /// Generates in an engine's main branch, and knows which tokens it holds.
 class EngineGenerator : public Generator {
  public:
-  /// `context` is that of the engine, whose tree must be empty.
-  EngineGenerator(std::unique_ptr<Engine> engine, int context)
-      : engine_(std::move(engine)), context_(context) {}
+  /// `context` is that of the engine, whose tree must be empty. Answers are texts of the grammar, if it is not null, and
+  /// decoded a token a launch.
+  EngineGenerator(std::unique_ptr<Engine> engine, int context, std::shared_ptr<TokenGrammar> grammar = {})
+      : engine_(std::move(engine)), context_(context), grammar_(std::move(grammar)) {}
 
   Generated generate(const GenerateRequest& request, const OnToken& on_token) override;
   int context() const override { return context_; }
@@ -67,10 +69,12 @@ class EngineGenerator : public Generator {
  private:
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
   Generated decode_plainly(const GenerateRequest& request, const OnToken& on_token);
+  Generated decode_by_grammar(const GenerateRequest& request, const OnToken& on_token);
   Generated decode_drafts(const GenerateRequest& request, const OnToken& on_token);
 
   std::unique_ptr<Engine> engine_;
   int context_;
+  std::shared_ptr<TokenGrammar> grammar_;
   std::vector<int32_t> cached_;  // tokens that the main branch holds
 };
 

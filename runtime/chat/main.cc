@@ -1,5 +1,6 @@
 // soliton-chat: a chat at a terminal, or the answer to one prompt. Answers go to stdout as they are decoded,
 // several samples when all have ended; everything else goes to stderr.
+#include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
@@ -30,7 +31,8 @@ void check_chat_flags(const Options& options) {
 void chat(const Options& options, const TextSide& text) {
   check_chat_flags(options);
   const int context = choose_context(options, text.config);
-  EngineGenerator generator(open_engine(options, text.config, context, 0), context);
+  std::shared_ptr<TokenGrammar> grammar = open_answer_grammar(options, text);
+  EngineGenerator generator(open_engine(options, text.config, context, 0), context, std::move(grammar));
   const bool is_chat = text.prompter.has_template();
   const std::optional<int> default_tokens =
       is_chat || options.fills_context ? std::nullopt : std::optional(Options::kDefaultTokens);

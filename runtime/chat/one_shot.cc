@@ -10,6 +10,7 @@
 
 #include "models/error.h"
 #include "models/model_config.h"
+#include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/answer_stream.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/generator.h"
@@ -28,7 +29,8 @@ struct Task {
   const TextSide& text;
   std::vector<int32_t> prompt;
   int context;
-  int num_tokens;  // to generate at most
+  int num_tokens;                         // to generate at most
+  std::shared_ptr<TokenGrammar> grammar;  // of the answer; null: any text
 };
 
 /// What has been decoded: for the statistics, and as JSON.
@@ -73,7 +75,7 @@ bool was_interrupted(const AnswerStream& stream, const Task& task) {
 }
 
 Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
-  EngineGenerator generator(std::move(engine), task.context);
+  EngineGenerator generator(std::move(engine), task.context, task.grammar);
   AnswerStream stream = stream_of(task);
   PromptClock clock;
   const Generated result = generator.generate({.prompt = task.prompt,
@@ -214,7 +216,8 @@ int answer_once(const Options& options, const TextSide& text, const Conversation
             .text = text,
             .prompt = text.prompter.prompt(question),
             .context = choose_context(options, text.config),
-            .num_tokens = 0};
+            .num_tokens = 0,
+            .grammar = open_answer_grammar(options, text)};
   task.num_tokens = choose_num_tokens(options, text, task.prompt.size(), task.context);
   const int64_t pool_tokens =
       options.num_samples > 1 ? parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens)

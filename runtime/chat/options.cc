@@ -108,6 +108,13 @@ void add_answer_options(CLI::App& app, Options& options) {
       ->check(not_empty())
       ->allow_extra_args(false)
       ->take_all();
+  CLI::Option* schema = app.add_option("--json-schema", options.schema_file,
+                                       "file of a JSON schema, which the answer then fits")
+                            ->check(not_empty());
+  app.add_option("--grammar", options.grammar_file,
+                 "file of a grammar in llama.cpp's notation (GBNF), of which the answer then is")
+      ->check(not_empty())
+      ->excludes(schema);
   app.add_option("--parallel", options.num_samples, "-np: samples of the prompt, decoded together")
       ->check(at_least(1));
   add_sampling_flags(
@@ -125,6 +132,18 @@ void add_answer_options(CLI::App& app, Options& options) {
   app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
 }
 
+/// What an answer of a grammar excludes.
+void check_grammar_flags(const Options& options) {
+  if (options.schema_file.empty() && options.grammar_file.empty()) return;
+  const char* const flag = options.schema_file.empty() ? "--grammar" : "--json-schema";
+  const auto refuse = [&](const char* other) {
+    throw Error(ExitCode::kUsage, fmt::format("{}: expected no {}, got both", flag, other));
+  };
+  if (options.num_samples > 1) refuse("--parallel");
+  if (options.num_drafts > 0) refuse("--lookup");
+  if (options.ignore_stop) refuse("--ignore-eos");
+}
+
 /// Flags that exclude each other.
 void check_flags(const Options& options) {
   if (options.num_drafts > 0 && options.num_samples > 1) {
@@ -133,6 +152,7 @@ void check_flags(const Options& options) {
                                               options.num_samples));
   }
   check_sampling(options.sampling({}));
+  check_grammar_flags(options);
   if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty())) {
     throw Error(ExitCode::kUsage,
                 fmt::format("{}: expected no prompt, as it has its own, got one",

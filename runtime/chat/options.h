@@ -19,6 +19,8 @@ struct Options {
   std::optional<std::string> system;
   std::string template_file;
   std::vector<std::string> stops;
+  std::string schema_file;   // JSON schema of answers, if not empty
+  std::string grammar_file;  // their grammar, if not empty
   std::string kernel;
   std::string verify_without;  // the tensor that only the kernel has as zeros, if not empty; implies verify
   std::optional<int> kv_bits;  // of a key or value in the cache: 16 or 32

@@ -471,7 +471,7 @@ Expression SchemaCompiler::number_of(const Schema& schema, const std::string& pa
 }  // namespace
 
 Grammar json_object_grammar() {
-  Grammar grammar{.name = "JSON", .rules = {}};
+  Grammar grammar{.name = "response_format", .rules = {}};
   JsonRules json(grammar);
   grammar.root = json.object().rule;
   return grammar;

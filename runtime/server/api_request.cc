@@ -5,6 +5,7 @@
 
 #include "models/hf_config.h"
 #include "models/strict_json.h"
+#include "runtime/server/answer_grammar.h"
 
 namespace soliton {
 namespace {
@@ -108,12 +109,7 @@ void refuse_unsupported(const JsonView& body) {
   }
   const JsonView bias = body["logit_bias"];
   if (!bias.is_null() && !bias.object().empty()) throw not_yet("logit_bias", "tokens");
-  const JsonView format = body["response_format"];
-  if (!format.is_null() && format["type"].string() != "text") {
-    throw not_yet("response_format", in_quotes(format["type"].string()));
-  }
-  for (const char* name :
-       {"grammar", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "json_schema"}) {
+  for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
     if (!body[name].is_null()) throw not_yet(name, body[name].describe());
   }
   if (!body["use_beam_search"].is_null() && body["use_beam_search"].boolean())
@@ -266,6 +262,9 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
     request.is_chat = kind == ApiKind::kChat;
     const Json ordered = Json::parse(text);  // once more, as templates see the order of members
     (request.is_chat ? read_chat : read_completion)(body, ordered, request);
+    request.grammar = read_answer_grammar(body, ordered);
+    if (request.grammar && !request.tools.empty())
+      throw ApiError(400, "tools: expected none beside a grammar of the answer, got some", "tools");
     request.sampling.logprobs = request.logprobs;
     return request;
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/constrain/grammar.h"
 #include "runtime/sampling.h"
 #include "runtime/server/api_error.h"
 
@@ -28,6 +29,7 @@ struct ApiRequest {
   int num_choices = 1;            // of each prompt
   std::optional<int> max_tokens;  // of each choice
   std::vector<std::string> stops;
+  std::optional<constrain::Grammar> grammar;  // what an answer may be
   bool ignores_stop_tokens = false;
   bool logprobs = false;
   int num_top_logprobs = 0;  // further tokens whose logprobs are wanted

@@ -78,6 +78,7 @@ Generation Completion::generation(size_t prompt) {
           .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
           .sampling = request.sampling,
           .num_best = request.num_top_logprobs,
+          .grammar = setup_.grammar,
           .client = setup_.client,
           .on_token =
               [self, first](int sample, const GeneratedToken& token) {
@@ -117,6 +118,7 @@ bool Completion::take(size_t index, const GeneratedToken& token) {
 void Completion::end(size_t index, const SampleSummary& summary) {
   if (has_failed_) return;
   if (summary.end == SampleEnd::kFailed) return fail(ApiError(503, summary.failure, {}, "kernel_failed"));
+  if (summary.end == SampleEnd::kAmbiguous) return fail(ApiError(400, summary.failure, "grammar"));
   if (summary.end == SampleEnd::kShutdown)
     return fail(ApiError(503, "the server has been told to end", {}, "shutdown"));
   Choice& choice = choices_[index];

@@ -26,6 +26,7 @@ struct CompletionSetup {
   std::string client = {};  // see Generation
   std::string model = {};   // what answers call it
   ToolSyntax tool_syntax = {};
+  std::shared_ptr<TokenGrammar> grammar = {};                     // see Generation
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
 };
 

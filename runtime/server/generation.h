@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/chat/chosen_token.h"
+#include "runtime/constrain/token_constraint.h"
 #include "runtime/sampling.h"
 
 namespace soliton {
@@ -20,13 +21,14 @@ enum class SampleEnd {
   kLength,     // it has max_tokens
   kCancelled,
   kShutdown,  // the scheduler ends
-  kFailed     // the kernel or the device did
+  kFailed,    // the kernel or the device did
+  kAmbiguous  // its grammar is too much so
 };
 
 struct SampleSummary {
   SampleEnd end = SampleEnd::kLength;
   int num_cached = 0;        // tokens of the prompt that had been fed before, for whomever
-  std::string failure = {};  // why, of kFailed
+  std::string failure = {};  // why, of kFailed and kAmbiguous
 };
 
 /// A token, and how likely it was.
@@ -46,7 +48,9 @@ struct Generation {
   int max_tokens = 1;                     // of each, at least one
   std::vector<int32_t> stop_tokens = {};  // a sample ends with one of these
   Sampling sampling = {};                 // no drafts
-  int num_best = 0;         // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
+  int num_best = 0;  // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
+  /// What an answer may be, if not null; launches are of one token then. The scheduler's thread alone uses it.
+  std::shared_ptr<TokenGrammar> grammar = {};
   std::string client = {};  // those of one wait for one another, those of several take turns
   std::function<bool(int sample, const GeneratedToken&)> on_token = {};  // ends the sample by returning false
   std::function<void(int sample, const SampleSummary&)> on_end = {};     // once for each sample

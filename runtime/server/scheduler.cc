@@ -156,6 +156,7 @@ bool Scheduler::run_once() {
   interrupted_ = false;
   drop_cancelled();
   admit();
+  find_allowed();
   metrics_.set(Gauge::kRunning, static_cast<double>(running_.size()));
   metrics_.set(Gauge::kFreePages, engine_.tree().num_free_pages());
   metrics_.set(Gauge::kKeptBranches, cache_.num_kept());
@@ -217,6 +218,22 @@ void Scheduler::drop_cancelled() {
   finish_ended();
 }
 
+/// For those who follow a grammar, the tokens that may be next.
+void Scheduler::find_allowed() {
+  for (const SequencePointer& sequence : running_) {
+    const Generation& generation = sequence->generation();
+    if (generation.grammar == nullptr || !sequence->allowed.empty()) continue;
+    try {
+      if (!sequence->constraint) sequence->constraint.emplace(generation.grammar, generation.stop_tokens);
+      sequence->allowed = sequence->constraint->allowed();
+    } catch (const Error& error) {
+      sequence->end = SampleEnd::kAmbiguous;
+      sequence->failure = error.what();
+    }
+  }
+  finish_ended();
+}
+
 /// Lets those go that have ended; what they were fed stays in the cache.
 void Scheduler::finish_ended() {
   for (const SequencePointer& sequence : running_) {
@@ -228,7 +245,7 @@ void Scheduler::finish_ended() {
       const std::lock_guard lock(mutex_);
       seconds_per_sample_ += kNewShare * (took_s - seconds_per_sample_);
     }
-    tell_end(*sequence, *sequence->end);
+    tell_end(*sequence, *sequence->end, sequence->failure);
   }
   std::erase_if(running_, [](const SequencePointer& sequence) { return sequence->end.has_value(); });
 }

@@ -98,6 +98,9 @@ class Scheduler {
     std::optional<int> num_cached = {};  // of the prompt, when it was begun first
     uint64_t arrival = 0;                // the order in which they joined
     std::optional<SampleEnd> end = {};
+    std::string failure = {};                        // see SampleSummary
+    std::optional<TokenConstraint> constraint = {};  // where there is a grammar
+    std::span<const uint32_t> allowed = {};          // tokens that may be next, once they are known
     Clock::time_point began = Clock::now();
     Clock::time_point last_token = {};
 
@@ -113,6 +116,7 @@ class Scheduler {
   void admit();
   bool fits(const Sequence& sequence) const;
   void drop_cancelled();
+  void find_allowed();
   void finish_ended();
   void leave(Sequence& sequence);
   void tell_end(const Sequence& sequence, SampleEnd end, const std::string& failure = {});
@@ -134,6 +138,7 @@ class Scheduler {
   void step(Sequence* fed, int num_chunk, int num_steps);
   bool take(std::span<const int32_t> chosen);
   void take(Sequence& sequence, const GeneratedToken& token);
+  void follow_grammar(Sequence& sequence, int32_t token);
   void note(const TreeResult& result, Sequence* fed, int num_chunk);
   int num_decoding() const;
 

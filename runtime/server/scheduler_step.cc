@@ -21,11 +21,13 @@ bool contains(std::span<const int32_t> tokens, int32_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
-/// The most likely tokens of a row, of which one is known.
-std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, const ChosenToken& known) {
+/// The most likely tokens of a row, of which one is known; of those that are allowed, if not all are.
+std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, const ChosenToken& known,
+                                     std::span<const uint32_t> allowed) {
   const float normaliser = logits[static_cast<size_t>(known.id)] - known.logprob.value_or(0);
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
+  if (!allowed.empty()) std::erase_if(ids, [&](int32_t id) { return !constrain::is_in(allowed, id); });
   const auto end = ids.begin() + std::min<ptrdiff_t>(count, std::ssize(ids));
   std::partial_sort(ids.begin(), end, ids.end(), [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
@@ -149,6 +151,7 @@ int Scheduler::reserve_steps(int max_steps) {
       if (!sequence->decodes()) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
       if (sequence->generation().num_best > 0) num_steps = 1;  // logits come after a launch
+      if (sequence->generation().grammar != nullptr) num_steps = 1;
     }
     for (const int steps : {num_steps, 1}) {
       int needed = 0;
@@ -169,6 +172,7 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
   bool wants_logprobs = false;
   bool penalises = false;
   bool wants_logits = false;
+  bool has_grammar = false;
   std::vector<int32_t> stop_tokens;
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
@@ -183,6 +187,7 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
     wants_logprobs = wants_logprobs || generation.sampling.logprobs;
     penalises = penalises || generation.sampling.repeat_penalty != 1;
     wants_logits = wants_logits || generation.num_best > 0;
+    has_grammar = has_grammar || generation.grammar != nullptr;
     for (const int32_t token : generation.stop_tokens) {
       if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
     }
@@ -195,12 +200,14 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
   std::vector<int32_t> inputs;
   std::vector<RowSampling> sampling;
   std::vector<std::vector<int32_t>> past;
+  std::vector<std::span<const uint32_t>> allowed;
   for (const SnapshotRow& row : engine_.rows()) {
     Sequence* const sequence = by_branch.at(row.branch);
     const bool decodes = sequence != fed;
     rows_.push_back(decodes ? sequence : nullptr);
     inputs.push_back(sequence->tokens[static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft))]);
     if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
+    if (has_grammar) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
     if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
   }
   TreeResult result =
@@ -209,6 +216,7 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
                            .stop_tokens = stop_tokens,
                            .sampling = sampling,
                            .past = past,
+                           .allowed = allowed,
                            .want_logits = wants_logits,
                            .want_logprobs = wants_logprobs,
                            .lone_row_alone = true},
@@ -254,7 +262,8 @@ bool Scheduler::take(std::span<const int32_t> chosen) {
     if (sequence.generation().sampling.logprobs) token.logprob = logprobs[row];
     if (const int num_best = sequence.generation().num_best; num_best > 0) {
       const size_t vocabulary = logits_.size() / rows_.size();
-      token.best = best_tokens(std::span(logits_).subspan(row * vocabulary, vocabulary), num_best, token);
+      token.best = best_tokens(std::span(logits_).subspan(row * vocabulary, vocabulary), num_best, token,
+                               sequence.allowed);
     }
     take(sequence, token);
     goes_on = goes_on && !sequence.end;
@@ -274,12 +283,27 @@ void Scheduler::take(Sequence& sequence, const GeneratedToken& token) {
   sequence.tokens.push_back(token.id);
   ++sequence.num_generated;
   const bool wants_more = !generation.on_token || generation.on_token(sequence.sample, token);
+  if (sequence.constraint) follow_grammar(sequence, token.id);
   if (contains(generation.stop_tokens, token.id)) {
     sequence.end = SampleEnd::kStopToken;
   } else if (!wants_more) {
     sequence.end = SampleEnd::kEnough;
-  } else if (sequence.num_generated == generation.max_tokens) {
+  } else if (!sequence.end && sequence.num_generated == generation.max_tokens) {
     sequence.end = SampleEnd::kLength;
+  }
+}
+
+/// Ends a sample behind whose token nothing may follow.
+void Scheduler::follow_grammar(Sequence& sequence, int32_t token) {
+  sequence.allowed = {};
+  try {
+    if (!sequence.constraint->accept(token))
+      throw Error(ExitCode::kInternal,
+                  fmt::format("grammar: expected a token that is allowed, got {}", token));
+    if (sequence.constraint->ended()) sequence.end = SampleEnd::kEnough;
+  } catch (const Error& error) {
+    sequence.end = SampleEnd::kAmbiguous;
+    sequence.failure = error.what();
   }
 }
 

@@ -217,11 +217,24 @@ CompletionSetup Service::setup(ApiRequest request) const {
   return setup;
 }
 
+/// A grammar for the model's tokens.
+std::shared_ptr<TokenGrammar> Service::ready(const constrain::Grammar& grammar) {
+  std::call_once(needs_vocabulary_, [&] {
+    vocabulary_ = std::make_shared<constrain::Vocabulary>(text_.tokenizer, text_.config.facts.vocabulary);
+  });
+  try {
+    return std::make_shared<TokenGrammar>(grammar, vocabulary_);
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), grammar.name);
+  }
+}
+
 HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Headers& headers) {
   if (ends_) throw ApiError(503, "the server has been told to end", {}, "shutdown");
   CompletionSetup made = setup(parse_api_request(kind, request.body, text_.sampling));
   made.client = request.peer;
   made.headers = headers;
+  if (made.request.grammar) made.grammar = ready(*made.request.grammar);
   const size_t num_prompts = made.prompts.size();
   const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));
   std::vector<std::shared_ptr<Ticket>> tickets;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ class Service {
 
   HttpReply complete(ApiKind kind, const HttpRequest& request, const Headers& headers);
   CompletionSetup setup(ApiRequest request) const;
+  std::shared_ptr<TokenGrammar> ready(const constrain::Grammar& grammar);
   HttpResponse models() const;
   HttpResponse model(const std::string& name) const;
   HttpResponse health() const;
@@ -67,6 +69,8 @@ class Service {
   ToolSyntax tool_syntax_;
   int64_t created_;
   std::atomic<bool> ends_ = false;
+  std::once_flag needs_vocabulary_;
+  std::shared_ptr<const constrain::Vocabulary> vocabulary_;  // of the first grammar and all that follow
 };
 
 }  // namespace soliton

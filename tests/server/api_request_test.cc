@@ -74,7 +74,17 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("top_logprobs": 3)", "top_logprobs", "without");
   expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "got 21");
   expect_refused(R"("logit_bias": {"5": 1})", "logit_bias", "not supported");
-  expect_refused(R"("response_format": {"type": "json_object"})", "response_format", "not supported");
+  expect_refused(R"("response_format": {"type": "xml"})", "response_format.type", "got \"xml\"");
+  expect_refused(R"("response_format": {"type": "json_schema"})", "response_format.json_schema.schema",
+                 "got nothing");
+  expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}})",
+                 "response_format.json_schema.schema", "not: not supported");
+  expect_refused(R"("json_schema": {"type": "x"})", "json_schema", "expected one of object");
+  expect_refused(R"("grammar": "root = x")", "grammar", "grammar:1:6: expected ::=");
+  expect_refused(R"("grammar": "root ::= \"x\"", "json_schema": {})", "grammar", "got both");
+  expect_refused(R"("json_schema": {}, "tools": [{"type": "function", "function": {"name": "f"}}])", "tools",
+                 "expected none beside a grammar");
+  expect_refused(R"("guided_json": {})", "guided_json", "not supported");
   expect_refused(R"("presence_penalty": 0.5)", "presence_penalty", "not supported");
   expect_refused(R"("best_of": 3)", "best_of", "not supported");
   expect_refused(R"("tools": [{"type": "x"}])", "tools[0].type", "expected function");
@@ -84,6 +94,22 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
                  "not supported");
   expect_refused(R"("n": 1, "n": 2)", "n", "duplicate");
+}
+
+TEST(ApiRequest, ReadsWhatAnswersMayBe) {
+  const auto grammar = [](const std::string& members) {
+    return parse_api_request(ApiKind::kChat,
+                             R"({"messages": [{"role": "user", "content": "x"}], )" + members + "}", {})
+        .grammar;
+  };
+  EXPECT_FALSE(grammar(R"("response_format": {"type": "text"}, "grammar": "")"));
+  for (
+      const char* members :
+      {R"("response_format": {"type": "json_object"})",
+       R"("response_format": {"type": "json_object", "schema": {"type": "object"}})",
+       R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {}}})",
+       R"("json_schema": {"properties": {"b": {}, "a": {}}})", R"("grammar": "root ::= \"x\"")"})
+    EXPECT_TRUE(grammar(members)) << members;
 }
 
 TEST(ApiRequest, RefusesWhatIsNoBody) {

@@ -1,0 +1,105 @@
+// Answers of a grammar, beside others.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "server/service_fixture.h"
+
+namespace soliton {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+class GrammarService : public ServiceTest {};
+
+const char* const kWords = "root ::= word (\" \" word){2}\nword ::= [a-f]{2,3} | \"x\" [0-9]";
+const char* const kWordsPattern = "([a-f]{2,3}|x[0-9])( ([a-f]{2,3}|x[0-9])){2}";
+
+TEST_F(GrammarService, AnswersAreOfTheGrammar) {
+  const json answer = complete({{"prompt", "once"}, {"max_tokens", 40}, {"grammar", kWords}});
+  EXPECT_THAT(answer["choices"][0]["text"].get<std::string>(), MatchesRegex(kWordsPattern));
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+  const json drawn = complete({{"prompt", "once"},
+                               {"max_tokens", 40},
+                               {"grammar", kWords},
+                               {"temperature", 2},
+                               {"seed", 3},
+                               {"n", 4}});
+  std::set<std::string> texts;
+  for (const json& choice : drawn["choices"]) {
+    texts.insert(choice["text"].get<std::string>());
+    EXPECT_THAT(*texts.rbegin(), MatchesRegex(kWordsPattern));
+    EXPECT_THAT(choice["text"].get<std::string>(), MatchesRegex(kWordsPattern));
+  }
+  EXPECT_GT(texts.size(), 1u);
+}
+
+TEST_F(GrammarService, CutAnswersAreBeginnings) {
+  const json answer = complete({{"prompt", "once"}, {"max_tokens", 3}, {"grammar", "root ::= \"abcdef\""}});
+  EXPECT_EQ(answer["choices"][0]["text"], "abc");
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
+}
+
+TEST_F(GrammarService, JsonOfASchema) {
+  const json format = {
+      {"type", "json_schema"},
+      {"json_schema", {{"name", "n"}, {"schema", {{"type", "integer"}, {"minimum", 10}, {"maximum", 99}}}}}};
+  const json answer = chat({{"max_tokens", 9}, {"response_format", format}});
+  EXPECT_THAT(answer["choices"][0]["message"]["content"].get<std::string>(), MatchesRegex("[1-9][0-9]"));
+}
+
+// The best tokens are of those that are allowed, and their probabilities add up to 1.
+TEST_F(GrammarService, LogprobsAreOfWhatIsAllowed) {
+  const json answer =
+      chat({{"max_tokens", 9}, {"grammar", "root ::= [ab] \"c\""}, {"logprobs", true}, {"top_logprobs", 5}});
+  const json& content = answer["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(content.size(), 2u);
+  ASSERT_EQ(content[0]["top_logprobs"].size(), 2u);
+  double sum = 0;
+  for (const json& best : content[0]["top_logprobs"]) sum += std::exp(best["logprob"].get<double>());
+  EXPECT_NEAR(sum, 1, 1e-3);
+  EXPECT_EQ(content[1]["top_logprobs"].size(), 1u);
+}
+
+// One request's mask is none of another's.
+TEST_F(GrammarService, OthersAnswerAsIfAlone) {
+  const json body = {{"prompt", "once upon"}, {"max_tokens", 30}, {"ignore_eos", true}};
+  const json alone = complete(body);
+  json beside;
+  std::thread other([&] {
+    beside = complete({{"prompt", "xyz"}, {"max_tokens", 60}, {"grammar", "root ::= [0-9]{50}"}});
+  });
+  const json answer = complete(body);
+  other.join();
+  EXPECT_EQ(answer["choices"][0]["text"].get<std::string>().size(),
+            alone["choices"][0]["text"].get<std::string>().size());
+  EXPECT_THAT(beside["choices"][0]["text"].get<std::string>(), MatchesRegex("[0-9]{50}"));
+}
+
+TEST_F(GrammarService, RefusesWhatItsTokensCannotWrite) {
+  const HttpAnswer answer =
+      post("/v1/completions", {{"prompt", "x"}, {"response_format", {{"type", "json_object"}}}});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.json()["error"]["param"], "response_format");
+  EXPECT_THAT(answer.body, HasSubstr("expected some text that it can be"));
+}
+
+// What is found while it is decoded is told the client alone.
+TEST_F(GrammarService, AmbiguityEndsTheAnswerOnly) {
+  const char* const grammar =
+      "root ::= s \".\"\ns ::= \"a\" s \"b\" | \"a\" s \"c\" | \"a\" s s \"d\" | \"a\" s s s | \"a\"{60}";
+  const HttpAnswer answer =
+      post("/v1/completions", {{"prompt", "x"}, {"max_tokens", 60}, {"grammar", grammar}});
+  if (answer.status != 200) {
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_EQ(answer.json()["error"]["param"], "grammar");
+    EXPECT_THAT(answer.body, HasSubstr("make it less ambiguous"));
+  }
+  EXPECT_EQ(
+      complete({{"prompt", "x"}, {"max_tokens", 4}, {"ignore_eos", true}})["usage"]["completion_tokens"], 4);
+}
+
+}  // namespace
+}  // namespace soliton
