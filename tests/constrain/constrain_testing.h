@@ -1,6 +1,7 @@
 // Grammars tried out: texts fed by bytes, and answers drawn by allowed tokens.
 #pragma once
 
+#include <bit>
 #include <memory>
 #include <random>
 #include <string>
@@ -60,8 +61,9 @@ inline const TinyVocabulary& tiny() {
 
 inline std::vector<int> tokens_of(std::span<const uint32_t> mask) {
   std::vector<int> tokens;
-  for (size_t i = 0; i < mask.size() * kMaskBits; ++i) {
-    if (is_in(mask, static_cast<int>(i))) tokens.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < mask.size(); ++i) {
+    for (uint32_t word = mask[i]; word != 0; word &= word - 1)
+      tokens.push_back(static_cast<int>(i) * kMaskBits + std::countr_zero(word));
   }
   return tokens;
 }

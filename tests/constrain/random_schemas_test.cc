@@ -134,8 +134,9 @@ class SchemaWriter {
 
 /// An answer by random tokens that the mask allows; once it is long, of those that shorten it: which close what is open.
 std::string answer(const std::shared_ptr<TokenGrammar>& grammar, std::mt19937& random) {
-  constexpr size_t kLong = 150;  // bytes
-  const std::string closing = "\"]},";
+  constexpr size_t kLong = 100;  // bytes
+  const std::vector<int> closing = {*tiny().tokenizer.token_id("\""), *tiny().tokenizer.token_id("]"),
+                                    *tiny().tokenizer.token_id("}")};
   TokenConstraint constraint(grammar, tiny().end_tokens);
   std::string text;
   for (int i = 0; i < 4000; ++i) {
@@ -143,10 +144,9 @@ std::string answer(const std::shared_ptr<TokenGrammar>& grammar, std::mt19937& r
     std::vector<int> tokens = tokens_of(constraint.allowed());
     if (tokens.empty()) return text + "<dead end>";
     int token = tokens[random() % tokens.size()];
-    for (const int other : tokens) {
-      const std::string& piece = tiny().vocabulary->piece(other);
-      const bool closes = piece.size() == 1 && closing.find(piece[0]) < 3;
-      if (text.size() > kLong && closes && random() % 4 != 0) token = other;
+    for (const int other : closing) {
+      if (text.size() > kLong && random() % 4 != 0 && std::binary_search(tokens.begin(), tokens.end(), other))
+        token = other;
     }
     if (constraint.may_end() && random() % 8 == 0) token = tiny().end_tokens[0];
     if (!constraint.accept(token)) return text + "<not accepted>";

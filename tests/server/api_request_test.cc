@@ -75,8 +75,8 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "got 21");
   expect_refused(R"("logit_bias": {"5": 1})", "logit_bias", "not supported");
   expect_refused(R"("response_format": {"type": "xml"})", "response_format.type", "got \"xml\"");
-  expect_refused(R"("response_format": {"type": "json_schema"})", "response_format.json_schema.schema",
-                 "got nothing");
+  expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"name": "n"}})",
+                 "response_format.json_schema.schema", "got nothing");
   expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}})",
                  "response_format.json_schema.schema", "not: not supported");
   expect_refused(R"("json_schema": {"type": "x"})", "json_schema", "expected one of object");
