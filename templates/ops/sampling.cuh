@@ -51,8 +51,17 @@ SOLITON_DEVICE float2* normaliser(const SamplingView& view, int row) {
   return reinterpret_cast<float2*>(view.exchange) + row;
 }
 
-/// Keeps a logit of this step for the warp that draws; NaN where a row's tokens end within a tile and there is none, and
-/// of tokens that may not be chosen. What is not finite must be seen in any case.
+/// Keeps a logit of this step for the warp that draws; NaN where a row's tokens end within a tile and there is none. What
+/// is not finite must be seen in any case.
+SOLITON_DEVICE void keep_any_logit(const SamplingView& view, int row, int token, float logit) {
+  const int64_t line = sampling_line(view.vocabulary);
+  const float kept = is_finite(logit) ? logit : INFINITY;
+  store_global(view.logits + row * line + token,
+               token < view.vocabulary ? kept : float_from_bits(kCanonicalNan));
+}
+
+/// The same; NaN too, if it is finite, where the token may not be chosen. Where rows are several and registers few, whoever
+/// draws calls RowSampler::forbid() instead.
 SOLITON_DEVICE void keep_logit(const SamplingView& view, int row, int token, float logit) {
   const int64_t line = sampling_line(view.vocabulary);
   bool counts = token < view.vocabulary;
@@ -82,6 +91,22 @@ class RowSampler {
   /// `shared` are SharedHistogram::kBytes of this warp.
   SOLITON_DEVICE RowSampler(const Context& context, const TileRun& run, void* shared, int warp)
       : context_(context), run_(run), histogram_(shared), exchange_(context, warp) {}
+
+  /// Forgets the logits of tokens that a row may not choose, unless they are not finite.
+  SOLITON_DEVICE void forbid(int row) const {
+    const SamplingView& view = context_.params.sampling;
+    if (view.allowed == nullptr) return;
+    const int64_t line = sampling_line(view.vocabulary);
+    const uint16_t* allowed = view.allowed + row * (line / kTileRows);
+    SOLITON_NO_UNROLL
+    for (int i = context_.lane; i < run_.count * kTileRows; i += kWarpLanes) {
+      const int tile = run_.first + i / kTileRows * run_.stride;
+      float* logit = view.logits + row * line + tile * kTileRows + i % kTileRows;
+      const bool may = (load_constant(allowed + tile) >> i % kTileRows & 1) != 0;
+      if (!may && is_finite(load_global(logit))) store_global(logit, float_from_bits(kCanonicalNan));
+    }
+    warp_sync();
+  }
 
   /// The best candidate of this CTA's tokens for a row that has been fed `token` at `position`; all lanes return it.
   SOLITON_DEVICE uint64_t draw(int row, int position, int token) {

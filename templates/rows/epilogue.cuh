@@ -388,7 +388,7 @@ class Epilogue {
     for (int i = 0; i < 4; ++i) {
       const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
       const float logit = logits[i] * scale_;
-      if (params.sampling.rows != nullptr) keep_logit(params.sampling, row(), token, logit);
+      if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
       if (token >= phase.rows) continue;
       if (params.logits != nullptr) {
         const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();

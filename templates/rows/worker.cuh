@@ -113,6 +113,7 @@ class Worker {
     for (int row = worker; row < context_.params.tree.num_rows; row += kWorkers) {
       const int token =
           context_.params.sampling.seen == nullptr ? 0 : load_global(context_.fed_tokens() + row);
+      sampler.forbid(row);
       const uint64_t best = sampler.draw(row, context_.position(row), token);
       if (context_.lane == 0) store_global(candidates + row * kPlan.num_ctas + context_.cta, best);
     }
