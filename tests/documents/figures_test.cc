@@ -60,6 +60,13 @@ Figure of_step(const char* key) {
   return
       [=](const Source& source) { return number(source.entry, "step_us_p50") / number(source.entry, key); };
 }
+/// Of requests to a server.
+Figure of_times(const char* key, const char* share) {
+  return [=](const Source& source) { return number(source.entry.at(key), share); };
+}
+Figure of_request(const char* key) {
+  return [=](const Source& source) { return number(source.entry, key) / number(source.entry, "requests"); };
+}
 Figure of_unit(const char* unit) {
   return [=](const Source& source) { return metric(source, unit); };
 }
@@ -92,6 +99,14 @@ const std::map<std::string, Figure> kFigures = {
     {"apart us", of_entry("unshared_us_p50")},
     {"step / floor", of_step("floor_us")},
     {"step / one row", of_step("one_row_us_p50")},
+    {"first token, ms", of_times("first_token_ms", "p50")},
+    {"first token p99, ms", of_times("first_token_ms", "p99")},
+    {"gap, ms", of_times("gap_ms", "p50")},
+    {"gap p99, ms", of_times("gap_ms", "p99")},
+    {"ms per token", of_entry("token_ms_mean")},
+    {"failures", of_entry("failures")},
+    {"prompt tokens", of_request("prompt_tokens")},
+    {"cached tokens", of_request("cached_tokens")},
     {"device memory", of_unit("dram__throughput")},
     {"L2", of_unit("lts__throughput")},
     {"shared memory", of_unit("l1tex__data_pipe_lsu_wavefronts_mem_shared")},
@@ -102,7 +117,8 @@ const std::map<std::string, Figure> kFigures = {
 
 /// Columns that say what is measured.
 const std::set<std::string> kLabels = {"model", "weights",   "context", "tree",         "kernel", "launch",
-                                       "file",  "attention", "prompt",  "PyTorch file", "card"};
+                                       "file",  "attention", "prompt",  "PyTorch file", "card",
+                                       "clients", "turn"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -168,6 +184,8 @@ class RowOfFigures {
   std::vector<Source> find_sources() const {
     const Json json = read(file("file"));
     if (has("tree")) return {{json, find_tree(json), {}}};
+    if (has("turn")) return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
+    if (has("clients")) return {{json, find_point(json), {}}};
     if (has("kernel")) return {{json, find_launch(json), {}}};
     if (has("prompt")) return {{json, find_test(json, "pp" + cell("prompt")), {}}};
     const std::string peer = file("PyTorch file");
@@ -188,6 +206,13 @@ class RowOfFigures {
       if (tree.at("test") == cell("tree")) return tree;
     }
     throw std::runtime_error("no tree " + cell("tree"));
+  }
+
+  Json find_point(const Json& json) const {
+    for (const Json& point : json.at("points")) {
+      if (point.at("clients") == std::stoi(cell("clients"))) return point;
+    }
+    throw std::runtime_error("no point of " + cell("clients") + " clients");
   }
 
   Json find_launch(const Json& json) const {
