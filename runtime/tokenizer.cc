@@ -150,7 +150,10 @@ Tokenizer Tokenizer::open(const std::filesystem::path& folder) {
         "no such file, only a tokenizer.model, which has to be converted (AutoTokenizer of transformers "
         "does, with save_pretrained)");
   }
-  const nlohmann::json document = read_json(path);
+  return read(read_json(path), name);
+}
+
+Tokenizer Tokenizer::read(const nlohmann::json& document, const std::string& name) {
   const JsonView root(document, name);
   auto state = std::make_unique<State>();
   state->file = name;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,8 @@ class Tokenizer {
   /// kMismatch if it asks for a normalizer, model, pre-tokenizer, decoder or post-processor that is not
   /// supported. Its truncation and padding settings are for batches and play no part here.
   static Tokenizer open(const std::filesystem::path& folder);
+  /// The same of what would stand in the file, which errors call `name`.
+  static Tokenizer read(const nlohmann::json& document, const std::string& name);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

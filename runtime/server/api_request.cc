@@ -33,6 +33,17 @@ uint32_t any_seed() {
   return device();
 }
 
+/// Where a number has no fraction, and is as exact as an integer.
+void make_integers(nlohmann::json& value) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value.is_structured()) {
+    for (nlohmann::json& member : value) make_integers(member);
+  } else if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::trunc(number) == number && std::abs(number) <= kExact) value = static_cast<int64_t>(number);
+  }
+}
+
 // ---- Messages
 
 /// The text of a content that is text, a list of parts that are, or nothing.
@@ -252,9 +263,15 @@ Json read_messages(const Json& messages) {
   return read;
 }
 
+nlohmann::json parse_body(const std::string& text) {
+  nlohmann::json body = parse_json(text, kBodyName);
+  make_integers(body);
+  return body;
+}
+
 ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampling& defaults) {
   try {
-    const nlohmann::json document = parse_json(text, kBodyName);
+    const nlohmann::json document = parse_body(text);
     const JsonView body(document, kBodyName);
     body.object();
     ApiRequest request;

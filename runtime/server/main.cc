@@ -1,14 +1,14 @@
 // soliton-server: a model behind OpenAI's API. What it says goes to stderr.
+#include <limits.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <thread>
 
-#include "layout/page.h"
-#include "models/model_config.h"
-#include "runtime/cuda_driver.h"
-#include "runtime/find_model.h"
 #include "runtime/program.h"
 #include "runtime/server/http_server.h"
 #include "runtime/server/options.h"
+#include "runtime/server/served_model.h"
 
 namespace soliton {
 namespace {
@@ -36,6 +36,12 @@ class EndSignals {
   sigset_t signals_;
 };
 
+/// Empty if it has none.
+std::string name_of_this_machine() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
 /// Ends in order: no new requests, those under way as long as the grace lasts or until a second signal, then all.
 void shut_down(const ServerOptions& options, const EndSignals& signals, HttpServer& server, Service& service,
                Scheduler& scheduler) {
@@ -51,17 +57,15 @@ void shut_down(const ServerOptions& options, const EndSignals& signals, HttpServ
 }
 
 int serve(ServerOptions options) {
-  options.model.model = find_model(options.model.model).string();
-  if (options.service.model.empty()) options.service.model = model_name_of(options.model.model);
   const EndSignals signals;  // before there are threads
-  const TextSide text(options.model);
-  const int context = choose_context(options.model, text.config);
-  const int64_t pool_tokens = choose_pool_tokens(options.model, text.config, context, options.cache_tokens);
-  const std::unique_ptr<Engine> engine = open_engine(options.model, text.config, context, pool_tokens);
-  options.scheduler.context = context;
+  const std::unique_ptr<ServedModel> model = open_served_model(options);
+  if (options.service.model.empty()) options.service.model = model->name();
+  for (const std::string& name : {options.http.host, name_of_this_machine()})
+    options.service.hosts.push_back(name);
+  options.scheduler.context = model->context();
   Metrics metrics;
-  Scheduler scheduler(*engine, options.scheduler, metrics);
-  Service service(text, scheduler, metrics, options.service);
+  Scheduler scheduler(model->engine(), options.scheduler, metrics);
+  Service service(model->text(), scheduler, metrics, options.service);
   HttpServer server(
       options.http, [&](const HttpRequest& request) { return service.answer(request); }, Service::refuse,
       metrics);

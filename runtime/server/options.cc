@@ -12,12 +12,15 @@ constexpr int kDefaultPort = 8080;
 constexpr int kMaxPort = 65535;
 
 const UsageHints kServerHints = {
-    .usage = "MODEL [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name"};
+    .usage =
+        "MODEL [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name, or: -k KERNEL "
+        "--random-weights [FLAGS]"};
 
 void add_model_flags(CLI::App& app, ServerOptions& options) {
-  app.add_option("MODEL", options.model.model,
-                 "Hugging Face folder, or the name of a model that hf download has put into its cache")
-      ->check(not_empty());
+  const auto model =
+      app.add_option("MODEL", options.model.model,
+                     "Hugging Face folder, or the name of a model that hf download has put into its cache")
+          ->check(not_empty());
   app.add_option("-k,--kernel", options.model.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
@@ -28,11 +31,17 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
                  "tokens that the KV pages hold, of all requests together; else as many as there is free "
                  "memory for, and without a card or with --kernel those of four contexts")
       ->check(at_least<int64_t>(1));
-  app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")
-      ->check(one_of({"16", "32"}));
+  const auto kv_bits =
+      app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")
+          ->check(one_of({"16", "32"}));
   app.add_option("--device", options.model.device, "GPU index")->check(at_least(0));
-  app.add_option("--chat-template", options.model.template_file, "file of a template in place of the model's")
-      ->check(not_empty());
+  const auto chat_template = app.add_option("--chat-template", options.model.template_file,
+                                            "file of a template in place of the model's")
+                                 ->check(not_empty());
+  const auto random = app.add_flag("--random-weights", options.random_weights,
+                                   "a kernel and no model, for measuring: prompts are lists of tokens, and "
+                                   "answers the numbers of theirs");
+  for (const auto other : {model, kv_bits, chat_template}) random->excludes(other);
   app.add_option("--alias", options.service.model, "what answers call the model; else its folder's name")
       ->check(not_empty());
 }
@@ -55,6 +64,13 @@ void add_http_flags(CLI::App& app, ServerOptions& options) {
       ->check(not_empty());
   app.add_option("--cors-origin", options.service.origins,
                  "origin of web pages that may ask, or *; any number of times")
+      ->check(not_empty())
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option(
+         "--allowed-host", options.service.hosts,
+         "name by which clients may ask, or *; any number of times. Addresses, localhost, --host and the "
+         "name of this machine always are")
       ->check(not_empty())
       ->allow_extra_args(false)
       ->take_all();
@@ -95,7 +111,10 @@ std::optional<ServerOptions> parse_server_options(int argc, char** argv) {
   add_http_flags(app, options);
   add_scheduler_flags(app, options);
   if (!parse_command_line(app, argc, argv, kServerHints)) return std::nullopt;
-  if (options.model.model.empty()) throw Error(ExitCode::kUsage, "MODEL: expected a value, got nothing");
+  if (options.random_weights && options.model.kernel.empty())
+    throw Error(ExitCode::kUsage, "--kernel: expected a value with --random-weights, got nothing");
+  if (options.model.model.empty() && !options.random_weights)
+    throw Error(ExitCode::kUsage, "MODEL: expected a value, got nothing");
   if (options.service.api_key.empty()) {
     if (const char* key = std::getenv("SOLITON_API_KEY")) options.service.api_key = key;
   }

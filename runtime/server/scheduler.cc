@@ -153,7 +153,12 @@ void Scheduler::fail(const Error& error) {
 }
 
 bool Scheduler::run_once() {
-  interrupted_ = false;
+  {
+    // Whoever has something for this thread says so before it is interrupted: what came before this is seen below.
+    const std::lock_guard lock(mutex_);
+    interrupted_ = false;
+    if (stopping_) return false;
+  }
   drop_cancelled();
   admit();
   find_allowed();

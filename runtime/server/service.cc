@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "models/strict_json.h"
+#include "runtime/server/host_name.h"
+#include "runtime/server/openapi.h"
 #include "runtime/server/page/page.h"
 
 namespace soliton {
@@ -19,6 +21,8 @@ HttpResponse page_response(const PageFile& file) {
 }
 
 constexpr std::string_view kModelPath = "/v1/models/";
+constexpr std::string_view kHealthPath = "/health";  // this and the next one are for those without a key too
+constexpr std::string_view kDescriptionPath = "/openapi.json";
 constexpr std::string_view kBearer = "Bearer ";
 
 /// How long it takes says nothing of where they differ.
@@ -49,7 +53,7 @@ ApiError api_error(const Error& error) {
 
 }  // namespace
 
-Service::Service(const TextSide& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options)
+Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options)
     : text_(text),
       scheduler_(scheduler),
       metrics_(metrics),
@@ -63,7 +67,7 @@ HttpResponse Service::refuse(int status, const std::string& reason) {
   return ApiError(status, reason).response();
 }
 
-const std::array<Service::Route, 7> Service::kRoutes = {{
+const std::array<Service::Route, 9> Service::kRoutes = {{
     {"POST", "/v1/chat/completions",
      [](Service& service, const HttpRequest& request, const Headers& headers) {
        return service.complete(ApiKind::kChat, request, headers);
@@ -74,8 +78,14 @@ const std::array<Service::Route, 7> Service::kRoutes = {{
      }},
     {"GET", "/v1/models",
      [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.models(); }},
-    {"GET", "/health",
+    {"GET", kModelPath,
+     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
+       return service.model(request.path.substr(kModelPath.size()));
+     }},
+    {"GET", kHealthPath,
      [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.health(); }},
+    {"GET", kDescriptionPath,
+     [](Service&, const HttpRequest&, const Headers&) -> HttpReply { return page_response(openapi_file()); }},
     {"GET", "/metrics",
      [](Service& service, const HttpRequest&, const Headers&) -> HttpReply {
        return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = service.metrics_.text()};
@@ -96,9 +106,22 @@ HttpReply Service::answer(const HttpRequest& request) {
   if (reply.pending == nullptr) {
     reply.response.headers.insert(reply.response.headers.end(), headers.begin(), headers.end());
   }
-  const auto is_asked = [&](const Route& route) { return route.path == request.path; };
-  if (std::any_of(kRoutes.begin(), kRoutes.end(), is_asked)) reply.route = request.path;
+  if (const Route* const route = find_route(request.path)) reply.route = route->path;
   return reply;
+}
+
+std::vector<std::string_view> Service::paths() {
+  std::vector<std::string_view> paths;
+  for (const Route& route : kRoutes) paths.push_back(route.path);
+  return paths;
+}
+
+/// Null if there is no such path.
+const Service::Route* Service::find_route(std::string_view path) {
+  const auto route = std::ranges::find_if(kRoutes, [&](const Route& each) {
+    return each.path.ends_with('/') ? path.starts_with(each.path) : path == each.path;
+  });
+  return route == kRoutes.end() ? nullptr : route;
 }
 
 HttpReply Service::answer_or_refuse(const HttpRequest& request, const Headers& headers) {
@@ -116,26 +139,21 @@ HttpReply Service::answer_or_refuse(const HttpRequest& request, const Headers& h
 }
 
 HttpReply Service::route(const HttpRequest& request, const Headers& headers) {
+  check_host(request);
   if (request.method == "OPTIONS") return preflight(request);
   check_origin(request);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const PageFile* const file = method == "GET" ? find_page_file(request.path) : nullptr;
   if (file != nullptr) return page_response(*file);
-  if (request.path != "/health") check_key(request);
-  if (method == "GET" && request.path.starts_with(kModelPath))
-    return model(request.path.substr(kModelPath.size()));
-  const Route* other = nullptr;
-  for (const Route& route : kRoutes) {
-    if (route.path != request.path) continue;
-    if (route.method == method) return route.answer(*this, request, headers);
-    other = &route;
-  }
-  if (other == nullptr)
+  if (request.path != kHealthPath && request.path != kDescriptionPath) check_key(request);
+  const Route* const route = find_route(request.path);
+  if (route == nullptr)
     throw ApiError(404, fmt::format("path: expected one that there is, got {}", in_quotes(request.path)));
+  if (route->method == method) return route->answer(*this, request, headers);
   HttpResponse response =
-      ApiError(405, fmt::format("method: expected {}, got {}", other->method, in_quotes(request.method)))
+      ApiError(405, fmt::format("method: expected {}, got {}", route->method, in_quotes(request.method)))
           .response();
-  response.headers.push_back({"Allow", std::string(other->method)});
+  response.headers.push_back({"Allow", std::string(route->method)});
   return response;
 }
 
@@ -147,6 +165,12 @@ Service::Headers Service::allowed_origin(const HttpRequest& request) const {
   const auto allows = [&](const std::string& origin) { return origin == "*" || origin == request.origin; };
   if (std::none_of(options_.origins.begin(), options_.origins.end(), allows)) return {};
   return {{"Access-Control-Allow-Origin", request.origin}, {"Vary", "Origin"}};
+}
+
+void Service::check_host(const HttpRequest& request) const {
+  if (is_allowed_host(request.host, options_.hosts)) return;
+  throw ApiError(403, "Host: expected an address, localhost or a name that --allowed-host allows, got " +
+                          in_quotes(request.host));
 }
 
 /// A page of another origin may ask without reading the answer, unless it is refused.
@@ -179,8 +203,17 @@ void Service::check_key(const HttpRequest& request) const {
 
 // ---- Completions
 
-std::vector<int32_t> Service::prompt_of(const std::string& text) const {
-  std::vector<int32_t> tokens(text_.tokenizer.prefix_ids().begin(), text_.tokenizer.prefix_ids().end());
+void Service::check_reads_text(const std::string& param) const {
+  if (text_.reads_text) return;
+  throw ApiError(
+      400, param + ": expected a prompt that is a list of tokens, as random weights read no text, got text",
+      param);
+}
+
+std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_special) const {
+  check_reads_text("prompt");
+  std::vector<int32_t> tokens;
+  if (adds_special) tokens.assign(text_.tokenizer.prefix_ids().begin(), text_.tokenizer.prefix_ids().end());
   const std::vector<int> own = text_.tokenizer.encode(text);
   tokens.insert(tokens.end(), own.begin(), own.end());
   return tokens;
@@ -189,11 +222,12 @@ std::vector<int32_t> Service::prompt_of(const std::string& text) const {
 CompletionSetup Service::setup(ApiRequest request) const {
   CompletionSetup setup{.request = std::move(request),
                         .prompts = {},
-                        .stop_tokens = text_.style.stop_tokens,
+                        .stop_tokens = text_.stop_tokens,
                         .context = scheduler_.context(),
                         .model = options_.model,
                         .tool_syntax = tool_syntax_};
   if (setup.request.is_chat) {
+    check_reads_text("messages");
     if (!text_.prompter.has_template()) {
       throw ApiError(400,
                      "messages: expected a model with a chat template, got " + options_.model +
@@ -206,7 +240,8 @@ CompletionSetup Service::setup(ApiRequest request) const {
   }
   for (const auto& prompt : setup.request.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
-    setup.prompts.push_back(text != nullptr ? prompt_of(*text) : std::get<std::vector<int32_t>>(prompt));
+    setup.prompts.push_back(text != nullptr ? prompt_of(*text, true)
+                                            : std::get<std::vector<int32_t>>(prompt));
     if (setup.prompts.back().empty())
       throw ApiError(400, "prompt: expected at least one token, got none", "prompt");
     if (setup.request.echoes) {
@@ -220,7 +255,7 @@ CompletionSetup Service::setup(ApiRequest request) const {
 /// A grammar for the model's tokens.
 std::shared_ptr<TokenGrammar> Service::ready(const constrain::Grammar& grammar) {
   std::call_once(needs_vocabulary_, [&] {
-    vocabulary_ = std::make_shared<constrain::Vocabulary>(text_.tokenizer, text_.config.facts.vocabulary);
+    vocabulary_ = std::make_shared<constrain::Vocabulary>(text_.tokenizer, text_.vocabulary);
   });
   try {
     return std::make_shared<TokenGrammar>(grammar, vocabulary_);
@@ -280,7 +315,7 @@ HttpResponse Service::health() const {
 /// Text by llama.cpp's names ("content", "add_special") or vLLM's ("prompt", "add_special_tokens"), or messages.
 HttpResponse Service::tokenize(const std::string& text) const {
   try {
-    const nlohmann::json document = parse_json(text, kBodyName);
+    const nlohmann::json document = parse_body(text);
     const JsonView body(document, kBodyName);
     std::vector<int32_t> tokens;
     if (!body["messages"].is_null()) {
@@ -294,8 +329,7 @@ HttpResponse Service::tokenize(const std::string& text) const {
       const JsonView flag = body[is_content ? "add_special" : "add_special_tokens"];
       const bool adds_special = flag.is_null() ? !is_content : flag.boolean();
       const std::string& given = body[is_content ? "content" : "prompt"].string();
-      const std::vector<int> own = text_.tokenizer.encode(given);
-      tokens = adds_special ? prompt_of(given) : std::vector<int32_t>(own.begin(), own.end());
+      tokens = prompt_of(given, adds_special);
     }
     return {.body = one_line(
                 {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", scheduler_.context()}})};
@@ -306,7 +340,7 @@ HttpResponse Service::tokenize(const std::string& text) const {
 
 HttpResponse Service::detokenize(const std::string& text) const {
   try {
-    const nlohmann::json document = parse_json(text, kBodyName);
+    const nlohmann::json document = parse_body(text);
     const JsonView list = JsonView(document, kBodyName)["tokens"];
     std::vector<int> tokens;
     for (size_t i = 0; i < list.array_size(); ++i) {

@@ -14,21 +14,48 @@
 
 namespace soliton {
 
+/// What is asked of a model's text. Its tokenizer and prompter must outlive it.
+struct ServedText {
+  ServedText(const TextSide& text)
+      : tokenizer(text.tokenizer),
+        prompter(text.prompter),
+        vocabulary(text.config.facts.vocabulary),
+        stop_tokens(text.style.stop_tokens),
+        sampling(text.sampling) {}
+  /// Of a model without text, whose tokens are their own numbers: prompts have to be tokens too.
+  ServedText(const Tokenizer& tokenizer, const Prompter& prompter, const Sampling& sampling)
+      : tokenizer(tokenizer),
+        prompter(prompter),
+        vocabulary(tokenizer.vocabulary_size()),
+        sampling(sampling),
+        reads_text(false) {}
+
+  const Tokenizer& tokenizer;
+  const Prompter& prompter;
+  int vocabulary;  // of the model
+  std::vector<int32_t> stop_tokens;
+  Sampling sampling;  // where a request does not say
+  bool reads_text = true;
+};
+
 struct ServiceOptions {
-  std::string model;                 // what it is called
-  std::string api_key;               // that clients must know; empty: none
-  std::vector<std::string> origins;  // of web pages that may ask; "*": all
+  std::string model;                    // what it is called
+  std::string api_key;                  // that clients must know; empty: none
+  std::vector<std::string> origins;     // of web pages that may ask; "*": all
+  std::vector<std::string> hosts = {};  // names by which it may be asked: see is_allowed_host()
 };
 
 /// Any thread may call it.
 class Service {
  public:
-  /// All must outlive it.
-  Service(const TextSide& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options);
+  /// All but the text must outlive it, and what that refers to.
+  Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options);
 
   HttpReply answer(const HttpRequest& request);
   /// The answer to what is refused before it is a whole request, as HttpServer::Refusal.
   static HttpResponse refuse(int status, const std::string& reason);
+  /// All that there are, but the page's; where one ends with a slash, something follows.
+  static std::vector<std::string_view> paths();
   /// From now on nothing new is begun (503).
   void end() { ends_ = true; }
 
@@ -39,13 +66,15 @@ class Service {
   /// A path that there is.
   struct Route {
     std::string_view method;
-    std::string_view path;
+    std::string_view path;  // where it ends with a slash, also what goes on behind it
     HttpReply (*answer)(Service& service, const HttpRequest& request, const Headers& headers);
   };
-  static const std::array<Route, 7> kRoutes;
+  static const std::array<Route, 9> kRoutes;
+  static const Route* find_route(std::string_view path);
 
   HttpReply answer_or_refuse(const HttpRequest& request, const Headers& headers);
   HttpReply route(const HttpRequest& request, const Headers& headers);
+  void check_host(const HttpRequest& request) const;
   void check_origin(const HttpRequest& request) const;
   Headers allowed_origin(const HttpRequest& request) const;
   HttpResponse preflight(const HttpRequest& request) const;
@@ -59,10 +88,11 @@ class Service {
   HttpResponse health() const;
   HttpResponse tokenize(const std::string& body) const;
   HttpResponse detokenize(const std::string& body) const;
-  std::vector<int32_t> prompt_of(const std::string& text) const;
+  void check_reads_text(const std::string& param) const;
+  std::vector<int32_t> prompt_of(const std::string& text, bool adds_special) const;
   Json model_object() const;
 
-  const TextSide& text_;
+  ServedText text_;
   Scheduler& scheduler_;
   Metrics& metrics_;
   ServiceOptions options_;

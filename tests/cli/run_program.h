@@ -60,6 +60,7 @@ class Process {
     _exit(kNotStarted);
   }
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
   std::string out_so_far() const { return read_text(out()); }
   std::string err_so_far() const { return read_text(err()); }

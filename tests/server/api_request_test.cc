@@ -59,6 +59,15 @@ TEST(ApiRequest, TakesWhatItKnowsAndTheRestFromTheModel) {
   EXPECT_EQ(chat(R"("seed": -8589934593)").sampling.seed, chat(R"("seed": -8589934593)").sampling.seed);
 }
 
+TEST(ApiRequest, NumbersWithoutAFractionAreIntegers) {
+  EXPECT_EQ(chat(R"("max_tokens": 5.0, "seed": 7e2, "n": 2)").max_tokens, 5);
+  EXPECT_EQ(chat(R"("seed": 7e2)").sampling.seed, 700u);
+  EXPECT_EQ(std::get<std::vector<int32_t>>(completion(R"({"prompt": [1.0, 2]})").prompts.at(0)),
+            (std::vector<int32_t>{1, 2}));
+  expect_refused(R"("max_tokens": 5.5)", "max_tokens", "got 5.5");
+  expect_refused(R"("max_tokens": 1e300)", "max_tokens", "expected an integer");
+}
+
 TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("temperature": -1)", "temperature", "expected a number");
   expect_refused(R"("temperature": "hot")", "temperature", "got \"hot\"");

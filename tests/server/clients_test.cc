@@ -3,8 +3,7 @@
 
 #include <cstdio>
 
-#include "cli/run_program.h"
-#include "server/service_fixture.h"
+#include "server/program_fixture.h"
 
 namespace soliton {
 namespace {
@@ -23,6 +22,14 @@ std::pair<int, std::string> shell(const std::string& command) {
   return {WEXITSTATUS(::pclose(pipe)), output};
 }
 
+/// The Python that has the libraries of tests, if there is one, else any.
+std::string python() {
+  const char* named = std::getenv("SOLITON_PYTHON");
+  return named == nullptr ? "python3" : named;
+}
+
+constexpr int kNoProgram = 127;
+
 class ClientsTest : public ServiceTest {};
 
 TEST_F(ClientsTest, CurlSeesEventsAsTheyCome) {
@@ -37,46 +44,81 @@ TEST_F(ClientsTest, CurlSeesEventsAsTheyCome) {
 }
 
 TEST_F(ClientsTest, TheOfficialPythonClient) {
-  const char* python = std::getenv("SOLITON_PYTHON");
   const auto [status, output] =
-      shell(std::string(python == nullptr ? "python3" : python) +
-            " -B " SOLITON_SOURCE_DIR "/tests/server/openai_client.py " + std::to_string(port()));
+      shell(python() + " -B " SOLITON_SOURCE_DIR "/tests/server/openai_client.py " + std::to_string(port()));
   constexpr int kSkipped = 77;
-  constexpr int kNoProgram = 127;
   if (status == kSkipped || status == kNoProgram) GTEST_SKIP() << output;
   EXPECT_EQ(status, 0) << output;
 }
 
-// ---- The program
+// ---- The script that measures
 
-class ServerProgram : public testing::Test {
+class ServeLoad : public ClientsTest {
  protected:
-  ServerProgram() {
-    const KernelLibrary library = KernelLibrary::open(kKernel);
-    write_small_model(library.model().facts, folder_);
+  void SetUp() override {
+    if (shell("command -v " + python()).first != 0) GTEST_SKIP() << "no " << python();
   }
+  /// Exit status and output.
+  std::pair<int, std::string> load(const std::string& arguments, uint16_t at) {
+    return shell(python() + " -B " SOLITON_SOURCE_DIR "/runtime/bench/serve_load.py --url http://127.0.0.1:" +
+                 std::to_string(at) + " --json-file " + figures_.string() + " " + arguments);
+  }
+  json figures() const { return json::parse(read_text(figures_)); }
 
-  /// Starts it, with these flags too, and waits until it serves.
-  void start(std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(),
-                 {folder_.path(), "-k", kKernel, "-c", "256", "--port", "0", "--alias", "small"});
-    process_.emplace("soliton-server", flags, folder_.path());
-    const std::string serving = "Serving small at http://127.0.0.1:";
-    std::string said;
-    while ((said = process_->err_so_far()).find(serving) == std::string::npos || !said.ends_with("\n")) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    port_ = static_cast<uint16_t>(std::stoi(said.substr(said.find(serving) + serving.size())));
-  }
-  Outcome run(const std::vector<std::string>& flags) {
-    return Process("soliton-server", flags, folder_.path()).wait();
-  }
-
-  static constexpr const char* kKernel = SOLITON_TEST_KERNELS "/micro-2-all.so";
-  TemporaryFolder folder_;
-  std::optional<Process> process_;
-  uint16_t port_ = 0;
+  std::filesystem::path figures_ = folder_.path() / "load.json";
 };
+
+TEST_F(ServeLoad, CountsWhatTheServerDoes) {
+  const auto [status, output] =
+      load("--clients 1,3 --requests 2 --prompt 70 --shared-prefix 65 --max-tokens 4 --token-ids 50", port());
+  ASSERT_EQ(status, 0) << output;
+  EXPECT_THAT(output, HasSubstr("| 3 | 6 | 0 |"));
+  const json results = figures();
+  EXPECT_THAT(results["command"].get<std::string>(), StartsWith("serve_load.py --url http"));
+  EXPECT_EQ(results["model"], "small");
+  int num_requests = 0;
+  for (const json& point : results["points"]) {
+    const int clients = point["clients"];
+    num_requests += 3 * clients;  // one of them to warm up
+    EXPECT_EQ(point["requests"], 2 * clients);
+    EXPECT_EQ(point["failures"], 0);
+    EXPECT_EQ(point["prompt_tokens"], 2 * clients * 70);
+    EXPECT_GE(point["cached_tokens"], 2 * clients * 65);
+    EXPECT_EQ(point["generated_tokens"], 2 * clients * 4);
+    EXPECT_EQ(point["first_token_ms"]["count"], 2 * clients);
+    EXPECT_GT(point["first_token_ms"]["p50"], 0);
+    EXPECT_GE(point["first_token_ms"]["p99"], point["first_token_ms"]["p50"]);
+    EXPECT_NEAR(point["tokens_per_s"].get<double>() * point["seconds"].get<double>(), 8 * clients, 1e-6);
+  }
+  EXPECT_EQ(metrics_.value(Metrics::Counter::kGeneratedTokens), static_cast<uint64_t>(num_requests) * 4);
+}
+
+TEST_F(ServeLoad, CountsFailuresByTheirReasons) {
+  const auto [status, output] =
+      load("--requests 2 --warm-up 0 --prompt 8 --max-tokens 400 --token-ids 50", port());
+  EXPECT_EQ(status, 1) << output;
+  EXPECT_THAT(output, HasSubstr("| 1 | 2 | 2 |"));
+  EXPECT_THAT(output, HasSubstr("2 failed: status 400"));
+  EXPECT_EQ(load("--prompt 3 --shared-prefix 4", port()).first, 2);
+  server_->stop_listening();
+  const auto [no_server, complaint] = load("", 1);
+  EXPECT_EQ(no_server, 2);
+  EXPECT_THAT(complaint, StartsWith("serve_load.py: --url: expected a server"));
+  EXPECT_EQ(std::count(complaint.begin(), complaint.end(), '\n'), 1) << complaint;
+}
+
+TEST_F(ServeLoad, TakesRequestsByChanceAndChats) {
+  const auto [status, output] = load(
+      "--rate 50 --requests 3 --warm-up 0 --api chat --prompt 2 --max-tokens 3 --turns 2 --turn 1 --seed 4",
+      port());
+  ASSERT_EQ(status, 0) << output;
+  const json point = figures()["points"][0];
+  EXPECT_EQ(point["requests"], 6);
+  EXPECT_EQ(point["turns"][1]["requests"], 3);
+  EXPECT_GT(point["turns"][1]["prompt_tokens"], point["turns"][0]["prompt_tokens"]);
+}
+
+// ---- The program
 
 TEST_F(ServerProgram, ServesUntilItIsTold) {
   start();
@@ -102,6 +144,35 @@ TEST_F(ServerProgram, EndsStreamsWhenItsTimeIsOver) {
   EXPECT_EQ(process_->wait().status, 0);
 }
 
+// A kernel is enough to measure a server: tokens for text, and numbers back.
+TEST_F(ServerProgram, ServesRandomWeights) {
+  process_.emplace("soliton-server",
+                   std::vector<std::string>{"--random-weights", "-k", kKernel, "-c", "256", "--port", "0"},
+                   folder_.path());
+  wait_until_it_serves("micro");
+  const json body = {{"prompt", {1, 2, 3}}, {"max_tokens", 6}, {"logprobs", 0}};
+  const json answer = ask(port_, "POST", "/v1/completions", body.dump()).json();
+  std::string expected;
+  for (const json& token : answer["choices"][0]["logprobs"]["tokens"]) {
+    EXPECT_LT(std::stoi(token.get<std::string>()), 50);
+    expected += token.get<std::string>();
+  }
+  EXPECT_EQ(answer["choices"][0]["text"], expected);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 6);
+  EXPECT_EQ(ask(port_, "POST", "/v1/completions", body.dump()).json()["choices"], answer["choices"]);
+  for (const auto& [path, text] : std::map<std::string, std::string>{
+           {"/v1/completions", R"({"prompt": "abc"})"},
+           {"/v1/chat/completions", R"({"messages": [{"role": "user", "content": "a"}]})"},
+           {"/tokenize", R"({"content": "a"})"}}) {
+    const HttpAnswer refusal = ask(port_, "POST", path, text);
+    EXPECT_EQ(refusal.status, 400) << path;
+    EXPECT_THAT(refusal.body, HasSubstr("random weights read no text")) << path;
+  }
+  EXPECT_EQ(ask(port_, "POST", "/detokenize", R"({"tokens": [7, 49]})").json()["content"], " 7 49");
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait().status, 0);
+}
+
 TEST_F(ServerProgram, RefusesItsFlagsByName) {
   const auto error = [&](const std::vector<std::string>& flags, int status, const std::string& fragment) {
     const Outcome outcome = run(flags);
@@ -112,6 +183,8 @@ TEST_F(ServerProgram, RefusesItsFlagsByName) {
   error({}, 2, "usage: soliton-server MODEL");
   error({"--port", "70000", "x"}, 2, "--port: expected an integer from 0 to 65535");
   error({"--bogus"}, 2, "--bogus");
+  error({"--random-weights"}, 2, "--kernel: expected a value with --random-weights");
+  error({"--random-weights", "-k", kKernel, folder_.path()}, 2, "--random-weights");
   error({"no-such-model"}, 3, "no-such-model");
   const std::string model = folder_.path();
   error({model, "-c", "5000"}, 7, "--ctx-size");

@@ -70,13 +70,16 @@ class ServiceTest : public testing::Test {
  protected:
   using json = nlohmann::json;
 
-  explicit ServiceTest(ServiceOptions options = {.model = "small", .api_key = {}, .origins = {}}) {
+  explicit ServiceTest(
+      ServiceOptions options = {.model = "small", .api_key = {}, .origins = {}, .hosts = {"model.example"}},
+      int max_waiting = 4, int num_pages = 40)
+      : kernel_("micro-2-all", kSmallContext, num_pages * kKvPageTokens) {
     write_small_model(kernel_.facts(), folder_);
     Options model;
     model.model = folder_.path();
     text_.emplace(model);
-    scheduler_.emplace(kernel_.engine(), SchedulerOptions{.context = kSmallContext, .max_waiting = 4},
-                       metrics_);
+    scheduler_.emplace(kernel_.engine(),
+                       SchedulerOptions{.context = kSmallContext, .max_waiting = max_waiting}, metrics_);
     service_.emplace(*text_, *scheduler_, metrics_, std::move(options));
     server_.emplace(
         HttpServerOptions{}, [this](const HttpRequest& request) { return service_->answer(request); },
@@ -115,7 +118,7 @@ class ServiceTest : public testing::Test {
     return chunks;
   }
 
-  KernelUnderTest kernel_{"micro-2-all", kSmallContext, 40 * kKvPageTokens};
+  KernelUnderTest kernel_;
   TemporaryFolder folder_;
   Metrics metrics_;
   std::optional<TextSide> text_;

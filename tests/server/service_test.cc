@@ -209,6 +209,29 @@ TEST_F(ServiceTest, AStalledKernelIsNamed) {
   EXPECT_EQ(ask(port(), "GET", "/health").status, 503);
 }
 
+// A page of a name that points here (DNS rebinding) is of the same origin as the server, as its browser sees it.
+TEST_F(ServiceTest, IsAskedByItsOwnNamesOnly) {
+  const auto status_of = [&](const std::string& request_line, const std::string& headers) {
+    HttpClient client(port());
+    client.send(request_line + " HTTP/1.1\r\n" + headers + "Content-Length: 0\r\n\r\n");
+    return client.answer().status;
+  };
+  const std::string rebound = "Host: rebound.example:8080\r\nOrigin: http://rebound.example:8080\r\n";
+  for (const char* line : {"GET /v1/models", "GET /metrics", "GET /health", "GET /", "POST /v1/completions",
+                           "OPTIONS /v1/completions"}) {
+    EXPECT_EQ(status_of(line, rebound), 403) << line;
+    EXPECT_EQ(status_of(line, "Host: rebound.example\r\n"), 403)
+        << line;  // as a page's GET within its origin
+  }
+  for (const char* host : {"127.0.0.1", "[::1]:80", "localhost:8080", "model.example"}) {
+    const std::string own = "Host: " + std::string(host) + "\r\n";
+    EXPECT_EQ(status_of("GET /v1/models", own), 200) << host;
+    EXPECT_EQ(status_of("GET /v1/models", own + "Origin: http://" + host + "\r\n"), 200) << host;
+    EXPECT_EQ(status_of("GET /v1/models", own + "Origin: http://rebound.example\r\n"), 403) << host;
+  }
+  EXPECT_EQ(ask(port(), "GET", "/v1/models").status, 200);
+}
+
 class GuardedServiceTest : public ServiceTest {
  protected:
   GuardedServiceTest() : ServiceTest({.model = "small", .api_key = "secret", .origins = {"http://page"}}) {}

@@ -2,6 +2,7 @@
 set(type_.html "text/html; charset=utf-8")
 set(type_.css "text/css; charset=utf-8")
 set(type_.js "text/javascript; charset=utf-8")
+set(type_.json application/json)
 set(table "")
 foreach(name IN LISTS FILES)
   cmake_path(GET name EXTENSION LAST_ONLY extension)

@@ -1,0 +1,44 @@
+#include "runtime/server/host_name.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+namespace soliton {
+namespace {
+
+constexpr std::string_view kLocalhost = "localhost";
+
+/// In small letters, without the dot that may end a name.
+std::string plain_name(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  std::string plain(name);
+  std::ranges::transform(plain, plain.begin(),
+                         [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return plain;
+}
+
+bool is_address(int family, const std::string& text) {
+  in6_addr address;  // the larger one
+  return ::inet_pton(family, text.c_str(), &address) == 1;
+}
+
+}  // namespace
+
+bool is_allowed_host(std::string_view host, std::span<const std::string> names) {
+  if (host.empty()) return true;
+  const auto is_named = [&](const std::string& name) {
+    return std::ranges::any_of(
+        names, [&](const std::string& each) { return each == "*" || plain_name(each) == name; });
+  };
+  if (host.starts_with('[')) {
+    const size_t end = host.find(']');
+    const std::string inside(host.substr(1, end == std::string_view::npos ? 0 : end - 1));
+    return is_address(AF_INET6, inside) || is_named(inside);
+  }
+  const std::string name = plain_name(host.substr(0, host.find(':')));
+  return name == kLocalhost || name.ends_with("." + std::string(kLocalhost)) || is_address(AF_INET, name) ||
+         is_named(name);
+}
+
+}  // namespace soliton

@@ -1,0 +1,41 @@
+// soliton-server itself, on the small model.
+#pragma once
+
+#include "cli/run_program.h"
+#include "server/service_fixture.h"
+
+namespace soliton {
+
+class ServerProgram : public testing::Test {
+ protected:
+  ServerProgram() {
+    const KernelLibrary library = KernelLibrary::open(kKernel);
+    write_small_model(library.model().facts, folder_);
+  }
+
+  /// Starts it, with these flags too, and waits until it serves.
+  void start(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(),
+                 {folder_.path(), "-k", kKernel, "-c", "256", "--port", "0", "--alias", "small"});
+    process_.emplace("soliton-server", flags, folder_.path());
+    wait_until_it_serves("small");
+  }
+  void wait_until_it_serves(const std::string& model) {
+    const std::string serving = "Serving " + model + " at http://127.0.0.1:";
+    std::string said;
+    while ((said = process_->err_so_far()).find(serving) == std::string::npos || !said.ends_with("\n")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    port_ = static_cast<uint16_t>(std::stoi(said.substr(said.find(serving) + serving.size())));
+  }
+  Outcome run(const std::vector<std::string>& flags) {
+    return Process("soliton-server", flags, folder_.path()).wait();
+  }
+
+  static constexpr const char* kKernel = SOLITON_TEST_KERNELS "/micro-2-all.so";
+  TemporaryFolder folder_;
+  std::optional<Process> process_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace soliton
