@@ -70,6 +70,8 @@ class Prompter {
   Prompter(const Tokenizer& tokenizer, std::optional<ChatTemplate> chat_template, ChatOptions options);
 
   bool has_template() const { return template_.has_value(); }
+  /// What errors of the template begin with; there must be one.
+  const std::string& template_name() const { return template_.value().name(); }
 
   /// What stands before the next answer of the assistant: the whole conversation, or without a template the
   /// last turn alone. At least one token. Throws kUsage if there is none, and what ChatTemplate::render() and

@@ -219,6 +219,19 @@ std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_speci
   return tokens;
 }
 
+/// The prompt that the chat template makes of a conversation. What the template says against it goes to the client, but
+/// not where its file lies.
+std::vector<int32_t> Service::render(const ApiRequest& request) const {
+  try {
+    return text_.prompter.prompt(request.messages, request.tools, request.variables);
+  } catch (const Error& error) {
+    std::string text = error.what();
+    const std::string before = text_.prompter.template_name() + ": ";
+    if (text.starts_with(before)) text.erase(0, before.size());
+    throw ApiError(400, "messages: expected what the chat template takes, got: " + text, "messages");
+  }
+}
+
 CompletionSetup Service::setup(ApiRequest request) const {
   CompletionSetup setup{.request = std::move(request),
                         .prompts = {},
@@ -234,8 +247,7 @@ CompletionSetup Service::setup(ApiRequest request) const {
                          "; /v1/completions goes without, --chat-template gives one",
                      "messages");
     }
-    setup.prompts.push_back(
-        text_.prompter.prompt(setup.request.messages, setup.request.tools, setup.request.variables));
+    setup.prompts.push_back(render(setup.request));
     return setup;
   }
   for (const auto& prompt : setup.request.prompts) {

@@ -81,6 +81,7 @@ class Service {
   void check_key(const HttpRequest& request) const;
 
   HttpReply complete(ApiKind kind, const HttpRequest& request, const Headers& headers);
+  std::vector<int32_t> render(const ApiRequest& request) const;
   CompletionSetup setup(ApiRequest request) const;
   std::shared_ptr<TokenGrammar> ready(const constrain::Grammar& grammar);
   HttpResponse models() const;

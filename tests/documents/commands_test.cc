@@ -79,6 +79,7 @@ constexpr std::array kNotRun = {
            "128,1024,6144",
            kCard, ""},
     NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-sm90.so --random-weights --edge", kCard, ""},
+    NotRun{"build/soliton-server --random-weights -k build/kernels/llama-3.1-8b-sm90.so", kCard, ""},
     NotRun{"python3 runtime/bench/baseline.py models/llama-3.1-8b-gptq.yaml -d 128,6144 -r 3", kTorch, ""},
     // tests/README.md
     NotRun{"./dev test -R Partition", "installs packages", ""},

@@ -9,7 +9,7 @@ namespace soliton {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using testing::AllOf, testing::HasSubstr, testing::Not, testing::StartsWith;
 
 TEST_F(ServiceTest, CompletesAsTheEngineDecodes) {
   const json answer = complete({{"prompt", "once upon"}, {"max_tokens", 12}, {"ignore_eos", true}});
@@ -185,6 +185,19 @@ TEST_F(ServiceTest, AFullQueueIsToldAndPasses) {
   }
   EXPECT_GT(num_refused, 0);
   EXPECT_LT(num_refused, 40);
+}
+
+// The template's own words, but not where its file lies.
+TEST_F(ServiceTest, SaysWhatTheTemplateSays) {
+  const HttpAnswer answer =
+      post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", "a"}}})},
+                                    {"chat_template_kwargs", {{"x", 18446744073709551615u}}}});
+  EXPECT_EQ(answer.status, 400);
+  const json error = answer.json()["error"];
+  EXPECT_EQ(error["param"], "messages");
+  EXPECT_THAT(error["message"].get<std::string>(),
+              AllOf(StartsWith("messages: expected what the chat template takes, got: "), Not(HasSubstr("/")),
+                    Not(HasSubstr("jinja")), HasSubstr("18446744073709551615")));
 }
 
 TEST_F(ServiceTest, EndsStreamsCleanly) {
