@@ -1,6 +1,5 @@
-// The primitives on an NVIDIA GPU of compute capability 8.0 and up: every line of PTX of the project stands here, in
-// cuda_arithmetic.h and in cuda_warpgroup.h. The contract is in primitives.h. Bulk copies, and barriers that a thread
-// sleeps at, need 9.0.
+// The primitives on an NVIDIA GPU of compute capability 8.0 and up: every line of PTX of the project stands here and in
+// cuda_arithmetic.h. The contract is in primitives.h. Bulk copies, and barriers that a thread sleeps at, need 9.0.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -496,4 +495,3 @@ SOLITON_DEVICE void wait_copies() {
 }  // namespace soliton
 
 #include "primitives/cuda_arithmetic.h"  // with the macros from here
-#include "primitives/cuda_warpgroup.h"

@@ -496,5 +496,3 @@ inline uint32_t pack_f16(float low, float high) {
 }
 
 }  // namespace soliton
-
-#include "primitives/host_warpgroup.h"

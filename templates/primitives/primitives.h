@@ -13,9 +13,6 @@
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
 //    fence_device() of the storing thread, and observed by this CTA before fence_async(). Copies of pieces read like
 //    loads of their lane; what they write is there for it after wait_copies(), and for others after what it then does.
-//  - warpgroup_mma reads shared memory through that proxy too, from the call until a warpgroup_wait() of the warp
-//    completes it. What threads stored there they must have stored before their fence_async(), or a lane of the warp
-//    has observed it before its own. What was copied needs no fence.
 //
 // Contract (T is any trivially copyable type of 2, 4, 8 or 16 bytes, naturally aligned):
 //
@@ -34,22 +31,6 @@
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
-//   Warp collectives of a warpgroup (sm_90a): four warps, of which the first one's index is divisible by 4, all make
-//   the same calls. kColumns is 8, 16, 24, 32, 48 or 64, of bf16 also 96 or 128.
-//   void warpgroup_mma_bf16<kColumns>(float (&c)[kColumns / 2], uint4 a, const unsigned char* b);
-//                                                     c += a b, asynchronously; m64 n = kColumns k16. a: the warp's 16 of
-//                                                     the 64 rows, as in mma_bf16. b: shared memory, 16-byte aligned,
-//                                                     [k / 8][column][k % 8], bf16. c: sum i of columns n to n + 7 is
-//                                                     c[n / 2 + i], as c[i] in mma_bf16
-//   void warpgroup_mma_u8_s8<kColumns>(int32_t (&c)[kColumns / 2], uint4 a, const unsigned char* b);
-//                                                     the same as mma_u8_s8, k32; b: [k / 16][column][k % 16]
-//   void warpgroup_fence();                           before the first mma after anything else has touched c or a
-//   void warpgroup_commit();                          the mma up to here, since the call before, are a set
-//   void warpgroup_wait<kSets>();                     until all sets but the last kSets are done. Before, only mma may
-//                                                     touch their c, and nobody write to their b
-//   void warpgroup_take_registers<kRegisters>();      has each thread of the warpgroup have so many registers, more
-//   void warpgroup_give_registers<kRegisters>();      than before, or less; 24 to 256, a multiple of 8
-//
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
 //                     void add_shared(uint32_t*, uint32_t);                  atomic, orders nothing
 //   Global memory:    T load_constant(const T*);      never written during the launch
@@ -61,7 +42,7 @@
 //                     T load_system(const T*); void store_system(T*, T);     host memory
 //   void fence_device();                              orders this thread's earlier stores before its later ones
 //   void fence_system();                              the same for stores to host memory
-//   void fence_async();                               orders observed stores before later copy_page and warpgroup_mma
+//   void fence_async();                               orders observed stores before later copy_page
 //
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();

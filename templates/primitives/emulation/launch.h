@@ -9,7 +9,6 @@
 #include "primitives/emulation/emulator.h"
 #include "primitives/emulation/fibers.h"
 #include "primitives/emulation/race_detector.h"
-#include "primitives/emulation/warpgroups.h"
 
 namespace soliton::emulation {
 
@@ -78,12 +77,6 @@ class Launch {
   void copy_piece(void* shared, const void* global);
   void commit_copies();
   void wait_copies(int sets);
-  /// The collectives of warpgroups, once all lanes of the warp are there; `operands` are WarpgroupMma.
-  void issue_mma(void* const* operands);
-  void fence_mma();
-  void commit_mma();
-  void wait_for_mma(int sets);
-  void set_registers(int count);
   void pause(const WaitSite& site);
   void note_host_load() { scheduler_.current().polls_host = true; }
 
@@ -121,11 +114,6 @@ class Launch {
   std::vector<BarrierCount> count_barriers() const;
   void complete_if_due(BarrierState& barrier);
   BarrierState& find_barrier(Barrier* barrier, const char* user);
-  Warpgroups& warpgroups();
-  /// The first lane of the running warp.
-  const Fiber& first_lane() { return scheduler_.current().warp->fibers[0]; }
-  /// Ends the launch if there is an error of the running warp.
-  void require_none(std::string error);
   bool holds(FaultKind kind) const { return options_.fault.kind == kind; }
   Cta& cta() { return ctas_[running->cta]; }
 
@@ -140,8 +128,7 @@ class Launch {
   size_t shared_stride_ = 0;
   std::vector<std::unique_ptr<BarrierState>> barriers_;
   std::vector<PendingCopy> copies_;
-  std::vector<PieceCopies> pieces_;         // by thread id, once any has copied a piece
-  std::unique_ptr<Warpgroups> warpgroups_;  // once any has called
+  std::vector<PieceCopies> pieces_;  // by thread id, once any has copied a piece
   std::unique_ptr<RaceDetector> races_;
   std::string error_;
   int num_returned_ = 0;

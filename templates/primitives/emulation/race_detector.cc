@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kCellBytes = 4;
 constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
+constexpr int kLaneCount = 32;
 
 bool is_add(Access access) {
   return access == Access::kReleaseAdd || access == Access::kRelaxedAdd;
@@ -60,10 +61,8 @@ void RaceDetector::Cell::split() {
 }
 
 RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
-    : shape_(shape),
-      num_threads_(shape.num_ctas * shape.threads_per_cta),
-      num_copy_engines_(shape.num_ctas * kEnginesPerCta) {
-  const int num_engines = num_copy_engines_ + num_threads_ / kLaneCount;
+    : shape_(shape), num_threads_(shape.num_ctas * shape.threads_per_cta) {
+  const int num_engines = shape.num_ctas * kEnginesPerCta;
   const size_t width = (num_threads_ + num_engines + kClockChunk - 1) / kClockChunk * kClockChunk;
   threads_.resize(num_threads_);
   for (int id = 0; id < num_threads_; ++id) {
@@ -335,44 +334,6 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   });
 }
 
-/// Has a fence_async come between the last write of the cell, which the warp knows, and the warp?
-bool RaceDetector::is_fenced(int first_thread, const Cell& cell) const {
-  if (cell.writer < 0 || cell.writer >= num_threads_) return true;
-  const std::vector<Epoch>& fences = threads_[cell.writer].async_fences;
-  const auto fence = std::lower_bound(fences.begin(), fences.end(), cell.write_epoch);
-  if (fence != fences.end() && *fence < threads_[first_thread].clocks.writes[cell.writer]) return true;
-  const Thread* lanes = &threads_[first_thread];
-  return std::any_of(lanes, lanes + kLaneCount, [&cell](const Thread& lane) {
-    return lane.async != nullptr && lane.async->clock[cell.writer] >= cell.write_epoch;
-  });
-}
-
-bool RaceDetector::multiply(int first_thread, const void* shared, size_t bytes, Epoch* epoch, Race* race) {
-  merge_warp(first_thread);
-  const int engine = mma_engine(first_thread);
-  *epoch = ++engine_epochs_[engine - num_threads_];
-  Shadow& from = shared_[first_thread / shape_.threads_per_cta];
-  const size_t offset = reinterpret_cast<uintptr_t>(shared) - from.begin;
-  race->now = {engine, Access::kMmaRead};
-  race->region = &from.name;
-  race->offset = offset;
-  return for_each_cell(from, offset, bytes, [&](Cell& cell) {
-    if (!read(engine, Access::kMmaRead, cell, threads_[first_thread].clocks.writes, race)) return false;
-    if (is_fenced(first_thread, cell)) return true;
-    race->before = {cell.writer, cell.write_access};
-    race->reason = "reads what no fence_async ordered after";
-    return false;
-  });
-}
-
-void RaceDetector::see_multiplied(int first_thread, Epoch epoch) {
-  const uint64_t id = next_id();
-  for (int thread = first_thread; thread < first_thread + kLaneCount; ++thread) {
-    note_acquired(thread, id);
-    land(mma_engine(thread), epoch, threads_[thread].clocks);
-  }
-}
-
 SnapshotPointer RaceDetector::snapshot(int thread, const VectorClock& clock) const {
   return std::make_shared<const Snapshot>(Snapshot{thread, epoch(thread), clock});
 }
@@ -481,7 +442,6 @@ void RaceDetector::fence_device(int thread) {
 
 void RaceDetector::fence_async(int thread) {
   threads_[thread].async = snapshot(thread, threads_[thread].clocks.writes);
-  threads_[thread].async_fences.push_back(epoch(thread));
   tick(thread);
 }
 

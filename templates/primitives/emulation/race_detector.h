@@ -10,12 +10,9 @@
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
 //                                          the thread's own
 //   copy of a piece -> wait_copies         passes on what the copy has written
-//   fence_async -> warpgroup_mma           what b holds was stored before a fence_async of its thread, or seen before one of
-//                                          a lane of the warp; copies, whichever they are, need none
-//   warpgroup_mma -> warpgroup_wait        passes on that b has been read
 //
 // A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta), of pieces one for every
-// (CTA, warp modulo 4, lane modulo 4). So are multiplications, one for every warp.
+// (CTA, warp modulo 4, lane modulo 4).
 #pragma once
 
 #include <array>
@@ -30,7 +27,6 @@
 namespace soliton::emulation {
 
 constexpr int kEnginesPerCta = 16;
-constexpr int kLaneCount = 32;
 
 struct RaceShape {
   int num_ctas = 0;
@@ -67,11 +63,6 @@ class RaceDetector {
   /// its landing completes.
   bool copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes, int* engine,
             Epoch* epoch, Race* race);
-
-  /// A warpgroup_mma of the warp of `first_thread`, which has just met: reads shared memory from now on until
-  /// see_multiplied() of *epoch.
-  bool multiply(int first_thread, const void* shared, size_t bytes, Epoch* epoch, Race* race);
-  void see_multiplied(int first_thread, Epoch epoch);
 
   void merge_warp(int first_thread);
   void merge_cta(int cta);
@@ -117,11 +108,10 @@ class RaceDetector {
   };
   struct Thread {
     ClockPair clocks;
-    SnapshotPointer fenced;           // F
-    SnapshotPointer async;            // A
-    std::vector<Epoch> async_fences;  // in which it called fence_async
-    uint64_t last_id = 0;             // of what it acquired last
-    uint64_t acquired = 0;            // what since the lanes of the warp last had equal clocks; 0: nothing
+    SnapshotPointer fenced;  // F
+    SnapshotPointer async;   // A
+    uint64_t last_id = 0;    // of what it acquired last
+    uint64_t acquired = 0;   // what since the lanes of the warp last had equal clocks; 0: nothing
   };
   struct Shadow {
     uintptr_t begin = 0;
@@ -137,8 +127,6 @@ class RaceDetector {
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
   std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, int thread, Access access);
   bool write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race);
-  bool is_fenced(int first_thread, const Cell& cell) const;
-  int mma_engine(int thread) const { return num_threads_ + num_copy_engines_ + thread / kLaneCount; }
   void receive(int thread, const Message& message);
   std::shared_ptr<Message> make_message(int thread);
   bool note_acquired(int thread, uint64_t id);
@@ -149,7 +137,6 @@ class RaceDetector {
 
   RaceShape shape_;
   int num_threads_;
-  int num_copy_engines_;
   std::vector<Thread> threads_;
   std::vector<Epoch> engine_epochs_;
   std::vector<Shadow> shared_;  // [cta]

@@ -69,7 +69,7 @@ const char* access_name(Access access) {
   constexpr const char* names[] = {"load",          "store",        "load_constant",      "load_relaxed",
                                    "store_relaxed", "load_acquire", "add_release",        "add",
                                    "load_system",   "store_system", "use of the barrier", "copy read",
-                                   "copy write",    "mma read"};
+                                   "copy write"};
   return names[static_cast<int>(access)];
 }
 
@@ -77,11 +77,7 @@ std::string describe_side(const RaceSide& side, const std::vector<Fiber>& fibers
   const int num_threads = static_cast<int>(fibers.size());
   std::string text = std::string(access_name(side.access)) + " by ";
   if (side.thread < num_threads) return text + describe_thread(fibers[side.thread]);
-  const int engine = side.thread - num_threads;
-  const int num_copy_engines = (fibers.back().cta + 1) * kEnginesPerCta;
-  if (engine < num_copy_engines)
-    return text + "the copy engine of CTA " + std::to_string(engine / kEnginesPerCta);
-  return text + "warpgroup_mma of " + describe_thread(fibers[(engine - num_copy_engines) * kLanes]);
+  return text + "the copy engine of CTA " + std::to_string((side.thread - num_threads) / kEnginesPerCta);
 }
 
 }  // namespace
