@@ -6,6 +6,7 @@
 //   engine_launch.cc  one launch: what goes to the device, and what comes back while it runs
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -76,6 +77,10 @@ struct TreeRequest {
   /// A row that is the only one takes the kernel that decode() generates with, if its branch has a page table and
   /// min_rows allows it: faster, and other bits than those of the kernels for several rows.
   bool lone_row_alone = false;
+  /// Once another thread sets it, a launch ends behind the step that it is at. With it on_step is told of every step that
+  /// the kernel does, of those too that it did after on_step had wanted no more: nothing is done in vain.
+  const std::atomic<bool>* interrupt = nullptr;
+  std::function<void()> on_launch = {};  // called when a launch has begun, for what can be done meanwhile
 };
 
 struct TreeResult {

@@ -56,6 +56,7 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
     if (draws && !launch.request.skips_choice)
       params.sampling = sampling_.prepare(library_, run.kernel, launch.request.num_steps * kernel_rows);
     library_.check(library_.functions().launch(run.kernel, &params, num_ctas(run.kernel)), "launch");
+    if (request.on_launch) request.on_launch();
     const Followed done = follow(launch.request, kernel_rows, on_step, result);
     if (done.num_steps == launch.request.num_steps) note_time(launch, params, done.seconds, result);
     if (launch.request.want_logits) download_logits(run.kernel, done.num_steps, result);
@@ -303,7 +304,7 @@ void Engine::prepare_timeline(int step, LaunchParams& params) {
 // ---- While a launch runs, and after it
 
 /// Takes the steps' choices as the kernel writes them, until the launch has ended. If on_step wants no more, what the
-/// kernel did meanwhile is forgotten.
+/// kernel did meanwhile is forgotten, but for requests that another thread may interrupt.
 Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step,
                                 TreeResult& result) {
   const auto began = std::chrono::steady_clock::now();
@@ -311,15 +312,21 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
     return std::atomic_ref<uint64_t>(records_.as<uint64_t>()[step * kernel_rows + row])
         .load(std::memory_order_acquire);
   };
+  const bool takes_all = request.interrupt != nullptr;
   bool wanted = true;
+  const auto end_early = [&] {
+    wanted = false;
+    std::atomic_ref<uint32_t>(signals_.as<Signals>()->stop_request).store(1, std::memory_order_release);
+  };
   int not_finite = -1;  // a row whose logits are not
   int done = 0;
   for (bool running = true; running;) {
     const LaunchState state = library_.functions().poll();
     if (state == LaunchState::kFailed) throw_failure();
     running = state == LaunchState::kRunning;
+    if (takes_all && wanted && request.interrupt->load(std::memory_order_relaxed)) end_early();
     bool idle = true;
-    while (wanted && not_finite < 0 && !request.skips_choice && done < request.num_steps) {
+    while ((wanted || takes_all) && not_finite < 0 && !request.skips_choice && done < request.num_steps) {
       int known = 0;
       while (known < result.num_rows && record(done, known) != kNoRecord) ++known;
       if (known < result.num_rows) break;
@@ -337,12 +344,11 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
       result.times_ns.push_back(record_time_ns(record(done, 0)));
       ++done;
       const std::span<const int32_t> chosen(result.chosen.end() - result.num_rows, result.chosen.end());
-      if (on_step && !on_step(chosen)) {
-        wanted = false;
-        std::atomic_ref<uint32_t>(signals_.as<Signals>()->stop_request).store(1, std::memory_order_release);
-      }
+      if (on_step && !on_step(chosen)) end_early();
     }
-    if (running && idle) std::this_thread::sleep_for(kIdlePause);
+    // Behind the last step the kernel ends at once.
+    const bool ends = !request.skips_choice && done == request.num_steps;
+    if (running && idle && !ends) std::this_thread::sleep_for(kIdlePause);
   }
   library_.check(library_.functions().wait(), "decode");
   if (not_finite >= 0) {

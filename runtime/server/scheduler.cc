@@ -1,5 +1,7 @@
 #include "runtime/server/scheduler.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -128,6 +130,8 @@ void Scheduler::stop() {
 // ---- The thread
 
 void Scheduler::work() {
+  constexpr unsigned long kSlackNs = 1000;  // else a pause between two looks at a launch takes 50 us longer
+  ::prctl(PR_SET_TIMERSLACK, kSlackNs);
   try {
     engine_.enter_thread();
     for (;;) {
@@ -243,6 +247,7 @@ void Scheduler::find_allowed() {
 void Scheduler::finish_ended() {
   for (const SequencePointer& sequence : running_) {
     if (!sequence->end) continue;
+    tell(*sequence);
     leave(*sequence);
     const double took_s = seconds_between(sequence->began, Clock::now());
     {
@@ -253,6 +258,23 @@ void Scheduler::finish_ended() {
     tell_end(*sequence, *sequence->end, sequence->failure);
   }
   std::erase_if(running_, [](const SequencePointer& sequence) { return sequence->end.has_value(); });
+}
+
+/// Tells what has been chosen. Who wants no more ends with the token of which it was told, whatever came behind it.
+void Scheduler::tell(Sequence& sequence) {
+  const std::vector<GeneratedToken> untold = std::exchange(sequence.untold, {});
+  const Generation& generation = sequence.generation();
+  if (!generation.on_token || sequence.end == SampleEnd::kCancelled) return;
+  for (const GeneratedToken& token : untold) {
+    if (generation.on_token(sequence.sample, token)) continue;
+    const bool ends_so = &token == &untold.back() && sequence.end && sequence.end != SampleEnd::kLength;
+    if (!ends_so) sequence.end = SampleEnd::kEnough;
+    return;
+  }
+}
+
+void Scheduler::tell_all() {
+  for (const SequencePointer& sequence : running_) tell(*sequence);
 }
 
 void Scheduler::leave(Sequence& sequence) {
@@ -282,7 +304,9 @@ bool Scheduler::send_back_latest() {
     if (latest == running_.end() || (*it)->arrival > (*latest)->arrival) latest = it;
   }
   if (num_begun < 2) return false;
+  tell(**latest);
   leave(**latest);
+  if ((*latest)->end) return true;  // it wants no more: it leaves with those that have ended
   metrics_.add(Counter::kSentBack);
   const std::lock_guard lock(mutex_);
   queue_.push_front(std::move(*latest));
@@ -300,7 +324,10 @@ void Scheduler::end_all(SampleEnd end, const std::string& failure) {
     metrics_.set(Gauge::kWaiting, 0);
   }
   metrics_.set(Gauge::kRunning, 0);
-  for (const SequencePointer& sequence : ended) tell_end(*sequence, end, failure);
+  for (const SequencePointer& sequence : ended) {
+    tell(*sequence);
+    tell_end(*sequence, end, failure);
+  }
 }
 
 }  // namespace soliton

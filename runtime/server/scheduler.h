@@ -4,10 +4,11 @@
 //   submit() -> queue -> feeding: the prompt, from what the cache has of it -> decoding -> ended, kept in the cache
 //                  ^------------------- sent back when pages run out ---------------'
 //
-// A launch decodes several tokens of every row, and ends early when something else is to be done: a row has ended,
-// somebody has come for whom there is a row, or has gone. While a prompt is fed, steps hold a chunk of it beside the
-// rows that decode, or alternate with theirs where rows are few. Where pages run out, the latest that came is
-// sent back to the head of the queue; its tokens are fed again later, and it goes on as it would have.
+// A launch decodes several tokens of every row, and ends early, behind the step that it is at, when something else is to
+// be done: a row has ended, somebody has come for whom there is a row, or has gone. While prompts are fed, steps hold
+// chunks of them beside the rows that decode, or alternate with theirs where rows are few. Where pages run out, the
+// latest that came is sent back to the head of the queue; its tokens are fed again later, and it goes on as it would
+// have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs.
 //
 //   scheduler.cc       threads, queue, who joins, leaves and is sent back
 //   scheduler_step.cc  what a launch feeds and decodes
@@ -101,6 +102,7 @@ class Scheduler {
     std::string failure = {};                        // see SampleSummary
     std::optional<TokenConstraint> constraint = {};  // where there is a grammar
     std::span<const uint32_t> allowed = {};          // tokens that may be next, once they are known
+    std::vector<GeneratedToken> untold = {};         // the latest
     Clock::time_point began = Clock::now();
     Clock::time_point last_token = {};
 
@@ -111,6 +113,12 @@ class Scheduler {
   };
   using SequencePointer = std::unique_ptr<Sequence>;
 
+  /// Tokens of a prompt that are fed in one step.
+  struct Chunk {
+    Sequence* sequence = nullptr;
+    int num_tokens = 0;
+  };
+
   // scheduler.cc
   void work();
   void admit();
@@ -118,6 +126,8 @@ class Scheduler {
   void drop_cancelled();
   void find_allowed();
   void finish_ended();
+  void tell(Sequence& sequence);
+  void tell_all();
   void leave(Sequence& sequence);
   void tell_end(const Sequence& sequence, SampleEnd end, const std::string& failure = {});
   bool send_back_latest();
@@ -128,18 +138,21 @@ class Scheduler {
 
   // scheduler_step.cc
   void work_on_rows();
-  Sequence* next_to_feed();
+  std::vector<Chunk> next_chunks();
+  Sequence* next_to_feed(std::span<const Chunk> but);
   bool waits_for_prefix(const Sequence& sequence) const;
   void begin(Sequence& sequence);
   void feed(Sequence& sequence, int num_tokens);
-  void feed_and_decode(Sequence& fed, int num_tokens);
+  void feed_and_decode(std::span<const Chunk> chunks, bool decodes);
   void decode(int max_steps);
   int reserve_steps(int max_steps);
-  void step(Sequence* fed, int num_chunk, int num_steps);
+  void step(std::span<const Chunk> chunks, int num_steps);
   bool take(std::span<const int32_t> chosen);
-  void take(Sequence& sequence, const GeneratedToken& token);
+  void take(Sequence& sequence, GeneratedToken token);
   void follow_grammar(Sequence& sequence, int32_t token);
-  void note(const TreeResult& result, Sequence* fed, int num_chunk);
+  void note(const TreeResult& result, std::span<const Chunk> chunks);
+  bool has_ended() const;
+  bool decodes_beside_prompts() const;
   int num_decoding() const;
 
   Engine& engine_;
@@ -149,6 +162,8 @@ class Scheduler {
   PrefixCache cache_;
   std::vector<SequencePointer> running_;  // in the order in which they joined
   std::vector<Sequence*> rows_;           // of the step at work; null: of a prompt's chunk
+  int steps_left_ = 0;                    // of the launch at work
+  uint64_t num_taken_ = 0;                // tokens, of the same
   std::vector<float> logits_;  // of that step, [rows][vocabulary], where some row wants its best tokens
   uint64_t num_arrived_ = 0;
   uint64_t num_rounds_ = 0;

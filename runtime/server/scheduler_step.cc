@@ -39,21 +39,17 @@ std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, c
 
 }  // namespace
 
-/// One round: a chunk of a prompt if one is to be fed, and steps of those that decode.
+/// One round: chunks of prompts if some are to be fed, and steps of those that decode.
 void Scheduler::work_on_rows() {
-  Sequence* const fed = next_to_feed();
-  if (fed != nullptr && !fed->branch) begin(*fed);
-  if (fed == nullptr || fed->num_to_feed() == 0) {
+  const std::vector<Chunk> chunks = next_chunks();
+  if (chunks.empty()) {
     decode(options_.launch_tokens);
-    return;
-  }
-  const int num_rows = num_decoding();
-  if (num_rows == 0) {
-    feed(*fed, kAloneChunk);
-  } else if (num_rows <= max_rows_ / 2) {
-    feed_and_decode(*fed, max_rows_ - num_rows);
+  } else if (num_decoding() == 0 && chunks.size() == 1) {
+    feed(*chunks[0].sequence, kAloneChunk);
+  } else if (decodes_beside_prompts()) {
+    feed_and_decode(chunks, num_decoding() > 0);
   } else {
-    feed(*fed, engine_.max_rows());
+    feed_and_decode(chunks, false);
     decode(kStepsBetweenChunks);
   }
 }
@@ -63,15 +59,38 @@ int Scheduler::num_decoding() const {
                                         [](const auto& sequence) { return sequence->decodes(); }));
 }
 
+/// Whether those that decode leave rows for prompts.
+bool Scheduler::decodes_beside_prompts() const {
+  return num_decoding() <= engine_.max_rows() / 2;
+}
+
 // ---- Prompts
 
+/// What the next step feeds: of as many prompts as it has rows for.
+std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
+  std::vector<Chunk> chunks;
+  int num_fed = 0;
+  for (;;) {
+    const int room = engine_.max_rows() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
+    Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
+    if (sequence == nullptr) return chunks;
+    if (!sequence->branch) begin(*sequence);
+    if (sequence->num_to_feed() == 0) continue;  // all of it is cached: it takes a row and decodes
+    chunks.push_back({sequence, std::min(room, sequence->num_to_feed())});
+    num_fed += chunks.back().num_tokens;
+  }
+}
+
 /// In turn the one that came first, so that a long prompt comes to its end, and the one with the fewest tokens left, so
-/// that a short one does not wait for it. Null if all have been fed.
-Scheduler::Sequence* Scheduler::next_to_feed() {
+/// that a short one does not wait for it. Null if all have been fed `but` for these.
+Scheduler::Sequence* Scheduler::next_to_feed(std::span<const Chunk> but) {
   Sequence* next = nullptr;
   const bool takes_shortest = num_rounds_ % 2 == 1;
   for (const SequencePointer& sequence : running_) {
     if (sequence->decodes() || waits_for_prefix(*sequence)) continue;
+    const bool is_fed = std::any_of(but.begin(), but.end(),
+                                    [&](const Chunk& chunk) { return chunk.sequence == sequence.get(); });
+    if (is_fed) continue;
     const bool is_next = next == nullptr || (takes_shortest ? sequence->num_to_feed() < next->num_to_feed()
                                                             : sequence->arrival < next->arrival);
     if (is_next) next = sequence.get();
@@ -104,6 +123,7 @@ void Scheduler::begin(Sequence& sequence) {
 
 /// Feeds tokens of one prompt by themselves, at most so many. Pages may be missing so much that the sequence is sent back.
 void Scheduler::feed(Sequence& sequence, int num_tokens) {
+  tell_all();
   num_tokens = std::min(num_tokens, sequence.num_to_feed());
   while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
     if (!send_back_latest())
@@ -117,20 +137,20 @@ void Scheduler::feed(Sequence& sequence, int num_tokens) {
   metrics_.add(Counter::kLaunches);
 }
 
-/// A step of all that decode, whose other rows feed a prompt.
-void Scheduler::feed_and_decode(Sequence& fed, int num_tokens) {
-  num_tokens = std::min(num_tokens, fed.num_to_feed());
-  for (;;) {
-    int needed = engine_.tree().missing_pages(*fed.branch, num_tokens);
+/// One step that feeds prompts, with a row for each that decodes if `decodes`. Where there are pages for less, it feeds the
+/// first one alone; where not even for that, the latest that came is sent back, and the next round tries again.
+void Scheduler::feed_and_decode(std::span<const Chunk> chunks, bool decodes) {
+  for (const size_t num_chunks : {chunks.size(), size_t{1}}) {
+    int needed = 0;
+    for (const Chunk& chunk : chunks.first(num_chunks))
+      needed += engine_.tree().missing_pages(*chunk.sequence->branch, chunk.num_tokens);
     for (const SequencePointer& sequence : running_) {
-      if (sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, 1);
+      if (decodes && sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, 1);
     }
-    if (cache_.make_room(needed)) break;
-    if (!send_back_latest())
-      throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
-    if (!fed.branch) return;
+    if (cache_.make_room(needed)) return step(chunks.first(num_chunks), decodes ? 1 : 0);
   }
-  step(&fed, num_tokens, 1);
+  if (!send_back_latest())
+    throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
 }
 
 // ---- Steps
@@ -138,7 +158,7 @@ void Scheduler::feed_and_decode(Sequence& fed, int num_tokens) {
 /// At most so many steps of all that decode.
 void Scheduler::decode(int max_steps) {
   const int num_steps = reserve_steps(max_steps);
-  if (num_steps > 0) step(nullptr, 0, num_steps);
+  if (num_steps > 0) step({}, num_steps);
 }
 
 /// How many steps there is room for, of all that decode; 0 if there are none.
@@ -165,8 +185,9 @@ int Scheduler::reserve_steps(int max_steps) {
   }
 }
 
-/// One launch, for which there are pages: a row for each that decodes, and rows for a chunk of `fed`, if it is not null.
-void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
+/// One launch, for which there are pages: a row for each that decodes, unless there are to be no steps of theirs, and rows
+/// for the chunks.
+void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   std::map<Branch, Sequence*> by_branch;
   bool draws = false;
   bool wants_logprobs = false;
@@ -177,7 +198,7 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
     by_branch[*sequence->branch] = sequence.get();
-    if (!sequence->decodes()) {
+    if (!sequence->decodes() || num_steps == 0) {
       engine_.tree().draft(*sequence->branch, {});
       continue;
     }
@@ -192,9 +213,11 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
       if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
     }
   }
-  std::vector<int32_t> chain(static_cast<size_t>(num_chunk));
-  std::iota(chain.begin(), chain.end(), -1);
-  if (fed != nullptr) engine_.tree().draft(*fed->branch, chain);
+  for (const Chunk& chunk : chunks) {
+    std::vector<int32_t> chain(static_cast<size_t>(chunk.num_tokens));
+    std::iota(chain.begin(), chain.end(), -1);
+    engine_.tree().draft(*chunk.sequence->branch, chain);
+  }
 
   rows_.clear();
   std::vector<int32_t> inputs;
@@ -203,57 +226,73 @@ void Scheduler::step(Sequence* fed, int num_chunk, int num_steps) {
   std::vector<std::span<const uint32_t>> allowed;
   for (const SnapshotRow& row : engine_.rows()) {
     Sequence* const sequence = by_branch.at(row.branch);
-    const bool decodes = sequence != fed;
+    const bool decodes = sequence->decodes();
     rows_.push_back(decodes ? sequence : nullptr);
     inputs.push_back(sequence->tokens[static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft))]);
     if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
     if (has_grammar) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
     if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
   }
+  steps_left_ = num_steps;
   TreeResult result =
       engine_.decode_tree({.tokens = inputs,
-                           .num_steps = num_steps,
+                           .num_steps = std::max(1, num_steps),
                            .stop_tokens = stop_tokens,
                            .sampling = sampling,
                            .past = past,
                            .allowed = allowed,
                            .want_logits = wants_logits,
                            .want_logprobs = wants_logprobs,
-                           .lone_row_alone = true},
+                           .skips_choice = num_steps == 0,
+                           .lone_row_alone = true,
+                           .interrupt = &interrupted_,
+                           .on_launch =
+                               [&] {
+                                 tell_all();
+                                 if (has_ended()) interrupted_ = true;
+                               }},
                           [&](std::span<const int32_t> chosen) { return wants_logits || take(chosen); });
   logits_ = std::move(result.logits);
   if (wants_logits) take(result.chosen);
-  note(result, fed, num_chunk);
+  note(result, chunks);
+}
+
+/// Whether some sample has nothing more to come.
+bool Scheduler::has_ended() const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [](const SequencePointer& sequence) { return sequence->end.has_value(); });
 }
 
 /// Notes what a step has fed.
-void Scheduler::note(const TreeResult& result, Sequence* fed, int num_chunk) {
+void Scheduler::note(const TreeResult& result, std::span<const Chunk> chunks) {
   const auto append = [&](Sequence& sequence, int num_tokens) {
     cache_.append(*sequence.branch, std::span(sequence.tokens).subspan(sequence.num_fed, num_tokens));
     sequence.num_fed += num_tokens;
   };
-  int num_decoded = 0;
+  bool decodes = false;
   for (Sequence* const sequence : rows_) {
     if (sequence == nullptr) continue;
     append(*sequence, result.num_steps);
-    ++num_decoded;
+    decodes = true;
   }
-  if (fed != nullptr) {
-    std::vector<int32_t> path(static_cast<size_t>(num_chunk));
+  for (const Chunk& chunk : chunks) {
+    std::vector<int32_t> path(static_cast<size_t>(chunk.num_tokens));
     std::iota(path.begin(), path.end(), 0);
-    if (num_chunk > 1) engine_.tree().accept(*fed->branch, path);  // one new token has been taken already
-    append(*fed, num_chunk);
+    const Branch branch = *chunk.sequence->branch;
+    if (chunk.num_tokens > 1) engine_.tree().accept(branch, path);  // one new token has been taken already
+    append(*chunk.sequence, chunk.num_tokens);
   }
   metrics_.add(Counter::kLaunches);
+  if (!decodes) return;
   metrics_.add(Counter::kSteps, static_cast<uint64_t>(result.num_steps));
-  metrics_.add(Counter::kGeneratedTokens, static_cast<uint64_t>(result.num_steps * num_decoded));
+  metrics_.add(Counter::kGeneratedTokens, std::exchange(num_taken_, 0));
   for (int i = 0; i < result.num_steps; ++i)
     metrics_.observe(Distribution::kRowsPerStep, static_cast<double>(rows_.size()));
 }
 
-/// A step's choices, while the launch goes on: false ends it.
+/// A step's choices, while the launch goes on: false ends it. Those of the last step are told when the next launch has
+/// begun, as it would wait for that.
 bool Scheduler::take(std::span<const int32_t> chosen) {
-  bool goes_on = true;
   const std::span<const float> logprobs = engine_.step_logprobs();
   for (size_t row = 0; row < rows_.size(); ++row) {
     if (rows_[row] == nullptr) continue;
@@ -265,13 +304,18 @@ bool Scheduler::take(std::span<const int32_t> chosen) {
       token.best = best_tokens(std::span(logits_).subspan(row * vocabulary, vocabulary), num_best, token,
                                sequence.allowed);
     }
-    take(sequence, token);
-    goes_on = goes_on && !sequence.end;
+    take(sequence, std::move(token));
   }
-  return goes_on && !interrupted_.load(std::memory_order_relaxed);
+  if (--steps_left_ > 0 && !interrupted_.load(std::memory_order_relaxed)) tell_all();
+  return !has_ended();
 }
 
-void Scheduler::take(Sequence& sequence, const GeneratedToken& token) {
+/// A token of a sample that has ended is one that the launch chose meanwhile: nobody is told.
+void Scheduler::take(Sequence& sequence, GeneratedToken token) {
+  const int32_t id = token.id;
+  sequence.tokens.push_back(id);
+  if (!sequence.end && sequence.job->ticket->is_cancelled()) sequence.end = SampleEnd::kCancelled;
+  if (sequence.end) return;
   const Generation& generation = sequence.generation();
   const Clock::time_point now = Clock::now();
   const bool is_first = sequence.num_generated == 0;
@@ -280,14 +324,12 @@ void Scheduler::take(Sequence& sequence, const GeneratedToken& token) {
       std::chrono::duration<double>(now - (is_first ? sequence.job->submitted : sequence.last_token))
           .count());
   sequence.last_token = now;
-  sequence.tokens.push_back(token.id);
   ++sequence.num_generated;
-  const bool wants_more = !generation.on_token || generation.on_token(sequence.sample, token);
-  if (sequence.constraint) follow_grammar(sequence, token.id);
-  if (contains(generation.stop_tokens, token.id)) {
+  ++num_taken_;
+  sequence.untold.push_back(std::move(token));
+  if (sequence.constraint) follow_grammar(sequence, id);
+  if (contains(generation.stop_tokens, id)) {
     sequence.end = SampleEnd::kStopToken;
-  } else if (!wants_more) {
-    sequence.end = SampleEnd::kEnough;
   } else if (!sequence.end && sequence.num_generated == generation.max_tokens) {
     sequence.end = SampleEnd::kLength;
   }

@@ -72,6 +72,28 @@ TEST_F(TreeStop, WhenTheHostAsks) {
   expect_rest(stopped);
 }
 
+// Steps that the kernel does until it sees it are not lost.
+TEST_F(TreeStop, WhenAnotherThreadInterrupts) {
+  std::atomic<bool> interrupt = false;
+  const std::vector<int32_t> tokens = kernel_.prepare(drafts_);
+  int calls = 0;
+  bool has_launched = false;
+  const TreeResult stopped = kernel_.engine().decode_tree({.tokens = tokens,
+                                                           .num_steps = 300,
+                                                           .rule = SliceRule::kFixed,
+                                                           .interrupt = &interrupt,
+                                                           .on_launch = [&] { has_launched = calls == 0; }},
+                                                          [&](std::span<const int32_t>) {
+                                                            if (++calls == 3) interrupt = true;
+                                                            return true;
+                                                          });
+  EXPECT_TRUE(has_launched);
+  EXPECT_GE(calls, 3);
+  ASSERT_LE(calls, kSteps - 2);
+  expect_beginning(stopped, calls);
+  expect_rest(stopped);
+}
+
 TEST(TreeEngine, AStepWithoutChoiceFillsTheCacheAlike) {
   for (const bool is_plain : {true, false}) {
     std::vector<float> logits[2];

@@ -104,23 +104,66 @@ TEST_F(SchedulerTest, WaitsForAPrefixThatIsBeingFed) {
   EXPECT_EQ(test.heard(second).tokens, greedy(other, 4));
 }
 
+// Who has all of its prompt in the cache decodes at once, but not in a row that a step has for another one's prompt.
+TEST_F(SchedulerTest, AFullStepHasNoRowForWhoIsCached) {
+  Tokens other = prompt(90);
+  other.front() ^= 1;
+  const Tokens expected = greedy(prompt(70), 4);
+  SchedulerUnderTest test = with({.launch_tokens = 2});
+  EXPECT_EQ(test.alone({.prompt = prompt(70), .max_tokens = 4}).tokens, expected);
+  std::vector<size_t> cached;
+  test.ask({.prompt = prompt(5), .max_tokens = 40});
+  test.run(3);
+  const size_t long_one = test.ask({.prompt = other, .max_tokens = 4});
+  test.run(1);
+  for (int i = 0; i < 3; ++i) cached.push_back(test.ask({.prompt = prompt(70), .max_tokens = 4}));
+  test.run_to_end();
+  for (const size_t index : cached) {
+    EXPECT_EQ(test.heard(index).tokens, expected);
+    EXPECT_EQ(test.heard(index).end->num_cached, 69);
+  }
+  EXPECT_EQ(test.heard(long_one).tokens.size(), 4u);
+}
+
+// Of launches of one token, who wants no more says so while the next one runs.
 TEST_F(SchedulerTest, StopsOneAndNotTheOthers) {
   const Tokens expected = greedy(prompt(40), 12);
   const auto stop = std::find(expected.begin() + 3, expected.end(), expected[3]);
-  SchedulerUnderTest test = with({});
-  const size_t stopped = test.ask({.prompt = prompt(40), .max_tokens = 12, .stop_tokens = {*stop}});
-  const size_t enough = test.ask(
-      {.prompt = prompt(40),
-       .max_tokens = 12,
-       .on_token = [num_tokens = 0](int, const GeneratedToken&) mutable { return ++num_tokens < 5; }});
-  const size_t whole = test.ask({.prompt = prompt(40), .max_tokens = 12});
-  test.run_to_end();
   const auto first = std::find(expected.begin(), expected.end(), *stop);
-  EXPECT_EQ(test.heard(stopped).tokens, Tokens(expected.begin(), first + 1));
-  EXPECT_EQ(test.heard(stopped).end->end, SampleEnd::kStopToken);
-  EXPECT_EQ(test.heard(enough).tokens, Tokens(expected.begin(), expected.begin() + 5));
-  EXPECT_EQ(test.heard(enough).end->end, SampleEnd::kEnough);
-  EXPECT_EQ(test.heard(whole).tokens, expected);
+  for (const int launch_tokens : {32, 3, 1}) {
+    SchedulerUnderTest test = with({.launch_tokens = launch_tokens});
+    const size_t stopped = test.ask({.prompt = prompt(40), .max_tokens = 12, .stop_tokens = {*stop}});
+    const size_t enough = test.ask(
+        {.prompt = prompt(40),
+         .max_tokens = 12,
+         .on_token = [num_tokens = 0](int, const GeneratedToken&) mutable { return ++num_tokens < 5; }});
+    const size_t whole = test.ask({.prompt = prompt(40), .max_tokens = 12});
+    test.run_to_end();
+    EXPECT_EQ(test.heard(stopped).tokens, Tokens(expected.begin(), first + 1));
+    EXPECT_EQ(test.heard(stopped).end->end, SampleEnd::kStopToken);
+    EXPECT_EQ(test.heard(enough).tokens, Tokens(expected.begin(), expected.begin() + 5));
+    EXPECT_EQ(test.heard(enough).end->end, SampleEnd::kEnough);
+    EXPECT_EQ(test.heard(whole).tokens, expected);
+  }
+}
+
+// Who waits for a step is not let wait for one that holds another prompt alone.
+TEST_F(SchedulerTest, AStepFeedsAsManyPromptsAsItHasRowsFor) {
+  std::vector<Tokens> expected;
+  for (const int length : {10, 3, 4, 2}) expected.push_back(greedy(prompt(length), 6));
+  SchedulerUnderTest test = with({.launch_tokens = 2});
+  const size_t first = test.ask({.prompt = prompt(10), .max_tokens = 6});
+  test.run(3);
+  const uint64_t launches = test.metrics().value(Metrics::Counter::kLaunches);
+  std::vector<size_t> others;
+  for (const int length : {3, 4, 2}) others.push_back(test.ask({.prompt = prompt(length), .max_tokens = 6}));
+  test.run(1);  // 2 + 3 + 1 tokens beside a row, and then those four
+  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), launches + 1);
+  test.run(1);
+  for (const size_t other : others) EXPECT_FALSE(test.heard(other).tokens.empty());
+  test.run_to_end();
+  EXPECT_EQ(test.heard(first).tokens, expected[0]);
+  for (size_t i = 0; i < others.size(); ++i) EXPECT_EQ(test.heard(others[i]).tokens, expected[i + 1]);
 }
 
 TEST_F(SchedulerTest, CancelledOnesLeave) {
