@@ -163,6 +163,12 @@ typedef struct soliton_options {
   /** [num_stops]: texts, none of them empty, that end it and are not handed on. */
   const char* const* stops;
   size_t num_stops;
+  /** What the answer may be, as a grammar in llama.cpp's notation (GBNF), or null. Each token is then chosen among those
+   * that may follow, and logprobs are among these; an answer that ends by itself is of the grammar. Each branch of a call
+   * begins it anew. BAD_FILE and OUT_OF_MEMORY for what is no grammar, or too ambiguous. */
+  const char* grammar;
+  /** The same as a JSON schema, of which the README says what is taken; one of both. Also MISMATCH. */
+  const char* json_schema;
 } soliton_options;
 
 /** Fills in what the model's files ask for, and no limits. `size` is sizeof(soliton_options). */
@@ -188,7 +194,8 @@ typedef enum soliton_finish {
   SOLITON_STOP_TEXT = 1,  /**< one of the stops */
   SOLITON_LENGTH = 2,     /**< max_tokens, or the context is full */
   SOLITON_CALLBACK = 3,   /**< on_token wanted no more */
-  SOLITON_CANCELLED = 4   /**< soliton_cancel() */
+  SOLITON_CANCELLED = 4,  /**< soliton_cancel() */
+  SOLITON_WHOLE = 5 /**< it is all that its grammar takes, and there are no end-of-text tokens (ignore_eos) */
 } soliton_finish;
 
 /** What has become of one text. */

@@ -77,6 +77,8 @@ struct Options {
   bool logprobs = false;
   bool ignore_eos = false;
   std::vector<std::string> stops = {};
+  std::string grammar = {};      // empty: none, as
+  std::string json_schema = {};  // of this
 };
 
 /// What has become of one text.
@@ -167,7 +169,7 @@ class Model {
 
 namespace detail {
 
-/// Options as C has them. Stays where it is.
+/// Options as C has them. Stays where it is, and so do they.
 class COptions {
  public:
   explicit COptions(const Options& options) {
@@ -184,6 +186,8 @@ class COptions {
     options_.ignore_eos = options.ignore_eos ? 1 : 0;
     options_.stops = stops_.data();
     options_.num_stops = stops_.size();
+    options_.grammar = options.grammar.empty() ? nullptr : options.grammar.c_str();
+    options_.json_schema = options.json_schema.empty() ? nullptr : options.json_schema.c_str();
   }
   COptions(const COptions&) = delete;
   COptions& operator=(const COptions&) = delete;

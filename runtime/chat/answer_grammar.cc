@@ -1,9 +1,6 @@
 #include "runtime/chat/answer_grammar.h"
 
-#include <nlohmann/json.hpp>
-
 #include "models/mapped_file.h"
-#include "models/strict_json.h"
 #include "runtime/constrain/ebnf.h"
 #include "runtime/constrain/json_schema.h"
 
@@ -23,9 +20,7 @@ constrain::Grammar read_grammar(const Options& options) {
   const bool is_schema = !options.schema_file.empty();
   const std::string& path = is_schema ? options.schema_file : options.grammar_file;
   const std::string text = read_text(path);
-  if (!is_schema) return constrain::parse_ebnf(text, path);
-  parse_json(text, path);  // strictly; what follows keeps the order of members
-  return constrain::json_schema_grammar(nlohmann::ordered_json::parse(text), path);
+  return is_schema ? constrain::parse_json_schema(text, path) : constrain::parse_ebnf(text, path);
 }
 
 }  // namespace

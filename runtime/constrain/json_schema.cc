@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "models/strict_json.h"
 #include "runtime/constrain/json_members.h"
 #include "runtime/constrain/json_rules.h"
 #include "runtime/constrain/schema_merge.h"
@@ -479,6 +480,11 @@ Grammar json_object_grammar() {
 
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name) {
   return SchemaCompiler(schema, name).run();
+}
+
+Grammar parse_json_schema(std::string_view text, const std::string& name) {
+  parse_json(text, name);  // strictly; what follows keeps the order of members
+  return json_schema_grammar(nlohmann::ordered_json::parse(text), name);
 }
 
 }  // namespace soliton::constrain

@@ -16,5 +16,7 @@ Grammar json_object_grammar();
 /// What `schema` takes. `name` is what errors call it. Throws Error, naming path and keyword: kMismatch for what is not
 /// supported, kBadFile for what is malformed or takes nothing, kOutOfMemory above a limit.
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name);
+/// Of a schema as text. Throws the same, and what parse_json() does.
+Grammar parse_json_schema(std::string_view text, const std::string& name);
 
 }  // namespace soliton::constrain

@@ -1,10 +1,13 @@
 // soliton.h: sessions and trees.
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <deque>
 #include <limits>
 #include <set>
 
+#include "runtime/constrain/ebnf.h"
+#include "runtime/constrain/json_schema.h"
 #include "runtime/library/handles.h"
 
 namespace soliton {
@@ -12,6 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr size_t kFirstOptionsBytes = offsetof(soliton_options, grammar);
 constexpr float kNoLogprob = std::numeric_limits<float>::quiet_NaN();
 
 double seconds_since(Clock::time_point begin) {
@@ -33,7 +37,9 @@ soliton_options default_options(const OpenModel& model) {
           .logprobs = 0,
           .ignore_eos = 0,
           .stops = nullptr,
-          .num_stops = 0};
+          .num_stops = 0,
+          .grammar = nullptr,
+          .json_schema = nullptr};
 }
 
 void check_number(const char* name, double value, double min, double max) {
@@ -68,6 +74,17 @@ AnswerStyle read_style(const OpenModel& model, const soliton_options& options) {
   return style;
 }
 
+/// Null without one.
+std::shared_ptr<TokenGrammar> read_grammar(const OpenModel& model, const soliton_options& options) {
+  if (options.grammar == nullptr && options.json_schema == nullptr) return {};
+  if (options.grammar != nullptr && options.json_schema != nullptr)
+    throw Error(ExitCode::kUsage, "json_schema: expected null beside a grammar, got both");
+  return std::make_shared<TokenGrammar>(
+      options.grammar != nullptr ? constrain::parse_ebnf(options.grammar, "grammar")
+                                 : constrain::parse_json_schema(options.json_schema, "json_schema"),
+      model.vocabulary());
+}
+
 // ---- Answers
 
 /// The caller's function.
@@ -80,15 +97,17 @@ struct Callback {
 struct Request {
   Request(const OpenModel& open, const soliton_options* given_options, Callback function)
       : model(open),
-        options(read_struct(given_options, "soliton_options", default_options(open))),
+        options(read_struct(given_options, "soliton_options", default_options(open), kFirstOptionsBytes)),
         sampling(read_sampling(options)),
         style(read_style(open, options)),
+        grammar(read_grammar(open, options)),
         callback(function) {}
 
   const OpenModel& model;
   soliton_options options;
   Sampling sampling;
   AnswerStyle style;
+  std::shared_ptr<TokenGrammar> grammar;  // null: any text
   Callback callback;
   Clock::time_point began = Clock::now();
 };
@@ -111,14 +130,17 @@ class AnswerOfText {
   /// Feeds the text and says how to go on with it; a text without room is refused for its length.
   ForestRow begin(Forest& forest, uint32_t seed, const std::function<bool()>& goes_on) {
     result_.num_cached = forest.feed(text_, goes_on);
-    return {.text = &text_,
-            .max_tokens = max_tokens_,
-            .seed = seed,
-            .on_token = [this](const ChosenToken& token) { return take(token); }};
+    ForestRow row{.text = &text_,
+                  .max_tokens = max_tokens_,
+                  .seed = seed,
+                  .on_token = [this](const ChosenToken& token) { return take(token); }};
+    if (request_.grammar) row.constraint.emplace(request_.grammar, request_.style.stop_tokens);
+    return row;
   }
 
   /// After the last token.
-  soliton_result finish() {
+  soliton_result finish(const ForestRow& row) {
+    is_whole_ = row.is_whole;
     const std::string rest = answer_.finish();
     if (!rest.empty()) tell({-1}, rest);
     result_.finish = finish_reason();
@@ -160,6 +182,7 @@ class AnswerOfText {
     if (reason == FinishReason::kStopText) return SOLITON_STOP_TEXT;
     if (reason == FinishReason::kStop) return SOLITON_STOP_TOKEN;
     if (is_unwanted_) return SOLITON_CALLBACK;
+    if (is_whole_) return SOLITON_WHOLE;
     return reason == FinishReason::kLength ? SOLITON_LENGTH : SOLITON_CANCELLED;
   }
 
@@ -171,6 +194,7 @@ class AnswerOfText {
   soliton_result result_{};
   double logprob_ = 0;
   bool is_unwanted_ = false;
+  bool is_whole_ = false;
   bool callback_has_thrown_ = false;
 };
 
@@ -194,8 +218,9 @@ std::vector<soliton_result> generate(const Request& request, Forest& forest, std
                  .stop_tokens = request.style.stop_tokens,
                  .goes_on = goes_on});
   std::vector<soliton_result> results;
-  for (AnswerOfText& answer : answers) {
-    results.push_back(answer.finish());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    AnswerOfText& answer = answers[i];
+    results.push_back(answer.finish(rows[i]));
     if (answer.callback_has_thrown())
       throw Error(ExitCode::kUsage, "on_token: expected a function that throws nothing, got an exception");
   }
@@ -251,7 +276,7 @@ using namespace soliton;
 soliton_status soliton_options_init(const soliton_model* model, soliton_options* options, size_t size) {
   return guarded([&] {
     const soliton_options defaults = default_options(*given(model, "model").open);
-    check_size(size, sizeof(soliton_options), sizeof(soliton_options), "soliton_options");
+    check_size(size, kFirstOptionsBytes, sizeof(soliton_options), "soliton_options");
     write_struct(defaults, given(options, "options"), size);
   });
 }

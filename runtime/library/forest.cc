@@ -165,7 +165,7 @@ int Forest::reserve_steps(std::span<ForestRow*> rows) {
     return needed;
   };
   int num_steps = kLaunchTokens;
-  for (const ForestRow* row : rows) num_steps = std::min(num_steps, row->max_tokens);
+  for (const ForestRow* row : rows) num_steps = row->constraint ? 1 : std::min(num_steps, row->max_tokens);
   while (num_steps > 1 && !cache_.make_room(pages(num_steps))) num_steps /= 2;
   make_room(pages(num_steps));
   return num_steps;
@@ -173,6 +173,9 @@ int Forest::reserve_steps(std::span<ForestRow*> rows) {
 
 /// One launch, which ends early where a row does.
 void Forest::launch(const ForestRequest& request, std::span<ForestRow*> rows) {
+  for (ForestRow* row : rows) {
+    if (row->constraint) row->allowed = row->constraint->allowed();  // or throws, before anything changes
+  }
   const int num_steps = reserve_steps(rows);
   std::map<Branch, ForestRow*> by_branch;
   for (ForestRow* row : rows) {
@@ -183,11 +186,13 @@ void Forest::launch(const ForestRequest& request, std::span<ForestRow*> rows) {
   std::vector<int32_t> inputs;
   std::vector<RowSampling> draws;
   std::vector<std::vector<int32_t>> past;
+  std::vector<std::span<const uint32_t>> allowed;
   for (const SnapshotRow& row : engine_.rows()) {
     order.push_back(by_branch.at(row.branch));
     inputs.push_back(order.back()->text->tokens.back());
     if (!request.sampling.is_greedy()) draws.push_back(row_sampling(request.sampling, order.back()->seed));
     if (request.sampling.repeat_penalty != 1) past.push_back(order.back()->text->tokens);
+    if (order.back()->constraint) allowed.push_back(order.back()->allowed);
   }
   const auto step = [&] {
     return engine_.decode_tree({.tokens = inputs,
@@ -195,6 +200,7 @@ void Forest::launch(const ForestRequest& request, std::span<ForestRow*> rows) {
                                 .stop_tokens = request.stop_tokens,
                                 .sampling = draws,
                                 .past = past,
+                                .allowed = allowed,
                                 .want_logprobs = request.sampling.logprobs,
                                 .lone_row_alone = true},
                                [&](std::span<const int32_t> chosen) {
@@ -220,6 +226,17 @@ void Forest::launch(const ForestRequest& request, std::span<ForestRow*> rows) {
     text.num_fed += num_done;
     rest(text);
   }
+  for (ForestRow* row : order) follow_grammar(*row, !request.stop_tokens.empty());
+}
+
+/// Behind a launch of one token.
+void Forest::follow_grammar(ForestRow& row, bool has_end_tokens) const {
+  if (!row.constraint || row.has_ended) return;
+  const int32_t token = row.text->tokens.back();
+  if (!row.constraint->accept(token))
+    throw Error(ExitCode::kInternal, fmt::format("grammar: expected a token that is allowed, got {}", token));
+  row.is_whole = !has_end_tokens && row.constraint->ended();
+  row.has_ended = row.is_whole;
 }
 
 bool Forest::take(ForestRow& row, const ChosenToken& token) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/chat/chosen_token.h"
+#include "runtime/constrain/token_constraint.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"
 #include "runtime/server/prefix_cache.h"
@@ -30,7 +31,10 @@ struct ForestRow {
   int max_tokens = 0;                                     // at least one
   uint32_t seed = 0;                                      // in place of the sampling's
   std::function<bool(const ChosenToken&)> on_token = {};  // ends the row, with this token, by returning false
+  std::optional<TokenConstraint> constraint = {};         // what it may be; launches are of one token then
+  std::span<const uint32_t> allowed = {};                 // the tokens that may be next, by that
   bool has_ended = false;
+  bool is_whole = false;  // it has, as its grammar has nothing more
 };
 
 struct ForestRequest {
@@ -72,6 +76,7 @@ class Forest {
   int reserve_steps(std::span<ForestRow*> rows);
   void launch(const ForestRequest& request, std::span<ForestRow*> rows);
   bool take(ForestRow& row, const ChosenToken& token) const;
+  void follow_grammar(ForestRow& row, bool has_end_tokens) const;
   void score_chunk(ForestText& text, std::span<const int32_t> inputs, std::span<const int32_t> wanted,
                    std::vector<float>& logprobs);
   template <class Act>

@@ -76,12 +76,13 @@ inline void check_size(size_t size, size_t first_size, size_t size_now, const ch
                                             first_size < size_now ? " or less" : "", size));
 }
 
-/// A struct of the caller's, with defaults for what it does not know or if it is null.
+/// A struct of the caller's, with defaults for what it does not know or if it is null; its first version had so many bytes.
 template <class Struct>
-Struct read_struct(const Struct* given, const char* name, const Struct& defaults = {}) {
+Struct read_struct(const Struct* given, const char* name, const Struct& defaults = {},
+                   size_t first_size = sizeof(Struct)) {
   Struct read = defaults;
   if (given == nullptr) return read;
-  check_size(given->size, sizeof(Struct), sizeof(Struct), name);
+  check_size(given->size, first_size, sizeof(Struct), name);
   std::memcpy(static_cast<void*>(&read), given, given->size);
   return read;
 }

@@ -96,6 +96,13 @@ OpenModel::~OpenModel() {
   parts_.reset();
 }
 
+std::shared_ptr<const constrain::Vocabulary> OpenModel::vocabulary() const {
+  std::call_once(needs_vocabulary_, [this] {
+    vocabulary_ = std::make_shared<constrain::Vocabulary>(text().tokenizer, text().config.facts.vocabulary);
+  });
+  return vocabulary_;
+}
+
 OpenModel::Turn::Turn(OpenModel& model) : model_(model), current_(model.device()) {
   model_.in_turn_ = true;
 }

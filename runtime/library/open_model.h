@@ -51,6 +51,8 @@ class OpenModel {
   int64_t cache_tokens() const { return parts_->forest.cache_tokens(); }
   const ModelDescriptor& descriptor() const { return parts_->engine->library().model(); }
   int max_rows() const { return parts_->engine->max_rows(); }
+  /// For grammars of answers. Made when it is asked for first; any thread.
+  std::shared_ptr<const constrain::Vocabulary> vocabulary() const;
 
   /// The right to use the engine, as long as it lives. Its device is this thread's current one then.
   class Turn {
@@ -86,6 +88,8 @@ class OpenModel {
   void release_now(std::vector<ForestText>& texts);
 
   std::optional<PrimaryContext> device_;  // nothing: the emulation
+  mutable std::once_flag needs_vocabulary_;
+  mutable std::shared_ptr<const constrain::Vocabulary> vocabulary_;
   std::unique_ptr<Parts> parts_;
   bool in_turn_ = false;                   // guarded by the turn, as is
   std::vector<ForestText> released_ = {};  // what is given back at its end

@@ -116,7 +116,9 @@ void add_values(nb::module_& module) {
       .def_rw("seed", &Options::seed)
       .def_rw("logprobs", &Options::logprobs)
       .def_rw("ignore_eos", &Options::ignore_eos)
-      .def_rw("stops", &Options::stops);
+      .def_rw("stops", &Options::stops)
+      .def_rw("grammar", &Options::grammar)
+      .def_rw("json_schema", &Options::json_schema);
   nb::class_<Answer>(module, "Answer")
       .def_ro("text", &Answer::text)
       .def_ro("tokens", &Answer::tokens)

@@ -38,6 +38,71 @@ TEST_F(Library, TextAndTokensAreWhatTheTokenizerSays) {
   EXPECT_TRUE(model().tokenize("").empty());
 }
 
+// Of a grammar's text nothing but the end of text is left, or without it nothing.
+TEST_F(Library, AnswersAreOfAGrammar) {
+  Session session(model());
+  Options options = up_to(20);
+  options.grammar = "root ::= \" \" (\"red\" | \"green\") [0-9]{2}";
+  const Answer answer = session.generate(prompt(), options);
+  EXPECT_THAT(answer.text, testing::MatchesRegex(" (red|green)[0-9][0-9]"));
+  EXPECT_EQ(answer.result.finish, SOLITON_STOP_TOKEN);
+  EXPECT_EQ(session.generate(prompt(), options).text, answer.text) << "each answer begins it anew";
+  options.ignore_eos = true;
+  options.logprobs = true;
+  const Answer whole = session.generate(prompt(), options);
+  EXPECT_EQ(whole.text, answer.text);
+  EXPECT_EQ(whole.result.finish, SOLITON_WHOLE);
+  EXPECT_EQ(whole.logprobs.size(), whole.tokens.size());
+  options.max_tokens = 2;
+  EXPECT_EQ(session.generate(prompt(), options).result.finish, SOLITON_LENGTH);
+}
+
+TEST_F(Library, AnswersAreOfASchemaInBranchesToo) {
+  Tree tree(model());
+  const Tree::Branch root = tree.add(prompt());
+  std::vector<Tree::Branch> branches = tree.fork(root, 2);
+  Options options = up_to(30);
+  options.temperature = 1.5;
+  options.json_schema = R"({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3, "maxItems": 3})";
+  for (const Answer& answer : tree.decode(branches, options)) {
+    EXPECT_THAT(answer.text, testing::MatchesRegex("\\[[ \n]*[123],[ \n]*[123],[ \n]*[123][ \n]*\\]"));
+    EXPECT_EQ(answer.result.finish, SOLITON_STOP_TOKEN);
+  }
+}
+
+TEST_F(Library, GrammarsAreRefusedByName) {
+  const auto refusal = [](const std::string& grammar, const std::string& schema) {
+    Options options = up_to(4);
+    options.grammar = grammar;
+    options.json_schema = schema;
+    return failure_of([&] { Session(model()).generate(prompt(), options); });
+  };
+  EXPECT_THAT(refusal("root ::= (", ""), StartsWith("4 grammar:1"));
+  EXPECT_THAT(refusal("", "{"), StartsWith("4 json_schema"));
+  EXPECT_THAT(refusal("", R"({"type": "string", "contentEncoding": "base64", "not": {}})"),
+              StartsWith("5 json_schema"));
+  EXPECT_THAT(refusal("root ::= \"a\"", "{}"), StartsWith("2 json_schema: expected null beside a grammar"));
+}
+
+// A program of the first version knows no grammars.
+TEST_F(Library, OptionsMayBeShorter) {
+  soliton_options options{};
+  constexpr size_t kFirstSize = offsetof(soliton_options, grammar);
+  ASSERT_EQ(soliton_options_init(model().get(), &options, kFirstSize), SOLITON_OK);
+  EXPECT_EQ(options.size, kFirstSize);
+  options.max_tokens = 2;
+  options.grammar = "no grammar";
+  soliton_session* session = nullptr;
+  ASSERT_EQ(soliton_session_open(model().get(), &session), SOLITON_OK);
+  const Tokens tokens = prompt();
+  EXPECT_EQ(soliton_generate(session, tokens.data(), tokens.size(), &options, nullptr, nullptr, nullptr),
+            SOLITON_OK);
+  options.size = kFirstSize - 1;
+  EXPECT_EQ(soliton_generate(session, tokens.data(), tokens.size(), &options, nullptr, nullptr, nullptr),
+            SOLITON_USAGE);
+  soliton_session_close(session);
+}
+
 TEST_F(Library, BuffersAreWholeOrUntouched) {
   const Tokens tokens = model().tokenize("Once upon a time");
   ASSERT_GE(tokens.size(), 3u);

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import importlib.metadata
+import json
 import math
 import signal
 import sys
@@ -54,6 +55,15 @@ class Package(unittest.TestCase):
         self.assertEqual(self.model.generate("Once upon a time", stops=["small"]).text, ", a ")
         answer = self.model.generate("Once upon a time", on_token=lambda token: token.text != " a")
         self.assertEqual((answer.text, answer.finish, answer.logprobs), (", a", "callback", []))
+
+    def test_answers_are_of_a_grammar_or_a_schema(self):
+        answer = self.model.generate("Once upon a time", max_tokens=20, grammar='root ::= " " ("red" | "green") [0-9]{2}')
+        self.assertRegex(answer.text, r"^ (red|green)[0-9]{2}$")
+        schema = {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 2}
+        for given in (schema, json.dumps(schema)):
+            answer = self.model.generate("Once upon a time", max_tokens=30, json_schema=given, ignore_eos=True)
+            self.assertEqual(len(json.loads(answer.text)), 2)
+            self.assertEqual(answer.finish, "whole")
 
     def test_raises_what_goes_wrong(self):
         with self.assertRaises(soliton.Error) as raised:

@@ -26,7 +26,7 @@ from ._soliton import Error
 __version__: str = _soliton.version()
 __all__ = ["Answer", "Error", "Model", "Token", "Tree"]
 
-_FINISHES = ("stop_token", "stop_text", "length", "callback", "cancelled")
+_FINISHES = ("stop_token", "stop_text", "length", "callback", "cancelled", "whole")
 
 #: A text, which is given the tokens that a text of its own begins with; tokens, taken as they are; or messages of a
 #: conversation, rendered by the model's chat template.
@@ -50,7 +50,7 @@ class Answer:
     text: str  #: up to a stop, without it
     tokens: list[int]  #: generated, with those of a stop
     logprobs: list[float]  #: [tokens], or empty unless `logprobs` is set
-    finish: str  #: "stop_token", "stop_text", "length", "callback" or "cancelled"
+    finish: str  #: "stop_token", "stop_text", "length", "callback", "cancelled", or "whole": nothing fits its grammar behind it
     num_prompt: int  #: tokens of the text before
     num_cached: int  #: of these, not fed again
     first_token_s: float  #: from the call to the first token
@@ -124,8 +124,8 @@ class Model:
 
         on_token: told of each token as it comes; ends the answer by returning False.
         options: as the model's files ask for unless given: max_tokens (0: as many as the context takes), temperature
-        (0: always the best token), top_k, top_p, min_p, repeat_penalty, seed, logprobs, ignore_eos, and stops, a list
-        of texts that end the answer.
+        (0: always the best token), top_k, top_p, min_p, repeat_penalty, seed, logprobs, ignore_eos; stops, a list of
+        texts that end the answer; and what it may be: grammar, in llama.cpp's notation, or json_schema, as text or value.
         Raises Error: status 7 if the prompt does not fit the context, 5 for tokens that are none; and what on_token does.
         """
         return _answer(_soliton.Session(self._raw).generate(self._tokens(prompt), self._options(options),
@@ -171,7 +171,8 @@ class Model:
         for name, value in given.items():
             if not hasattr(options, name):
                 raise TypeError(f"{name}: expected an option that generate() knows, got another one")
-            setattr(options, name, value)
+            is_value = name == "json_schema" and not isinstance(value, str)
+            setattr(options, name, json.dumps(value) if is_value else value)
         return options
 
 
