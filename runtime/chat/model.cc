@@ -94,6 +94,11 @@ void warn(const Options& options, const HfConfig& config, const Tokenizer& token
   }
 }
 
+/// Whether a kernel that is named is the emulation's.
+bool is_emulation(const std::string& kernel) {
+  return !kernel.empty() && KernelLibrary::open(kernel).model().compute_capability == 0;
+}
+
 }  // namespace
 
 Sampling Options::sampling(const Sampling& defaults) const {
@@ -156,8 +161,7 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
                            const std::optional<DeviceInfo>& card) {
   constexpr int64_t kEmulatedContexts = 4;
   const int64_t least = round_up(context, kKvPageTokens) + kKvPageTokens;
-  // A kernel that is named may be the emulation's.
-  const bool is_emulated = !card || !options.kernel.empty();
+  const bool is_emulated = !card || is_emulation(options.kernel);
   if (is_emulated) return std::max(least, wanted > 0 ? wanted : kEmulatedContexts * context);
   ModelFacts kept = config.facts;
   kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);

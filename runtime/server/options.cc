@@ -27,9 +27,10 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("-c,--ctx-size", options.model.context,
                  "tokens of one answer and its prompt at most; as in soliton-chat")
       ->check(at_least(1));
-  app.add_option("--cache-tokens", options.cache_tokens,
-                 "tokens that the KV pages hold, of all requests together; else as many as there is free "
-                 "memory for, and without a card or with --kernel those of four contexts")
+  app.add_option(
+         "--cache-tokens", options.cache_tokens,
+         "tokens that the KV pages hold, of all requests together, a context and a page (64) at least; else "
+         "as many as the card's free memory holds, and in emulation those of four contexts")
       ->check(at_least<int64_t>(1));
   const auto kv_bits =
       app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")

@@ -1,7 +1,7 @@
 // How long a context is made where nobody says so, and what is said of it.
 #include "runtime/chat/model.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "error_of.h"
 #include "models/model_config.h"
@@ -59,6 +59,27 @@ TEST_F(ChooseContext, IsWhatModelMemoryAndTheCapAllow) {
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 2048);
   facts_.max_context = 131072;
   EXPECT_EQ(choose_context(options_, config(), std::nullopt), 4096) << "in emulation";
+}
+
+// A named kernel of the card's kind has the card's memory, the emulation's four contexts.
+TEST_F(ChooseContext, TheCacheOfManyTextsIsWhatMemoryHolds) {
+  DeviceInfo card{};
+  card.free_bytes = weights_ + 10'000'000'000;
+  const auto tokens = [&](int64_t wanted, bool has_card = true) {
+    return choose_pool_tokens(options_, config(), 4096, wanted,
+                              has_card ? std::optional(card) : std::nullopt);
+  };
+  const int64_t room = tokens(0);
+  EXPECT_GT(room, 60'000);
+  EXPECT_LT(room, 10'000'000'000 / token_);
+  EXPECT_EQ(tokens(5000), 5000);
+  EXPECT_EQ(tokens(100), 4096 + 64) << "a context and a page at least";
+  EXPECT_THAT(error_of([&] { tokens(room + 1); }), testing::StartsWith("7 --cache-tokens: expected at most"));
+  EXPECT_EQ(tokens(0, false), 4 * 4096);
+  options_.kernel = SOLITON_BINARY_DIR "/fake_kernel/kernel.so";
+  EXPECT_EQ(tokens(0), room);
+  options_.kernel = SOLITON_TEST_KERNELS "/plain-4-all.so";
+  EXPECT_EQ(tokens(0), 4 * 4096);
 }
 
 TEST_F(ChooseContext, CountsTheBitsOfTheCache) {
