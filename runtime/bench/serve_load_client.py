@@ -83,10 +83,20 @@ class Connection:
                 await writer.wait_closed()
 
     async def get(self, path: str) -> Any:
-        status, body = await asyncio.wait_for(self._whole("GET", path), self.timeout_s)
+        return json.loads(await self.text(path))
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        return json.loads(await self._good("POST", path, json.dumps(body).encode()))
+
+    async def text(self, path: str) -> str:
+        return (await self._good("GET", path, b"")).decode()
+
+    async def _good(self, method: str, path: str, body: bytes) -> bytes:
+        """The body of an answer. Throws Failed."""
+        status, answer = await asyncio.wait_for(self._whole(method, path, body), self.timeout_s)
         if status != 200:
-            raise Failed(f"{path}: expected status 200, got {status}: {_shown(body)}")
-        return json.loads(body)
+            raise Failed(f"{path}: expected status 200, got {status}: {_shown(answer)}")
+        return answer
 
     async def stream(self, path: str, body: dict[str, Any]) -> Answer:
         """One streamed answer. Throws Failed."""
@@ -155,9 +165,9 @@ class Connection:
         if headers.get("connection", "").lower() == "close":
             await self.close()
 
-    async def _whole(self, method: str, path: str) -> tuple[int, bytes]:
+    async def _whole(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         await self._open()
-        status, headers = await self._ask(method, path, b"")
+        status, headers = await self._ask(method, path, body)
         return status, b"".join([piece async for piece in self._body(headers)])
 
     # ---- Streams

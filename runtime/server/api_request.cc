@@ -4,7 +4,6 @@
 #include <random>
 
 #include "models/hf_config.h"
-#include "models/strict_json.h"
 #include "runtime/server/answer_grammar.h"
 
 namespace soliton {
@@ -189,9 +188,7 @@ void read_tools(const JsonView& body, const Json& ordered, ApiRequest& request) 
 }
 
 void read_chat(const JsonView& body, const Json& ordered, ApiRequest& request) {
-  if (body["messages"].array_size() == 0)
-    throw body["messages"].error("expected at least one message, got none");
-  for (size_t i = 0; i < body["messages"].array_size(); ++i) body["messages"][i]["role"].string();
+  check_messages(body["messages"]);
   request.messages = read_messages(ordered["messages"]);
   read_tools(body, ordered, request);
   if (!body["chat_template_kwargs"].is_null()) {
@@ -242,6 +239,11 @@ void read_completion(const JsonView& body, const Json& ordered, ApiRequest& requ
 }
 
 }  // namespace
+
+void check_messages(const JsonView& messages) {
+  if (messages.array_size() == 0) throw messages.error("expected at least one message, got none");
+  for (size_t i = 0; i < messages.array_size(); ++i) messages[i]["role"].string();
+}
 
 Json read_messages(const Json& messages) {
   Json read = messages;

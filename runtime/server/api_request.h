@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/strict_json.h"
 #include "runtime/constrain/grammar.h"
 #include "runtime/sampling.h"
 #include "runtime/server/api_error.h"
@@ -49,6 +50,8 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampli
 /// What the body calls itself in errors of JsonView.
 inline constexpr const char* kBodyName = "body";
 
+/// Throws Error if it is no list of objects with a role, at least one.
+void check_messages(const JsonView& messages);
 /// messages as chat templates take them, of what stands in the body there. Throws ApiError.
 nlohmann::ordered_json read_messages(const nlohmann::ordered_json& messages);
 

@@ -331,7 +331,7 @@ HttpResponse Service::tokenize(const std::string& text) const {
     const JsonView body(document, kBodyName);
     std::vector<int32_t> tokens;
     if (!body["messages"].is_null()) {
-      body["messages"].array_size();
+      check_messages(body["messages"]);
       ApiRequest request;
       request.is_chat = true;
       request.messages = read_messages(Json::parse(text)["messages"]);

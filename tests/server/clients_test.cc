@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "long_tests.h"
 #include "server/program_fixture.h"
 
 namespace soliton {
@@ -30,7 +31,20 @@ std::string python() {
 
 constexpr int kNoProgram = 127;
 
-class ClientsTest : public ServiceTest {};
+class ClientsTest : public ServiceTest {
+ protected:
+  explicit ClientsTest(const std::vector<std::string>& signs = kSmallSigns)
+      : ServiceTest({.model = "small", .api_key = {}, .origins = {}, .hosts = {}}, 64, 80, signs) {}
+
+  /// Runs a script of this folder against the server; one that lacks what it needs says so by its status.
+  void expect_good(const std::string& script, const std::string& arguments = {}) {
+    const auto [status, output] = shell(python() + " -B -W ignore " SOLITON_SOURCE_DIR "/tests/server/" +
+                                        script + " " + std::to_string(port()) + " " + arguments);
+    constexpr int kSkipped = 77;
+    if (status == kSkipped || status == kNoProgram) GTEST_SKIP() << output;
+    EXPECT_EQ(status, 0) << output;
+  }
+};
 
 TEST_F(ClientsTest, CurlSeesEventsAsTheyCome) {
   if (shell("command -v curl").first != 0) GTEST_SKIP() << "no curl";
@@ -44,17 +58,33 @@ TEST_F(ClientsTest, CurlSeesEventsAsTheyCome) {
 }
 
 TEST_F(ClientsTest, TheOfficialPythonClient) {
-  const auto [status, output] =
-      shell(python() + " -B " SOLITON_SOURCE_DIR "/tests/server/openai_client.py " + std::to_string(port()));
-  constexpr int kSkipped = 77;
-  if (status == kSkipped || status == kNoProgram) GTEST_SKIP() << output;
-  EXPECT_EQ(status, 0) << output;
+  expect_good("openai_client.py");
+}
+
+TEST_F(ClientsTest, LangChain) {
+  expect_good("langchain_client.py");
+}
+
+// What the server says of itself, against what it does, by whoever reads such descriptions.
+TEST_F(ClientsTest, Schemathesis) {
+  if (!long_tests()) GTEST_SKIP() << "skipped: only in long runs (SOLITON_LONG_TESTS=1)";
+  expect_good("schemathesis_client.py", "100");
+}
+
+class JsonClientsTest : public ClientsTest {
+ protected:
+  JsonClientsTest() : ClientsTest(kJsonSigns) {}
+};
+
+TEST_F(JsonClientsTest, AnswersToRandomSchemasAreValid) {
+  expect_good("schema_client.py", long_tests() ? "100" : "20");
 }
 
 // ---- The script that measures
 
 class ServeLoad : public ClientsTest {
  protected:
+  using ClientsTest::ClientsTest;
   void SetUp() override {
     if (shell("command -v " + python()).first != 0) GTEST_SKIP() << "no " << python();
   }
@@ -116,6 +146,30 @@ TEST_F(ServeLoad, TakesRequestsByChanceAndChats) {
   EXPECT_EQ(point["requests"], 6);
   EXPECT_EQ(point["turns"][1]["requests"], 3);
   EXPECT_GT(point["turns"][1]["prompt_tokens"], point["turns"][0]["prompt_tokens"]);
+}
+
+class ServeMix : public ServeLoad {
+ protected:
+  ServeMix() : ServeLoad(kJsonSigns) {}
+};
+
+TEST_F(ServeMix, AsksForABitOfEverything) {
+  const std::string script =
+      python() + " -B " SOLITON_SOURCE_DIR "/runtime/bench/serve_mix.py --url http://127.0.0.1:";
+  const auto [status, output] =
+      shell(script + std::to_string(port()) +
+            " --clients 2,12 --duration 3 --prompt 40 --max-tokens 30 --json-file " + figures_.string());
+  EXPECT_EQ(status, 0) << output;
+  const json results = figures();
+  for (const json& point : results["points"]) {
+    EXPECT_EQ(point["failures"], 0) << point;
+    EXPECT_GT(point["requests"], 2);
+  }
+  service_->end();
+  const auto [other, complaint] =
+      shell(script + std::to_string(port()) + " --clients 3 --duration 1 --prompt 40");
+  EXPECT_EQ(other, 1) << complaint;
+  EXPECT_THAT(complaint, HasSubstr("expected status 200, got 503"));
 }
 
 // ---- The program

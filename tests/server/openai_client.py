@@ -58,6 +58,12 @@ def main(port):
         model=model, messages=messages, max_tokens=2, tools=[{"type": "function", "function": function}])
     check(tools.usage.prompt_tokens == whole.usage.prompt_tokens + len("add\n"), tools.usage)
 
+    schema = {"type": "integer", "minimum": 10, "maximum": 99}
+    of_schema = client.chat.completions.create(
+        model=model, messages=messages, max_tokens=9, temperature=0,
+        response_format={"type": "json_schema", "json_schema": {"name": "age", "strict": True, "schema": schema}})
+    check(int(of_schema.choices[0].message.content) in range(10, 100), of_schema)
+
     try:
         client.chat.completions.create(model=model, messages=messages, temperature=200)
         raise AssertionError("temperature 200 was taken")

@@ -17,9 +17,16 @@ inline constexpr const char* kSmallTemplate =
     "{% if tools %}{{ tools[0].function.name }}\n{% endif %}{% if add_generation_prompt %}assistant:{% endif "
     "%}";
 
-/// Three special tokens, and then a token for each of these; a space is Ġ and a line's end Ċ.
-inline nlohmann::json small_tokenizer() {
-  const std::vector<std::string> specials = {"<s>", "</s>", "<x>"};
+/// What the tokens of the small model write, beside small letters and digits; a space is Ġ and a line's end Ċ.
+inline const std::vector<std::string> kSmallSigns = {"Ġ", "Ċ", ".", ",", ":", "!", "?", "-", "_"};
+/// The same of one that can write JSON, and has fewer special tokens.
+inline const std::vector<std::string> kJsonSigns = {"Ġ",  "Ċ", "{", "}", "[", "]",
+                                                    "\"", ":", ",", ".", "-", "+"};
+
+/// Special tokens, as many as there is room for in the model's 50, and then one for each sign, small letter and digit.
+inline nlohmann::json small_tokenizer(const std::vector<std::string>& signs = kSmallSigns) {
+  std::vector<std::string> specials = {"<s>", "</s>", "<x>"};
+  specials.resize(std::min<size_t>(specials.size(), 50 - 26 - 10 - signs.size()));
   nlohmann::json vocabulary = nlohmann::json::object();
   nlohmann::json added = nlohmann::json::array();
   for (const std::string& special : specials) {
@@ -33,7 +40,7 @@ inline nlohmann::json small_tokenizer() {
                      {"normalized", false},
                      {"special", true}});
   }
-  std::vector<std::string> letters = {"Ġ", "Ċ", ".", ",", ":", "!", "?", "-", "_"};
+  std::vector<std::string> letters = signs;
   for (char c = 'a'; c <= 'z'; ++c) letters.push_back(std::string(1, c));
   for (char c = '0'; c <= '9'; ++c) letters.push_back(std::string(1, c));
   for (const std::string& letter : letters) vocabulary.emplace(letter, vocabulary.size());
@@ -60,9 +67,10 @@ inline nlohmann::json small_tokenizer() {
 }
 
 /// A folder of the model that "micro-2-all" is a kernel of.
-inline void write_small_model(const ModelFacts& facts, const TemporaryFolder& folder) {
+inline void write_small_model(const ModelFacts& facts, const TemporaryFolder& folder,
+                              const std::vector<std::string>& signs = kSmallSigns) {
   write_hf_folder(random_weights(facts, kWeightSeed), facts, folder.path());
-  folder.write("tokenizer.json", small_tokenizer().dump());
+  folder.write("tokenizer.json", small_tokenizer(signs).dump());
   folder.write("chat_template.jinja", kSmallTemplate);
 }
 
@@ -72,9 +80,9 @@ class ServiceTest : public testing::Test {
 
   explicit ServiceTest(
       ServiceOptions options = {.model = "small", .api_key = {}, .origins = {}, .hosts = {"model.example"}},
-      int max_waiting = 4, int num_pages = 40)
+      int max_waiting = 4, int num_pages = 40, const std::vector<std::string>& signs = kSmallSigns)
       : kernel_("micro-2-all", kSmallContext, num_pages * kKvPageTokens) {
-    write_small_model(kernel_.facts(), folder_);
+    write_small_model(kernel_.facts(), folder_, signs);
     Options model;
     model.model = folder_.path();
     text_.emplace(model);
