@@ -15,7 +15,7 @@ case ${1:-} in
 esac
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(safetensors hf-config model-yaml tokenizer chat-template)
+[ ${#targets[@]} -gt 0 ] || targets=(safetensors hf-config model-yaml tokenizer chat-template grammar)
 
 has_libfuzzer() {
   command -v clang++ > /dev/null &&
