@@ -66,7 +66,18 @@ example/build/tree_of_thoughts "$model" "Once upon a time" " They were happy" 2 
 expect "lines of the example in C++" 2 "$(grep -c '^-[0-9.]* .*Once upon a time' thoughts.txt)"
 grep -rIlF -e "$sources" -e "$folder/first" "$prefix" && fail "files above: expected no folder of the build in them"
 
+# The image is built with what ./dev installs, but for what tests need.
+for package in $(sed -n '/^packages=(/,/)$/p' "$sources/dev" | sed 's/packages=//; s/[()]//g'); do
+  case $package in libgtest-dev | libgmock-dev) continue ;; esac
+  grep -qw -e "$package" "$sources/packaging/Dockerfile" || fail "packaging/Dockerfile: expected $package, as ./dev installs it"
+done
+
 [ "${SOLITON_LONG_TESTS:-}" = 1 ] || exit 0
+if command -v docker > /dev/null && docker info > /dev/null 2>&1; then
+  docker build -q -t soliton-test -f "$sources/packaging/Dockerfile" "$sources" > docker.log 2>&1 || fail "$(tail -5 docker.log)"
+  docker run --rm soliton-test --version | grep -q '^soliton-server ' || fail "the image: expected soliton-server in it"
+  docker image rm soliton-test > /dev/null
+fi
 rm -r "$prefix/lib/soliton/kernels"
 expect "an answer by a new kernel" ", a small girl" "$("$prefix/bin/soliton-chat" "$model" -p "Once upon a time" -n 4 2> chat.log)"
 grep -q "^Making the kernel" chat.log || fail "expected a kernel to be made: $(cat chat.log)"
