@@ -148,9 +148,9 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
   request.sampling = read_sampling(body, defaults);
   refuse_unsupported(body);
   if (!body["n"].is_null()) request.num_choices = static_cast<int>(body["n"].integer(1, kMaxChoices));
-  if (!body["best_of"].is_null() && body["best_of"].integer(1, kMaxChoices) != request.num_choices) {
-    throw not_yet("best_of", body["best_of"].describe());
-  }
+  request.num_told = request.num_choices;
+  if (!body["best_of"].is_null())
+    request.num_choices = static_cast<int>(body["best_of"].integer(request.num_told, kMaxChoices));
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     if (!body[name].is_null())
       request.max_tokens = static_cast<int>(body[name].integer(1, std::numeric_limits<int>::max()));
@@ -158,6 +158,9 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
   read_stops(body["stop"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
   if (!body["stream"].is_null()) request.streams = body["stream"].boolean();
+  if (request.streams && request.num_choices > request.num_told)
+    throw body["best_of"].error("expected {}, as n is, in a stream, got {}", request.num_told,
+                                request.num_choices);
   const JsonView options = body["stream_options"];
   if (!options.is_null()) {
     if (!request.streams) throw options.error("expected stream to be true, got stream_options without");
@@ -284,7 +287,7 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
     request.grammar = read_answer_grammar(body, ordered);
     if (request.grammar && !request.tools.empty())
       throw ApiError(400, "tools: expected none beside a grammar of the answer, got some", "tools");
-    request.sampling.logprobs = request.logprobs;
+    request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
     return request;
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);

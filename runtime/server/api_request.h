@@ -27,7 +27,8 @@ struct ApiRequest {
   bool echoes = false;  // the prompt before the answer
   // ---- of both
   Sampling sampling;
-  int num_choices = 1;            // of each prompt
+  int num_choices = 1;            // of each prompt, generated
+  int num_told = 1;               // of these, by the mean logprob of their tokens where they are fewer
   std::optional<int> max_tokens;  // of each choice
   std::vector<std::string> stops;
   std::optional<constrain::Grammar> grammar;  // what an answer may be

@@ -1,7 +1,11 @@
 #include "runtime/server/completion.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include "runtime/chat/answer_stream.h"
@@ -156,9 +160,32 @@ void Completion::finish() {
   }
   Json whole = frame(setup_.request.is_chat ? "chat.completion" : "text_completion");
   Json& choices = whole["choices"] = Json::array();
-  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(whole_choice(i));
+  for (size_t prompt = 0; prompt < setup_.prompts.size(); ++prompt) {
+    for (const size_t index : told_choices(prompt)) {
+      choices.push_back(whole_choice(index));
+      choices.back()["index"] = choices.size() - 1;
+    }
+  }
   whole["usage"] = usage();
   reply_->finish({.body = one_line(whole), .headers = setup_.headers});
+}
+
+/// Those of a prompt, or the best of them where not all are told.
+std::vector<size_t> Completion::told_choices(size_t prompt) const {
+  const auto num_choices = static_cast<size_t>(setup_.request.num_choices);
+  std::vector<size_t> indices(num_choices);
+  std::iota(indices.begin(), indices.end(), prompt * num_choices);
+  const auto num_told = static_cast<size_t>(setup_.request.num_told);
+  if (num_told == num_choices) return indices;
+  const auto mean_logprob = [&](size_t index) {
+    const std::vector<GeneratedToken>& tokens = choices_[index].tokens;
+    double sum = 0;
+    for (const GeneratedToken& token : tokens) sum += token.logprob.value_or(0);
+    return tokens.empty() ? -std::numeric_limits<double>::infinity() : sum / std::ssize(tokens);
+  };
+  std::ranges::stable_sort(indices, std::greater(), mean_logprob);
+  indices.resize(num_told);
+  return indices;
 }
 
 /// Tells why nothing more comes.

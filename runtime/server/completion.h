@@ -77,6 +77,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void tell_calls(size_t index);
   void tell_end(size_t index);
   Json chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason) const;
+  std::vector<size_t> told_choices(size_t prompt) const;
   Json whole_choice(size_t index) const;
   Json usage() const;
 

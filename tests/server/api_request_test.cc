@@ -95,7 +95,8 @@ TEST(ApiRequest, RefusesByName) {
                  "expected none beside a grammar");
   expect_refused(R"("guided_json": {})", "guided_json", "not supported");
   expect_refused(R"("presence_penalty": 0.5)", "presence_penalty", "not supported");
-  expect_refused(R"("best_of": 3)", "best_of", "not supported");
+  expect_refused(R"("best_of": 3, "n": 4)", "best_of", "expected");
+  expect_refused(R"("best_of": 3, "stream": true)", "best_of", "in a stream");
   expect_refused(R"("tools": [{"type": "x"}])", "tools[0].type", "expected function");
   expect_refused(R"("tools": [{"type": "function", "function": {}}])", "tools[0].function.name",
                  "got nothing");

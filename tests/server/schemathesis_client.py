@@ -27,6 +27,7 @@ INEXPRESSIBLE = [
     (r"json_schema|response_format|grammar", r"expected some text that it can be"),  # by the model's tokens
     (r"grammar", ""),  # a language of its own
     (r"tools", r"expected none beside a grammar"),
+    (r"best_of", ""),  # at least n
 ]
 
 

@@ -45,6 +45,34 @@ TEST_F(ServiceTest, SeedsDrawTheSameAgain) {
   EXPECT_EQ(texts.size(), 3u);
 }
 
+// Of each prompt those of the best mean logprob, the best one first; all that was generated is counted.
+TEST_F(ServiceTest, TellsTheBestOfSeveral) {
+  json body = {
+      {"prompt", {"abc", "xy"}}, {"max_tokens", 5}, {"temperature", 1.5}, {"seed", 5}, {"ignore_eos", true}};
+  json all = body;
+  all["n"] = 3;
+  all["logprobs"] = 0;
+  std::vector<json> choices = complete(all)["choices"];
+  ASSERT_EQ(choices.size(), 6u);
+  const auto mean = [](const json& choice) {
+    double sum = 0;
+    for (const json& logprob : choice["logprobs"]["token_logprobs"]) sum += logprob.get<double>();
+    return sum;
+  };
+  for (const auto half : {choices.begin(), choices.begin() + 3})
+    std::stable_sort(half, half + 3, [&](const json& a, const json& b) { return mean(a) > mean(b); });
+  body["n"] = 2;
+  body["best_of"] = 3;
+  const json best = complete(body);
+  ASSERT_EQ(best["choices"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(best["choices"][i]["index"], i);
+    EXPECT_EQ(best["choices"][i]["text"], choices[i < 2 ? i : i + 1]["text"]);
+    EXPECT_TRUE(best["choices"][i]["logprobs"].is_null());
+  }
+  EXPECT_EQ(best["usage"]["completion_tokens"], 30);
+}
+
 TEST_F(ServiceTest, StreamsWhatItWouldAnswer) {
   const json whole = chat({{"max_tokens", 10}, {"logprobs", true}, {"top_logprobs", 2}});
   const std::vector<json> chunks =
