@@ -1,5 +1,6 @@
 #include "runtime/server/api_request.h"
 
+#include <charconv>
 #include <cmath>
 #include <random>
 
@@ -117,14 +118,31 @@ void refuse_unsupported(const JsonView& body) {
   for (const char* name : {"frequency_penalty", "presence_penalty"}) {
     if (!body[name].is_null() && body[name].number() != 0) throw not_yet(name, body[name].describe());
   }
-  const JsonView bias = body["logit_bias"];
-  if (!bias.is_null() && !bias.object().empty()) throw not_yet("logit_bias", "tokens");
   for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
     if (!body[name].is_null()) throw not_yet(name, body[name].describe());
   }
   if (!body["use_beam_search"].is_null() && body["use_beam_search"].boolean())
     throw not_yet("use_beam_search", "true");
   if (!body["suffix"].is_null() && !body["suffix"].string().empty()) throw not_yet("suffix", "text");
+}
+
+/// -100 and 100, which forbid a token and all others; what lies between is not there.
+void read_logit_bias(const JsonView& bias, ApiRequest& request) {
+  constexpr double kAll = 100;
+  if (bias.is_null()) return;
+  for (const auto& [token, value] : bias.object().items()) {
+    int32_t id = 0;
+    const char* const end = token.data() + token.size();
+    const auto read = std::from_chars(token.data(), end, id);
+    const bool has_zeros = token.size() > 1 && token[0] == '0';
+    if (read.ec != std::errc() || read.ptr != end || id < 0 || has_zeros)
+      throw bias.error("expected the ids of tokens, got {}", in_quotes(token));
+    const double by = bias[token].number(-kAll, kAll);
+    if (by != 0 && std::abs(by) != kAll)
+      throw not_yet("logit_bias", fmt::format("{} of token {}; -100 forbids it and 100 all others", by, id));
+    if (by == -kAll) request.forbidden.push_back(id);
+    if (by == kAll) request.only.push_back(id);
+  }
 }
 
 void read_stops(const JsonView& stop, ApiRequest& request) {
@@ -155,6 +173,7 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
     if (!body[name].is_null())
       request.max_tokens = static_cast<int>(body[name].integer(1, std::numeric_limits<int>::max()));
   }
+  read_logit_bias(body["logit_bias"], request);
   read_stops(body["stop"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
   if (!body["stream"].is_null()) request.streams = body["stream"].boolean();
@@ -285,6 +304,9 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
     const Json ordered = Json::parse(text);  // once more, as templates see the order of members
     (request.is_chat ? read_chat : read_completion)(body, ordered, request);
     request.grammar = read_answer_grammar(body, ordered);
+    if (request.grammar && !(request.forbidden.empty() && request.only.empty()))
+      throw ApiError(400, "logit_bias: expected none beside a grammar of the answer, got tokens",
+                     "logit_bias");
     if (request.grammar && !request.tools.empty())
       throw ApiError(400, "tools: expected none beside a grammar of the answer, got some", "tools");
     request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;

@@ -32,6 +32,8 @@ struct ApiRequest {
   std::optional<int> max_tokens;  // of each choice
   std::vector<std::string> stops;
   std::optional<constrain::Grammar> grammar;  // what an answer may be
+  std::vector<int32_t> forbidden;             // tokens that no answer has
+  std::vector<int32_t> only;                  // the only ones that it may have, unless there are none
   bool ignores_stop_tokens = false;
   bool logprobs = false;
   int num_top_logprobs = 0;  // further tokens whose logprobs are wanted

@@ -83,6 +83,7 @@ Generation Completion::generation(size_t prompt) {
           .sampling = request.sampling,
           .num_best = request.num_top_logprobs,
           .grammar = setup_.grammar,
+          .allowed = setup_.allowed,
           .client = setup_.client,
           .on_token =
               [self, first](int sample, const GeneratedToken& token) {

@@ -26,7 +26,8 @@ struct CompletionSetup {
   std::string client = {};  // see Generation
   std::string model = {};   // what answers call it
   ToolSyntax tool_syntax = {};
-  std::shared_ptr<TokenGrammar> grammar = {};                     // see Generation
+  std::shared_ptr<TokenGrammar> grammar = {};                     // see Generation, as of
+  std::shared_ptr<const std::vector<uint32_t>> allowed = {};      // these
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
 };
 

@@ -51,6 +51,9 @@ struct Generation {
   int num_best = 0;  // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
   /// What an answer may be, if not null; launches are of one token then. The scheduler's thread alone uses it.
   std::shared_ptr<TokenGrammar> grammar = {};
+  /// Where there is no grammar: a bit for each token that an answer may have, as TreeRequest has it, at least one; null or
+  /// empty: any. Launches are of one token then.
+  std::shared_ptr<const std::vector<uint32_t>> allowed = {};
   std::string client = {};  // those of one wait for one another, those of several take turns
   std::function<bool(int sample, const GeneratedToken&)> on_token = {};  // ends the sample by returning false
   std::function<void(int sample, const SampleSummary&)> on_end = {};     // once for each sample

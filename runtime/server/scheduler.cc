@@ -227,11 +227,13 @@ void Scheduler::drop_cancelled() {
   finish_ended();
 }
 
-/// For those who follow a grammar, the tokens that may be next.
+/// For those who follow a grammar, or must not say everything, the tokens that may be next.
 void Scheduler::find_allowed() {
   for (const SequencePointer& sequence : running_) {
     const Generation& generation = sequence->generation();
-    if (generation.grammar == nullptr || !sequence->allowed.empty()) continue;
+    if (!sequence->allowed.empty()) continue;
+    if (generation.grammar == nullptr && generation.allowed) sequence->allowed = *generation.allowed;
+    if (generation.grammar == nullptr) continue;
     try {
       if (!sequence->constraint) sequence->constraint.emplace(generation.grammar, generation.stop_tokens);
       sequence->allowed = sequence->constraint->allowed();

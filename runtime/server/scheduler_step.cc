@@ -171,7 +171,7 @@ int Scheduler::reserve_steps(int max_steps) {
       if (!sequence->decodes()) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
       if (sequence->generation().num_best > 0) num_steps = 1;  // logits come after a launch
-      if (sequence->generation().grammar != nullptr) num_steps = 1;
+      if (!sequence->allowed.empty()) num_steps = 1;
     }
     for (const int steps : {num_steps, 1}) {
       int needed = 0;
@@ -193,7 +193,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   bool wants_logprobs = false;
   bool penalises = false;
   bool wants_logits = false;
-  bool has_grammar = false;
+  bool forbids = false;
   std::vector<int32_t> stop_tokens;
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
@@ -208,7 +208,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
     wants_logprobs = wants_logprobs || generation.sampling.logprobs;
     penalises = penalises || generation.sampling.repeat_penalty != 1;
     wants_logits = wants_logits || generation.num_best > 0;
-    has_grammar = has_grammar || generation.grammar != nullptr;
+    forbids = forbids || !sequence->allowed.empty();
     for (const int32_t token : generation.stop_tokens) {
       if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
     }
@@ -230,7 +230,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
     rows_.push_back(decodes ? sequence : nullptr);
     inputs.push_back(sequence->tokens[static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft))]);
     if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
-    if (has_grammar) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
+    if (forbids) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
     if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
   }
   steps_left_ = num_steps;

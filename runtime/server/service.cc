@@ -276,12 +276,36 @@ std::shared_ptr<TokenGrammar> Service::ready(const constrain::Grammar& grammar) 
   }
 }
 
+/// What logit_bias leaves; null if that is all.
+std::shared_ptr<const std::vector<uint32_t>> Service::allowed_tokens(const ApiRequest& request) const {
+  if (request.forbidden.empty() && request.only.empty()) return {};
+  constexpr int kBits = 32;
+  const auto vocabulary = static_cast<size_t>(text_.vocabulary);
+  std::vector<uint32_t> mask((vocabulary + kBits - 1) / kBits, request.only.empty() ? ~0u : 0u);
+  const auto set = [&](int32_t token, bool is_allowed) {
+    if (token >= text_.vocabulary)
+      throw ApiError(400,
+                     fmt::format("logit_bias: expected tokens from 0 to {}, got {}", vocabulary - 1, token),
+                     "logit_bias");
+    uint32_t& word = mask[static_cast<size_t>(token / kBits)];
+    const uint32_t bit = 1u << token % kBits;
+    word = is_allowed ? word | bit : word & ~bit;
+  };
+  for (const int32_t token : request.only) set(token, true);
+  for (const int32_t token : request.forbidden) set(token, false);
+  if (vocabulary % kBits != 0) mask.back() &= (1u << vocabulary % kBits) - 1;
+  if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; }))
+    throw ApiError(400, "logit_bias: expected some token to be left, got none", "logit_bias");
+  return std::make_shared<const std::vector<uint32_t>>(std::move(mask));
+}
+
 HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Headers& headers) {
   if (ends_) throw ApiError(503, "the server has been told to end", {}, "shutdown");
   CompletionSetup made = setup(parse_api_request(kind, request.body, text_.sampling));
   made.client = request.peer;
   made.headers = headers;
   if (made.request.grammar) made.grammar = ready(*made.request.grammar);
+  made.allowed = allowed_tokens(made.request);
   const size_t num_prompts = made.prompts.size();
   const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));
   std::vector<std::shared_ptr<Ticket>> tickets;

@@ -100,6 +100,8 @@ class Service {
   ToolSyntax tool_syntax_;
   int64_t created_;
   std::atomic<bool> ends_ = false;
+  std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
+
   std::once_flag needs_vocabulary_;
   std::shared_ptr<const constrain::Vocabulary> vocabulary_;  // of the first grammar and all that follow
 };

@@ -82,7 +82,11 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("stream_options": {"include_usage": true})", "stream_options", "without");
   expect_refused(R"("top_logprobs": 3)", "top_logprobs", "without");
   expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "got 21");
-  expect_refused(R"("logit_bias": {"5": 1})", "logit_bias", "not supported");
+  expect_refused(R"("logit_bias": {"5": 1})", "logit_bias", "got 1 of token 5");
+  expect_refused(R"("logit_bias": {"5": 101})", "logit_bias.5", "got 101");
+  expect_refused(R"("logit_bias": {"-5": 100})", "logit_bias", "expected the ids of tokens, got \"-5\"");
+  expect_refused(R"("logit_bias": {"5x": 100})", "logit_bias", "expected the ids of tokens");
+  expect_refused(R"("logit_bias": {"5": 100}, "json_schema": {})", "logit_bias", "beside a grammar");
   expect_refused(R"("response_format": {"type": "xml"})", "response_format.type", "got \"xml\"");
   expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"name": "n"}})",
                  "response_format.json_schema.schema", "got nothing");

@@ -45,6 +45,29 @@ TEST_F(ServiceTest, SeedsDrawTheSameAgain) {
   EXPECT_EQ(texts.size(), 3u);
 }
 
+TEST_F(ServiceTest, TokensCanBeForbidden) {
+  json body = {{"prompt", "abc"}, {"max_tokens", 12}, {"logprobs", 0}, {"ignore_eos", true}};
+  const auto ids = [&](const json& answer) {
+    std::vector<std::string> texts = answer["choices"][0]["logprobs"]["tokens"];
+    return texts;
+  };
+  const std::vector<std::string> plain = ids(complete(body));
+  const int first = text_->tokenizer.encode(plain[0])[0];
+  body["logit_bias"] = {{std::to_string(first), -100}};
+  EXPECT_THAT(ids(complete(body)), testing::Not(testing::Contains(plain[0])));
+  const std::vector<int> two = text_->tokenizer.encode("qx");
+  body["logit_bias"] = {{std::to_string(two[0]), 100}, {std::to_string(two[1]), 100}, {"3", 0}};
+  EXPECT_THAT(ids(complete(body)), testing::Each(testing::AnyOf("q", "x")));
+  body["logit_bias"][std::to_string(two[0])] = -100;
+  EXPECT_EQ(complete(body)["choices"][0]["text"], std::string(12, 'x'));
+  for (const json& bias : {json{{"50", 100}}, json{{"7", 100}, {"007", -100}}}) {
+    body["logit_bias"] = bias;
+    const HttpAnswer refusal = post("/v1/completions", body);
+    EXPECT_EQ(refusal.status, 400);
+    EXPECT_EQ(refusal.json()["error"]["param"], "logit_bias");
+  }
+}
+
 // Of each prompt those of the best mean logprob, the best one first; all that was generated is counted.
 TEST_F(ServiceTest, TellsTheBestOfSeveral) {
   json body = {
