@@ -45,6 +45,7 @@ std::string header(const std::vector<Plan>& plans) {
   std::string command =
       fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, join_names(plans[0].cards, ","));
   if (plans[0].limits.ptx) command += fmt::format(" --ptx compute_{}", plans[0].limits.compute_capability);
+  if (plans[0].num_cards > 1) command += fmt::format(" --cards {}", plans[0].num_cards);
   for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
     command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
   return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plans[0].model,
@@ -181,6 +182,7 @@ void write_plan(const Plan& plan, TextWriter& out) {
     out.line(".matrices = kModel.matrices,");
     out.line(".rows = {}, .sync = SyncMode::{}, .num_ctas = {},", kernel.rows,
              kernel.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter", kernel.num_ctas);
+    if (kernel.num_cards > 1) out.line(".num_cards = {},", kernel.num_cards);
     out.line(".copies = CopyKind::{}, .consumer_warps = {}, .producer_warps = {},",
              kernel.copies == CopyKind::kBulk ? "kBulk" : "kLanes", kernel.consumer_warps,
              kernel.producer_warps);

@@ -101,7 +101,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   const std::filesystem::path output = options->output.value_or(
-      std::filesystem::path("generated") / fmt::format("{}-{}", model.name, generated.plan.gpu));
+      std::filesystem::path("generated") /
+      fmt::format("{}-{}{}", model.name, generated.plan.gpu,
+                  choices.num_cards > 1 ? fmt::format("-x{}", choices.num_cards) : ""));
   write_folder(output, generated.files);
   fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
              generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),

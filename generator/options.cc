@@ -159,6 +159,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
   ValueFlag rows(app, "--rows", "N,N",
                  "Rows of each kernel of the library: tokens of a prompt that a step takes");
+  ValueFlag cards(app, "--cards", "N",
+                  "Cards of the same kind that a launch spans, and shares the model among");
   ValueFlag kv_bits(app, "--kv-bits", "16|32",
                     "Bits of a key or value in the cache instead of the model's: f16, or two of them");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
@@ -217,6 +219,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));
   }
   read_rows(rows, options.choices);
+  options.choices.num_cards = cards.integer({.min = 1, .max = kMaxLaunchCards}).value_or(1);
   options.kv_bits = read_kv_bits(kv_bits);
   options.ptx = read_ptx(ptx);
   options.choices.sync = read_sync(sync);

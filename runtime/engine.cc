@@ -1,6 +1,7 @@
 #include "runtime/engine.h"
 
 #include <algorithm>
+#include <future>
 
 #include "layout/page.h"
 #include "models/error.h"
@@ -14,8 +15,12 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 
-KernelLibrary with_device(KernelLibrary library, int device) {
-  library.select_device(device);
+KernelLibrary with_devices(KernelLibrary library, const EngineOptions& options) {
+  if (options.cards.empty()) {
+    library.select_device(options.device);
+  } else {
+    library.select_cards(options.cards);
+  }
   return library;
 }
 
@@ -43,7 +48,7 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
                                                     facts.max_context, library.model().name, context));
   }
   const int64_t needed = library.model().weight_bytes + model_tables(facts).bytes() +
-                         KvPool::bytes(facts, pool_pages(options)) + context * rotary_token_bytes(facts);
+                         KvPool::bytes(library, pool_pages(options)) + context * rotary_token_bytes(facts);
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
@@ -56,35 +61,57 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
 }  // namespace
 
 Engine::Engine(KernelLibrary library, const EngineOptions& options)
-    : device_(options.device),
-      library_(with_device(std::move(library), options.device)),
+    : library_(with_devices(std::move(library), options)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
       context_(checked_context(library_, options)),
       pace_(library_.device().has_time_limit != 0, library_.num_kernels()),
-      pool_(library_, pool_pages(options)),
       tree_(pool_pages(options)),
       main_(tree_.open()),
-      rotary_(library_.functions(), static_cast<size_t>(num_pages(context_) * kKvPageTokens *
-                                                        rotary_token_bytes(library_.model().facts))),
-      workspace_(library_.functions(), most_workspace_bytes(library_)),
       records_(library_.functions(), static_cast<size_t>(options.context + 1) * sizeof(uint64_t)),
-      signals_(library_.functions(), sizeof(Signals)),
+      signals_(library_.functions(), sizeof(Signals) * static_cast<size_t>(library_.num_cards())),
       planners_(2 * static_cast<size_t>(library_.num_kernels())) {
   const std::vector<float> table =
       make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens);
-  library_.check(library_.functions().upload(rotary_.as<void>(), table.data(), table.size() * sizeof(float)),
-                 "upload the rotary table");
+  const Library& device = library_.functions();
+  for (int i = 0; i < library_.num_cards(); ++i) {
+    library_.enter_card(i);
+    cards_.push_back({.index = i,
+                      .pool = KvPool(library_, pool_pages(options)),
+                      .rotary = DeviceMemory(device, table.size() * sizeof(float)),
+                      .workspace = DeviceMemory(device, most_workspace_bytes(library_))});
+    library_.check(device.upload(cards_[i].rotary.as<void>(), table.data(), table.size() * sizeof(float)),
+                   "upload the rotary table");
+  }
+  library_.enter_card(0);
+}
+
+/// Every card by a thread of its own, where there are several. An error of any is thrown once all have ended.
+template <class Make>
+void Engine::make_weights(const Make& make) {
+  if (cards_.size() == 1) {
+    cards_[0].weights = make(0);
+    return;
+  }
+  std::vector<std::future<DeviceWeights>> makers;
+  for (const EngineCard& card : cards_) {
+    makers.push_back(std::async(std::launch::async, [&, index = card.index] {
+      library_.enter_card(index);
+      return make(index);
+    }));
+  }
+  for (std::future<DeviceWeights>& maker : makers) maker.wait();
+  for (size_t i = 0; i < cards_.size(); ++i) cards_[i].weights = makers[i].get();
 }
 
 void Engine::load(const ModelTensors& tensors, Progress* progress) {
-  weights_ = load_weights(library_, tensors, progress);
+  make_weights([&](int card) { return load_weights(library_, tensors, progress, card); });
   weights_name_ = tensors.source->path();
 }
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
   load(find_tensors(source, quantization, library_.model().facts), progress);
 }
 void Engine::load_random(uint64_t seed) {
-  weights_ = make_random_weights(library_, seed);
+  make_weights([&](int card) { return make_random_weights(library_, seed, card); });
   weights_name_ = "random weights";
 }
 
@@ -119,13 +146,19 @@ void Engine::reserve(Branch branch, int num_tokens) {
 
 void Engine::randomise_cache(uint64_t seed) {
   constexpr float kBound = 1.0f;
-  library_.check(library_.functions().fill_random(pool_.address(), pool_.num_bytes() / 2, kBound, seed),
-                 "fill the KV cache");
+  const KvShape shape = library_.card_kv();
+  on_every_card([&](EngineCard& card) {
+    const RandomShare heads{shape.half_bytes(), card.index,
+                            library_.num_cards()};  // keys and values of 2 bytes
+    library_.check(
+        library_.functions().fill_random(card.pool.address(), card.pool.num_bytes() / 2, kBound, seed, heads),
+        "fill the KV cache");
+  });
 }
 
 int64_t Engine::needed_bytes(int position) const {
   const ModelDescriptor& model = library_.model();
-  return model.needed_weight_bytes + position * kv_shape(model.facts).token_bytes();
+  return model.needed_weight_bytes + position * library_.card_kv().token_bytes();
 }
 
 }  // namespace soliton

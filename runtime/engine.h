@@ -13,15 +13,12 @@
 #include <span>
 #include <vector>
 
-#include "runtime/engine_input.h"
+#include "runtime/engine_card.h"
 #include "runtime/kernel_library.h"
-#include "runtime/kv_pool.h"
 #include "runtime/launch_pace.h"
 #include "runtime/safetensors.h"
-#include "runtime/sampling_memory.h"
 #include "runtime/tree/kv_tree.h"
 #include "runtime/tree/tree_plan.h"
-#include "runtime/weights.h"
 
 namespace soliton {
 
@@ -31,7 +28,8 @@ struct EngineOptions {
   int context = 4096;       // tokens of a branch at most
   int64_t pool_tokens = 0;  // that the KV pages hold; 0: those of one branch
   int device = 0;
-  uint64_t timeout_ms = 2000;  // bound of every wait inside the kernel
+  std::vector<int> cards = {};  // the devices of a kernel that spans several; empty: as many from `device` on
+  uint64_t timeout_ms = 2000;   // bound of every wait inside the kernel
 };
 
 /// What one call decodes in the main branch.
@@ -158,7 +156,8 @@ class Engine {
   /// Fills the cache with random keys and values, for measurements at positions never fed.
   void randomise_cache(uint64_t seed);
 
-  /// Bytes that one token at `position` must read: weights and the keys and values before it.
+  /// Bytes that one token at `position` must read: weights and the keys and values before it. Of several cards, the one
+  /// that reads the most.
   int64_t needed_bytes(int position) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
@@ -170,7 +169,7 @@ class Engine {
   void feed_one_by_one() { one_by_one_ = true; }
 
   /// For a thread that is not the one that made the engine: CUDA's current device is one of a thread. Throws Error.
-  void enter_thread() { library_.select_device(device_); }
+  void enter_thread() { library_.select_cards(library_.card_devices()); }
 
   const KernelLibrary& library() const { return library_; }
 
@@ -210,22 +209,35 @@ class Engine {
   TreePlanner& planner(int kernel, SliceRule rule);
   int plan(const Run& run, int num_steps);
   void move_tokens();
-  void clear_workspace(const Descriptor& descriptor);
+  void clear_workspace(const EngineCard& card, const Descriptor& descriptor);
   void make_room(const Descriptor& descriptor, const TreeRequest& request);
-  LaunchParams common_params() const;
-  LaunchParams prepare(const Run& launch);
-  void put_branch(const TreeRequest& request, LaunchParams& params);
-  void put_tree(const TreeRequest& request, LaunchParams& params);
-  void prepare_timeline(int step, LaunchParams& params);
-  std::vector<PhaseRecord> download_timeline() const;
-  void download_logits(int kernel, int num_steps, TreeResult& result) const;
+  LaunchParams common_params(const EngineCard& card) const;
+  std::vector<LaunchParams> prepare(const Run& launch, bool draws);
+  LaunchParams prepare_card(EngineCard& card, const Run& launch, bool draws);
+  void put_branch(EngineCard& card, const TreeRequest& request, LaunchParams& params);
+  void put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params);
+  void prepare_timeline(EngineCard& card, int step, LaunchParams& params);
+  void start(int kernel, const std::vector<LaunchParams>& params);
+  LaunchState poll() const;
+  std::vector<PhaseRecord> download_timeline();
+  void download_logits(int kernel, int num_steps, TreeResult& result);
+  void download_lines(size_t offset, std::span<float> lines);
   Followed follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result);
   [[noreturn]] void throw_failure() const;
 
   void reserve(Branch branch, int num_tokens);
+  template <class Make>
+  void make_weights(const Make& make);
+  /// Calls body(card) for every card, entered; then the first one is again.
+  template <class Body>
+  void on_every_card(const Body& body) {
+    for (size_t i = cards_.size(); i-- > 0;) {
+      library_.enter_card(static_cast<int>(i));
+      body(cards_[i]);
+    }
+  }
   int num_ctas(int kernel) const { return num_ctas_.value_or(library_.descriptor(kernel).num_ctas); }
 
-  int device_;
   KernelLibrary library_;
   uint64_t timeout_ns_;
   std::optional<int> num_ctas_;  // instead of the planned number
@@ -234,20 +246,12 @@ class Engine {
   int generating_kernel_ = 0;
   int context_;  // tokens
   LaunchPace pace_;
-  std::optional<DeviceWeights> weights_;
   std::string weights_name_;  // where they are from, for errors
-  KvPool pool_;
+  std::vector<EngineCard> cards_;
   KvTree tree_;
   Branch main_;
-  DeviceMemory rotary_;
-  DeviceMemory workspace_;
-  EngineInput input_;  // tokens, stop tokens, and the branch's pages or the plan of the tree
-  DeviceMemory partials_;
-  DeviceMemory logits_;
-  SamplingMemory sampling_;
-  DeviceMemory timeline_;
   HostMemory records_;
-  HostMemory signals_;                                // Signals
+  HostMemory signals_;                                // Signals, of each card
   std::vector<std::optional<TreePlanner>> planners_;  // [kernel][SliceRule]
   TreeSnapshot snapshot_;                             // The rows of the next launch,
   TreePlan plan_;                                     // and their attention in a kernel of several rows.

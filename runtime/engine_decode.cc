@@ -38,7 +38,7 @@ int Engine::kernel_for_rows(int rows) const {
 // ---- Checks
 
 void Engine::check_tokens(std::span<const int32_t> tokens) const {
-  if (!weights_) throw Error(ExitCode::kInternal, "decode: expected weights to be loaded");
+  if (!cards_[0].weights) throw Error(ExitCode::kInternal, "decode: expected weights to be loaded");
   const int vocabulary = library_.model().facts.vocabulary;
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocabulary) {

@@ -36,6 +36,11 @@ int64_t pages_read(const TreePlan& plan, int step) {
   return pages;
 }
 
+/// Bytes from one address to another.
+int64_t distance(const void* from, const void* to) {
+  return static_cast<const std::byte*>(to) - static_cast<const std::byte*>(from);
+}
+
 }  // namespace
 
 /// Does a request for which pages are reserved: in one launch, or in several where a plan holds for fewer steps than
@@ -52,10 +57,9 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
   std::vector<int32_t> chosen;  // by the launch before
   while (true) {
     const Run launch = next_launch(left);
-    LaunchParams params = prepare(launch);
-    if (draws && !launch.request.skips_choice)
-      params.sampling = sampling_.prepare(library_, run.kernel, launch.request.num_steps * kernel_rows);
-    library_.check(library_.functions().launch(run.kernel, &params, num_ctas(run.kernel)), "launch");
+    const std::vector<LaunchParams> cards = prepare(launch, draws && !launch.request.skips_choice);
+    const LaunchParams& params = cards[0];
+    start(run.kernel, cards);
     if (request.on_launch) request.on_launch();
     const Followed done = follow(launch.request, kernel_rows, on_step, result);
     if (done.num_steps == launch.request.num_steps) note_time(launch, params, done.seconds, result);
@@ -122,10 +126,12 @@ void Engine::note_time(const Run& launch, const LaunchParams& params, double sec
 void Engine::move_tokens() {
   const std::vector<TokenMove> moves = tree_.take_moves();
   if (moves.empty()) return;
-  const KvShape shape = kv_shape(library_.model().facts);
-  library_.check(
-      library_.functions().move_tokens(pool_.address(), &shape, moves.data(), static_cast<int>(moves.size())),
-      "move tokens");
+  const KvShape shape = library_.card_kv();
+  on_every_card([&](EngineCard& card) {
+    library_.check(library_.functions().move_tokens(card.pool.address(), &shape, moves.data(),
+                                                    static_cast<int>(moves.size())),
+                   "move tokens");
+  });
 }
 
 /// Takes the rows of the next launch from the tree and plans their attention. Returns the number of steps for
@@ -164,23 +170,25 @@ bool Engine::begin_sampling(const TreeRequest& request, int num_rows) {
   std::vector<RowSampling> sampling(request.sampling.begin(), request.sampling.end());
   if (request.want_logprobs || !request.allowed.empty()) sampling.resize(static_cast<size_t>(num_rows));
   if (sampling.empty()) return false;
-  sampling_.begin(library_, {.rows = sampling,
-                             .past = request.past,
-                             .allowed = request.allowed,
-                             .want_logprobs = request.want_logprobs});
+  on_every_card([&](EngineCard& card) {
+    card.sampling.begin(library_, {.rows = sampling,
+                                   .past = request.past,
+                                   .allowed = request.allowed,
+                                   .want_logprobs = request.want_logprobs});
+  });
   return true;
 }
 
 /// Fills the workspace as the kernel expects it at its launch.
-void Engine::clear_workspace(const Descriptor& descriptor) {
+void Engine::clear_workspace(const EngineCard& card, const Descriptor& descriptor) {
   const Library& device = library_.functions();
-  library_.check(device.fill(workspace_.as<void>(), descriptor.workspace_byte,
+  library_.check(device.fill(card.workspace.as<void>(), descriptor.workspace_byte,
                              static_cast<size_t>(descriptor.workspace_bytes)),
                  "clear the workspace");
-  library_.check(device.fill(workspace_.as<std::byte>() + descriptor.counter_offset, 0,
+  library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.counter_offset, 0,
                              static_cast<size_t>(descriptor.counter_bytes)),
                  "clear the counters");
-  *signals_.as<Signals>() = {};
+  signals_.as<Signals>()[card.index] = {};
 }
 
 /// Makes sure that there is memory for what a launch puts out, and empties its records.
@@ -193,99 +201,155 @@ void Engine::make_room(const Descriptor& descriptor, const TreeRequest& request)
   std::fill_n(records_.as<uint64_t>(), records, kNoRecord);
   if (!request.want_logits) return;
   const size_t bytes = outputs * descriptor.model->facts.vocabulary * sizeof(float);
-  if (logits_.bytes() < bytes) logits_ = DeviceMemory(device, bytes);
+  on_every_card([&](EngineCard& card) {
+    if (card.logits.bytes() < bytes) card.logits = DeviceMemory(device, bytes);
+  });
 }
 
-/// What every launch is given.
-LaunchParams Engine::common_params() const {
+/// What every launch is given on a card.
+LaunchParams Engine::common_params(const EngineCard& card) const {
   LaunchParams params{};
-  params.weights = weights_->pages.as<void>();
-  params.embedding = weights_->embedding.as<uint16_t>();
-  params.norms = weights_->norms.as<uint16_t>();
-  params.qkv_biases = weights_->qkv_biases.as<float>();
-  params.head_norms = weights_->head_norms.as<uint16_t>();
-  params.positions = weights_->positions.as<int32_t>();
-  params.rotary = rotary_.as<float>();
-  params.kv_pool = pool_.address();
-  params.workspace = workspace_.as<void>();
+  params.weights = card.weights->pages.as<void>();
+  params.embedding = card.weights->embedding.as<uint16_t>();
+  params.norms = card.weights->norms.as<uint16_t>();
+  params.qkv_biases = card.weights->qkv_biases.as<float>();
+  params.head_norms = card.weights->head_norms.as<uint16_t>();
+  params.positions = card.weights->positions.as<int32_t>();
+  params.rotary = card.rotary.as<float>();
+  params.kv_pool = card.pool.address();
+  params.workspace = card.workspace.as<void>();
   params.records = records_.as<uint64_t>();
   params.stop_request = &signals_.as<Signals>()->stop_request;
-  params.stall = &signals_.as<Signals>()->stall;
+  params.stall = &signals_.as<Signals>()[card.index].stall;
+  params.card = card.index;
   params.timeout_ns = timeout_ns_;
   params.timeline_step = -1;
   return params;
 }
 
-/// Brings everything that a launch needs to the device, in the order of the device's stream.
-LaunchParams Engine::prepare(const Run& launch) {
+/// Brings everything that a launch needs to the cards, in the order of each card's stream. Several cards write to one
+/// another as soon as they run: before any does, all have cleared what the others write to.
+std::vector<LaunchParams> Engine::prepare(const Run& launch, bool draws) {
+  make_room(library_.descriptor(launch.kernel), launch.request);
+  std::vector<LaunchParams> all(cards_.size());
+  on_every_card([&](EngineCard& card) { all[card.index] = prepare_card(card, launch, draws); });
+  if (cards_.size() == 1) return all;
+  on_every_card([&](EngineCard& card) {
+    library_.check(library_.functions().finish(), "prepare the launch");
+    const LaunchParams& own = all[card.index];
+    for (const EngineCard& other : cards_) {
+      const LaunchParams& peer = all[other.index];
+      all[card.index].peers[other.index] = {
+          .workspace = distance(own.workspace, peer.workspace),
+          .exchange = distance(own.sampling.exchange, peer.sampling.exchange),
+          .logits = distance(own.sampling.logits, peer.sampling.logits)};
+    }
+  });
+  return all;
+}
+
+LaunchParams Engine::prepare_card(EngineCard& card, const Run& launch, bool draws) {
   const TreeRequest& request = launch.request;
   const Descriptor& descriptor = library_.descriptor(launch.kernel);
-  make_room(descriptor, request);
-  LaunchParams params = common_params();
+  LaunchParams params = common_params(card);
   params.prefetch_ns = prefetch_ns(descriptor, library_.costs());
-  params.logits = request.want_logits ? logits_.as<float>() : nullptr;
+  params.logits = request.want_logits ? card.logits.as<float>() : nullptr;
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   params.delay_seed = request.delay_seed;
-  input_.clear();
-  const size_t stops = input_.add<int32_t>(request.stop_tokens);
+  card.input.clear();
+  const size_t stops = card.input.add<int32_t>(request.stop_tokens);
   if (descriptor.rows == 1) {
-    put_branch(request, params);
+    put_branch(card, request, params);
   } else {
-    put_tree(request, params);
+    put_tree(card, request, params);
   }
-  params.stop_tokens = input_.at<int32_t>(stops);
-  if (launch.timeline_step >= 0) prepare_timeline(launch.timeline_step, params);
-  clear_workspace(descriptor);
+  params.stop_tokens = card.input.at<int32_t>(stops);
+  if (launch.timeline_step >= 0) prepare_timeline(card, launch.timeline_step, params);
+  clear_workspace(card, descriptor);
+  if (draws)
+    params.sampling = card.sampling.prepare(library_, launch.kernel, request.num_steps * descriptor.rows);
   return params;
+}
+
+/// On every card, one right after the other: each launch is cooperative, so all CTAs of a card run at once or none, and
+/// there is nothing else in the cards' streams. What no launch can promise is that the others run too: the kernel's
+/// bounded waits see to that.
+void Engine::start(int kernel, const std::vector<LaunchParams>& params) {
+  const Library& device = library_.functions();
+  for (size_t card = params.size(); card-- > 0;) {
+    library_.enter_card(static_cast<int>(card));
+    if (device.launch(kernel, &params[card], num_ctas(kernel)) == 0) continue;
+    const std::string reason = device.last_error();
+    for (size_t begun = params.size(); --begun > card;) {  // they wait for this one, as long as waits last
+      library_.enter_card(static_cast<int>(begun));
+      device.wait();
+    }
+    throw file_error(ExitCode::kDevice, library_.path(), "launch{}: {}",
+                     params.size() == 1 ? "" : fmt::format(" on device {}", library_.card_devices()[card]),
+                     reason);
+  }
+}
+
+/// Of the launch on all cards.
+LaunchState Engine::poll() const {
+  LaunchState state = LaunchState::kDone;
+  for (int card = library_.num_cards(); card-- > 0;) {
+    library_.enter_card(card);
+    const LaunchState of_card = library_.functions().poll();
+    if (of_card == LaunchState::kFailed) return of_card;
+    if (of_card == LaunchState::kRunning) state = of_card;
+  }
+  return state;
 }
 
 /// For a kernel of one row: any number of tokens, one a step, in a branch whose pages in order are the page
 /// table.
-void Engine::put_branch(const TreeRequest& request, LaunchParams& params) {
+void Engine::put_branch(EngineCard& card, const TreeRequest& request, LaunchParams& params) {
   const SnapshotRow& row = snapshot_.rows.at(0);
   std::vector<int32_t> input(request.tokens.begin(), request.tokens.end());
   // A step that an input token follows chooses none. Where none is to choose, one follows the last step too,
   // which is never fed.
   if (request.skips_choice) input.push_back(0);
-  const size_t tokens = input_.add<int32_t>(input);
-  const size_t pages = input_.add<int32_t>(tree_.page_table(row.branch));
-  input_.upload(library_);
-  params.input_tokens = input_.at<int32_t>(tokens);
-  params.page_table = input_.at<int32_t>(pages);
+  const size_t tokens = card.input.add<int32_t>(input);
+  const size_t pages = card.input.add<int32_t>(tree_.page_table(row.branch));
+  card.input.upload(library_);
+  params.input_tokens = card.input.at<int32_t>(tokens);
+  params.page_table = card.input.at<int32_t>(pages);
   params.num_input_tokens = static_cast<int32_t>(input.size());
   params.first_position = row.position;
   params.num_steps = params.num_input_tokens - 1 + (request.skips_choice ? 0 : request.num_steps);
 }
 
 /// For a kernel of several rows: a token a row, and the plan of their attention.
-void Engine::put_tree(const TreeRequest& request, LaunchParams& params) {
+void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params) {
   const ModelFacts& facts = library_.model().facts;
   const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan_.partials_per_head) *
                                facts.num_kv_heads *
                                tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
-  if (partials_.bytes() < partial_bytes) partials_ = DeviceMemory(library_.functions(), partial_bytes);
-  const size_t tokens = input_.add<int32_t>(request.tokens);
-  const size_t first_item = input_.add<int32_t>(plan_.first_item);
-  const size_t items = input_.add<TreeItem>(plan_.items);
-  const size_t pages = input_.add<int32_t>(plan_.pages);
-  const size_t rows = input_.add<TreeRow>(plan_.rows);
-  const size_t merges = input_.add<TreeMerge>(plan_.merges);
-  input_.upload(library_);
+  if (card.partials.bytes() < partial_bytes)
+    card.partials = DeviceMemory(library_.functions(), partial_bytes);
+  const size_t tokens = card.input.add<int32_t>(request.tokens);
+  const size_t first_item = card.input.add<int32_t>(plan_.first_item);
+  const size_t items = card.input.add<TreeItem>(plan_.items);
+  const size_t pages = card.input.add<int32_t>(plan_.pages);
+  const size_t rows = card.input.add<TreeRow>(plan_.rows);
+  const size_t merges = card.input.add<TreeMerge>(plan_.merges);
+  card.input.upload(library_);
   params.tree = plan_.view();
-  params.tree.first_item = input_.at<int32_t>(first_item);
-  params.tree.items = input_.at<TreeItem>(items);
-  params.tree.pages = input_.at<int32_t>(pages);
-  params.tree.rows = input_.at<TreeRow>(rows);
-  params.tree.merges = input_.at<TreeMerge>(merges);
-  params.partials = partials_.as<float>();
-  params.input_tokens = input_.at<int32_t>(tokens);
+  params.tree.first_item = card.input.at<int32_t>(first_item);
+  params.tree.items = card.input.at<TreeItem>(items);
+  params.tree.pages = card.input.at<int32_t>(pages);
+  params.tree.rows = card.input.at<TreeRow>(rows);
+  params.tree.merges = card.input.at<TreeMerge>(merges);
+  params.partials = card.partials.as<float>();
+  params.input_tokens = card.input.at<int32_t>(tokens);
   params.num_input_tokens = params.tree.num_rows;
   params.num_steps = request.num_steps;
   params.skips_choice = request.skips_choice ? 1 : 0;
 }
 
 /// Has the kernel of one row record a step.
-void Engine::prepare_timeline(int step, LaunchParams& params) {
+void Engine::prepare_timeline(EngineCard& card, int step, LaunchParams& params) {
   const Library& device = library_.functions();
   if (!device.timeline) {
     throw file_error(ExitCode::kMismatch, library_.path(),
@@ -295,9 +359,9 @@ void Engine::prepare_timeline(int step, LaunchParams& params) {
   const int warps = timeline_warps(descriptor.threads_per_cta);
   const size_t records =
       static_cast<size_t>(timeline_phases(descriptor.model->facts.num_layers)) * num_ctas(0) * warps;
-  if (timeline_.bytes() == 0) timeline_ = DeviceMemory(device, records * sizeof(PhaseRecord));
-  library_.check(device.fill(timeline_.as<void>(), 0, timeline_.bytes()), "clear the timeline");
-  params.timeline = timeline_.as<PhaseRecord>();
+  if (card.timeline.bytes() == 0) card.timeline = DeviceMemory(device, records * sizeof(PhaseRecord));
+  library_.check(device.fill(card.timeline.as<void>(), 0, card.timeline.bytes()), "clear the timeline");
+  params.timeline = card.timeline.as<PhaseRecord>();
   params.timeline_step = step;
 }
 
@@ -321,7 +385,7 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
   int not_finite = -1;  // a row whose logits are not
   int done = 0;
   for (bool running = true; running;) {
-    const LaunchState state = library_.functions().poll();
+    const LaunchState state = poll();
     if (state == LaunchState::kFailed) throw_failure();
     running = state == LaunchState::kRunning;
     if (takes_all && wanted && request.interrupt->load(std::memory_order_relaxed)) end_early();
@@ -338,7 +402,8 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
       if (not_finite >= 0) break;  // the kernel ends too
       for (int row = 0; row < result.num_rows; ++row) {
         result.chosen.push_back(record_token(record(done, row)));
-        if (request.want_logprobs) step_logprobs_.push_back(sampling_.logprob(done * kernel_rows + row));
+        if (request.want_logprobs)
+          step_logprobs_.push_back(cards_[0].sampling.logprob(done * kernel_rows + row));
       }
       result.logprobs.insert(result.logprobs.end(), step_logprobs_.begin(), step_logprobs_.end());
       result.times_ns.push_back(record_time_ns(record(done, 0)));
@@ -350,7 +415,7 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
     const bool ends = !request.skips_choice && done == request.num_steps;
     if (running && idle && !ends) std::this_thread::sleep_for(kIdlePause);
   }
-  library_.check(library_.functions().wait(), "decode");
+  on_every_card([&](EngineCard&) { library_.check(library_.functions().wait(), "decode"); });
   if (not_finite >= 0) {
     const int inputs = static_cast<int>(request.tokens.size()) / result.num_rows;
     throw bad_file(weights_name_,
@@ -363,7 +428,7 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
 }
 
 /// Adds the logits of the last num_steps steps to the result: of each step the lines of the rows that it had.
-void Engine::download_logits(int kernel, int num_steps, TreeResult& result) const {
+void Engine::download_logits(int kernel, int num_steps, TreeResult& result) {
   const Descriptor& descriptor = library_.descriptor(kernel);
   const size_t vocabulary = static_cast<size_t>(descriptor.model->facts.vocabulary);
   // Of a kernel whose rows are all in use, all steps are one array.
@@ -373,30 +438,53 @@ void Engine::download_logits(int kernel, int num_steps, TreeResult& result) cons
   const size_t before = result.logits.size();
   result.logits.resize(before + num_copies * copy);
   for (size_t i = 0; i < num_copies; ++i) {
-    const float* from = logits_.as<float>() + i * vocabulary * descriptor.rows;
-    library_.check(
-        library_.functions().download(result.logits.data() + before + i * copy, from, copy * sizeof(float)),
-        "download logits");
+    download_lines(i * vocabulary * descriptor.rows,
+                   std::span(result.logits).subspan(before + i * copy, copy));
   }
 }
 
-std::vector<PhaseRecord> Engine::download_timeline() const {
-  std::vector<PhaseRecord> timeline(timeline_.bytes() / sizeof(PhaseRecord));
-  library_.check(library_.functions().download(timeline.data(), timeline_.as<void>(), timeline_.bytes()),
+/// Of whole lines. Each card has those of its own tiles.
+void Engine::download_lines(size_t offset, std::span<float> lines) {
+  const auto vocabulary = static_cast<size_t>(library_.model().facts.vocabulary);
+  std::vector<float> own(cards_.size() == 1 ? 0 : lines.size());
+  on_every_card([&](EngineCard& card) {
+    float* to = cards_.size() == 1 ? lines.data() : own.data();
+    library_.check(library_.functions().download(to, card.logits.as<float>() + offset, lines.size_bytes()),
+                   "download logits");
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (i % vocabulary / kTileRows % cards_.size() == static_cast<size_t>(card.index)) lines[i] = own[i];
+    }
+  });
+}
+
+std::vector<PhaseRecord> Engine::download_timeline() {
+  const DeviceMemory& records = cards_[0].timeline;
+  std::vector<PhaseRecord> timeline(records.bytes() / sizeof(PhaseRecord));
+  library_.check(library_.functions().download(timeline.data(), records.as<void>(), records.bytes()),
                  "download the timeline");
   return timeline;
 }
 
 void Engine::throw_failure() const {
-  library_.functions().wait();  // It has failed: this only fetches the reason.
-  const StallReport& stall = signals_.as<Signals>()->stall;
-  if (stall.valid == 0)
-    throw file_error(ExitCode::kDevice, library_.path(), "{}", library_.functions().last_error());
-  throw file_error(ExitCode::kDevice, library_.path(),
-                   "kernel stalled: CTA {}, thread {} waited for {} (step {}, phase {}, index {}): expected "
-                   "{:#x}, seen {:#x}",
-                   stall.cta, stall.thread, wait_name(stall.site.kind), stall.site.step, stall.site.phase,
-                   stall.site.index, stall.site.expected, stall.site.seen);
+  const Library& device = library_.functions();
+  std::string reason;
+  for (int card = library_.num_cards(); card-- > 0;) {
+    library_.enter_card(card);
+    // Where it has failed this only fetches the reason; the others end when their waits have lasted too long.
+    if (device.wait() != 0 || reason.empty()) reason = device.last_error();
+  }
+  for (int card = 0; card < library_.num_cards(); ++card) {
+    const StallReport& stall = signals_.as<Signals>()[card].stall;
+    if (stall.valid == 0) continue;
+    throw file_error(
+        ExitCode::kDevice, library_.path(),
+        "kernel stalled: {}CTA {}, thread {} waited for {} (step {}, phase {}, index {}): expected "
+        "{:#x}, seen {:#x}",
+        library_.num_cards() == 1 ? "" : fmt::format("device {}, ", library_.card_devices()[card]), stall.cta,
+        stall.thread, wait_name(stall.site.kind), stall.site.step, stall.site.phase, stall.site.index,
+        stall.site.expected, stall.site.seen);
+  }
+  throw file_error(ExitCode::kDevice, library_.path(), "{}", reason);
 }
 
 }  // namespace soliton

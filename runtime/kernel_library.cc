@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "models/mapped_file.h"
@@ -106,9 +108,44 @@ KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
 }
 
 void KernelLibrary::select_device(int device) {
-  check(functions_->open(device, &device_), "select the device");
-  if (device_.compute_capability > 0) count_reclaimable(device_);
-  for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
+  std::vector<int> devices(static_cast<size_t>(num_cards()));
+  std::iota(devices.begin(), devices.end(), device);
+  select_cards(std::move(devices));
+}
+
+void KernelLibrary::select_cards(std::vector<int> devices) {
+  if (static_cast<int>(devices.size()) != num_cards()) {
+    throw file_error(ExitCode::kUsage, path_, "--cards: expected {} devices, got {}", num_cards(),
+                     devices.size());
+  }
+  if (std::set(devices.begin(), devices.end()).size() != devices.size())
+    throw Error(ExitCode::kUsage, "--cards: expected each device once, got one twice");
+  devices_ = std::move(devices);
+  for (size_t card = devices_.size(); card-- > 0;) {
+    const DeviceInfo other = device_;
+    check(functions_->open(devices_[card], &device_), "select the device");
+    if (device_.compute_capability > 0) count_reclaimable(device_);
+    for (int kernel = 0; kernel < num_kernels(); ++kernel) check_device(descriptor(kernel));
+    if (card + 1 == devices_.size()) continue;
+    check_alike(other);
+    device_.free_bytes = std::min(device_.free_bytes, other.free_bytes);
+  }
+  if (num_cards() == 1) return;
+  check(functions_->reach_peers(devices_.data(), num_cards()), "--cards");
+  enter_card(0);
+}
+
+/// Everyone waits for the slowest card, so one of another kind is no help; and tiles are dealt alike.
+void KernelLibrary::check_alike(const DeviceInfo& other) const {
+  const std::string_view name = device_.name;
+  if (name == other.name && device_.num_sms == other.num_sms) return;
+  throw file_error(ExitCode::kMismatch, path_,
+                   "--cards: expected cards of one kind, got {} ({} SMs) and {} ({} SMs)", name,
+                   device_.num_sms, other.name, other.num_sms);
+}
+
+void KernelLibrary::enter_card(int card) const {
+  if (num_cards() > 1) check(functions_->enter(devices_[card]), "select the device");
 }
 
 const CardRates& KernelLibrary::card() const {
@@ -160,18 +197,20 @@ std::vector<std::filesystem::path> list_libraries(const std::filesystem::path& f
   return libraries;
 }
 
-KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device) {
+KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts,
+                            const std::vector<int>& devices) {
   KernelSearch search;
   for (const std::filesystem::path& path : list_libraries(folder)) {
     try {
       KernelLibrary library = KernelLibrary::open(path);
       if (library.model().facts_hash != hash_facts(facts)) continue;
+      if (library.num_cards() != static_cast<int>(devices.size())) continue;
       if (library.model().compute_capability == 0) {
         search.emulation = path;
         continue;
       }
       try {
-        library.select_device(device);
+        library.select_cards(devices);
         search.fitting = path;
         return search;
       } catch (const Error& error) {

@@ -72,9 +72,18 @@ class KernelLibrary {
   KernelLibrary(KernelLibrary&&) noexcept = default;
   KernelLibrary& operator=(KernelLibrary&&) noexcept = default;
 
-  /// Selects a device and checks that the kernel was built for it. Throws Error: kDevice if there is none,
-  /// kMismatch if it is another one.
+  /// Selects a device and checks that the kernel was built for it; if it spans several cards, as many devices from this one
+  /// on. Throws Error: kDevice if there is none, kMismatch if it is another one.
   void select_device(int device);
+  /// Selects one device for each card that the kernel spans, and enters the first. Throws Error: kUsage if they are not as
+  /// many, or one is named twice; kDevice if one cannot use another's memory; kMismatch if they are not alike.
+  void select_cards(std::vector<int> devices);
+  /// From here on this thread allocates on a card, copies to it and launches there.
+  void enter_card(int card) const;
+  int num_cards() const { return descriptor().num_cards; }
+  /// Of the KV heads that a card has.
+  KvShape card_kv() const { return descriptor().plan->card_kv(); }
+  const std::vector<int>& card_devices() const { return devices_; }
 
   const Library& functions() const { return *functions_; }
   /// What all its kernels have in common: facts, matrices, cards.
@@ -84,6 +93,7 @@ class KernelLibrary {
   int num_kernels() const { return functions_->num_kernels; }
   /// The most rows that one of them takes; 1 if there is none for several.
   int max_rows() const { return descriptor(num_kernels() - 1).rows; }
+  /// Of several cards the first, with the memory of the one that has the least free.
   const DeviceInfo& device() const { return device_; }
   /// What the library knows of the card: the entry that has its name, else the first.
   const CardRates& card() const;
@@ -102,11 +112,13 @@ class KernelLibrary {
 
   KernelLibrary() = default;
   void check_device(const Descriptor& kernel) const;
+  void check_alike(const DeviceInfo& other) const;
 
   std::string path_;
   std::unique_ptr<void, Closer> handle_;
   const Library* functions_ = nullptr;
   DeviceInfo device_{};
+  std::vector<int> devices_;  // by card
 };
 
 /// The shared libraries in `folder`, sorted. Throws Error (kNotFound) if there is no such folder.
@@ -120,8 +132,10 @@ struct KernelSearch {
   std::optional<Error> unusable;                   // why a library, perhaps of this model, cannot be opened
 };
 
-/// Opens the libraries in `folder` until one fits. Throws Error (kNotFound) if there is no such folder.
-KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts, int device);
+/// Opens the libraries in `folder` until one fits that spans as many cards as there are devices. Throws Error (kNotFound)
+/// if there is no such folder.
+KernelSearch search_kernels(const std::filesystem::path& folder, const ModelFacts& facts,
+                            const std::vector<int>& devices);
 
 /// Throws Error (kMismatch), naming the first fact in which they differ as the model's file calls it, unless the kernel
 /// was generated for these. How it keeps keys and values is its own choice.

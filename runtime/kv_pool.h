@@ -7,10 +7,11 @@ namespace soliton {
 
 class KvPool {
  public:
-  /// Of `num_pages` pages. Throws Error (kOutOfMemory).
+  /// Of `num_pages` pages, on the card that this thread has entered. Throws Error (kOutOfMemory).
   KvPool(const KernelLibrary& library, int num_pages);
 
-  static int64_t bytes(const ModelFacts& facts, int num_pages);
+  /// On one card.
+  static int64_t bytes(const KernelLibrary& library, int num_pages);
 
   void* address() const { return memory_.as<void>(); }
   size_t num_bytes() const { return memory_.bytes(); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "layout/read_rates.h"
 #include "runtime/kernel_library.h"
@@ -14,9 +15,11 @@ namespace soliton {
 constexpr int kBandwidthRepeats = 7;
 
 struct ReadBandwidth {
-  int64_t bytes = 0;  // of the buffer that is read, over and over; 0 in emulation
-  ReadRates rates = {};
+  int64_t bytes = 0;                  // of the buffer that is read, over and over; 0 in emulation
+  ReadRates rates = {};               // of several cards the slowest one's
+  std::vector<ReadRates> cards = {};  // all of them, measured at once; empty if there is one
 
+  /// Of one card, as what is compared with it is.
   double best() const { return rates.best(); }  // bytes per second; 0 in emulation
 };
 
@@ -24,7 +27,7 @@ struct ReadBandwidth {
 /// few times what L2 holds are still far away.
 int64_t read_buffer_bytes(int64_t free_bytes);
 
-/// Measures on the library's device, which must be selected, in a buffer of random data that is freed afterwards: before
+/// Measures on the library's device, or on all of its cards at once, which must be selected, in a buffer of random data that is freed afterwards: before
 /// a model is loaded, so that one that just fits still does. Throws Error: kOutOfMemory without room for the buffer,
 /// kDevice if a kernel fails.
 ReadBandwidth measure_read_bandwidth(const KernelLibrary& library, int repeats);

@@ -30,17 +30,18 @@ struct TileJob {
 
 class Packer {
  public:
-  Packer(const ModelDescriptor& model, const ModelTensors& tensors) : model_(model) {
+  /// Of the tiles that lie on `card`, see tiles_of_card().
+  Packer(const ModelDescriptor& model, const ModelTensors& tensors, int num_cards, int card) : model_(model) {
     for (int m = 0; m < kNumMatrices; ++m) {
       const PackedMatrix& matrix = model.matrices[m];
       const int layers = static_cast<int>(tensors.matrices[m].size());
       for (int layer = 0; layer < layers; ++layer) {
         sources_[m].emplace_back(tensors.matrices[m][layer], model.facts, matrix);
-        for (int tile = 0; tile < matrix.num_tiles; ++tile) {
-          jobs_.push_back(
-              {m, layer, tile,
-               matrix.offset + layer * matrix.layer_stride +
-                   static_cast<int64_t>(tile) * tile_bytes(matrix.format, matrix.padded_columns)});
+        for (int tile = card; tile < matrix.num_tiles; tile += num_cards) {
+          jobs_.push_back({m, layer, tile,
+                           matrix.offset + layer * matrix.layer_stride +
+                               static_cast<int64_t>(tile / num_cards) *
+                                   tile_bytes(matrix.format, matrix.padded_columns)});
         }
       }
     }
@@ -105,8 +106,9 @@ class Packer {
   std::vector<TileJob> jobs_;
 };
 
-int num_threads() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+/// Of one card: all are loaded at the same time.
+int num_threads(const KernelLibrary& library) {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / library.num_cards());
 }
 
 size_t largest_tile(const ModelDescriptor& model) {
@@ -122,7 +124,7 @@ void pack_pages(const KernelLibrary& library, const Packer& packer, const Tensor
   const size_t batch_bytes = std::max(largest_tile(library.model()), kStagingBytes);
   for (size_t first = 0; first < packer.num_jobs();) {
     const size_t end = packer.batch_end(first, batch_bytes);
-    packer.pack(first, end, pages.as<std::byte>() + packer.offset(first), num_threads());
+    packer.pack(first, end, pages.as<std::byte>() + packer.offset(first), num_threads(library));
     if (progress != nullptr) progress->add(static_cast<uint64_t>(packer.offset(end) - packer.offset(first)));
     source.check_whole();  // rather than to pack zeros to the end
     first = end;
@@ -138,12 +140,12 @@ void upload_pages(const KernelLibrary& library, const Packer& packer, const Tens
   HostMemory staging[2] = {HostMemory(library.functions(), staging_bytes),
                            HostMemory(library.functions(), staging_bytes)};
   size_t end = packer.batch_end(0, staging_bytes);
-  packer.pack(0, end, staging[0].as<std::byte>(), num_threads());
+  packer.pack(0, end, staging[0].as<std::byte>(), num_threads(library));
   int current = 0;
   for (size_t first = 0; first < packer.num_jobs();) {
     const size_t next_end = packer.batch_end(end, staging_bytes);
     std::future<void> packing = std::async(std::launch::async, [&, next = end] {
-      packer.pack(next, next_end, staging[1 - current].as<std::byte>(), num_threads());
+      packer.pack(next, next_end, staging[1 - current].as<std::byte>(), num_threads(library));
     });
     const size_t bytes = static_cast<size_t>(packer.offset(end) - packer.offset(first));
     library.check(library.functions().upload(pages.as<std::byte>() + packer.offset(first),
@@ -264,19 +266,42 @@ float uniform_bound(float deviation) {
   return deviation * std::sqrt(3.0f);
 }
 
-/// Fills one layer's copy of a matrix with random weights.
-int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages, uint64_t seed) {
+/// Bytes of a layer's copy of a matrix, on one card of several.
+int64_t matrix_bytes(const PackedMatrix& matrix, int num_cards) {
+  return static_cast<int64_t>(tiles_of_card(matrix.num_tiles, num_cards)) *
+         tile_bytes(matrix.format, matrix.padded_columns);
+}
+
+/// Where a layer's copy of a matrix would lie if there were one card: what its random values depend on.
+int64_t offset_on_one_card(const ModelDescriptor& model, const PackedMatrix& matrix, int layer) {
+  int64_t layer_bytes = 0;
+  int64_t before = 0;
+  for (const PackedMatrix& each : model.matrices) {
+    if (&each == &matrix) before = layer_bytes;
+    if (each.layer_stride != 0) layer_bytes += matrix_bytes(each, 1);
+  }
+  if (matrix.layer_stride != 0) return before + layer * layer_bytes;
+  int64_t offset = layer_bytes * model.facts.num_layers;
+  for (const PackedMatrix* each = model.matrices; each != &matrix; ++each)
+    offset += each->layer_stride == 0 ? matrix_bytes(*each, 1) : 0;
+  return offset;
+}
+
+/// Fills one layer's copy of a matrix with random weights, as a card has it.
+int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages, uint64_t seed, int num_cards,
+                int card) {
   const float bound = uniform_bound(kInitialDeviation);
+  const int64_t tile = tile_bytes(matrix.format, matrix.padded_columns);
   if (!matrix.format.is_quantized()) {
-    const int64_t bytes =
-        static_cast<int64_t>(matrix.num_tiles) * tile_bytes(matrix.format, matrix.padded_columns);
-    return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed);
+    const int64_t bytes = matrix_bytes(matrix, num_cards);
+    return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
+                               {tile / 2, card, num_cards});
   }
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.padded_columns,
-                          .num_tiles = matrix.num_tiles,
+                          .num_tiles = tiles_of_card(matrix.num_tiles, num_cards),
                           .scale = f16_bits(bound / kSymmetricZero)};
-  return library.fill_random_tiles(pages, &tiles, seed);
+  return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});
 }
 
 /// Within 1/4 of 1, so that every head and layer has its own.
@@ -296,10 +321,11 @@ std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t 
   return biases;
 }
 
-DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
+DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress,
+                           int card) {
   const ModelDescriptor& model = library.model();
   const ModelFacts& facts = model.facts;
-  const Packer packer(model, tensors);
+  const Packer packer(model, tensors, library.num_cards(), card);
   DeviceWeights weights;
   const auto page_bytes = static_cast<size_t>(model.weight_bytes);
   const std::vector<int32_t>& order = packer.order("qkv", 0);
@@ -326,21 +352,24 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
 
 }  // namespace
 
-uint64_t weight_load_bytes(const ModelDescriptor& model) {
-  return static_cast<uint64_t>(model.weight_bytes) + embedding_bytes(model.facts);
+uint64_t weight_load_bytes(const KernelLibrary& library) {
+  const ModelDescriptor& model = library.model();
+  return static_cast<uint64_t>(library.num_cards()) *
+         (static_cast<uint64_t>(model.weight_bytes) + embedding_bytes(model.facts));
 }
 
-DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress) {
+DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress,
+                           int card) {
   ModelFacts facts = tensors.facts;
   facts.kv_bits = library.model().facts.kv_bits;  // no matter of the weights
   if (hash_facts(facts) != library.model().facts_hash) {
     throw Error(ExitCode::kInternal, fmt::format("load_weights: expected tensors of {}, got another model's",
                                                  library.model().name));
   }
-  return read_whole(*tensors.source, [&] { return read_weights(library, tensors, progress); });
+  return read_whole(*tensors.source, [&] { return read_weights(library, tensors, progress, card); });
 }
 
-DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
+DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, int card) {
   const ModelDescriptor& model = library.model();
   const float bound = uniform_bound(kInitialDeviation);
   DeviceWeights weights;
@@ -351,12 +380,13 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed) {
     for (int layer = 0; layer < copies; ++layer) {
       const int64_t offset = matrix.offset + layer * matrix.layer_stride;
       library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
-                                seed + static_cast<uint64_t>(offset)),
+                                seed + static_cast<uint64_t>(offset_on_one_card(model, matrix, layer)),
+                                library.num_cards(), card),
                     "make weights");
     }
   }
   library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
-                                                bound, ~seed),
+                                                bound, ~seed, {}),
                 "make weights");
   const ModelFacts& facts = model.facts;
   const std::vector<uint16_t> norms(static_cast<size_t>(model_tables(facts).norms), kBf16One);

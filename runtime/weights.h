@@ -22,14 +22,17 @@ struct DeviceWeights {
 };
 
 /// Bytes that load_weights() reports as progress.
-uint64_t weight_load_bytes(const ModelDescriptor& model);
+/// Of all cards that the library spans.
+uint64_t weight_load_bytes(const KernelLibrary& library);
 
 /// Packs a checkpoint's tensors, which were found by the facts of the library, with as many threads as there are cores.
 /// What is f16 or float in the file is rounded to bf16. Throws Error: kBadFile if a file is cut short meanwhile;
-/// kOutOfMemory, kDevice.
-DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress);
+/// kOutOfMemory, kDevice. Of several cards, this thread must have entered `card`.
+DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress,
+                           int card = 0);
 
 /// Weights that are a function of the seed alone, of the scale of a freshly initialised model.
-DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed);
+/// The same on one card as on several.
+DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, int card = 0);
 
 }  // namespace soliton

@@ -98,14 +98,15 @@ void predict(Plan& plan) {
 
 double predicted_token_us(const Plan& plan, int64_t context) {
   const StepTime step(plan);
-  const double kv = read_us(plan, static_cast<double>(kv_shape(plan.facts).token_bytes() * context));
+  const double kv =
+      read_us(plan, static_cast<double>(PlannedKernel(plan)->card_kv().token_bytes() * context));
   return std::max(step.sum_us() + kv, step.chain_us());
 }
 
 std::string describe(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   const PlannedKernel kernel(plan);
-  const int num_blocks = kernel->model.num_blocks();
+  const int num_blocks = kernel->card_blocks();
   std::string text = fmt::format("{} on {}\n", plan.model, plan.gpu);
   text += plan.tuned.empty() ? "\n" : fmt::format("tuned: {}\n\n", plan.tuned);
   text += fmt::format(
@@ -113,6 +114,13 @@ std::string describe(const Plan& plan) {
       "{}\n",
       facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
       facts.kv_bits, facts.vocabulary);
+  if (plan.num_cards > 1) {
+    text += fmt::format(
+        "a launch spans {} cards: tile t is the tile t / {} of card t % {}, KV head h its head h / {} "
+        "likewise; bytes "
+        "are of one card\n",
+        plan.num_cards, plan.num_cards, plan.num_cards, plan.num_cards);
+  }
   text += fmt::format(
       "{} row{} a step; {} CTAs of {} threads: {} {} warps, {}, {}, a watch; {} registers a thread "
       "at most\n",

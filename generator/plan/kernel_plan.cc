@@ -98,6 +98,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .rows = plan.rows,
                        .sync = plan.sync,
                        .num_ctas = plan.num_ctas,
+                       .num_cards = plan.num_cards,
                        .copies = plan.copies,
                        .consumer_warps = plan.consumer_warps,
                        .producer_warps = plan.producer_warps,

@@ -29,12 +29,12 @@ constexpr int kFewWarpDims = 64;
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
-int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_ctas) {
+int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int all_ctas) {
   int64_t bytes = 0;
   const auto add = [&](const GraphOp& op, int times) {
     if (op.matrix < 0) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];
-    const int tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), num_ctas);
+    const int tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), all_ctas);
     bytes += static_cast<int64_t>(times) * tiles *
              tile_bytes(matrix.format, padded_columns(matrix.format, matrix.columns, consumer_warps));
   };
@@ -44,12 +44,12 @@ int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_
 }
 
 /// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less.
-int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_sms) {
-  int64_t best = busiest_bytes(graph, facts, consumer_warps, 1);
-  for (int ctas = 2; ctas <= num_sms; ++ctas)
-    best = std::min(best, busiest_bytes(graph, facts, consumer_warps, ctas));
+int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_sms, int num_cards) {
+  const auto bytes = [&](int ctas) { return busiest_bytes(graph, facts, consumer_warps, ctas * num_cards); };
+  int64_t best = bytes(1);
+  for (int ctas = 2; ctas <= num_sms; ++ctas) best = std::min(best, bytes(ctas));
   int ctas = 1;
-  while (busiest_bytes(graph, facts, consumer_warps, ctas) > best + best / 100) ++ctas;
+  while (bytes(ctas) > best + best / 100) ++ctas;
   return ctas;
 }
 
@@ -71,16 +71,16 @@ PlanPhase make_phase(const GraphOp& op) {
 /// Deals each phase's tiles from the CTA on where the phase before left off, so that it is not always the
 /// same CTAs that have a tile more. Phases that add to the residual stream all begin at CTA 0, because a
 /// row's owner keeps its residual: their leftovers all fall to the first CTAs, whatever these have had
-/// before.
+/// before. Every deal begins with a CTA of card 0, so that a tile's card is known by its number.
 void deal_phases(Plan& plan) {
   int next = 0;
   for (PlanPhase& phase : plan.phases) {
     if (phase.matrix < 0) continue;
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
     phase.first_cta = phase.output == OutputKind::kResidual ? 0 : next;
-    next = (phase.first_cta + matrix.num_tiles) % plan.num_ctas;
-    for (int cta = 0; cta < plan.num_ctas; ++cta) {
-      phase.runs.push_back(deal_tiles(matrix.num_tiles, phase.first_cta, plan.num_ctas, cta));
+    next = round_up(phase.first_cta + matrix.num_tiles, plan.num_cards) % plan.all_ctas();
+    for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+      phase.runs.push_back(deal_tiles(matrix.num_tiles, phase.first_cta, plan.all_ctas(), cta));
     }
   }
 }
@@ -109,12 +109,12 @@ int choose_chunk(const Plan& plan) {
 /// attention reads it: there a CTA reads the words of its heads only.
 void add_signatures(Plan& plan) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == PhaseKind::kAttention) plan.vectors[phase.reads].signatures = plan.num_ctas;
+    if (phase.kind == PhaseKind::kAttention) plan.vectors[phase.reads].signatures = plan.all_ctas();
     if (phase.output == OutputKind::kLogits) continue;  // every CTA makes a candidate
     const bool dealt_to_all =
         !phase.runs.empty() &&
         std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
-    if (!dealt_to_all) plan.vectors[phase.writes].signatures = plan.num_ctas;
+    if (!dealt_to_all) plan.vectors[phase.writes].signatures = plan.all_ctas();
   }
 }
 
@@ -230,6 +230,9 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
     refuse(fmt::format(
         "--rows: expected 1 for a model with act-order (desc_act, actorder, act_order), got {}", rows));
   }
+  if (rows > 1 && choices.num_cards > 1) {
+    refuse(fmt::format("--rows: expected 1 with several cards, got {}", rows));
+  }
   if (rows > most_rows(facts)) {
     refuse(
         fmt::format("--rows: expected at most {} for a model of integers, got {}", most_rows(facts), rows));
@@ -251,8 +254,9 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
-  plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
-                                       : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms);
+  plan.num_ctas = choices.num_ctas > 0
+                      ? choices.num_ctas
+                      : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms, plan.num_cards);
   // With many rows, L2 is busy with activations: pages ahead only delay them.
   const int prefetch_pages = plan.rows >= kManyRows ? 0 : kPrefetchPages;
   plan.prefetch_pages =
@@ -271,6 +275,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
                              .columns = matrix.columns,
                              .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
+                             .card_tiles = tiles_of_card(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
                              .copies = 0});
   }
   for (const GraphVector& vector : graph.vectors) {
@@ -285,7 +290,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
   }
   PlanVector& candidates = plan.vectors[vector_index(VectorId::kCandidates)];
   candidates.element_bytes = 8;
-  candidates.elements = plan.rows * plan.num_ctas + 1;
+  candidates.elements = plan.rows * plan.all_ctas() + 1;
 }
 
 }  // namespace
@@ -326,6 +331,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.facts = model.facts;
   plan.limits = gpu;
   plan.cards = {gpu};
+  plan.num_cards = choices.num_cards;
   // All kernels of a library read the same packed weights: padding is the same for any number of rows.
   const int padding_warps = choose_consumer_warps(plan.facts, choices);
   plan.rows = choose_rows(plan.facts, choices, padding_warps);

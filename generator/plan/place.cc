@@ -23,10 +23,11 @@ int64_t align(int64_t value, int64_t alignment) {
 /// Bytes of a matrix without any padding: of integers also a scale for each row and group, 2 bytes, and if there
 /// are zeros 4 bits each.
 int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
-  const int64_t weights = static_cast<int64_t>(matrix.rows) * matrix.columns;
+  const int rows = std::min(matrix.rows, matrix.card_tiles * kTileRows);
+  const int64_t weights = static_cast<int64_t>(rows) * matrix.columns;
   if (!matrix.format.is_quantized()) return 2 * weights;
   const int64_t groups = facts.weight_group > 0 ? ceil_divide(matrix.columns, facts.weight_group) : 1;
-  return weights / 2 + matrix.rows * groups * 2 + (matrix.format.has_zeros ? matrix.rows * groups / 2 : 0);
+  return weights / 2 + rows * groups * 2 + (matrix.format.has_zeros ? rows * groups / 2 : 0);
 }
 
 /// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand
@@ -60,7 +61,7 @@ void place_workspace(Plan& plan) {
   for (PlanVector& vector : plan.vectors) vector.offset = add(vector.name, align(vector.bytes(), 16));
   const PlannedKernel kernel(plan);
   if (plan.rows == 1) add(kPartialsRegion, 4ll * kernel->partial_words() * plan.num_ctas);
-  const int lines = kCounterLines + (plan.rows == 1 ? kernel->model.num_blocks() : 0);
+  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : 0);
   add(kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 
@@ -132,7 +133,7 @@ int64_t Plan::workspace_bytes() const {
 
 int64_t device_bytes(const Plan& plan, int64_t context) {
   return plan.weight_bytes + model_tables(plan.facts).bytes() + plan.workspace_bytes() +
-         context * context_token_bytes(plan.facts);
+         context * (PlannedKernel(plan)->card_kv().token_bytes() + rotary_token_bytes(plan.facts));
 }
 
 const PlanRegion& Plan::workspace_region(const std::string& name) const {

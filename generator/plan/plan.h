@@ -21,7 +21,8 @@ struct PlanChoices {
   int rows = 0;                        // of activations in a step
   std::vector<int> further_rows = {};  // of kernels beside the first, in the same library
   bool leaves_out = false;             // further rows that cannot be planned, instead of refusing them
-  int num_ctas = 0;
+  int num_cards = 1;                   // that a launch spans; never 0
+  int num_ctas = 0;                    // of a card
   int window = 0;
   int consumer_warps = 0;
   int producer_warps = 0;
@@ -37,7 +38,7 @@ struct PlanVector {
   std::string name;
   int element_bytes = 4;
   int elements = 0;    // of all rows, without signatures
-  int signatures = 0;  // words, one of each CTA
+  int signatures = 0;  // words, one of each CTA of all cards
   int64_t offset = 0;  // in the workspace
 
   int64_t bytes() const { return static_cast<int64_t>(element_bytes) * elements + 4ll * signatures; }
@@ -51,12 +52,15 @@ struct PlanMatrix {
   int columns = 0;
   int padded = 0;
   int num_tiles = 0;
+  int card_tiles = 0;        // that a card holds at most, see tiles_of_card()
   bool per_layer = true;     // or once
   int copies = 1;            // number of layers that have one
   int64_t offset = 0;        // in the packed weights
   int64_t layer_stride = 0;  // 0 if it stands once
 
-  int64_t layer_bytes() const { return static_cast<int64_t>(num_tiles) * tile_bytes(format, padded); }
+  int64_t layer_bytes() const {
+    return static_cast<int64_t>(card_tiles) * tile_bytes(format, padded);
+  }  // of a card
 };
 
 struct PlanPhase {
@@ -77,7 +81,7 @@ struct PlanPhase {
   bool appends = false;  // appends the step's keys and values to the cache
   int first_cta = 0;
   int window = 0;                  // pages in flight
-  std::vector<TileRun> runs = {};  // of each CTA; empty for attention
+  std::vector<TileRun> runs = {};  // of each CTA of all cards; empty for attention
   double predicted_us = 0;
 };
 
@@ -109,8 +113,10 @@ struct Plan {
   ModelFacts facts;
   GpuSpec limits;
 
-  int rows = 1;  // of activations in a step
-  int num_ctas = 0;
+  int rows = 1;      // of activations in a step
+  int num_ctas = 0;  // of a card
+  int num_cards =
+      1;  // that a launch spans: each has memory of its own, of which the plan says once how it is laid out
   CopyKind copies = CopyKind::kBulk;
   int consumer_warps = 0;
   int producer_warps = 1;
@@ -134,9 +140,10 @@ struct Plan {
   std::vector<PlanBarrier> barriers;
   std::vector<PlanRegion> shared;
   std::vector<PlanRegion> workspace;
-  int64_t weight_bytes = 0;
-  int64_t needed_weight_bytes = 0;
+  int64_t weight_bytes = 0;         // of a card
+  int64_t needed_weight_bytes = 0;  // of the card that has the most
 
+  int all_ctas() const { return num_ctas * num_cards; }
   int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   /// As KernelPlan::shape() says it of the kernel.
@@ -162,7 +169,7 @@ int most_rows(const ModelFacts& facts);
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);
 
-/// Device memory that a kernel with `context` tokens in its cache needs, in bytes: packed weights, the model's tables,
+/// Memory of a card that a kernel with `context` tokens in its cache needs, in bytes: packed weights, the model's tables,
 /// workspace, keys, values and rotations.
 int64_t device_bytes(const Plan& plan, int64_t context);
 

@@ -20,12 +20,13 @@ enum class Rule {
                // normed elsewhere than between q, k, v and attention
   kPieceMissing,  // a barrier or piece of memory is not there once
   // Work.
-  kPageSkipped,     // a page of weights that nobody reads
-  kPageRepeated,    // a page that its owner reads twice
-  kPageTwoOwners,   // a page that two CTAs read
-  kPageOutOfRange,  // a tile that the matrix does not have
-  kDealtUnlike,     // tiles dealt otherwise than the kernel deals them
-  kResidualMoved,   // a row of the residual stream has two owners
+  kPageSkipped,      // a page of weights that nobody reads
+  kPageRepeated,     // a page that its owner reads twice
+  kPageTwoOwners,    // a page that two CTAs read
+  kPageOutOfRange,   // a tile that the matrix does not have
+  kDealtUnlike,      // tiles dealt otherwise than the kernel deals them
+  kPageOfOtherCard,  // a page that its reader's card does not hold
+  kResidualMoved,    // a row of the residual stream has two owners
   // Shapes.
   kMatrixShape,  // a matrix that does not fit its phase
   kVectorShape,  // a vector that does not fit the phase that reads or writes it

@@ -22,8 +22,11 @@ int64_t partial_bytes(const Plan& plan) {
   return 4ll * kHeadsPerBlock * (plan.facts.head_dim + 2);
 }
 
-int num_blocks(const ModelFacts& facts) {
-  return facts.num_kv_heads * ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
+/// Of a card.
+int num_blocks(const Plan& plan) {
+  const ModelFacts& facts = plan.facts;
+  return ceil_divide(facts.num_kv_heads, plan.num_cards) *
+         ceil_divide(facts.num_heads / facts.num_kv_heads, kHeadsPerBlock);
 }
 
 /// Something with an offset: the weights, the workspace, or a piece of shared memory.
@@ -155,7 +158,7 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   int lines = kLeastLines;
   if (plan.rows == 1) {
     needed.push_back({kPartialsRegion, partial_bytes(plan) * plan.num_ctas, kAccessBytes});
-    lines += num_blocks(plan.facts);
+    lines += num_blocks(plan);
   }
   needed.push_back({kCountersRegion, static_cast<int64_t>(kLineBytes) * lines, kLineBytes});
   return needed;

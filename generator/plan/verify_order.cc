@@ -11,6 +11,7 @@ namespace {
 // phase r + 1 on, and cleared in phase c it may be written again from phase c + 3 on.
 constexpr int kReadToClear = 1;
 constexpr int kClearToWrite = 3;
+constexpr int kClearToWriteCandidates = 4;  // of several cards, which poll for them before a phase has begun
 constexpr int kStepsUnrolled = 3;
 
 bool contains(const std::vector<int>& list, int vector) {
@@ -25,15 +26,15 @@ int reads_in(const PlanPhase& phase, int layer) {
 /// A phase's output must show, for every CTA, that this CTA has had the phase's input.
 void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Report& report) {
   const PlanVector& written = plan.vectors[vector];
-  if (written.signatures == plan.num_ctas) return;
+  if (written.signatures == plan.all_ctas()) return;
   if (written.signatures != 0) {
     report.refuse(Rule::kWaitUnsatisfied, "{}: expected 0 or {} signatures, got {}", written.name,
-                  plan.num_ctas, written.signatures);
+                  plan.all_ctas(), written.signatures);
     return;
   }
   if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits)
     return;  // every CTA makes a candidate
-  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
     // How attention is shared depends on the context: at any length some CTA may have nothing to do.
     const bool has_tile = phase.kind == PhaseKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
                           phase.runs[cta].count > 0;
@@ -101,7 +102,8 @@ void check_read_written(const Plan& plan, Report& report) {
 /// too late, and reports it.
 class History {
  public:
-  History(const std::string& name, Report& report) : name_(name), report_(report) {}
+  History(const std::string& name, int clear_to_write, Report& report)
+      : name_(name), clear_to_write_(clear_to_write), report_(report) {}
 
   bool read(int time) {
     last_read_ = time;
@@ -129,10 +131,10 @@ class History {
       return refuse(Rule::kNotCleared, "written in phases {} and {}, expected a phase between that clears it",
                     last_write_, time);
     }
-    if (last_write_ >= 0 && time < last_clear_ + kClearToWrite) {
+    if (last_write_ >= 0 && time < last_clear_ + clear_to_write_) {
       return refuse(Rule::kClearedTooLate,
                     "cleared in phase {}, expected phase {} or earlier: it is written in phase {}",
-                    last_clear_, time - kClearToWrite, time);
+                    last_clear_, time - clear_to_write_, time);
     }
     last_write_ = time;
     return true;
@@ -146,6 +148,7 @@ class History {
   }
 
   const std::string& name_;
+  const int clear_to_write_;
   Report& report_;
   int last_read_ = -1;
   int last_write_ = -1;
@@ -154,7 +157,8 @@ class History {
 
 /// Clearing rules of one vector over several steps, up to the first that is broken.
 void check_clears(const Plan& plan, int vector, Report& report) {
-  History history(plan.vectors[vector].name, report);
+  const bool is_late = plan.num_cards > 1 && vector == candidates_vector(plan);
+  History history(plan.vectors[vector].name, is_late ? kClearToWriteCandidates : kClearToWrite, report);
   int time = 0;
   for (int step = 0; step < kStepsUnrolled; ++step) {
     for (const auto& [index, layer] : step_sequence(plan)) {

@@ -45,7 +45,7 @@ OutputShape output_shape(const Plan& plan, OutputKind kind) {
   const OutputShape shapes[] = {{qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
                                 {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
                                 {2 * facts.ffn, RowOrder::kGateUp, facts.ffn, 4},   // kSwiglu
-                                {facts.vocabulary, RowOrder::kPlain, plan.num_ctas + 1,
+                                {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
                                  8}};  // kLogits: a candidate of each CTA, and to stop
   return shapes[static_cast<int>(kind)];
 }
@@ -89,6 +89,8 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const Count counts[] = {
       {"rows", shape.rows, matrix.rows},
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
+      {"tiles of a card", ceil_divide(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
+       matrix.card_tiles},
       {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
        matrix.columns},
       {"columns with padding", round_up(matrix.columns, padding_unit(matrix, plan.consumer_warps)),

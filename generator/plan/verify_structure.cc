@@ -55,6 +55,10 @@ void check_numbers(const Plan& plan, Report& report) {
     report.refuse(Rule::kNumberOutOfRange, "matrix {}: expected groups of 32, 64 or 128, got {}", matrix.name,
                   group);
   }
+  if (plan.num_cards < 1 || plan.num_cards > kMaxLaunchCards) {
+    report.refuse(Rule::kNumberOutOfRange, "cards of a launch: expected 1 to {}, got {}", kMaxLaunchCards,
+                  plan.num_cards);
+  }
   if (plan.num_ctas < 1 || plan.num_ctas > plan.limits.num_sms) {
     report.refuse(Rule::kTooManyCtas, "CTAs: expected 1 to {}, one per SM, got {}", plan.limits.num_sms,
                   plan.num_ctas);

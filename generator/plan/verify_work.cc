@@ -52,22 +52,43 @@ void check_pages(const PlanPhase& phase, int num_tiles, Report& report) {
 
 /// The kernel knows first_cta and deals by deal_tiles(): the plan must mean the same.
 void check_dealing(const Plan& plan, const PlanPhase& phase, int num_tiles, Report& report) {
-  if (static_cast<int>(phase.runs.size()) != plan.num_ctas) {
+  if (static_cast<int>(phase.runs.size()) != plan.all_ctas()) {
     report.refuse(Rule::kDealtUnlike, "{}: expected the tiles of {} CTAs, got those of {}", phase.name,
-                  plan.num_ctas, phase.runs.size());
+                  plan.all_ctas(), phase.runs.size());
   }
-  if (phase.first_cta < 0 || phase.first_cta >= plan.num_ctas) {
+  if (phase.first_cta < 0 || phase.first_cta >= plan.all_ctas()) {
     report.refuse(Rule::kDealtUnlike, "{}: expected a first CTA of 0 to {}, got {}", phase.name,
-                  plan.num_ctas - 1, phase.first_cta);
+                  plan.all_ctas() - 1, phase.first_cta);
     return;
   }
-  const int ctas = std::min(plan.num_ctas, static_cast<int>(phase.runs.size()));
+  const int ctas = std::min(plan.all_ctas(), static_cast<int>(phase.runs.size()));
   for (int cta = 0; cta < ctas; ++cta) {
-    const TileRun dealt = deal_tiles(num_tiles, phase.first_cta, plan.num_ctas, cta);
+    const TileRun dealt = deal_tiles(num_tiles, phase.first_cta, plan.all_ctas(), cta);
     if (same_tiles(phase.runs[cta], dealt)) continue;
     report.refuse(Rule::kDealtUnlike, "{}: CTA {}: expected the tiles that the kernel deals it, {}, got {}",
                   phase.name, cta, show(dealt), show(phase.runs[cta]));
     return;
+  }
+}
+
+/// CTA number n belongs to card n % num_cards, whose memory holds the tiles t of t % num_cards alike, as the tile
+/// t / num_cards of those that it has room for. So no CTA streams what another card has.
+void check_cards_of_tiles(const Plan& plan, const PlanPhase& phase, Report& report) {
+  if (plan.num_cards == 1) return;
+  const int room = plan.matrices[phase.matrix].card_tiles;
+  for (int cta = 0; cta < static_cast<int>(phase.runs.size()); ++cta) {
+    const TileRun& run = phase.runs[cta];
+    for (int i = 0; i < run.count; ++i) {
+      const int64_t tile = run.first + static_cast<int64_t>(i) * run.stride;
+      if (tile % plan.num_cards == cta % plan.num_cards && tile / plan.num_cards < room) continue;
+      report.refuse_once(
+          phase.name, Rule::kPageOfOtherCard,
+          fmt::format("{}: tile {}: expected a CTA of card {}, among whose {} tiles it is number {}, got "
+                      "CTA {} of card {}",
+                      phase.name, tile, tile % plan.num_cards, room, tile / plan.num_cards,
+                      cta / plan.num_cards, cta % plan.num_cards));
+      return;
+    }
   }
 }
 
@@ -95,6 +116,7 @@ void check_work(const Plan& plan, Report& report) {
       const int num_tiles = plan.matrices[phase.matrix].num_tiles;
       check_pages(phase, num_tiles, report);
       check_dealing(plan, phase, num_tiles, report);
+      check_cards_of_tiles(plan, phase, report);
     } else if (!phase.runs.empty()) {
       report.refuse(Rule::kDealtUnlike, "{}: expected no tiles, got those of {} CTAs", phase.name,
                     phase.runs.size());

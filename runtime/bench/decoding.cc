@@ -121,7 +121,7 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
   constexpr double kMost = 0.9;  // of the memory that the weights leave
   const double free_bytes = static_cast<double>(library.device().free_bytes);
   const double weight_bytes = static_cast<double>(model.weight_bytes + model_tables(model.facts).bytes());
-  const double page_bytes = static_cast<double>(KvPool::bytes(model.facts, 1));
+  const double page_bytes = static_cast<double>(KvPool::bytes(library, 1));
   const int64_t limit =
       free_bytes == 0
           ? 1 << 16
@@ -155,8 +155,10 @@ Timeline record_timeline(Engine& engine, const BenchOptions& options) {
 
 std::string markdown(const Engine& engine, const DecodingResults& results) {
   const DeviceInfo& device = engine.library().device();
-  std::string text = fmt::format("{} on {}, kernel for {}", engine.library().model().name, device.name,
-                                 engine.library().card().name);
+  const int cards = engine.library().num_cards();
+  std::string text =
+      fmt::format("{} on {}{}, kernel for {}", engine.library().model().name,
+                  cards > 1 ? fmt::format("{} x ", cards) : "", device.name, engine.library().card().name);
   if (device.driver_version > 0) text += fmt::format(", driver {}", device.driver_version);
   if (device.sm_clock_khz > 0) text += fmt::format(", SM {} MHz", device.sm_clock_khz / 1000);
   if (device.memory_clock_khz > 0) text += fmt::format(", memory {} MHz", device.memory_clock_khz / 1000);
@@ -181,6 +183,7 @@ std::string as_json(const Engine& engine, const BenchOptions& options, const Dec
                               {"model", engine.library().model().name},
                               {"kernel_gpu", engine.library().card().name},
                               {"num_ctas", engine.library().descriptor().num_ctas},
+                              {"num_cards", engine.library().num_cards()},
                               {"weights", options.random_weights ? "random" : options.model},
                               {"device", device.name},
                               {"driver", device.driver_version},

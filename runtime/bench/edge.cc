@@ -115,7 +115,7 @@ void measure_edge(Engine& engine, EdgeReport& report) {
   if (sensors) report.sensors = sensors->summary();
   const ModelDescriptor& model = engine.library().model();
   report.memory.weights = model.weight_bytes + model_tables(model.facts).bytes();
-  report.memory.cache = KvPool::bytes(model.facts, ceil_divide(edge_context(test), kKvPageTokens));
+  report.memory.cache = KvPool::bytes(engine.library(), ceil_divide(edge_context(test), kKvPageTokens));
   report.memory.host_peak = host_peak_bytes();
 }
 

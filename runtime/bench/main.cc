@@ -59,11 +59,20 @@ OpenedKernel open_kernel(const BenchOptions& options, const Model* model) {
                                   .name = model_name_of(model->folder),
                                   .source = (model->folder / "config.json").string(),
                                   .kernels = shipped_kernels_folder(),
-                                  .device = options.device};
+                                  .device = options.device,
+                                  .cards = options.cards};
   if (const auto found = find_kernel(request)) return {KernelLibrary::open(*found), std::nullopt};
   const auto begin = std::chrono::steady_clock::now();
   const std::filesystem::path made = find_or_make_kernel(request);
   return {KernelLibrary::open(made), seconds_since(begin)};
+}
+
+void select(KernelLibrary& library, const BenchOptions& options) {
+  if (options.cards.empty()) {
+    library.select_device(options.device);
+  } else {
+    library.select_cards(options.cards);
+  }
 }
 
 void load(Engine& engine, const BenchOptions& options, const Model* model) {
@@ -71,7 +80,7 @@ void load(Engine& engine, const BenchOptions& options, const Model* model) {
     engine.load_random(options.seed);
     return;
   }
-  Progress progress("Weights", weight_load_bytes(engine.library().model()));
+  Progress progress("Weights", weight_load_bytes(engine.library()));
   engine.load(model->tensors, &progress);
   progress.finish();
   for (const std::string& remark : model->tensors.remarks) fmt::print(stderr, "{}\n", remark);
@@ -86,11 +95,12 @@ void write_outputs(const BenchOptions& options, const std::string& text, const s
 void run_decoding(const BenchOptions& options, KernelLibrary library, const Model* model,
                   const std::string& command) {
   const int context = needed_context(options, library.model().facts);
-  library.select_device(options.device);
+  select(library, options);
   const ReadBandwidth bandwidth = measure_read_bandwidth(library, kBandwidthRepeats);
   const int64_t pool_tokens = needed_pool(options, library);
-  Engine engine(std::move(library),
-                {.context = context, .pool_tokens = pool_tokens, .device = options.device});
+  Engine engine(
+      std::move(library),
+      {.context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
   load(engine, options, model);
   engine.randomise_cache(options.seed);
   const DecodingResults results = measure_decoding(engine, options, bandwidth);
@@ -125,7 +135,7 @@ void predict_edge(const ModelFacts& facts, EdgeReport& report) {
 void run_edge(const BenchOptions& options, OpenedKernel kernel, const Model* model,
               const std::string& command) {
   KernelLibrary library = std::move(kernel.library);
-  library.select_device(options.device);
+  select(library, options);
   const ModelFacts facts = library.model().facts;
   EdgeReport report{.command = command,
                     .model = library.model().name,
@@ -142,7 +152,8 @@ void run_edge(const BenchOptions& options, OpenedKernel kernel, const Model* mod
                                  .seed = options.seed},
                                 facts, report.is_emulated());
   report.bandwidth = measure_read_bandwidth(library, kBandwidthRepeats);
-  Engine engine(std::move(library), {.context = edge_context(report.test), .device = options.device});
+  Engine engine(std::move(library),
+                {.context = edge_context(report.test), .device = options.device, .cards = options.cards});
   const auto begin = std::chrono::steady_clock::now();
   load(engine, options, model);
   report.load_s = seconds_since(begin);

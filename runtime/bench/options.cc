@@ -38,7 +38,11 @@ void declare_tests(CLI::App& app, BenchOptions& options, GivenFlags& given) {
   for (CLI::Option* list : {given.prompts, given.tokens, given.depths}) list->delimiter(',');
   given.repeats =
       app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
-  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  const auto device = app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--cards", options.cards, "GPU indices of a kernel that spans several cards, a list")
+      ->excludes(device)
+      ->delimiter(',')
+      ->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
       ->check(at_least<uint64_t>(0));
   app.add_option("-o,--output", options.format, "md or json; with --edge svg too")

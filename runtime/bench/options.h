@@ -20,6 +20,7 @@ struct BenchOptions {
   std::vector<int> depths = {0};
   int repeats = 5;
   int device = 0;
+  std::vector<int> cards;  // of a kernel that spans several: their devices
   uint64_t seed = 1;
   SamplingFlags sampling;
   std::string format = "md";

@@ -42,8 +42,22 @@ fs::path kernel_of(const Options& options, ModelFacts facts) {
                               .name = model_name_of(options.model),
                               .source = config_path(options),
                               .kernels = shipped_kernels_folder(),
-                              .device = options.device},
+                              .device = options.device,
+                              .cards = options.cards},
                              [&](const std::string& line) { say(options, line); });
+}
+
+/// The card, or what several are together. Nothing without one.
+std::optional<DeviceInfo> ask_card(const Options& options, const ModelFacts& facts) {
+  if (options.cards.empty()) return ask_driver(options.device).device;
+  std::optional<DeviceInfo> least;
+  for (const int index : options.cards) {
+    const std::optional<DeviceInfo> card = ask_driver(index).device;
+    if (!card) return std::nullopt;
+    if (!least || card->free_bytes < least->free_bytes) least = card;
+  }
+  least->free_bytes = free_bytes_of_cards(facts, least->free_bytes, static_cast<int>(options.cards.size()));
+  return least;
 }
 
 /// What the kernel is given: the folder's tensors, but for the one that --verify-without takes away.
@@ -154,7 +168,7 @@ int choose_context(const Options& options, const HfConfig& config, const std::op
 }
 
 int choose_context(const Options& options, const HfConfig& config) {
-  return choose_context(options, config, ask_driver(options.device).device);
+  return choose_context(options, config, ask_card(options, config.facts));
 }
 
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted,
@@ -177,7 +191,7 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
 }
 
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted) {
-  return choose_pool_tokens(options, config, context, wanted, ask_driver(options.device).device);
+  return choose_pool_tokens(options, config, context, wanted, ask_card(options, config.facts));
 }
 
 std::string describe_context(const Options& options, int context, int model_context, bool emulated) {
@@ -199,14 +213,15 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   check_flags(options, library);
   auto engine = std::make_unique<Engine>(
       std::move(library),
-      EngineOptions{.context = context, .pool_tokens = pool_tokens, .device = options.device});
+      EngineOptions{
+          .context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
   const bool emulated = engine->library().model().compute_capability == 0;
   if (!options.verify) {
     say(options,
         fmt::format("Context: {}", describe_context(options, context, config.facts.max_context, emulated)));
   }
   std::optional<Progress> progress;
-  if (!options.say) progress.emplace("Weights", weight_load_bytes(engine->library().model()));
+  if (!options.say) progress.emplace("Weights", weight_load_bytes(engine->library()));
   engine->load(tensors, progress ? &*progress : nullptr);
   if (progress) progress->finish();
   for (const std::string& remark : tensors.remarks) say(options, remark);

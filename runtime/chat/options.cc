@@ -61,7 +61,11 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
          "--kv-bits", options.kv_bits,
          "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; the kernel's")
       ->check(one_of({"16", "32"}));
-  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  const auto device = app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--cards", options.cards, "GPU indices, a list: cards of one kind that share the model")
+      ->excludes(device)
+      ->delimiter(',')
+      ->check(at_least(0));
   app.add_flag("--verify", options.verify,
                "only compares the kernel with a plain forward pass on this machine's CPU");
   app.add_option("--verify-without", options.verify_without,

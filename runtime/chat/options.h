@@ -32,6 +32,7 @@ struct Options {
   uint32_t seed = 0;
   int num_drafts = 0;  // a step; 0: no speculation
   int device = 0;
+  std::vector<int> cards;  // devices that share the model, instead
   bool raw = false;
   bool json = false;
   bool jsonl = false;  // the same, an object a token

@@ -13,6 +13,13 @@ struct TileRun {
   int count = 0;
 };
 
+/// Cards that one launch may span: each has a CTA more in turn. CTA i of card c is number i * num_cards + c of all, and
+/// deals begin with one of card 0: so tile t lies on card t % num_cards, as the tile t / num_cards there.
+constexpr int kMaxLaunchCards = 8;
+SOLITON_HOST_DEVICE constexpr int tiles_of_card(int num_tiles, int num_cards) {
+  return ceil_divide(num_tiles, num_cards);  // a card may have one less
+}
+
 /// Tiles are dealt one by one, beginning with CTA `first_cta`.
 SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, int num_ctas, int cta) {
   const int first = cta >= first_cta ? cta - first_cta : cta - first_cta + num_ctas;
@@ -59,6 +66,19 @@ SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int
   share.count = share.first_block < num_blocks && share.split < share.num_splits ? 1 : 0;
   share.first_page = num_pages * share.split / share.num_splits;
   share.end_page = num_pages * (share.split + 1) / share.num_splits;
+  return share;
+}
+
+/// KV head h is card h % num_cards's, as the head h / num_cards there.
+SOLITON_HOST_DEVICE constexpr int kv_heads_of_card(int num_kv_heads, int num_cards, int card) {
+  return (num_kv_heads - card + num_cards - 1) / num_cards;
+}
+
+/// A share of attention without the blocks from `num_blocks` on, which a card with a KV head less does not have.
+SOLITON_HOST_DEVICE constexpr AttentionShare limit_share(AttentionShare share, int num_blocks, int num_ctas) {
+  const int left = num_blocks - share.first_block;
+  const int count = left > 0 ? (left + num_ctas - 1) / num_ctas : 0;
+  if (share.count > count) share.count = count;
   return share;
 }
 

@@ -66,7 +66,8 @@ struct KernelPlan {
   const PackedMatrix* matrices = nullptr;  // [kNumMatrices], by MatrixId
   int rows = 1;                            // of activations in a step
   SyncMode sync = SyncMode::kSelfValidating;
-  int num_ctas = 0;
+  int num_ctas = 0;   // of a card
+  int num_cards = 1;  // that a launch spans
   CopyKind copies = CopyKind::kBulk;
   int consumer_warps = 0;  // several rows: workers
   int producer_warps = 1;
@@ -103,6 +104,16 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr const PackedMatrix& matrix(MatrixId id) const {
     return matrices[static_cast<int>(id)];
   }
+  /// Of all cards, see tiles_of_card().
+  SOLITON_HOST_DEVICE constexpr int all_ctas() const { return num_ctas * num_cards; }
+  /// What a card's cache holds of the KV heads, and their head blocks.
+  SOLITON_HOST_DEVICE constexpr KvShape card_kv() const {
+    return {model.num_layers, kv_heads_of_card(model.num_kv_heads, num_cards, 0), model.head_dim,
+            model.kv_parts};
+  }
+  SOLITON_HOST_DEVICE constexpr int card_blocks() const {
+    return model.num_blocks() / model.num_kv_heads * card_kv().num_kv_heads;
+  }
   /// Lanes that copy of a warp that does nothing but copy.
   SOLITON_HOST_DEVICE constexpr int copy_lanes() const { return copies == CopyKind::kBulk ? 1 : kWarpLanes; }
   /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
@@ -127,9 +138,7 @@ struct KernelPlan {
   }
 
   // One row.
-  SOLITON_HOST_DEVICE constexpr int attention_units() const {
-    return ceil_divide(model.num_blocks(), num_ctas);
-  }
+  SOLITON_HOST_DEVICE constexpr int attention_units() const { return ceil_divide(card_blocks(), num_ctas); }
   /// Words of a partial result of a head block: maximum, sum and output of each head.
   SOLITON_HOST_DEVICE constexpr int partial_words() const { return kHeadsPerBlock * (model.head_dim + 2); }
   /// Shared memory for an input, or a chunk of it. During attention each consumer's part lies where its slice of x was.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "layout/deal.h"
 #include "layout/sampling.h"
 #include "layout/timeline.h"
 #include "layout/tree.h"
@@ -121,6 +122,13 @@ constexpr uint32_t record_time_ns(uint64_t record) {
   return static_cast<uint32_t>(record >> 32);
 }
 
+/// Bytes from what this card has to the same on another card.
+struct PeerOffsets {
+  int64_t workspace;
+  int64_t exchange;  // SamplingView::exchange
+  int64_t logits;    // SamplingView::logits
+};
+
 /// A kernel of one row: step i (0 <= i < num_steps) feeds input_tokens[i] while i < num_input_tokens, then the
 /// token chosen by step i - 1, at position first_position + i. Every step from num_input_tokens - 1 on chooses a
 /// token: output i - (num_input_tokens - 1).
@@ -161,6 +169,10 @@ struct LaunchParams {
   PhaseRecord* timeline;         // device memory, see timeline_index(); only for kernels that keep one
   int32_t timeline_step;         // the step that is recorded; -1: none
   uint32_t delay_seed;           // only for kernels compiled with SOLITON_FUZZ, see machine/delay.cuh
+  // Of a launch that spans several cards: weights, tables, pool, workspace and all else that is device memory are the
+  // card's own. What the host is told, card 0 tells.
+  int32_t card;
+  PeerOffsets peers[kMaxLaunchCards];  // by card
 };
 
 }  // namespace soliton

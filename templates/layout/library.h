@@ -15,7 +15,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 15;
+constexpr uint32_t kLibraryAbi = 16;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -53,7 +53,8 @@ struct ModelDescriptor {
 struct Descriptor {
   const ModelDescriptor* model;  // the same one for all kernels of a library
   const KernelPlan* plan;        // what the kernel was compiled for
-  int32_t num_ctas;
+  int32_t num_ctas;              // of a card
+  int32_t num_cards = 1;         // that a launch spans: as many devices are opened, each has its own memory
   int32_t threads_per_cta;
   int32_t shared_bytes;
   int32_t rows;             // of activations in a step
@@ -71,6 +72,7 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
   descriptor.model = &model;
   descriptor.plan = &plan;
   descriptor.num_ctas = plan.num_ctas;
+  descriptor.num_cards = plan.num_cards;
   descriptor.threads_per_cta = plan.threads();
   descriptor.shared_bytes = plan.shared_bytes();
   descriptor.rows = plan.rows;
@@ -122,7 +124,9 @@ struct Library {
   bool timeline;  // compiled to record one?
   bool fuzz;      // compiled to delay warps at random?
   const char* (*last_error)();
-  int (*open)(int device, DeviceInfo* info);     // selects and checks the device
+  int (*open)(int device, DeviceInfo* info);  // selects and checks the device
+  /// Selects, for this thread, a device that is open: what follows is of the one that a thread has selected last.
+  int (*enter)(int device);
   int (*allocate)(size_t bytes, void** memory);  // device memory, 256-byte aligned
   /// The same, but the host writes it too while no launch runs. Only where DeviceInfo::unified_memory.
   int (*allocate_unified)(size_t bytes, void** memory);
@@ -130,22 +134,26 @@ struct Library {
   int (*allocate_shared)(size_t bytes, void** memory);  // host memory that the kernel can read and write
   void (*release_shared)(void* memory);
   int (*fill)(void* memory, int byte, size_t bytes);
+  int (*finish)();  // waits until all of this that was asked for has been done
   int (*upload)(void* device, const void* host, size_t bytes);
   int (*download)(void* host, const void* device, size_t bytes);
-  /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index alone.
-  int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed);
+  /// Writes `count` bf16 values, uniform in [-bound, bound), a function of seed and index among all values alone.
+  int (*fill_random)(void* memory, size_t count, float bound, uint64_t seed, RandomShare share);
   /// Writes `num_tiles` tiles of integers, see random_weight_word().
-  int (*fill_random_tiles)(void* memory, const RandomTiles* tiles, uint64_t seed);
+  int (*fill_random_tiles)(void* memory, const RandomTiles* tiles, uint64_t seed, RandomShare share);
   /// Copies cached tokens, see TokenMove; `moves` is host memory.
   int (*move_tokens)(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves);
   /// Starts a launch of one of the kernels and returns. `num_ctas` is its Descriptor::num_ctas (a test may
   /// pass fewer to see a stall reported).
+  /// A launch that spans several cards is started on each of them; they wait for one another.
   int (*launch)(int kernel, const LaunchParams* params, int num_ctas);
   LaunchState (*poll)();
   int (*wait)();  // until the launch ends
   /// Reads `bytes` of device memory from `memory`, many times what L2 holds, with each of the kernels that only read,
   /// in `repeats` launches of some 20 ms; medians in *rates, all 0 in emulation.
   int (*measure_bandwidth)(const void* memory, size_t bytes, int repeats, ReadRates* rates);
+  /// Lets each of the devices, which are open, read and write the memory of the others, from now on.
+  int (*reach_peers)(const int* devices, int num_devices);
 };
 
 using LibraryFunction = const Library* (*)();

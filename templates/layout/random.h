@@ -21,6 +21,18 @@ SOLITON_HOST_DEVICE constexpr float random_unit(uint64_t index, uint64_t seed) {
   return static_cast<float>(random_bits(index, seed) >> 8) * (2.0f / 16777216.0f) - 1.0f;
 }
 
+/// Values that are every `stride`th run of `run` ones, from run `first` on: what one of several cards has of them.
+struct RandomShare {
+  int64_t run = 1;
+  int64_t first = 0;
+  int64_t stride = 1;
+
+  /// Which of all values is value `index` of the share.
+  SOLITON_HOST_DEVICE constexpr int64_t of_all(int64_t index) const {
+    return stride == 1 ? index : (index / run * stride + first) * run + index % run;
+  }
+};
+
 /// Tiles of 4-bit integers, all with the same scale.
 struct RandomTiles {
   WeightFormat format = {};

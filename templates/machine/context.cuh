@@ -4,6 +4,7 @@
 
 #include "layout/kernel_plan.h"
 #include "machine/delay.cuh"
+#include "machine/peers.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton {
@@ -18,6 +19,7 @@ constexpr int kCounterLineWords = 32;
 template <const KernelPlan& kPlan, class RegionId, class BarrierId>
 struct MachineContext {
   static constexpr int kNumCtas = kPlan.num_ctas;
+  static constexpr int kCards = kPlan.num_cards;
   static constexpr int kNumWarps = kPlan.working_warps();
 
   /// Offsets in shared memory, found by the compiler.
@@ -37,6 +39,12 @@ struct MachineContext {
   int step = 0;
   int phase = 0;             // within the step
   uint32_t phases_done = 0;  // since the launch began
+
+  SOLITON_DEVICE int card() const { return kCards == 1 ? 0 : params.card; }
+  /// This CTA's number among those of all cards.
+  SOLITON_DEVICE int global_cta() const { return number_of_all<kPlan>(params, cta); }
+  /// Is this the CTA that tells the host, and is told by it?
+  SOLITON_DEVICE bool is_first_cta() const { return cta == 0 && card() == 0; }
 
   /// Of the lanes that copy together, the one that waits and arrives for all.
   SOLITON_DEVICE bool leads() const { return kPlan.copy_lanes() == 1 || lane == 0; }
@@ -72,7 +80,7 @@ struct MachineContext {
     lane = opaque(lane);
     cta = opaque(cta);
     set_status(bound(), step, phase);
-    hold_up(params.delay_seed, phases_done, cta);
+    hold_up(params.delay_seed, phases_done, global_cta());
   }
   SOLITON_DEVICE void end_phase() {
     ++phase;

@@ -184,7 +184,7 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   const int thread = warp_ * kWarpLanes + lane;
   const float* input = context_.template workspace<float>(kInput.offset);
   Staged staged(heads, thread);
-  PolledLoads<float4, Staged::kLoads, kPlan.sync> loads;
+  PolledLoads<float4, Staged::kLoads, kPlan> loads;
   const auto address = [&](int i) {
     const int any = (context_.cta * Staged::kThreads + thread) % (kInput.elements / 4);
     return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
@@ -209,7 +209,7 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
 /// This warp's tiles of the share's cached pages.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share) {
-  constexpr KvShape kKv = kPlan.model.kv();
+  constexpr KvShape kKv = kPlan.card_kv();
   constexpr int kTiles = kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
   constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
   constexpr int kSlots = kKv.slots_per_half();
@@ -253,7 +253,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
       context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1, WaitKind::kAttentionEmpty,
                     units_);
     }
-    const HeadBlock<kPlan> heads(works ? share.first_block + unit * kPlan.num_ctas : 0);
+    const HeadBlock<kPlan> heads(works ? share.first_block + unit * kPlan.num_ctas : 0, context_.card());
     stage_unit<kPhase>(heads, works, layer, signatures, unit == 0);
     if (unit == 0) {
       mark_input();

@@ -51,6 +51,8 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   using Base = MachineContext<kPlan, RegionId, BarrierId>;
   using Base::cta, Base::params, Base::region, Base::shared, Base::step;
 
+  static constexpr bool kEvenHeads = kPlan.model.num_kv_heads % kPlan.num_cards == 0;
+
   SOLITON_DEVICE void set_up() const {}
 
   SOLITON_DEVICE StepDecision& decision() const {
@@ -103,29 +105,38 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// all phases.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(opaque(position()), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {
-    return share_attention(kPlan.model.num_blocks(), cached_pages(), kPlan.min_pages_per_split,
-                           kPlan.num_ctas, cta);
+    const AttentionShare share =
+        share_attention(kPlan.card_blocks(), cached_pages(), kPlan.min_pages_per_split, kPlan.num_ctas, cta);
+    return kEvenHeads ? share : limit_share(share, card_blocks(), kPlan.num_ctas);
   }
-  /// Tiles of a phase that this CTA computes in this step: the lm_head has none while the prompt is read.
+  /// Head blocks of this card.
+  SOLITON_DEVICE int card_blocks() const {
+    constexpr int kBlocksPerHead = kPlan.model.num_blocks() / kPlan.model.num_kv_heads;
+    if constexpr (kEvenHeads) return kPlan.card_blocks();
+    return kBlocksPerHead * kv_heads_of_card(kPlan.model.num_kv_heads, kPlan.num_cards, this->card());
+  }
+  /// Tiles, of all cards', of a phase that this CTA computes in this step: the lm_head has none while the prompt is read.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
-    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.num_ctas, cta);
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), this->global_cta());
     if (matrix.output == OutputKind::kLogits && !chooses()) run.count = 0;
     return run;
   }
 };
 
-/// The head block as heads of the model: block b holds query heads first_head .. first_head + count of KV
-/// head kv_head.
+/// A head block of a card as heads of the model: it holds query heads first_head .. first_head + count of KV head
+/// kv_head, which is number kv_slot in the card's cache.
 template <const KernelPlan& kPlan>
 struct HeadBlock {
   static constexpr int kGroup = kPlan.model.group();
   static constexpr int kBlocksPerKvHead = ceil_divide(kGroup, kHeadsPerBlock);
+  int kv_slot;
   int kv_head;
   int first_head;
   int count;
 
-  SOLITON_DEVICE explicit HeadBlock(int block) {
-    kv_head = block / kBlocksPerKvHead;
+  SOLITON_DEVICE HeadBlock(int block, int card) {
+    kv_slot = block / kBlocksPerKvHead;
+    kv_head = kv_slot * kPlan.num_cards + card;
     const int within = block % kBlocksPerKvHead * kHeadsPerBlock;
     first_head = kv_head * kGroup + within;
     count = kGroup - within < kHeadsPerBlock ? kGroup - within : kHeadsPerBlock;

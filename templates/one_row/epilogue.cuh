@@ -14,6 +14,7 @@
 //  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of
 //     X(w) and sees the clearing if w >= c + 3. It can't take old content for new.
 // The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
+// Several cards: the fence, of the system's scope, stands behind the clearing instead. See templates/README.md.
 #pragma once
 
 #include "machine/ring.cuh"
@@ -37,9 +38,9 @@ class Epilogue {
     token_ = load_shared(&context_.decision().token);
     const bool stop = load_shared(&context_.decision().stop) != 0;
     const int output = context_.step - context_.params.num_input_tokens;
-    if (output >= 0 && context_.cta == 0 && context_.lane == 0) {
+    if (output >= 0 && context_.is_first_cta() && context_.lane == 0) {
       const SamplingView& sampling = context_.params.sampling;
-      if (sampling.logprobs != nullptr) record_logprob(sampling, 0, token_, output);
+      if (sampling.logprobs != nullptr) record_logprob<kPlan>(context_.params, 0, token_, output);
       store_system(context_.params.records + output,
                    static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token_));
     }
@@ -108,10 +109,11 @@ class Epilogue {
       end_wait();
       ++units_;
     }
-    if (share.num_splits > 1 && share.first_block < kPlan.model.num_blocks()) {
+    if (share.num_splits > 1 && share.first_block < context_.card_blocks()) {
       merge_waits_.begin();
       wait_for_partials(share.first_block);
-      merge_splits(context_, HeadBlock<kPlan>(share.first_block), share, layer, output(kOutput));
+      merge_splits(context_, HeadBlock<kPlan>(share.first_block, context_.card()), share, layer,
+                   output(kOutput));
       merge_waits_.end();
     }
     // The first layer also clears the candidates that chose this step's token.
@@ -139,7 +141,7 @@ class Epilogue {
     context_.wait(context_.barrier(BarrierId::kInputRead, generation),
                   context_.phases_done / kInputGenerations & 1, WaitKind::kInputRead, 0);
     mark(context_, &PhaseRecord::input);
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating) fence_device();
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating && kPlan.num_cards == 1) fence_device();
     return generation;
   }
 
@@ -165,7 +167,8 @@ class Epilogue {
     if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
       if (vector.signatures == 0) return;
       warp_sync();  // all lanes have read what they need of this phase's input
-      if (context_.lane == 0) store_relaxed(output(vector) + vector.elements + context_.cta, 0.0f);
+      if (context_.lane == 0)
+        publish<kPlan>(context_, output(vector) + vector.elements + context_.global_cta(), 0.0f);
     }
   }
 
@@ -226,7 +229,7 @@ class Epilogue {
     const int index =
         rotates ? packed - packed % kPlan.model.head_dim + rotary_dim(tile_in_head, row, kPlan.model.head_dim)
                 : packed + row;
-    if (context_.lane < kTileRows) publish<kPlan>(output + index, publishable(value));
+    if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, publishable(value));
   }
 
   /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
@@ -235,7 +238,7 @@ class Epilogue {
     const float up = shuffle_down(value, 8);
     if (context_.lane < 8) {
       const float gated = value / (1.0f + exp_fast(-value)) * up;
-      publish<kPlan>(output + tile * 8 + context_.lane, publishable(gated));
+      publish<kPlan>(context_, output + tile * 8 + context_.lane, publishable(gated));
     }
   }
 
@@ -257,7 +260,7 @@ class Epilogue {
     const float value = before + take_tile();
     if (context_.lane >= kTileRows) return;
     store_shared(own, value);
-    publish<kPlan>(output + place, publishable(value));
+    publish<kPlan>(context_, output + place, publishable(value));
   }
 
   SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
@@ -292,9 +295,9 @@ class Epilogue {
                                                       &context_.attention_part(kPlan.consumer_warps), 0);
     best_ = sampler.draw(0, context_.position(), token_);
     if (context_.params.sampling.logprobs != nullptr) {
-      // CTA 0 reads the logit of the token that is chosen: pairs with its load in record_logprob().
+      // The first CTA reads the logit of the token that is chosen: pairs with its load in record_logprob().
       warp_sync();
-      fence_device();
+      fence_cards<kPlan>();
     }
   }
 
@@ -307,9 +310,9 @@ class Epilogue {
     if (context_.lane == 0) {
       uint64_t* candidates =
           context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
-      publish<kPlan>(candidates + context_.cta, best_);
-      if (context_.cta == 0) {
-        publish<kPlan>(candidates + kPlan.num_ctas,
+      publish<kPlan>(context_, candidates + context_.global_cta(), best_);
+      if (context_.is_first_cta()) {
+        publish<kPlan>(context_, candidates + kPlan.all_ctas(),
                        static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
       }
     }
@@ -321,8 +324,8 @@ class Epilogue {
     if (share.split != share.num_splits - 1) return;
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
-      const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas);
-      if (heads.appends()) append_token(context_, layer, heads.kv_head, unit);
+      const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
+      if (heads.appends()) append_token(context_, layer, heads.kv_slot, unit);
     }
   }
 
@@ -385,8 +388,11 @@ class Epilogue {
     clear(clears);
     warp_sync();
     if constexpr (kPlan.sync == SyncMode::kCounter) {
-      if (context_.lane == 0) add_release(context_.counter(kGridCounterWord), 1);
+      if (context_.lane == 0)
+        arrive_on_all<kPlan>(context_.params, &PeerOffsets::workspace, context_.counter(kGridCounterWord));
     }
+    // Behind the outputs and what was cleared, while nobody waits for this warp.
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating && kPlan.num_cards > 1) fence_cards<kPlan>();
     mark(context_, &PhaseRecord::end);
     context_.end_phase();
   }

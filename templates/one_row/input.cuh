@@ -10,6 +10,7 @@
 // low parts.
 #pragma once
 
+#include "machine/peers.cuh"
 #include "one_row/context.cuh"
 #include "ops/integers.cuh"
 #include "ops/split.cuh"
@@ -38,7 +39,7 @@ SOLITON_DEVICE float publishable(float value) {
 
 /// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
 /// missing; see wait_for_words(). Under kCounter the phase's wait has already covered them.
-template <class T, int kCount, SyncMode kSync>
+template <class T, int kCount, const KernelPlan& kPlan>
 class PolledLoads {
  public:
   T value[kCount] = {};
@@ -70,8 +71,8 @@ class PolledLoads {
 
  private:
   static SOLITON_DEVICE T load(const T* pointer) {
-    if constexpr (kSync == SyncMode::kSelfValidating) {
-      return load_relaxed(pointer);
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+      return kPlan.num_cards == 1 ? load_relaxed(pointer) : load_relaxed_system(pointer);
     } else {
       return load_global(pointer);
     }
@@ -91,13 +92,23 @@ SOLITON_DEVICE void wait_for_words(const Context<kPlan>& context, WaitKind kind,
   }
 }
 
-/// Publishes one word of a vector.
+/// Publishes one word to the CTAs of this card.
 template <const KernelPlan& kPlan, class T>
-SOLITON_DEVICE void publish(T* word, T value) {
+SOLITON_DEVICE void publish_here(T* word, T value) {
   if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
     store_relaxed(word, value);
   } else {
     store_global(word, value);
+  }
+}
+
+/// Publishes one word of a vector: every card has a copy, and CTAs look at their own card's.
+template <const KernelPlan& kPlan, class T>
+SOLITON_DEVICE void publish(const Context<kPlan>& context, T* word, T value) {
+  if constexpr (kPlan.num_cards == 1) {
+    publish_here<kPlan>(word, value);
+  } else {
+    store_to_all<kPlan>(context.params, &PeerOffsets::workspace, word, value);
   }
 }
 
@@ -122,18 +133,18 @@ class Signatures {
 
   const float* words_;
   int count_;  // of signatures from this lane's first on
-  PolledLoads<float, ceil_divide(kPlan.num_ctas, kWarpLanes), kPlan.sync> loads_;
+  PolledLoads<float, ceil_divide(kPlan.all_ctas(), kWarpLanes), kPlan> loads_;
 };
 
 /// Under kCounter: waits until every CTA has ended every phase before this one.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void wait_for_grid(const Context<kPlan>& context) {
   if constexpr (kPlan.sync == SyncMode::kCounter) {
-    const uint32_t target = context.phases_done * kPlan.num_ctas;
+    const uint32_t target = context.phases_done * kPlan.all_ctas();
     Spin spin(context.bound());
     // Every lane observes the counter itself, so that its own later loads are ordered.
     for (;;) {
-      const uint32_t seen = load_acquire(context.counter(kGridCounterWord));
+      const uint32_t seen = load_arrivals<kPlan>(context.counter(kGridCounterWord));
       if (!warp_any(seen < target)) return;
       spin.pause(context.site(WaitKind::kCounter, kGridCounterWord, target, seen));
     }
@@ -224,7 +235,7 @@ struct InputSlice {
 template <const KernelPlan& kPlan, Width kWidth>
 struct InputLoads {
   using Slice = InputSlice<kPlan, kWidth>;
-  using Values = PolledLoads<float4, Slice::kBatchLoads, kPlan.sync>;
+  using Values = PolledLoads<float4, Slice::kBatchLoads, kPlan>;
 
   int warp;
   int lane;

@@ -46,8 +46,8 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       merged.w += weight * value.w;
     }
     if (!whole && dim == 0) {
-      publish<kPlan>(partial + head, publishable(maximum));
-      publish<kPlan>(partial + kHeadsPerBlock + head, publishable(sum));
+      publish_here<kPlan>(partial + head, publishable(maximum));
+      publish_here<kPlan>(partial + kHeadsPerBlock + head, publishable(sum));
     }
     const float scale = whole ? 1.0f / sum : 1.0f;
     const float4 outputs = make_float4(publishable(merged.x * scale), publishable(merged.y * scale),
@@ -57,12 +57,17 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       const float values[] = {outputs.x, outputs.y, outputs.z, outputs.w};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
-        publish<kPlan>(output + context.place(OrderTable::kHeads, layer, first + group * 4 + i), values[i]);
+        publish<kPlan>(context, output + context.place(OrderTable::kHeads, layer, first + group * 4 + i),
+                       values[i]);
       }
       continue;
     }
     float* to = whole ? output + first : partial + 2 * kHeadsPerBlock;
-    publish<kPlan>(reinterpret_cast<float4*>(to) + group, outputs);
+    if (kPlan.num_cards > 1 && whole) {
+      publish<kPlan>(context, reinterpret_cast<float4*>(to) + group, outputs);
+    } else {
+      publish_here<kPlan>(reinterpret_cast<float4*>(to) + group, outputs);
+    }
   }
 }
 
@@ -96,7 +101,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
     SOLITON_NO_UNROLL
     for (int first = 0; first < share.num_splits; first += kMergeLoads) {
       // The outputs of kMergeLoads splits, this lane's maximum, its sum.
-      PolledLoads<float, kMergeLoads + 2, kPlan.sync> loads;
+      PolledLoads<float, kMergeLoads + 2, kPlan> loads;
       const auto address = [&](int i) {
         return i < kMergeLoads ? outputs + (first + i) * kPlan.partial_words()
                                : own + (i - kMergeLoads) * kHeadsPerBlock;
@@ -120,7 +125,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
         value += shuffle(weight, (first + i) % kWarpLanes) * loads.value[i];
     }
     const int element = heads.first_head * kPlan.model.head_dim + group * kWarpLanes + context.lane;
-    publish<kPlan>(output + context.place(OrderTable::kHeads, layer, element), publishable(value));
+    publish<kPlan>(context, output + context.place(OrderTable::kHeads, layer, element), publishable(value));
   }
 }
 

@@ -73,12 +73,12 @@ SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit) {
 /// Appends the key and value that add_token() kept to their pages. Only in the phase after attention: by then
 /// every CTA has published what it computed from the pages, so no copy still reads the one that is written.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void append_token(const Context<kPlan>& context, int layer, int kv_head, int unit) {
-  constexpr KvShape kKv = kPlan.model.kv();
+SOLITON_DEVICE void append_token(const Context<kPlan>& context, int layer, int kv_slot, int unit) {
+  constexpr KvShape kKv = kPlan.card_kv();
   const int position = context.position();
   const int physical = load_constant(context.params.page_table + position / kKvPageTokens);
   unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_slot);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = position % kKvPageTokens;
   const uint32_t* kept = context.new_token(unit);

@@ -14,10 +14,11 @@ class PageCursor {
  public:
   PageCursor() = default;
   /// `matrix`: where tile 0 begins.
+  /// `run`: of all cards' tiles, of which this card has one in num_cards.
   SOLITON_DEVICE PageCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
       : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride) * weight_bytes(padded)),
+        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
         padded_(padded),
         tiles_left_(run.count),
         tile_(first_tile_) {}
@@ -104,20 +105,20 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     begin_phase();
     // Pairs with the epilogue's arrival in matrix().
     if (layer == 0 && !this->wait_step_read()) return;
-    constexpr KvShape kKv = kPlan.model.kv();
+    constexpr KvShape kKv = kPlan.card_kv();
     constexpr int kSlots = kKv.slots_per_half();
     constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
     constexpr int kWindow = kPlan.phases[kPhase].window;
     const AttentionShare share = context_.attention_share();
     for (int unit = 0; unit < share.count; ++unit) {
-      const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas);
+      const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
       int next = share.first_page < share.end_page ? physical_page(share.first_page) : 0;
       SOLITON_NO_UNROLL
       for (int page = share.first_page; page < share.end_page; ++page) {
         const int physical = next;
         if (page + 1 < share.end_page) next = physical_page(page + 1);  // on its way while this one is copied
         const char* keys = static_cast<const char*>(context_.params.kv_pool) +
-                           kKv.page_offset(physical, layer, heads.kv_head);
+                           kKv.page_offset(physical, layer, heads.kv_slot);
         for (int slot = 0; slot < kSlots; ++slot) {
           this->push(keys + slot * kSlotBytes, kSlotBytes, kWindow);
           this->push(keys + kKv.half_bytes() + slot * kSlotBytes, kSlotBytes, kWindow);

@@ -15,6 +15,7 @@
 
 #include "layout/kernel_plan.h"
 #include "machine/delay.cuh"
+#include "machine/peers.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton {
@@ -26,20 +27,28 @@ struct LaneBins {
 
 template <const KernelPlan& kPlan, class Context>
 class Exchange {
-  static constexpr int kAreaBytes = ExchangeLayout{kPlan.num_ctas}.area_bytes();
+  static constexpr int kAreaBytes = ExchangeLayout{kPlan.all_ctas()}.area_bytes();
   static constexpr int kLaneBins = kHistogramBins / kWarpLanes;
 
  public:
   SOLITON_DEVICE Exchange(const Context& context, int warp)
       : context_(context),
-        memory_(context.params.sampling.exchange + ExchangeLayout{kPlan.num_ctas}.warp_offset(warp)) {}
+        memory_(context.params.sampling.exchange + ExchangeLayout{kPlan.all_ctas()}.warp_offset(warp)) {}
 
   /// Before the first of some exchanges. How many there have been in the launch, the counter knows: all CTAs
   /// have arrived at each of them, and this one has not arrived at the next.
-  SOLITON_DEVICE void begin() { count_ = load_acquire(counter()) / kPlan.num_ctas; }
+  SOLITON_DEVICE void begin() { count_ = load_arrivals<kPlan>(counter()) / kPlan.all_ctas(); }
 
   /// Adds to a bin of the histogram that end_histogram() returns.
-  SOLITON_DEVICE void add(int bin, uint64_t value) const { add_relaxed(area(count_) + bin, value); }
+  SOLITON_DEVICE void add(int bin, uint64_t value) const {
+    on_every_card<kPlan>(context_.params, &PeerOffsets::exchange, area(count_) + bin, [&](uint64_t* each) {
+      if constexpr (kPlan.num_cards == 1) {
+        add_relaxed(each, value);
+      } else {
+        add_relaxed_system(each, value);
+      }
+    });
+  }
 
   /// The sum over all CTAs.
   SOLITON_DEVICE LaneBins end_histogram() {
@@ -57,25 +66,27 @@ class Exchange {
   /// Gives every CTA's word to all: visit(word) is called for each, by one lane or another.
   template <class Visit>
   SOLITON_DEVICE void swap_words(uint64_t word, const Visit& visit) {
-    if (context_.lane == 0) store_global(area(count_) + kHistogramBins + context_.cta, word);
+    if (context_.lane == 0)
+      store_to_all<kPlan>(context_.params, &PeerOffsets::exchange, area(count_) + kHistogramBins + number(),
+                          word);
     meet();
     const uint64_t* words = area(count_ - 1) + kHistogramBins;
     SOLITON_UNROLL_BY_8
-    for (int i = context_.lane; i < kPlan.num_ctas; i += kWarpLanes) visit(load_global(words + i));
+    for (int i = context_.lane; i < kPlan.all_ctas(); i += kWarpLanes) visit(load_global(words + i));
   }
 
  private:
   /// Waits until all CTAs have come here as often; then the area of `count_ - 1` can be read. Clears this CTA's
   /// share of the one before, see above.
   SOLITON_DEVICE void meet() {
-    hold_up(context_.params.delay_seed, ~count_, context_.cta);
+    hold_up(context_.params.delay_seed, ~count_, number());
     warp_sync();
-    if (context_.lane == 0) add_release(counter(), 1);
-    const uint32_t target = (count_ + 1) * kPlan.num_ctas;
+    if (context_.lane == 0) arrive_on_all<kPlan>(context_.params, &PeerOffsets::exchange, counter());
+    const uint32_t target = (count_ + 1) * kPlan.all_ctas();
     Spin spin(context_.bound());
     // Every lane observes the counter itself, so that its own later loads are ordered.
     for (;;) {
-      const uint32_t seen = load_acquire(counter());
+      const uint32_t seen = load_arrivals<kPlan>(counter());
       if (!warp_any(seen < target)) break;
       spin.pause(context_.site(WaitKind::kExchange, count_, target, seen));
     }
@@ -89,6 +100,7 @@ class Exchange {
     ++count_;
   }
 
+  SOLITON_DEVICE int number() const { return number_of_all<kPlan>(context_.params, context_.cta); }
   SOLITON_DEVICE uint32_t* counter() const { return reinterpret_cast<uint32_t*>(memory_); }
   SOLITON_DEVICE uint64_t* area(uint32_t exchange) const {
     return reinterpret_cast<uint64_t*>(memory_ + ExchangeLayout::kCounterBytes +

@@ -73,11 +73,20 @@ SOLITON_DEVICE void keep_logit(const SamplingView& view, int row, int token, flo
   store_global(view.logits + row * line + token, counts ? kept : float_from_bits(kCanonicalNan));
 }
 
-/// Tells the host the logprob of the token that a row has chosen, before the token's record: by CTA 0.
-SOLITON_DEVICE void record_logprob(const SamplingView& view, int row, int token, int output) {
+/// Tells the host the logprob of the token that a row has chosen, before the token's record: by the first CTA.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void record_logprob(const LaunchParams& params, int row, int token, int output) {
+  const SamplingView& view = params.sampling;
   if (token == kNotFiniteToken) return;
-  const float logit =
-      load_global(view.logits + static_cast<int64_t>(row) * sampling_line(view.vocabulary) + token);
+  const float* own = view.logits + static_cast<int64_t>(row) * sampling_line(view.vocabulary) + token;
+  float logit;
+  if constexpr (kPlan.num_cards == 1) {
+    logit = load_global(own);
+  } else {
+    const int64_t offset = params.peers[token / kTileRows % kPlan.num_cards].logits;
+    logit = load_relaxed_system(
+        reinterpret_cast<const float*>(reinterpret_cast<const unsigned char*>(own) + offset));
+  }
   const float2 norm = load_global(normaliser(view, row));
   store_system(view.logprobs + output, (logit == norm.x ? 0.0f : logit - norm.x) - norm.y);
   fence_system();

@@ -495,3 +495,4 @@ SOLITON_DEVICE void wait_copies() {
 }  // namespace soliton
 
 #include "primitives/cuda_arithmetic.h"  // with the macros from here
+#include "primitives/cuda_system.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -19,22 +20,36 @@ namespace cuda_library {
 
 constexpr size_t kErrorBytes = 512;
 
+constexpr int kMaxDevices = 64;
+
+struct DeviceState {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t done = nullptr;
+  int num_sms = 0;
+};
+
 struct State {
+  std::mutex error_mutex;
   char error[kErrorBytes] = "";
   const DecodeKernel* kernels = nullptr;
   const Descriptor* descriptors = nullptr;
   int num_kernels = 0;
-  cudaStream_t stream = nullptr;
-  cudaEvent_t done = nullptr;
-  int num_sms = 0;
+  DeviceState devices[kMaxDevices];
 };
 
 inline State& state() {
   static State instance;
   return instance;
 }
+/// Of the device that this thread has selected.
+inline DeviceState& current() {
+  int device = 0;
+  cudaGetDevice(&device);
+  return state().devices[device];
+}
 
 inline int fail(const char* what, cudaError_t code) {
+  const std::lock_guard lock(state().error_mutex);  // several cards' threads may fail at once
   snprintf(state().error, kErrorBytes, "%s: %s", what, cudaGetErrorString(code));
   return static_cast<int>(code);
 }
@@ -69,6 +84,7 @@ inline int open(int device, DeviceInfo* info) {
   if (const int status = check_driver()) return status;
   int count = 0;
   SOLITON_CUDA(cudaGetDeviceCount(&count));
+  if (device >= kMaxDevices) return fail("cudaSetDevice", cudaErrorInvalidDevice);
   SOLITON_CUDA(cudaSetDevice(device));
   cudaDeviceProp properties;
   SOLITON_CUDA(cudaGetDeviceProperties(&properties, device));
@@ -90,7 +106,7 @@ inline int open(int device, DeviceInfo* info) {
   info->l2_bytes = attribute(cudaDevAttrL2CacheSize, device);
   info->unified_memory = attribute(cudaDevAttrIntegrated, device);
   info->has_time_limit = attribute(cudaDevAttrKernelExecTimeout, device);
-  state().num_sms = info->num_sms;
+  current().num_sms = info->num_sms;
   for (int i = 0; i < state().num_kernels; ++i) {
     const Descriptor& needs = state().descriptors[i];
     if (!needs.model->runs_on(info->compute_capability) || info->max_shared_bytes < needs.shared_bytes ||
@@ -100,9 +116,44 @@ inline int open(int device, DeviceInfo* info) {
     SOLITON_CUDA(cudaFuncSetAttribute(state().kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       needs.shared_bytes));
   }
-  if (state().stream == nullptr) {
-    SOLITON_CUDA(cudaStreamCreateWithFlags(&state().stream, cudaStreamNonBlocking));
-    SOLITON_CUDA(cudaEventCreateWithFlags(&state().done, cudaEventDisableTiming));
+  if (current().stream == nullptr) {
+    SOLITON_CUDA(cudaStreamCreateWithFlags(&current().stream, cudaStreamNonBlocking));
+    SOLITON_CUDA(cudaEventCreateWithFlags(&current().done, cudaEventDisableTiming));
+  }
+  return 0;
+}
+
+inline int enter(int device) {
+  SOLITON_CUDA(cudaSetDevice(device));
+  return 0;
+}
+
+/// Stores and additions go to the other card's memory by themselves: that takes peer access with atomics.
+inline int reach_peers(const int* devices, int num_devices) {
+  for (int i = 0; i < num_devices; ++i) {
+    SOLITON_CUDA(cudaSetDevice(devices[i]));
+    for (int j = 0; j < num_devices; ++j) {
+      if (i == j) continue;
+      int reaches = 0;
+      int has_atomics = 0;
+      SOLITON_CUDA(cudaDeviceCanAccessPeer(&reaches, devices[i], devices[j]));
+      SOLITON_CUDA(cudaDeviceGetP2PAttribute(&has_atomics, cudaDevP2PAttrNativeAtomicSupported, devices[i],
+                                             devices[j]));
+      if (reaches == 0 || has_atomics == 0) {
+        snprintf(state().error, kErrorBytes,
+                 "device %d cannot use the memory of device %d (peer access%s): choose cards that are joined "
+                 "by NVLink, "
+                 "as `nvidia-smi topo -m` shows them",
+                 devices[i], devices[j], reaches == 0 ? "" : " has no atomics");
+        return 1;
+      }
+      const cudaError_t code = cudaDeviceEnablePeerAccess(devices[j], 0);
+      if (code == cudaErrorPeerAccessAlreadyEnabled) {
+        cudaGetLastError();
+      } else if (code != cudaSuccess) {
+        return fail("cudaDeviceEnablePeerAccess", code);
+      }
+    }
   }
   return 0;
 }
@@ -131,46 +182,53 @@ inline void release_shared(void* memory) {
 
 // All work goes to one stream, so that it happens in the order of the calls.
 inline int fill(void* memory, int byte, size_t bytes) {
-  SOLITON_CUDA(cudaMemsetAsync(memory, byte, bytes, state().stream));
+  SOLITON_CUDA(cudaMemsetAsync(memory, byte, bytes, current().stream));
+  return 0;
+}
+inline int finish() {
+  SOLITON_CUDA(cudaStreamSynchronize(current().stream));
   return 0;
 }
 inline int upload(void* device, const void* host, size_t bytes) {
-  SOLITON_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, state().stream));
-  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  SOLITON_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, current().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(current().stream));
   return 0;
 }
 inline int download(void* host, const void* device, size_t bytes) {
-  SOLITON_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, state().stream));
-  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  SOLITON_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, current().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(current().stream));
   return 0;
 }
 
 constexpr int kFillThreads = 256;
 constexpr int kFillBlocksPerSm = 8;
 
-static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float bound, uint64_t seed) {
+static __global__ void fill_random_kernel(uint16_t* memory, size_t count, float bound, uint64_t seed,
+                                          RandomShare share) {
   const size_t stride = static_cast<size_t>(gridDim.x) * blockDim.x;
   for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
-    memory[i] = float_to_bf16(random_unit(i, seed) * bound);
+    memory[i] = float_to_bf16(random_unit(share.of_all(i), seed) * bound);
   }
 }
 
-inline int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
-  fill_random_kernel<<<state().num_sms * kFillBlocksPerSm, kFillThreads, 0, state().stream>>>(
-      static_cast<uint16_t*>(memory), count, bound, seed);
+inline int fill_random(void* memory, size_t count, float bound, uint64_t seed, RandomShare share) {
+  fill_random_kernel<<<current().num_sms * kFillBlocksPerSm, kFillThreads, 0, current().stream>>>(
+      static_cast<uint16_t*>(memory), count, bound, seed, share);
   SOLITON_CUDA(cudaGetLastError());
   return 0;
 }
 
-static __global__ void fill_random_tiles_kernel(uint32_t* memory, RandomTiles tiles, uint64_t seed) {
+static __global__ void fill_random_tiles_kernel(uint32_t* memory, RandomTiles tiles, uint64_t seed,
+                                                RandomShare share) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t first = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
-  for (int64_t i = first; i < tiles.num_words(); i += stride) memory[i] = random_weight_word(tiles, i, seed);
+  for (int64_t i = first; i < tiles.num_words(); i += stride)
+    memory[i] = random_weight_word(tiles, share.of_all(i), seed);
 }
 
-inline int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed) {
-  fill_random_tiles_kernel<<<state().num_sms * kFillBlocksPerSm, kFillThreads, 0, state().stream>>>(
-      static_cast<uint32_t*>(memory), *tiles, seed);
+inline int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed, RandomShare share) {
+  fill_random_tiles_kernel<<<current().num_sms * kFillBlocksPerSm, kFillThreads, 0, current().stream>>>(
+      static_cast<uint32_t*>(memory), *tiles, seed, share);
   SOLITON_CUDA(cudaGetLastError());
   return 0;
 }
@@ -182,14 +240,14 @@ static __global__ void move_tokens_kernel(unsigned char* pool, KvShape shape, co
 
 inline int move_tokens(void* kv_pool, const KvShape* shape, const TokenMove* moves, int num_moves) {
   TokenMove* copies = nullptr;
-  SOLITON_CUDA(cudaMallocAsync(&copies, num_moves * sizeof(TokenMove), state().stream));
-  SOLITON_CUDA(
-      cudaMemcpyAsync(copies, moves, num_moves * sizeof(TokenMove), cudaMemcpyHostToDevice, state().stream));
-  move_tokens_kernel<<<dim3(shape->num_kv_heads, shape->num_layers), shape->head_dim, 0, state().stream>>>(
+  SOLITON_CUDA(cudaMallocAsync(&copies, num_moves * sizeof(TokenMove), current().stream));
+  SOLITON_CUDA(cudaMemcpyAsync(copies, moves, num_moves * sizeof(TokenMove), cudaMemcpyHostToDevice,
+                               current().stream));
+  move_tokens_kernel<<<dim3(shape->num_kv_heads, shape->num_layers), shape->head_dim, 0, current().stream>>>(
       static_cast<unsigned char*>(kv_pool), *shape, copies, num_moves);
   SOLITON_CUDA(cudaGetLastError());
-  SOLITON_CUDA(cudaFreeAsync(copies, state().stream));
-  SOLITON_CUDA(cudaStreamSynchronize(state().stream));
+  SOLITON_CUDA(cudaFreeAsync(copies, current().stream));
+  SOLITON_CUDA(cudaStreamSynchronize(current().stream));
   return 0;
 }
 
@@ -200,13 +258,13 @@ inline int launch(int kernel, const LaunchParams* params, int num_ctas) {
   const Descriptor& descriptor = state().descriptors[kernel];
   SOLITON_CUDA(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(state().kernels[kernel]),
                                            dim3(num_ctas), dim3(descriptor.threads_per_cta), arguments,
-                                           descriptor.shared_bytes, state().stream));
-  SOLITON_CUDA(cudaEventRecord(state().done, state().stream));
+                                           descriptor.shared_bytes, current().stream));
+  SOLITON_CUDA(cudaEventRecord(current().done, current().stream));
   return 0;
 }
 
 inline LaunchState poll() {
-  const cudaError_t code = cudaEventQuery(state().done);
+  const cudaError_t code = cudaEventQuery(current().done);
   if (code == cudaErrorNotReady) return LaunchState::kRunning;
   if (code == cudaSuccess) return LaunchState::kDone;
   fail("decode kernel", code);
@@ -214,13 +272,13 @@ inline LaunchState poll() {
 }
 
 inline int wait() {
-  SOLITON_CUDA(cudaEventSynchronize(state().done));
+  SOLITON_CUDA(cudaEventSynchronize(current().done));
   return 0;
 }
 
 inline int measure_bandwidth(const void* memory, size_t bytes, int repeats, ReadRates* rates) {
   const cudaError_t status =
-      measure_read_rates(memory, bytes, repeats, state().num_sms, state().stream, rates);
+      measure_read_rates(memory, bytes, repeats, current().num_sms, current().stream, rates);
   if (status != cudaErrorAssert) return status == cudaSuccess ? 0 : fail("measure_read_rates", status);
   snprintf(state().error, kErrorBytes, "a kernel that measures the bandwidth has not read everything");
   return 1;
@@ -239,12 +297,14 @@ const Library* library(const DecodeKernel (&kernels)[kNumKernels],
                                 .fuzz = kFuzz,
                                 .last_error = last_error,
                                 .open = open,
+                                .enter = enter,
                                 .allocate = allocate,
                                 .allocate_unified = allocate_unified,
                                 .release = release,
                                 .allocate_shared = allocate_shared,
                                 .release_shared = release_shared,
                                 .fill = fill,
+                                .finish = finish,
                                 .upload = upload,
                                 .download = download,
                                 .fill_random = fill_random,
@@ -253,7 +313,8 @@ const Library* library(const DecodeKernel (&kernels)[kNumKernels],
                                 .launch = launch,
                                 .poll = poll,
                                 .wait = wait,
-                                .measure_bandwidth = measure_bandwidth};
+                                .measure_bandwidth = measure_bandwidth,
+                                .reach_peers = reach_peers};
   return &instance;
 }
 

@@ -54,7 +54,7 @@ inline int thread_index() {
   return emulation::running->thread;
 }
 inline int cta_index() {
-  return emulation::running->cta;
+  return emulation::running->cta % emulation::running->num_ctas;
 }
 inline int num_ctas() {
   return emulation::running->num_ctas;
@@ -71,7 +71,6 @@ inline int opaque(int value) {
 }
 
 // Warp collectives.
-
 namespace emulation {
 
 template <class T>
@@ -299,7 +298,7 @@ inline void fence_device() {
   emulation::fence_device();
 }
 inline void fence_system() {
-  emulation::fence_device();
+  emulation::fence_system();
 }
 inline void fence_async() {
   emulation::fence_async();
@@ -496,3 +495,5 @@ inline uint32_t pack_f16(float low, float high) {
 }
 
 }  // namespace soliton
+
+#include "primitives/host_system.h"

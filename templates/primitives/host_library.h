@@ -21,12 +21,14 @@ constexpr Library make_host_library() {
       .last_error = emulation::last_error,
       .open = [](int device,
                  DeviceInfo* info) { return emulation::open_device(device, kDescriptors[0], info); },
+      .enter = emulation::enter_device,
       .allocate = emulation::allocate_memory,
       .allocate_unified = emulation::allocate_memory,
       .release = emulation::release,
-      .allocate_shared = emulation::allocate_memory,
+      .allocate_shared = emulation::allocate_shared,
       .release_shared = emulation::release,
       .fill = emulation::fill_memory,
+      .finish = [] { return 0; },
       .upload = emulation::upload,
       .download = emulation::download,
       .fill_random = emulation::fill_random,
@@ -39,6 +41,7 @@ constexpr Library make_host_library() {
       .poll = emulation::poll,
       .wait = emulation::wait,
       .measure_bandwidth = emulation::measure_bandwidth,
+      .reach_peers = emulation::reach_peers,
   };
 }
 

@@ -10,6 +10,9 @@
 //    what it stores after the fence, for whoever observes the latter with load_relaxed().
 //  - load_relaxed and store_relaxed of one address never race, nor do additions. Any other pair of accesses to
 //    one address, of which one is a write, must be ordered by the rules above, a Barrier, a warp collective or program order.
+//  - Several cards: a store to another card's memory arrives there at any time, and in any order, but for what
+//    fence_system(), or the release of add_release_system(), comes between; so does what is told to another card of
+//    stores to one's own. Accesses of different cards to one address race unless both are of system scope.
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
 //    fence_device() of the storing thread, and observed by this CTA before fence_async(). Copies of pieces read like
 //    loads of their lane; what they write is there for it after wait_copies(), and for others after what it then does.
@@ -40,8 +43,11 @@
 //                     uint32_t load_acquire(const uint32_t*); void add_release(uint32_t*, uint32_t);
 //                     void add_relaxed(uint64_t*, uint64_t);                 atomic, orders nothing
 //                     T load_system(const T*); void store_system(T*, T);     host memory
+//                     load_relaxed_system, store_relaxed_system, load_acquire_system, add_release_system,
+//                     add_relaxed_system                                     the same of several cards: system scope
 //   void fence_device();                              orders this thread's earlier stores before its later ones
-//   void fence_system();                              the same for stores to host memory
+//   void fence_system();                              the same for whoever observes the latter from another card, and
+//                                                     for stores to host memory
 //   void fence_async();                               orders observed stores before later copy_page
 //
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier

@@ -40,7 +40,7 @@ class Epilogue {
         if (context_.cta == 0 && team() == 0 && quarter() == 0) {
           const SamplingView& sampling = context_.params.sampling;
           if (sampling.logprobs != nullptr)
-            record_logprob(sampling, row(), token, (context_.step - 1) * kPlan.rows + row());
+            record_logprob<kPlan>(context_.params, row(), token, (context_.step - 1) * kPlan.rows + row());
           store_system(context_.params.records + (context_.step - 1) * kPlan.rows + row(),
                        static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
         }

@@ -67,8 +67,8 @@ TEST_F(Cli, BenchWritesJson) {
   EXPECT_EQ(read_text(path() / "result.json"), outcome.out);
   const auto json = nlohmann::json::parse(outcome.out);
   for (const char* key :
-       {"command", "model", "kernel_gpu", "num_ctas", "weights", "device", "driver", "sm_clock_khz",
-        "memory_clock_khz", "read_bandwidth_bytes_per_s", "read_bandwidth", "repeats"}) {
+       {"command", "model", "kernel_gpu", "num_ctas", "num_cards", "weights", "device", "driver",
+        "sm_clock_khz", "memory_clock_khz", "read_bandwidth_bytes_per_s", "read_bandwidth", "repeats"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   ASSERT_EQ(json.at("rows").size(), 2u);

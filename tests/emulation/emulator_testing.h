@@ -15,8 +15,8 @@ using emulation::LaunchShape;
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(size_t count, T value = {})
-      : data_(static_cast<T*>(emulation::allocate(count * sizeof(T)))) {
+  explicit Buffer(size_t count, T value = {}, int card = 0)
+      : data_(static_cast<T*>(emulation::allocate(count * sizeof(T), card))) {
     std::fill(data_, data_ + count, value);
   }
   ~Buffer() { emulation::release(data_); }

@@ -85,8 +85,8 @@ TEST(HostLibrary, FillRandomDependsOnSeedAndIndexAlone) {
   const Library* library = soliton_library();
   std::vector<uint16_t> values(1000);
   std::vector<uint16_t> other(500);
-  library->fill_random(values.data(), values.size(), 0.5f, 3);
-  library->fill_random(other.data(), other.size(), 0.5f, 3);
+  library->fill_random(values.data(), values.size(), 0.5f, 3, {});
+  library->fill_random(other.data(), other.size(), 0.5f, 3, {});
   EXPECT_TRUE(std::equal(other.begin(), other.end(), values.begin()));
   float low = 0, high = 0;
   for (const uint16_t value : values) {
@@ -97,7 +97,7 @@ TEST(HostLibrary, FillRandomDependsOnSeedAndIndexAlone) {
   EXPECT_GE(low, -0.5f);
   EXPECT_GT(high, 0.45f);
   EXPECT_LE(high, 0.5f);
-  library->fill_random(other.data(), other.size(), 0.5f, 4);
+  library->fill_random(other.data(), other.size(), 0.5f, 4, {});
   EXPECT_FALSE(std::equal(other.begin(), other.end(), values.begin()));
 }
 

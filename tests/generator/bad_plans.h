@@ -68,14 +68,15 @@ inline void move_clear(Plan& plan, const std::string& name, const std::string& f
 inline void deal_again(Plan& plan, const std::string& name) {
   PlanPhase& dealt = phase(plan, name);
   const int num_tiles = plan.matrices[dealt.matrix].num_tiles;
-  for (int cta = 0; cta < plan.num_ctas; ++cta) {
-    dealt.runs[cta] = deal_tiles(num_tiles, dealt.first_cta, plan.num_ctas, cta);
+  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+    dealt.runs[cta] = deal_tiles(num_tiles, dealt.first_cta, plan.all_ctas(), cta);
   }
 }
 /// Gives a matrix other rows, with the tiles that they need; everything else follows.
 inline void set_rows(Plan& plan, const std::string& name, int rows) {
   matrix(plan, name).rows = rows;
   matrix(plan, name).num_tiles = ceil_divide(rows, kTileRows);
+  matrix(plan, name).card_tiles = tiles_of_card(matrix(plan, name).num_tiles, plan.num_cards);
   deal_again(plan, name);
   place(plan, {});
 }

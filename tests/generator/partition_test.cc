@@ -25,7 +25,7 @@ void expect_every_tile_once(const Plan& plan, const std::string& what) {
     const std::vector<int> count = readers(plan, phase);
     EXPECT_EQ(std::count(count.begin(), count.end(), 1), static_cast<std::ptrdiff_t>(count.size()))
         << what << ": " << phase.name;
-    EXPECT_EQ(phase.runs.size(), static_cast<size_t>(plan.num_ctas)) << what << ": " << phase.name;
+    EXPECT_EQ(phase.runs.size(), static_cast<size_t>(plan.all_ctas())) << what << ": " << phase.name;
   }
 }
 
@@ -45,7 +45,8 @@ TEST(Partition, DealsEveryTileOfRandomModelsExactlyOnce) {
   }
 }
 
-// As the kernel walks them: all pages of all tiles of a step are the packed weights, each byte once.
+// As the kernel walks them: all pages of all tiles of a step are the packed weights, each byte once. Of several cards the
+// first has as many tiles as any.
 TEST(Partition, PagesOfAStepCoverThePackedWeightsExactlyOnce) {
   for (int seed = 0; seed < kNumRandomModels; ++seed) {
     const RandomCase random = random_case(seed);
@@ -56,11 +57,12 @@ TEST(Partition, PagesOfAStepCoverThePackedWeightsExactlyOnce) {
       if (phase.matrix < 0) continue;
       const PlanMatrix& matrix = plan.matrices[phase.matrix];
       for (int cta = 0; cta < plan.num_ctas; ++cta) {
-        const TileRun run = deal_tiles(matrix.num_tiles, phase.first_cta, plan.num_ctas, cta);
+        const TileRun run =
+            deal_tiles(matrix.num_tiles, phase.first_cta, plan.all_ctas(), cta * plan.num_cards);
         for (int i = 0; i < run.count; ++i) {
-          const int64_t tile =
-              matrix.offset + instance.layer * matrix.layer_stride +
-              static_cast<int64_t>(run.first + i * run.stride) * tile_bytes(matrix.format, matrix.padded);
+          const int64_t tile = matrix.offset + instance.layer * matrix.layer_stride +
+                               static_cast<int64_t>((run.first + i * run.stride) / plan.num_cards) *
+                                   tile_bytes(matrix.format, matrix.padded);
           for (int column = 0; column < matrix.padded;) {
             const int columns = page_columns(matrix.format, matrix.padded - column);
             const int64_t begin = tile + weight_bytes(matrix.format, column);

@@ -183,7 +183,7 @@ TEST(Place, RegionsHoldWhatTheKernelPutsThere) {
     EXPECT_EQ(plan.workspace_region("partials").bytes, 4ll * plan.num_ctas * 4 * (2 + plan.facts.head_dim))
         << what;
     const PlannedKernel kernel(plan);
-    EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + kernel->model.num_blocks()))
+    EXPECT_EQ(plan.workspace_region("counters").bytes, kCounterLineBytes * (2 + kernel->card_blocks()))
         << what;
     EXPECT_EQ(named(plan.shared, "pages").bytes, plan.ring_slots * kPageBytes) << what;
     // High and low parts: of all inputs but down's, which comes in chunks if it is wider than they are.

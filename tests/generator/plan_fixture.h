@@ -85,10 +85,11 @@ struct RandomCase {
   std::string describe() const {
     const ModelFacts& facts = model.facts;
     return fmt::format(
-        "{}: hidden {} ffn {} layers {} heads {}/{} head_dim {} vocabulary {}, {} CTAs, {} warps, sync {}",
+        "{}: hidden {} ffn {} layers {} heads {}/{} head_dim {} vocabulary {}, {} CTAs, {} warps, sync {}, "
+        "{} cards",
         model.name, facts.hidden, facts.ffn, facts.num_layers, facts.num_heads, facts.num_kv_heads,
         facts.head_dim, facts.vocabulary, choices.num_ctas, choices.consumer_warps,
-        static_cast<int>(choices.sync));
+        static_cast<int>(choices.sync), choices.num_cards);
   }
 };
 
@@ -114,6 +115,7 @@ inline RandomCase random_case(int seed) {
   result.choices.sync = one_of({0, 1}) == 0 ? SyncMode::kSelfValidating : SyncMode::kCounter;
   facts.qkv_bias = one_of({0, 1});
   facts.head_norm = can_norm_heads(facts.head_dim) ? one_of({0, 1}) : 0;
+  result.choices.num_cards = one_of({1, 1, 2, 3, 4, 5, 8});
   return result;
 }
 

@@ -23,6 +23,7 @@ const std::vector<BadPlan>& bad_work() {
        .damage =
            [](Plan& plan) {
              ++matrix(plan, "lm_head").num_tiles;
+             ++matrix(plan, "lm_head").card_tiles;
              plan.weight_bytes += tile_bytes({}, matrix(plan, "lm_head").padded);
            },
        .also = {Rule::kDealtUnlike, Rule::kMatrixShape}},
@@ -82,6 +83,16 @@ const std::vector<BadPlan>& bad_work() {
        .rule = Rule::kDealtUnlike,
        .message = "qkv: expected the tiles of 4 CTAs, got those of 5",
        .damage = [](Plan& plan) { phase(plan, "qkv").runs.emplace_back(); }},
+      {.name = "DealtFromAnotherCard",
+       .rule = Rule::kPageOfOtherCard,
+       .message = "gate_up: tile 7: expected a CTA of card 1, among whose 48 tiles it is number 3, got CTA 0 "
+                  "of card 0",
+       .damage =
+           [](Plan& plan) {
+             phase(plan, "gate_up").first_cta = 1;
+             deal_again(plan, "gate_up");
+           },
+       .choices = {.num_cards = 2}},
       {.name = "DownDealtFromAnotherCta",
        .rule = Rule::kResidualMoved,
        .message = "down: CTA 0: expected the tiles of o, 4 from 0 by 4, got 4 from 3 by 4",

@@ -82,18 +82,26 @@ DecodeResult decode_branches(Engine& engine, const std::vector<int32_t>& prompt,
 }
 
 int run(const Options& options) {
-  const HfConfig config = HfConfig::open(options.model);
   KernelLibrary library = KernelLibrary::open(options.kernel);
-  check_facts(library.model(), config.stated);
+  std::optional<HfConfig> config;
+  if (!options.model.empty()) {
+    config = HfConfig::open(options.model);
+    check_facts(library.model(), config->stated);
+  }
   Engine engine(std::move(library),
                 {.context = options.prompt_tokens + options.tokens,
                  .pool_tokens = options.rows > 1 ? int64_t{options.rows} * kBranchTokens : 0,
                  .timeout_ms = options.timeout_ms});
-  engine.load(TensorSource::open(options.model), nullptr, config.quantization_or_null());
+  const ModelFacts& facts = engine.library().model().facts;
+  if (config) {
+    engine.load(TensorSource::open(options.model), nullptr, config->quantization_or_null());
+  } else {
+    engine.load_random(options.seed);
+  }
   std::vector<int32_t> prompt;
   for (int i = 0; i < options.prompt_tokens; ++i) {
     prompt.push_back(
-        static_cast<int32_t>(random_bits(i, options.seed) % static_cast<uint32_t>(config.facts.vocabulary)));
+        static_cast<int32_t>(random_bits(i, options.seed) % static_cast<uint32_t>(facts.vocabulary)));
   }
   nlohmann::json json{{"prompt", prompt}, {"tokens", nlohmann::json::array()}};
   if (!options.positions.empty()) {
@@ -135,7 +143,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app{"Decodes token ids and writes them for comparison.", "decode-dump"};
   soliton::Options options;
-  app.add_option("-m,--model", options.model, "Hugging Face folder")->required();
+  app.add_option("-m,--model", options.model, "Hugging Face folder; else weights are random");
   app.add_option("-k,--kernel", options.kernel, "kernel library")->required();
   app.add_option("-o,--output", options.output, "JSON file")->required();
   app.add_option("--logits", options.logits, "file of raw float32 logits");

@@ -60,6 +60,8 @@ class KernelUnderTest {
 
   Engine& engine() { return *engine_; }
   EmulationOptions& emulation() { return control_->options; }
+  /// From now on a card does not launch.
+  void lose_card(int card) { control_->device.lost_card = card; }
   /// Of the launch that ended last.
   const std::vector<BarrierCount>& barrier_counts() const { return control_->barriers; }
   const ModelFacts& facts() const { return facts_; }
@@ -92,12 +94,11 @@ class KernelUnderTest {
       engine_->feed(engine_->main_branch(), tokens);
       return;
     }
-    void* pool = kv_pool();
     engine_->tree().append(engine_->main_branch(), static_cast<int>(tokens.size()));
     int position = 0;
     for (const PageTokens& page : engine_->tree().path(engine_->main_branch())) {
       for (int token = 0; token < page.num_tokens; ++token, ++position) {
-        if (position >= begin) write_cache(pool, page.page, token, position);
+        if (position >= begin) write_cache(page.page, token, position);
       }
     }
   }
@@ -164,7 +165,7 @@ class KernelUnderTest {
     control_ = entry();
     control_->options = EmulationOptions{};
     control_->device = {};
-    control_->params = {};
+    control_->card_params = {};
     engine_ = std::make_unique<Engine>(std::move(library), options);
   }
 
@@ -174,19 +175,20 @@ class KernelUnderTest {
     engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
   }
 
-  /// A launch says where it lies.
-  void* kv_pool() {
-    if (control_->params.kv_pool == nullptr) {
+  /// A launch says where it lies on each card.
+  void* kv_pool(int card) {
+    if (control_->card_params.empty()) {
       const int position = engine_->position();
       engine_->decode({.tokens = std::vector<int32_t>{0}, .max_tokens = 1});
       engine_->set_position(position);
     }
-    return control_->params.kv_pool;
+    return control_->card_params[card].kv_pool;
   }
 
   /// Key and value of a position of the reference, into a slot of a page, for all layers and KV heads.
-  void write_cache(void* pool, int page, int token, int position) const {
-    const KvShape shape = kv_shape(facts_);
+  void write_cache(int page, int token, int position) {
+    const KvShape shape = engine_->library().card_kv();
+    const int cards = engine_->library().num_cards();
     const auto write = [&](unsigned char* half, bool is_value, int dim, double value) {
       for (int part = 0; part < shape.parts; ++part) {
         const auto rounded = static_cast<F16>(value);
@@ -200,7 +202,8 @@ class KernelUnderTest {
       const std::span<const double> keys = reference_->keys(layer, position);
       const std::span<const double> values = reference_->values(layer, position);
       for (int head = 0; head < facts_.num_kv_heads; ++head) {
-        unsigned char* half = static_cast<unsigned char*>(pool) + shape.page_offset(page, layer, head);
+        unsigned char* half =
+            static_cast<unsigned char*>(kv_pool(head % cards)) + shape.page_offset(page, layer, head / cards);
         for (int dim = 0; dim < facts_.head_dim; ++dim) {
           write(half, false, dim, keys[head * facts_.head_dim + dim]);
           write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);

@@ -155,7 +155,7 @@ TEST(LoadUnified, PacksTheSameBytesWithoutACopy) {
       uploaded[unified] = control.uploaded_bytes;
     }
     control.device = {};
-    const uint64_t large = weight_load_bytes(model);
+    const uint64_t large = weight_load_bytes(library);
     EXPECT_GE(uploaded[0], large);
     EXPECT_EQ(uploaded[0] - uploaded[1], large) << "norms and the like are uploaded";
     const auto expect_same = [](const DeviceMemory& a, const DeviceMemory& b, size_t bytes) {

@@ -187,7 +187,7 @@ class TreeDraws : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraws,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64"), test_name);
 
-constexpr double kNearTie = 1e-3;  // of logit / T + noise: beyond the error of the fast logarithm
+constexpr double kNearTieOfRows = 1e-3;  // of logit / T + noise: beyond the error of the fast logarithm
 
 /// Rows of all temperatures and many seeds.
 std::vector<RowSampling> some_sampling(int rows) {
@@ -222,7 +222,7 @@ TEST_P(TreeDraws, TheKernelChoosesAsTheHostDoes) {
           std::span(result.logits).subspan(i * kernel.vocabulary(), kernel.vocabulary());
       double lead = 0;
       const int expected = draw(logits, sampling[row], at[row].position + step, &lead);
-      if (lead < kNearTie) continue;
+      if (lead < kNearTieOfRows) continue;
       EXPECT_EQ(result.chosen[i], expected) << "step " << step << ", row " << row;
       ++compared;
       other_than_best += expected != argmax(logits) ? 1 : 0;

@@ -73,7 +73,7 @@ std::string reason_to_remove(const fs::path& path, const fs::path& sources) {
     std::error_code ignored;
     // That of a card without a file lies beside its kernels.
     const GpuSpec gpu = load_gpu_spec(fs::exists(shipped, ignored) ? shipped : path.parent_path() / spec);
-    const std::string key = cache_key(model.facts, gpu, sources) + "-";
+    const std::string key = cache_key(model.facts, gpu, sources, library.num_cards()) + "-";
     const std::string stem = path.stem().string();
     if (!stem.starts_with(key)) return "made from other sources, or in another way";
     const auto version = version_of_compiler(gpu.emulated);
@@ -105,19 +105,21 @@ void create_cache(const fs::path& cache) {
   }
 }
 
-PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu) {
+PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_cards) {
   PlanChoices choices;
+  choices.num_cards = num_cards;
   choices.rows = 1;
   choices.leaves_out = true;
+  if (num_cards > 1) return choices;  // kernels of several rows span one
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
   return choices;
 }
 
-std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::path& sources) {
+std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::path& sources, int num_cards) {
   Hash hash;
   const ModelConfig nameless{.name = "model", .path = "", .facts = facts};
-  for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu)).files) {
+  for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu, num_cards)).files) {
     hash.add(name);
     hash.add(text);
   }

@@ -17,13 +17,14 @@ inline constexpr const char* kMakingPrefix = ".making-";  // of a folder in whic
 /// Makes the folder, if need be. Throws Error (kNotFound).
 void create_cache(const std::filesystem::path& cache);
 
-/// With how many rows a kernel is made.
-PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu);
+/// With how many rows a kernel is made that spans so many cards.
+PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_cards = 1);
 
 /// "h200-0123456789abcdef", which begins a kernel's name: a hash of all that goes into it, which is the generated source
 /// but for the model's name (so facts, card, rows and planner), the templates of `sources`, and the compiler's options.
 /// The compiler's version stands behind it, so that a kernel is still found once the compiler is gone.
-std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const std::filesystem::path& sources);
+std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const std::filesystem::path& sources,
+                      int num_cards = 1);
 
 /// Folders in which kernels were being made, and whose makers were killed: no other is a day old.
 std::vector<std::filesystem::path> stale_scratch(const std::filesystem::path& cache);

@@ -47,8 +47,9 @@ class Maker {
         gpu_(gpu_for_device(device, sources_ / "generator" / "gpus", cache_,
                             [&](const GpuSpec& gpu) { return measure(gpu, progress); })),
         model_{.name = request.name, .path = request.source, .facts = request.facts},
-        generated_(generate(model_, gpu_, choices_for(request.facts, gpu_))),
-        key_(cache_key(request.facts, gpu_, sources_)) {}
+        num_cards_(static_cast<int>(request.devices().size())),
+        generated_(generate(model_, gpu_, choices_for(request.facts, gpu_, num_cards_))),
+        key_(cache_key(request.facts, gpu_, sources_, num_cards_)) {}
 
   /// One that has been made; nothing if there is none and a compiler to make it with. Throws Error.
   std::optional<fs::path> find() const {
@@ -92,7 +93,8 @@ class Maker {
     try {
       KernelLibrary library = KernelLibrary::open(path);
       if (library.model().facts_hash != hash_facts(request_.facts)) return false;
-      if (!request_.card) library.select_device(request_.device);
+      if (library.num_cards() != num_cards_) return false;
+      if (!request_.card) library.select_cards(request_.devices());
       return true;
     } catch (const Error&) {
       return false;
@@ -165,6 +167,7 @@ class Maker {
   const fs::path sources_;
   const GpuSpec gpu_;
   const ModelConfig model_;
+  const int num_cards_;
   const Generated generated_;
   const std::string key_;
 };
@@ -172,17 +175,20 @@ class Maker {
 KernelSearch search_shipped(const MakeKernelRequest& request) {
   std::error_code ignored;
   if (!fs::is_directory(request.kernels, ignored)) return {};
-  return search_kernels(request.kernels, request.facts, request.device);
+  return search_kernels(request.kernels, request.facts, request.devices());
 }
 
 /// The card, or the emulation where there is none.
 DeviceInfo choose_device(const MakeKernelRequest& request) {
-  const DeviceAnswer answer = ask_driver(request.device);
-  if (answer.device) return *answer.device;
-  if (has_card() || request.device > 0) {
-    throw Error(ExitCode::kDevice, fmt::format("device {}: {}", request.device, answer.reason));
+  std::optional<DeviceInfo> device;  // of several the one with the least free memory
+  for (const int index : request.devices()) {
+    const DeviceAnswer answer = ask_driver(index);
+    if (!answer.device && (has_card() || request.device > 0))
+      throw Error(ExitCode::kDevice, fmt::format("device {}: {}", index, answer.reason));
+    if (!answer.device) return emulated_device();
+    if (!device || answer.device->free_bytes < device->free_bytes) device = answer.device;
   }
-  return emulated_device();
+  return *device;
 }
 
 /// A kernel that came with the programs, or who finds or makes another one.
@@ -210,7 +216,9 @@ Choice choose(const MakeKernelRequest& request, const ProgressLine& progress) {
           static_cast<double>(bytes) * 1e-9, static_cast<double>(kMaxEmulatedBytes) * 1e-9);
     }
   } else {
-    check_memory(request.source, request.facts, 0, device.free_bytes);
+    const int num_cards = static_cast<int>(request.devices().size());
+    check_memory(request.source, request.facts, 0,
+                 free_bytes_of_cards(request.facts, device.free_bytes, num_cards));
   }
   choice.maker.emplace(request, device, progress);
   return choice;

@@ -70,6 +70,10 @@ int64_t device_weight_bytes(const ModelFacts& facts) {
   return read_weight_bytes(facts) + model_tables(facts).embedding_bytes();
 }
 
+int64_t free_bytes_of_cards(const ModelFacts& facts, int64_t free_bytes, int num_cards) {
+  return num_cards * free_bytes - (num_cards - 1) * (model_tables(facts).bytes() + kOtherBytes);
+}
+
 int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes) {
   const int64_t left = free_bytes - device_weight_bytes(facts) - kOtherBytes;
   return std::max<int64_t>(left, 0) / (context_token_bytes(facts) * kKvPageTokens) * kKvPageTokens;

@@ -16,6 +16,10 @@ int64_t device_weight_bytes(const ModelFacts& facts);
 /// Of these, what every token reads: all but the embedding.
 int64_t read_weight_bytes(const ModelFacts& facts);
 
+/// What several cards with `free_bytes` each hold of a model that they share, as if it were one card's: tables are on
+/// every one.
+int64_t free_bytes_of_cards(const ModelFacts& facts, int64_t free_bytes, int num_cards);
+
 /// Tokens that `free_bytes` hold beside the weights; 0 if these do not fit.
 int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes);
 

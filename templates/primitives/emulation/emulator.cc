@@ -21,8 +21,8 @@ void enter_fiber() {
 
 }  // namespace
 
-std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
-                EmulationControl& control) {
+std::string run_cards(Kernel kernel, const std::vector<CardLaunch>& cards, const LaunchShape& shape,
+                      EmulationControl& control) {
   if (launch != nullptr) return "emulation: a launch is running already";
   if (shape.num_ctas < 1 || shape.threads_per_cta < kLanes || shape.threads_per_cta % kLanes != 0) {
     return "emulation: expected at least one CTA of whole warps, got " + std::to_string(shape.num_ctas) +
@@ -30,8 +30,9 @@ std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& sh
   }
   control.stats = {};
   control.barriers.clear();
-  control.params = params;
-  Launch now(kernel, params, shape, control);
+  control.card_params.clear();
+  for (const CardLaunch& card : cards) control.card_params.push_back(card.value_or(LaunchParams{}));
+  Launch now(kernel, cards, shape, control);
   launch = &now;
   std::string error = now.run(stack_pool(), enter_fiber);
   launch = nullptr;
@@ -50,8 +51,17 @@ void synchronise_cta() {
 void fence_device() {
   launch->fence_device();
 }
+void fence_system() {
+  launch->fence_system();
+}
 void fence_async() {
   launch->fence_async();
+}
+void load_wide(Access access, const void* address, void* value, size_t bytes) {
+  launch->load_wide(access, address, value, bytes);
+}
+void store_wide(Access access, void* address, const void* value, size_t bytes) {
+  launch->store_wide(access, address, value, bytes);
 }
 void init_barrier(Barrier* barrier, int arrivals) {
   launch->init_barrier(barrier, arrivals);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,20 +14,23 @@
 
 namespace soliton {
 
-/// When the bytes of copies arrive.
+/// When the bytes of copies arrive, and of stores to other cards.
 enum class CopyPolicy : int32_t {
   kEager,   // when they are issued
-  kLate,    // one at a time, when no fiber can go on without it
+  kLate,    // when no fiber can go on without it: copies one at a time
   kRandom,  // at any time, in any order
 };
 
 /// An error put into the machine on purpose, to show that the checks find it.
 enum class FaultKind : int32_t {
   kNone,
-  kSkipWait,         // wait_barrier returns at once for waits of kind `wait`
-  kDropDeviceFence,  // fence_device does nothing
-  kDropAsyncFence,   // fence_async does nothing
-  kNoCopyWait,       // wait_copies returns at once
+  kSkipWait,             // wait_barrier returns at once for waits of kind `wait`
+  kDropDeviceFence,      // fence_device does nothing
+  kDropAsyncFence,       // fence_async does nothing
+  kWeakenSystemFence,    // fence_system orders for this card alone
+  kWeakenSystemRelease,  // add_release_system releases to this card alone
+  kWeakenSystemAccess,   // loads and stores of system scope are of this card's
+  kNoCopyWait,           // wait_copies returns at once
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
@@ -52,7 +56,8 @@ struct EmulationStats {
   uint64_t switches = 0;     // from fiber to fiber
   uint64_t collectives = 0;  // of whole warps
   uint64_t copies = 0;
-  uint64_t polls = 0;  // Spin::pause
+  uint64_t remote_stores = 0;  // to other cards, additions included
+  uint64_t polls = 0;          // Spin::pause
 };
 
 /// What one barrier of the launch that ended last has seen.
@@ -70,6 +75,7 @@ struct EmulatedDevice {
   bool has_time_limit = false;
   bool unified_memory = true;
   int64_t free_bytes = 0;  // 0: what the machine has
+  int lost_card = -1;      // one that does not launch, though it says so
 };
 
 struct EmulationControl {
@@ -77,9 +83,9 @@ struct EmulationControl {
   EmulationOptions options;
   EmulatedDevice device;
   EmulationStats stats;
-  std::vector<BarrierCount> barriers;   // by CTA, then by offset
-  LaunchParams params = {};             // of that launch
-  std::vector<int32_t> launched_steps;  // LaunchParams::num_steps of every launch that was started
+  std::vector<BarrierCount> barriers;     // by CTA, then by offset
+  std::vector<LaunchParams> card_params;  // of that launch, on each card
+  std::vector<int32_t> launched_steps;    // LaunchParams::num_steps of every launch that was started
   uint64_t uploaded_bytes = 0;
 };
 
@@ -93,18 +99,26 @@ namespace emulation {
 using Kernel = void (*)(LaunchParams);
 
 struct LaunchShape {
-  int num_ctas = 1;
+  int num_ctas = 1;          // of a card
   int threads_per_cta = 32;  // a multiple of 32
   int shared_bytes = 0;
 };
 
-/// Runs a launch to its end on the calling OS thread. Returns what went wrong, the first line being a
-/// summary; empty if nothing did. A deadlock also fills *params.stall, if there is one.
-std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
-                EmulationControl& control);
+/// What one card is given of a launch; nothing: it does not launch, as if it had died.
+using CardLaunch = std::optional<LaunchParams>;
 
-/// Memory that checked kernels may touch, 256-byte aligned; null when there is no more. Thread-safe.
-void* allocate(size_t bytes);
+/// Runs a launch on several cards to its end on the calling OS thread. Returns what went wrong, the first line being a
+/// summary; empty if nothing did. A deadlock also fills *stall of the card, if there is one.
+std::string run_cards(Kernel kernel, const std::vector<CardLaunch>& cards, const LaunchShape& shape,
+                      EmulationControl& control);
+inline std::string run(Kernel kernel, const LaunchParams& params, const LaunchShape& shape,
+                       EmulationControl& control) {
+  return run_cards(kernel, {params}, shape, control);
+}
+
+/// Memory that checked kernels may touch, 256-byte aligned, of a card or, with -1, the host's; null when there is no
+/// more. Thread-safe.
+void* allocate(size_t bytes, int card = 0);
 void release(void* memory);
 
 // What follows is for host.h: the slow side of the primitives, called by the fiber that runs.
@@ -123,13 +137,35 @@ enum class Access : uint8_t {
   kBarrier,  // The barrier's initialisation must be ordered before.
   kCopyRead,
   kCopyWrite,
+  kSystemRelaxedLoad,
+  kSystemRelaxedStore,
+  kSystemAcquireLoad,
+  kSystemReleaseAdd,
+  kSystemRelaxedAdd,
 };
+constexpr bool is_wide(Access access) {
+  return access >= Access::kSystemRelaxedLoad;
+}
+constexpr bool is_relaxed_store(Access access) {
+  return access == Access::kRelaxedStore || access == Access::kSystemRelaxedStore;
+}
+constexpr bool is_release_add(Access access) {
+  return access == Access::kReleaseAdd || access == Access::kSystemReleaseAdd;
+}
+constexpr bool is_add(Access access) {
+  return is_release_add(access) || access == Access::kRelaxedAdd || access == Access::kSystemRelaxedAdd;
+}
+constexpr bool is_atomic(Access access) {
+  return access == Access::kRelaxedLoad || access == Access::kAcquireLoad || is_relaxed_store(access) ||
+         is_add(access) || is_wide(access);
+}
 enum class Space : uint8_t { kShared, kGlobal };
 
 struct RunningThread {
-  int thread = 0;  // within its CTA
-  int cta = 0;
-  int num_ctas = 0;
+  int thread = 0;    // within its CTA
+  int cta = 0;       // over all cards
+  int num_ctas = 0;  // of a card
+  int card = 0;
   unsigned char* shared = nullptr;
 };
 
@@ -139,6 +175,10 @@ extern uint64_t num_stores;  // Counts whatever may end somebody's polling.
 
 /// Called before the access itself, only when checking.
 void check_access(Access access, Space space, const void* address, size_t bytes);
+
+/// Accesses of system scope. A store, or an addition, to another card's memory lands later.
+void load_wide(Access access, const void* address, void* value, size_t bytes);
+void store_wide(Access access, void* address, const void* value, size_t bytes);
 
 /// One warp-wide operation: operands[lane] is what each lane handed over, results go back through the same
 /// pointers.
@@ -151,6 +191,7 @@ void transpose(void* const* operands);                // of uint32_t
 void synchronise_cta();
 
 void fence_device();
+void fence_system();
 void fence_async();
 
 void init_barrier(Barrier* barrier, int arrivals);

@@ -51,8 +51,10 @@ bool StackPool::reserve(int count, size_t bytes) {
   return true;
 }
 
-Scheduler::Scheduler(int num_ctas, int threads_per_cta, uint64_t seed)
-    : fibers_(num_ctas * threads_per_cta), warps_(fibers_.size() / kLanes), random_(seed) {
+Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, uint64_t seed)
+    : fibers_(static_cast<size_t>(num_cards) * num_ctas * threads_per_cta),
+      warps_(fibers_.size() / kLanes),
+      random_(seed) {
   for (int id = 0; id < static_cast<int>(fibers_.size()); ++id) {
     Fiber& fiber = fibers_[id];
     fiber.id = id;
@@ -60,6 +62,7 @@ Scheduler::Scheduler(int num_ctas, int threads_per_cta, uint64_t seed)
     fiber.thread = id % threads_per_cta;
     fiber.lane = id % kLanes;
     fiber.num_ctas = num_ctas;
+    fiber.card = fiber.cta / num_ctas;
     fiber.warp = &warps_[id / kLanes];
   }
   ready_.reserve(warps_.size());

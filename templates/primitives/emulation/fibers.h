@@ -81,7 +81,7 @@ class Random {
 
 class Scheduler {
  public:
-  Scheduler(int num_ctas, int threads_per_cta, uint64_t seed);
+  Scheduler(int num_cards, int num_ctas, int threads_per_cta, uint64_t seed);
 
   /// Gives every fiber its stack; `entry` must not return.
   bool prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry);

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "layout/random.h"
 #include "primitives/emulation/fibers.h"
@@ -23,6 +25,9 @@ struct HostRuntime {
     if (thread.joinable()) thread.join();
   }
   EmulationControl control;
+  std::vector<CardLaunch> starting = {};  // by card, until the launch begins
+  Kernel kernel = nullptr;
+  LaunchShape shape;
   std::thread thread;
   std::atomic<LaunchState> state = LaunchState::kDone;
   std::string launch_error;  // written by the thread before `state`
@@ -34,9 +39,23 @@ HostRuntime& runtime() {
   return runtime;
 }
 
+thread_local int entered = 0;  // the device of this thread
+
 int fail(std::string text) {
   runtime().last_error = std::move(text);
   return 1;
+}
+
+/// Begins the launch that has been started, if there is one.
+void begin() {
+  HostRuntime& self = runtime();
+  if (self.starting.empty()) return;
+  self.thread =
+      std::thread([&self, kernel = self.kernel, shape = self.shape, cards = std::move(self.starting)] {
+        self.launch_error = run_cards(kernel, cards, shape, self.control);
+        self.state = self.launch_error.empty() ? LaunchState::kDone : LaunchState::kFailed;
+      });
+  self.starting = {};
 }
 
 }  // namespace
@@ -51,7 +70,13 @@ const char* last_error() {
 
 int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
   *info = {};
-  if (device != 0) return fail("CPU emulation: there is only device 0, got " + std::to_string(device));
+  const int last = descriptor.num_cards - 1;
+  if (device < 0 || device > last) {
+    const std::string there = last == 0 ? "only device 0" : "devices 0 to " + std::to_string(last);
+    return fail("CPU emulation: there " + std::string(last == 0 ? "is " : "are ") + there + ", got " +
+                std::to_string(device));
+  }
+  entered = device;
   std::snprintf(info->name, sizeof info->name, "CPU emulation");
   info->num_sms = descriptor.num_ctas;
   info->max_shared_bytes = kMaxSharedBytes;
@@ -64,9 +89,29 @@ int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
   return 0;
 }
 
-int allocate_memory(size_t bytes, void** memory) {
-  *memory = allocate(bytes);
+int enter_device(int device) {
+  entered = device;
+  return 0;
+}
+
+int reach_peers(const int* /*devices*/, int /*num_devices*/) {
+  return 0;
+}
+
+namespace {
+
+int allocate_of(int card, size_t bytes, void** memory) {
+  *memory = allocate(bytes, card);
   return *memory != nullptr ? 0 : fail("CPU emulation: no memory for " + std::to_string(bytes) + " bytes");
+}
+
+}  // namespace
+
+int allocate_memory(size_t bytes, void** memory) {
+  return allocate_of(entered, bytes, memory);
+}
+int allocate_shared(size_t bytes, void** memory) {
+  return allocate_of(-1, bytes, memory);
 }
 
 int fill_memory(void* memory, int byte, size_t bytes) {
@@ -85,15 +130,17 @@ int download(void* host, const void* device, size_t bytes) {
   return 0;
 }
 
-int fill_random(void* memory, size_t count, float bound, uint64_t seed) {
+int fill_random(void* memory, size_t count, float bound, uint64_t seed, RandomShare share) {
   auto* values = static_cast<uint16_t*>(memory);
-  for (size_t i = 0; i < count; ++i) values[i] = float_to_bf16(random_unit(i, seed) * bound);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = float_to_bf16(random_unit(share.of_all(static_cast<int64_t>(i)), seed) * bound);
   return 0;
 }
 
-int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed) {
+int fill_random_tiles(void* memory, const RandomTiles* tiles, uint64_t seed, RandomShare share) {
   auto* words = static_cast<uint32_t*>(memory);
-  for (int64_t i = 0; i < tiles->num_words(); ++i) words[i] = random_weight_word(*tiles, i, seed);
+  for (int64_t i = 0; i < tiles->num_words(); ++i)
+    words[i] = random_weight_word(*tiles, share.of_all(i), seed);
   return 0;
 }
 
@@ -109,23 +156,34 @@ int move_cached_tokens(void* kv_pool, const KvShape* shape, const TokenMove* mov
 
 int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* params, int num_ctas) {
   HostRuntime& self = runtime();
-  if (self.state == LaunchState::kRunning) return fail("CPU emulation: a launch is running already");
-  if (self.thread.joinable()) self.thread.join();
-  self.state = LaunchState::kRunning;
-  self.control.launched_steps.push_back(params->num_steps);
-  const LaunchShape shape = {num_ctas, descriptor.threads_per_cta, descriptor.shared_bytes};
-  self.thread = std::thread([&self, kernel, shape, params = *params] {
-    self.launch_error = run(kernel, params, shape, self.control);
-    self.state = self.launch_error.empty() ? LaunchState::kDone : LaunchState::kFailed;
-  });
+  const size_t card = descriptor.num_cards == 1 ? 0 : static_cast<size_t>(params->card);
+  if (self.starting.empty()) {
+    if (self.state == LaunchState::kRunning) return fail("CPU emulation: a launch is running already");
+    if (self.thread.joinable()) self.thread.join();
+    self.state = LaunchState::kRunning;
+    self.control.launched_steps.push_back(params->num_steps);
+    self.kernel = kernel;
+    self.shape = {num_ctas, descriptor.threads_per_cta, descriptor.shared_bytes};
+    self.starting.resize(static_cast<size_t>(descriptor.num_cards));
+  } else if (self.starting[card]) {
+    return fail("CPU emulation: a launch is running already");
+  }
+  self.starting[card] = *params;
+  if (std::all_of(self.starting.begin(), self.starting.end(),
+                  [](const CardLaunch& c) { return c.has_value(); })) {
+    if (self.control.device.lost_card >= 0) self.starting[self.control.device.lost_card].reset();
+    begin();
+  }
   return 0;
 }
 
 LaunchState poll() {
+  begin();
   return runtime().state;
 }
 
 int wait() {
+  begin();
   HostRuntime& self = runtime();
   if (self.thread.joinable()) self.thread.join();
   return self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;

@@ -1,5 +1,6 @@
 #include "primitives/emulation/launch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -31,17 +32,21 @@ uint64_t now_ns() {
 
 }  // namespace
 
-Launch::Launch(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control)
+Launch::Launch(Kernel kernel, const std::vector<CardLaunch>& cards, const LaunchShape& shape,
+               EmulationControl& control)
     : kernel_(kernel),
-      params_(params),
+      cards_(cards),
+      params_(**std::find_if(cards.begin(), cards.end(),
+                             [](const CardLaunch& card) { return card.has_value(); })),
       shape_(shape),
       control_(control),
       options_(control.options),
-      scheduler_(shape.num_ctas, shape.threads_per_cta, control.options.seed),
-      ctas_(shape.num_ctas),
+      scheduler_(static_cast<int>(cards.size()), shape.num_ctas, shape.threads_per_cta, control.options.seed),
+      ctas_(cards.size() * shape.num_ctas),
       shared_(nullptr, [](void* memory) { std::free(memory); }) {
   shared_stride_ = (shape.shared_bytes + kSharedAlignment) / kSharedAlignment * kSharedAlignment;
-  const size_t bytes = shared_stride_ * shape.num_ctas;
+  const size_t bytes = shared_stride_ * ctas_.size();
+  if (cards.size() > 1) regions_ = list_regions();
   shared_.reset(static_cast<unsigned char*>(std::aligned_alloc(kSharedAlignment, bytes)));
   if (shared_ == nullptr) return;
   std::memset(shared_.get(), 0xA5, bytes);
@@ -49,7 +54,8 @@ Launch::Launch(Kernel kernel, const LaunchParams& params, const LaunchShape& sha
 }
 
 std::string Launch::run(StackPool& stacks, FiberEntry enter_fiber) {
-  const int num_threads = shape_.num_ctas * shape_.threads_per_cta;
+  const int num_ctas = static_cast<int>(ctas_.size());
+  const int num_threads = num_ctas * shape_.threads_per_cta;
   if (options_.check && num_threads > kMaxCheckedThreads) {
     return "emulation: " + std::to_string(num_threads) + " threads; checks are made for up to " +
            std::to_string(kMaxCheckedThreads);
@@ -58,8 +64,8 @@ std::string Launch::run(StackPool& stacks, FiberEntry enter_fiber) {
     return "emulation: no memory for " + std::to_string(num_threads) + " threads";
   }
   if (options_.check) {
-    const RaceShape race_shape = {shape_.num_ctas, shape_.threads_per_cta, shape_.shared_bytes, shared_.get(),
-                                  static_cast<int>(shared_stride_)};
+    const RaceShape race_shape = {num_ctas,      shape_.threads_per_cta,           shape_.shared_bytes,
+                                  shared_.get(), static_cast<int>(shared_stride_), shape_.num_ctas};
     races_ = std::make_unique<RaceDetector>(race_shape, list_regions());
   }
   checking = options_.check;
@@ -73,7 +79,7 @@ std::string Launch::run(StackPool& stacks, FiberEntry enter_fiber) {
 void Launch::run_fiber() {
   std::string exception;
   try {
-    kernel_(params_);
+    if (const CardLaunch& mine = cards_[running->card]) kernel_(*mine);
   } catch (const std::exception& error) {
     exception = std::string("exception in the kernel: ") + error.what();
   }
@@ -90,7 +96,10 @@ void Launch::run_fiber() {
            (copy.barrier == nullptr ? "" : ", barrier " + std::to_string(copy.barrier->ordinal)));
     }
   }
-  if (num_returned_ == static_cast<int>(scheduler_.fibers().size())) scheduler_.leave();
+  if (num_returned_ == static_cast<int>(scheduler_.fibers().size())) {
+    while (!stores_.empty()) land_store(0);
+    scheduler_.leave();
+  }
   give_way();
   __builtin_unreachable();
 }
@@ -106,9 +115,9 @@ void Launch::fail_race(const Race& race) {
 
 void Launch::fail_stuck(const char* what) {
   const Fiber* fiber = longest_waiting(scheduler_.fibers());
-  if (params_.stall != nullptr && fiber != nullptr) {
-    *params_.stall = {1, static_cast<uint32_t>(fiber->cta), static_cast<uint32_t>(fiber->thread),
-                      fiber->site};
+  if (fiber != nullptr && cards_[fiber->card]->stall != nullptr) {
+    *cards_[fiber->card]->stall = {1, static_cast<uint32_t>(fiber->cta % shape_.num_ctas),
+                                   static_cast<uint32_t>(fiber->thread), fiber->site};
   }
   fail(describe_waits(what, scheduler_.fibers()));
 }
@@ -129,6 +138,10 @@ void Launch::give_way() {
         scheduler_.random().below(kLandOneIn) == 0) {
       land(scheduler_.random().below(static_cast<uint32_t>(copies_.size())));
     }
+    if (options_.copies == CopyPolicy::kRandom && !stores_.empty() &&
+        scheduler_.random().below(kLandOneIn) == 0) {
+      land_store(scheduler_.random().below(static_cast<uint32_t>(stores_.size())));
+    }
     if (scheduler_.anybody_polls() && num_stores != polled_stores_ &&
         scheduler_.random().below(kPollOneIn) == 0) {
       scheduler_.wake_one_poller();
@@ -146,6 +159,8 @@ void Launch::advance_idle() {
     scheduler_.wake_all_pollers();
   } else if (!copies_.empty()) {
     land(scheduler_.random().below(static_cast<uint32_t>(copies_.size())));
+  } else if (!stores_.empty()) {
+    land_some_stores();
   } else if (scheduler_.anybody_polls() && (quiet_rounds_ < kQuietRounds || host_may_help())) {
     ++quiet_rounds_;
     scheduler_.wake_all_pollers();
@@ -190,6 +205,7 @@ void Launch::check_access(Access access, Space space, const void* address, size_
     fail("misaligned access of " + std::to_string(bytes) + " bytes by " + describe_thread(self));
   }
   if (system) return;
+  if (space == Space::kGlobal) check_scope(access, address);
   Race race;
   if (!races_->access(self.id, access, space, address, bytes, &race)) fail_race(race);
 }

@@ -56,9 +56,20 @@ struct PieceCopies {
   int engine = -1;
 };
 
+/// A store, or an addition, on its way to another card.
+struct RemoteStore {
+  Access access = Access::kSystemRelaxedStore;
+  void* address = nullptr;
+  size_t bytes = 0;
+  unsigned char value[16] = {};
+  int cta = 0;
+  RaceDetector::Remote race = {};  // of checked launches
+};
+
 class Launch {
  public:
-  Launch(Kernel kernel, const LaunchParams& params, const LaunchShape& shape, EmulationControl& control);
+  Launch(Kernel kernel, const std::vector<CardLaunch>& cards, const LaunchShape& shape,
+         EmulationControl& control);
   /// `enter_fiber` must call run_fiber of this launch.
   std::string run(StackPool& stacks, FiberEntry enter_fiber);
 
@@ -66,7 +77,10 @@ class Launch {
   void collective(Operation operation, const char* name, void* operand);
   void synchronise_cta();
   void fence_device();
+  void fence_system();
   void fence_async();
+  void load_wide(Access access, const void* address, void* value, size_t bytes);
+  void store_wide(Access access, void* address, const void* value, size_t bytes);
   void init_barrier(Barrier* barrier, int arrivals);
   void fence_barrier_init();
   void arrive(Barrier* barrier, int bytes);
@@ -109,6 +123,15 @@ class Launch {
   /// Checks a copy that the running thread issues, and begins it.
   void issue(PendingCopy copy, const char* name);
   void note_piece(const PendingCopy& copy);
+  // remote_stores.cc
+  Access scoped(Access access) const;
+  int card_of(const void* address) const;
+  /// Ends the launch if the running thread may not touch an address of another card in this way.
+  void check_scope(Access access, const void* address);
+  bool is_before(const RemoteStore& store) const;
+  void land_stores_before();
+  void land_some_stores();
+  void land_store(size_t index);
   void land(size_t index);
   PieceCopies& pieces();
   std::vector<BarrierCount> count_barriers() const;
@@ -118,7 +141,8 @@ class Launch {
   Cta& cta() { return ctas_[running->cta]; }
 
   Kernel kernel_;
-  const LaunchParams& params_;
+  const std::vector<CardLaunch>& cards_;
+  const LaunchParams& params_;  // of the first card that launches
   LaunchShape shape_;
   EmulationControl& control_;
   const EmulationOptions options_;
@@ -128,6 +152,8 @@ class Launch {
   size_t shared_stride_ = 0;
   std::vector<std::unique_ptr<BarrierState>> barriers_;
   std::vector<PendingCopy> copies_;
+  std::vector<RemoteStore> stores_;  // in the order in which they were made
+  std::vector<Region> regions_;      // with several cards: sorted by address
   std::vector<PieceCopies> pieces_;  // by thread id, once any has copied a piece
   std::unique_ptr<RaceDetector> races_;
   std::string error_;

@@ -3,49 +3,26 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "primitives/emulation/race_cells.h"
+
 namespace soliton::emulation {
 
 namespace {
 
-constexpr size_t kCellBytes = 4;
-constexpr size_t kBlockBytes = 4096;
-constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
 constexpr int kLaneCount = 32;
 
-bool is_add(Access access) {
-  return access == Access::kReleaseAdd || access == Access::kRelaxedAdd;
-}
-
-bool is_atomic(Access access) {
-  return access == Access::kRelaxedLoad || access == Access::kRelaxedStore ||
-         access == Access::kAcquireLoad || is_add(access);
-}
-
 bool is_write(Access access) {
-  return access == Access::kStore || access == Access::kRelaxedStore || is_add(access) ||
-         access == Access::kCopyWrite;
+  return access == Access::kStore || access == Access::kCopyWrite || is_relaxed_store(access) ||
+         is_add(access);
 }
 
 }  // namespace
 
-struct RaceDetector::Message {
-  uint64_t id = 0;         // see acquire_from()
-  SnapshotPointer writes;  // of a relaxed store: F, or null if its thread never fenced
-  SnapshotPointer reads;
-  std::unique_ptr<ClockPair> sum;        // of release adds
-  std::vector<Write> additions = {};     // the last of each thread, since
-  Write base = {-1, 0, Access::kStore};  // this other write
-
-  /// The first write that `writes` does not know, or null.
-  const Write* unknown_addition(const VectorClock& writes) const {
-    for (const Write& addition : additions) {
-      if (static_cast<size_t>(addition.thread) >= writes.size() || addition.epoch > writes[addition.thread]) {
-        return &addition;
-      }
-    }
-    return nullptr;
-  }
-};
+/// Atomic accesses never race: of one card, or where both are of system scope.
+bool RaceDetector::are_atomic(int thread, Access access, int other, Access other_access) const {
+  if (!is_atomic(access) || !is_atomic(other_access)) return false;
+  return (is_wide(access) && is_wide(other_access)) || card_of(thread) == card_of(other);
+}
 
 void RaceDetector::Cell::split() {
   if (halves != nullptr) return;
@@ -75,11 +52,11 @@ RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
     const size_t bytes = shape.shared_bytes;
     const auto begin =
         reinterpret_cast<uintptr_t>(shape.shared) + static_cast<size_t>(cta) * shape.shared_stride;
-    shared_.push_back({begin, bytes, "shared of CTA " + std::to_string(cta),
+    shared_.push_back({begin, bytes, "shared of CTA " + std::to_string(cta), -1,
                        std::vector<Block>((bytes + kBlockBytes - 1) / kBlockBytes)});
   }
   for (const Region& region : regions) {
-    global_.push_back({region.begin, region.bytes, "global #" + std::to_string(region.ordinal),
+    global_.push_back({region.begin, region.bytes, "global #" + std::to_string(region.ordinal), region.card,
                        std::vector<Block>((region.bytes + kBlockBytes - 1) / kBlockBytes)});
   }
 }
@@ -136,28 +113,10 @@ RaceDetector::Block& RaceDetector::block(Shadow& shadow, size_t offset, bool wit
   return block;
 }
 
-/// Visits the cells of aligned bytes in order, until one returns false.
-template <class Visit>
-bool RaceDetector::for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit) {
-  for (size_t at = offset; at < offset + bytes; at = (at / kCellBytes + 1) * kCellBytes) {
-    Cell& cell = block(shadow, at, true).cells[at % kBlockBytes / kCellBytes];
-    if (bytes < kCellBytes) cell.split();
-    if (cell.halves == nullptr) {
-      if (!visit(cell)) return false;
-      continue;
-    }
-    for (size_t half = 0; half < 2; ++half) {
-      const bool touched = bytes >= kCellBytes || half == at % kCellBytes / 2;
-      if (touched && !visit((*cell.halves)[half])) return false;
-    }
-  }
-  return true;
-}
-
 bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race) {
   const bool atomic = is_atomic(access);
   if (cell.writer >= 0) {
-    const bool exempt = atomic && is_atomic(cell.write_access);
+    const bool exempt = are_atomic(thread, access, cell.writer, cell.write_access);
     const Epoch known = cell.writer < static_cast<int>(writes.size()) ? writes[cell.writer] : 0;
     if (!exempt && cell.write_epoch > known) {
       race->before = {cell.writer, cell.write_access};
@@ -181,7 +140,7 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
   for (size_t i = 0; i < cell.reads.size();) {
     const Read& other = cell.reads[i];
     const bool before = other.thread == thread || (!engine && other.epoch <= (*reads)[other.thread]);
-    if (before && is_atomic(other.access) == atomic) {
+    if (before && is_atomic(other.access) == atomic && is_wide(other.access) == is_wide(access)) {
       cell.reads[i] = cell.reads.back();
       cell.reads.pop_back();
     } else {
@@ -192,18 +151,18 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
   return true;
 }
 
-bool RaceDetector::write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race) {
-  const bool atomic = is_atomic(access);
+bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race) {
   bool observed = false;  // An ordered atomic read has seen the last write: coherence puts this one after it.
   for (const Read& other : cell.reads) {
     const bool ordered = other.epoch <= clocks.reads[other.thread];
     observed |= ordered && is_atomic(other.access);
-    if (ordered || (atomic && is_atomic(other.access))) continue;
+    if (ordered || are_atomic(now.thread, now.access, other.thread, other.access)) continue;
     race->before = {other.thread, other.access};
     return false;
   }
-  const bool both_add = is_add(access) && is_add(cell.write_access);
-  const bool coherent = observed && atomic && is_atomic(cell.write_access);
+  const bool atomic = cell.writer >= 0 && are_atomic(now.thread, now.access, cell.writer, cell.write_access);
+  const bool both_add = atomic && is_add(now.access) && is_add(cell.write_access);
+  const bool coherent = observed && atomic;
   if (cell.writer >= 0 && !coherent) {
     Write last = {cell.writer, cell.write_epoch, cell.write_access};
     if (both_add) last = cell.message->base;
@@ -219,9 +178,9 @@ bool RaceDetector::write(int thread, Access access, Cell& cell, const ClockPair&
     }
   }
   cell.reads.clear();
-  cell.writer = thread;
-  cell.write_epoch = thread >= num_threads_ ? engine_epochs_[thread - num_threads_] : epoch(thread);
-  cell.write_access = access;
+  cell.writer = now.thread;
+  cell.write_epoch = now.epoch;
+  cell.write_access = now.access;
   return true;
 }
 
@@ -238,7 +197,8 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   if (!is_write(access)) {
     std::shared_ptr<Message> received;
     return for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
-      if (is_atomic(access) && cell.message != nullptr && cell.message != received) {
+      if (cell.message != nullptr && cell.message != received &&
+          are_atomic(thread, access, cell.writer, cell.write_access)) {
         received = cell.message;
         receive(thread, *received);
       }
@@ -247,11 +207,13 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   }
 
   std::shared_ptr<Message> message;
-  if (access == Access::kRelaxedStore) message = make_message(thread);
+  if (is_relaxed_store(access)) message = make_message(thread, access);
+  const Write now = {thread, epoch(thread), access};
+  const ClockPair& clocks = threads_[thread].clocks;
   const bool clean = for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
     const Write last = {cell.writer, cell.write_epoch, cell.write_access};
-    if (!write(thread, access, cell, threads_[thread].clocks, race)) return false;
-    cell.message = is_add(access) ? add_to(cell, last, thread, access) : message;
+    if (!write(now, cell, clocks, race)) return false;
+    cell.message = is_add(access) ? add_to(cell, last, now, clocks) : message;
     return true;
   });
   if (is_atomic(access)) tick(thread);
@@ -259,22 +221,23 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
 }
 
 /// What the cell passes on after an addition to what it held after `last`.
-std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, const Write& last, int thread,
-                                                            Access access) {
+std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, const Write& last,
+                                                            const Write& addition, const ClockPair& clocks) {
   auto sum = std::make_shared<Message>();
   sum->id = next_id();
   if (cell.message != nullptr && !cell.message->additions.empty()) {
     sum->base = cell.message->base;
     sum->additions = cell.message->additions;
-    std::erase_if(sum->additions, [&](const Write& write) { return write.thread == thread; });
+    std::erase_if(sum->additions, [&](const Write& write) { return write.thread == addition.thread; });
   } else {
     sum->base = last;
   }
-  sum->additions.push_back({thread, epoch(thread), access});
-  if (access == Access::kReleaseAdd) sum->sum = std::make_unique<ClockPair>(threads_[thread].clocks);
+  sum->additions.push_back(addition);
+  const bool releases = is_release_add(addition.access);
+  if (releases) sum->sum = std::make_unique<ClockPair>(clocks);
   if (cell.message == nullptr) return sum;
   const Message& earlier = *cell.message;
-  if (access == Access::kRelaxedAdd) {
+  if (!releases) {
     sum->writes = earlier.writes;
     sum->reads = earlier.reads;
     if (earlier.sum != nullptr) sum->sum = std::make_unique<ClockPair>(*earlier.sum);
@@ -328,33 +291,10 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   race->region = &to.name;
   race->offset = target - to.begin;
   return for_each_cell(to, target - to.begin, bytes, [&](Cell& cell) {
-    if (!write(*engine, Access::kCopyWrite, cell, threads_[thread].clocks, race)) return false;
+    if (!write({*engine, *epoch, Access::kCopyWrite}, cell, threads_[thread].clocks, race)) return false;
     cell.message = nullptr;
     return true;
   });
-}
-
-SnapshotPointer RaceDetector::snapshot(int thread, const VectorClock& clock) const {
-  return std::make_shared<const Snapshot>(Snapshot{thread, epoch(thread), clock});
-}
-
-std::shared_ptr<RaceDetector::Message> RaceDetector::make_message(int thread) {
-  auto message = std::make_shared<Message>();
-  message->id = next_id();
-  message->writes = threads_[thread].fenced;
-  message->reads = snapshot(thread, threads_[thread].clocks.reads);
-  return message;
-}
-
-void RaceDetector::receive(int thread, const Message& message) {
-  if (!note_acquired(thread, message.id)) return;
-  Thread& self = threads_[thread];
-  if (message.sum != nullptr) self.clocks.merge_pair(*message.sum);
-  const auto merge_new = [](VectorClock& into, const Snapshot* from) {
-    if (from != nullptr && into[from->owner] < from->epoch) merge(into, from->clock);
-  };
-  merge_new(self.clocks.writes, message.writes.get());
-  merge_new(self.clocks.reads, message.reads.get());
 }
 
 /// False if the thread has acquired this already. Keeps of a sequence of acquisitions a number that no other
@@ -433,16 +373,6 @@ void RaceDetector::land(int engine, Epoch epoch, ClockPair& clocks) const {
 void RaceDetector::see_copies(int thread, int engine, Epoch epoch) {
   note_acquired(thread, next_id());
   land(engine, epoch, threads_[thread].clocks);
-}
-
-void RaceDetector::fence_device(int thread) {
-  threads_[thread].fenced = snapshot(thread, threads_[thread].clocks.writes);
-  tick(thread);
-}
-
-void RaceDetector::fence_async(int thread) {
-  threads_[thread].async = snapshot(thread, threads_[thread].clocks.writes);
-  tick(thread);
 }
 
 }  // namespace soliton::emulation

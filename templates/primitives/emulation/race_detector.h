@@ -4,8 +4,10 @@
 //
 //   barriers, warp collectives, cta_sync   pass on both clocks
 //   fence_device                           keeps a copy F of `writes`
-//   store_relaxed -> load_relaxed          passes on F and `reads`
+//   fence_system                           the same, and keeps it as the copy S for other cards
+//   store_relaxed -> load_relaxed          passes on F and `reads`; to another card S instead of F
 //   add_release -> load_acquire            passes on both clocks
+//   accesses of different cards            are atomic only if both are of system scope
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
 //                                          the thread's own
@@ -34,6 +36,7 @@ struct RaceShape {
   int shared_bytes = 0;
   const unsigned char* shared = nullptr;  // of all CTAs, one after another
   int shared_stride = 0;
+  int ctas_per_card = 0;  // 0: there is one card
 };
 
 /// One side of a race.
@@ -51,7 +54,19 @@ struct Race {
 };
 
 class RaceDetector {
+ private:
+  struct Message;
+
  public:
+  /// A store, or an addition, to another card: made by a thread as it stood then, it lands later.
+  struct Remote {
+    int thread = 0;
+    Epoch epoch = 0;
+    Access access = Access::kSystemRelaxedStore;
+    ClockPair clocks = {};
+    std::shared_ptr<Message> message = nullptr;
+  };
+
   RaceDetector(const RaceShape& shape, std::vector<Region> regions);
   ~RaceDetector();
 
@@ -59,6 +74,17 @@ class RaceDetector {
   std::string check_bounds(Space space, int cta, const void* address, size_t bytes);
   /// Records an access of a thread; false, and *race, if it conflicts with an earlier one.
   bool access(int thread, Access access, Space space, const void* address, size_t bytes, Race* race);
+  /// An access of system scope that writes another card's memory, from its making on,
+  Remote begin_remote(int thread, Access access);
+  /// and as it lands: false, and *race, as in access().
+  bool land_remote(const Remote& remote, void* address, size_t bytes, Race* race);
+  /// Must it have landed before what the thread does behind a fence_system?
+  bool is_known(int thread, const Remote& remote) const {
+    return threads_[thread].clocks.writes[remote.thread] >= remote.epoch;
+  }
+  /// Whose memory an address lies in: -1 if it is the host's or shared.
+  int card_of_address(const void* address);
+
   /// A copy issued by `thread` on barrier `barrier_ordinal`, or of a piece if that is -1; *engine and *epoch say what
   /// its landing completes.
   bool copy(int thread, int barrier_ordinal, void* shared, const void* global, size_t bytes, int* engine,
@@ -74,10 +100,10 @@ class RaceDetector {
   void land(int engine, Epoch epoch, ClockPair& clocks) const;
   void see_copies(int thread, int engine, Epoch epoch);
   void fence_device(int thread);
+  void fence_system(int thread);
   void fence_async(int thread);
 
  private:
-  struct Message;
   struct Read {
     int thread;
     Epoch epoch;
@@ -108,15 +134,17 @@ class RaceDetector {
   };
   struct Thread {
     ClockPair clocks;
-    SnapshotPointer fenced;  // F
-    SnapshotPointer async;   // A
-    uint64_t last_id = 0;    // of what it acquired last
-    uint64_t acquired = 0;   // what since the lanes of the warp last had equal clocks; 0: nothing
+    SnapshotPointer fenced;       // F
+    SnapshotPointer fenced_wide;  // S
+    SnapshotPointer async;        // A
+    uint64_t last_id = 0;         // of what it acquired last
+    uint64_t acquired = 0;        // what since the lanes of the warp last had equal clocks; 0: nothing
   };
   struct Shadow {
     uintptr_t begin = 0;
     size_t bytes = 0;
     std::string name;
+    int card = -1;
     std::vector<Block> blocks;
   };
 
@@ -125,10 +153,15 @@ class RaceDetector {
   template <class Visit>
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
-  std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, int thread, Access access);
-  bool write(int thread, Access access, Cell& cell, const ClockPair& clocks, Race* race);
+  std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, const Write& addition,
+                                  const ClockPair& clocks);
+  bool write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race);
+  int card_of(int thread) const {
+    return shape_.ctas_per_card == 0 ? 0 : thread / shape_.threads_per_cta / shape_.ctas_per_card;
+  }
+  bool are_atomic(int thread, Access access, int other, Access other_access) const;
   void receive(int thread, const Message& message);
-  std::shared_ptr<Message> make_message(int thread);
+  std::shared_ptr<Message> make_message(int thread, Access access);
   bool note_acquired(int thread, uint64_t id);
   void level(int first_thread);
   SnapshotPointer snapshot(int thread, const VectorClock& clock) const;

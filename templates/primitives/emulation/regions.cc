@@ -25,12 +25,12 @@ Allocations& allocations() {
 
 }  // namespace
 
-void* allocate(size_t bytes) {
+void* allocate(size_t bytes, int card) {
   void* memory = std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment);
   if (memory == nullptr) return nullptr;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   const std::lock_guard lock(allocations().mutex);
-  allocations().regions[begin] = {begin, bytes, allocations().count++};
+  allocations().regions[begin] = {begin, bytes, allocations().count++, card};
   return memory;
 }
 

@@ -12,6 +12,7 @@ struct Region {
   uintptr_t begin = 0;
   size_t bytes = 0;
   int ordinal = 0;  // of the allocation, from 0 on
+  int card = 0;     // whose memory it is; -1: the host's
 };
 
 /// A copy of the list, sorted by address.

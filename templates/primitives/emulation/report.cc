@@ -66,10 +66,24 @@ bool waits_longer(const Fiber& a, const Fiber& b) {
 }
 
 const char* access_name(Access access) {
-  constexpr const char* names[] = {"load",          "store",        "load_constant",      "load_relaxed",
-                                   "store_relaxed", "load_acquire", "add_release",        "add",
-                                   "load_system",   "store_system", "use of the barrier", "copy read",
-                                   "copy write"};
+  constexpr const char* names[] = {"load",
+                                   "store",
+                                   "load_constant",
+                                   "load_relaxed",
+                                   "store_relaxed",
+                                   "load_acquire",
+                                   "add_release",
+                                   "add",
+                                   "load_system",
+                                   "store_system",
+                                   "use of the barrier",
+                                   "copy read",
+                                   "copy write",
+                                   "load_relaxed_system",
+                                   "store_relaxed_system",
+                                   "load_acquire_system",
+                                   "add_release_system",
+                                   "add_relaxed_system"};
   return names[static_cast<int>(access)];
 }
 

@@ -1,0 +1,51 @@
+// The cells of the race detector, and what a write passes on to those who read it.
+#pragma once
+
+#include "primitives/emulation/race_detector.h"
+
+namespace soliton::emulation {
+
+constexpr size_t kCellBytes = 4;
+constexpr size_t kBlockBytes = 4096;
+constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
+
+struct RaceDetector::Message {
+  uint64_t id = 0;              // see acquire_from()
+  SnapshotPointer writes;       // of a relaxed store: F, or null if its thread never fenced,
+  SnapshotPointer writes_wide;  // and S for other cards
+  int card = 0;                 // of its thread
+  SnapshotPointer reads;
+  std::unique_ptr<ClockPair> sum;        // of release adds
+  std::vector<Write> additions = {};     // the last of each thread, since
+  Write base = {-1, 0, Access::kStore};  // this other write
+
+  /// The first write that `writes` does not know, or null.
+  const Write* unknown_addition(const VectorClock& writes) const {
+    for (const Write& addition : additions) {
+      if (static_cast<size_t>(addition.thread) >= writes.size() || addition.epoch > writes[addition.thread]) {
+        return &addition;
+      }
+    }
+    return nullptr;
+  }
+};
+
+/// Visits the cells of aligned bytes in order, until one returns false.
+template <class Visit>
+bool RaceDetector::for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit) {
+  for (size_t at = offset; at < offset + bytes; at = (at / kCellBytes + 1) * kCellBytes) {
+    Cell& cell = block(shadow, at, true).cells[at % kBlockBytes / kCellBytes];
+    if (bytes < kCellBytes) cell.split();
+    if (cell.halves == nullptr) {
+      if (!visit(cell)) return false;
+      continue;
+    }
+    for (size_t half = 0; half < 2; ++half) {
+      const bool touched = bytes >= kCellBytes || half == at % kCellBytes / 2;
+      if (touched && !visit((*cell.halves)[half])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace soliton::emulation

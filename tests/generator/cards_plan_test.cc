@@ -1,0 +1,116 @@
+// Plans of launches that span several cards.
+#include <gmock/gmock.h>
+
+#include "models/error.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+using testing::HasSubstr;
+
+Plan plan_over(const std::string& model, int num_cards) {
+  PlanChoices choices;
+  choices.num_cards = num_cards;
+  return shipped_plan(model, "h200", choices);
+}
+
+TEST(CardsPlan, IsSoundOverAnyNumberOfCards) {
+  for (const char* model :
+       {"tiny-stories", "llama-3.2-1b", "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-70b-gptq"}) {
+    for (int cards = 1; cards <= kMaxLaunchCards; ++cards)
+      EXPECT_EQ(refusals(plan_over(model, cards)), "") << model << " over " << cards;
+  }
+}
+
+TEST(CardsPlan, HasEveryTileOnceAmongAllCards) {
+  for (const int cards : {2, 3, 5, 8}) {
+    const Plan plan = plan_over("llama-3.2-3b", cards);
+    for (const PlanPhase& phase : plan.phases) {
+      if (phase.matrix < 0) continue;
+      const PlanMatrix& matrix = plan.matrices[phase.matrix];
+      std::vector<int> readers(matrix.num_tiles);
+      std::vector<int> of_card(cards);
+      for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+        const TileRun& run = phase.runs[cta];
+        for (int i = 0; i < run.count; ++i) {
+          const int tile = run.first + i * run.stride;
+          ++readers[tile];
+          ++of_card[cta % cards];
+          EXPECT_EQ(tile % cards, cta % cards);
+        }
+      }
+      EXPECT_EQ(std::count(readers.begin(), readers.end(), 1), matrix.num_tiles) << phase.name;
+      for (const int tiles : of_card) {
+        EXPECT_LE(tiles, matrix.card_tiles) << phase.name;
+        EXPECT_GE(tiles, matrix.card_tiles - 1) << phase.name;
+      }
+    }
+  }
+}
+
+TEST(CardsPlan, SharesWeightsAndCache) {
+  const Plan one = plan_over("llama-3.1-70b", 1);
+  for (const int cards : {2, 4, 8}) {
+    const Plan plan = plan_over("llama-3.1-70b", cards);
+    EXPECT_EQ(plan.weight_bytes * cards, one.weight_bytes);
+    EXPECT_EQ(plan.needed_weight_bytes * cards, one.needed_weight_bytes);
+    const KvShape kv = PlannedKernel(plan)->card_kv();
+    EXPECT_EQ(kv.token_bytes() * cards, PlannedKernel(one)->card_kv().token_bytes());
+    EXPECT_LT(device_bytes(plan, 1000) - device_bytes(plan, 0),
+              device_bytes(one, 1000) - device_bytes(one, 0));
+    EXPECT_LT(predicted_token_us(plan, 128), predicted_token_us(one, 128));
+  }
+}
+
+TEST(CardsPlan, IsRefusedWithADealThatBeginsOnAnotherCard) {
+  Plan plan = plan_over("llama-3.1-8b", 2);
+  PlanPhase& phase = named(plan.phases, "gate_up");
+  phase.first_cta = 1;
+  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+    phase.runs[cta] =
+        deal_tiles(named(plan.matrices, "gate_up").num_tiles, phase.first_cta, plan.all_ctas(), cta);
+  }
+  EXPECT_THAT(refusals(plan),
+              HasSubstr("page of another card: gate_up: tile 255: expected a CTA of card 1, among whose "
+                        "896 tiles it is number 127, got CTA 0 of card 0"));
+}
+
+TEST(CardsPlan, IsRefusedWithoutRoomForAllTilesOfACard) {
+  Plan plan = plan_over("llama-3.1-8b", 3);
+  --named(plan.matrices, "down").card_tiles;
+  EXPECT_THAT(refusals(plan), HasSubstr("page of another card: down"));
+}
+
+TEST(CardsPlan, IsRefusedWithTooManyCards) {
+  Plan plan = plan_over("llama-3.1-8b", 8);
+  plan.num_cards = 9;
+  EXPECT_THAT(refusals(plan), HasSubstr("cards of a launch: expected 1 to 8, got 9"));
+}
+
+// The candidates are polled for before a phase has begun: three phases are enough on one card alone.
+TEST(CardsPlan, ClearsTheCandidatesEarlier) {
+  const char* refusal =
+      "cleared too late: candidates: cleared in phase 318, expected phase 317 or earlier: it is written in "
+      "phase 321";
+  for (const int cards : {1, 2}) {
+    Plan plan = plan_over("llama-3.1-8b", cards);
+    named(plan.phases, "o").clears = {index_of(plan.vectors, "candidates")};
+    EXPECT_EQ(refusals(plan).find(refusal) != std::string::npos, cards > 1) << refusals(plan);
+  }
+}
+
+TEST(CardsPlan, TakesOneRow) {
+  PlanChoices choices;
+  choices.num_cards = 2;
+  choices.rows = 8;
+  try {
+    shipped_plan("llama-3.1-8b", "h200", choices);
+    FAIL() << "expected a refusal";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--rows: expected 1 with several cards, got 8");
+  }
+}
+
+}  // namespace
+}  // namespace soliton
