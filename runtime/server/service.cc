@@ -354,6 +354,12 @@ HttpResponse Service::tokenize(const std::string& text) const {
     const nlohmann::json document = parse_body(text);
     const JsonView body(document, kBodyName);
     std::vector<int32_t> tokens;
+    for (const char* name : {"add_special", "add_special_tokens"}) {  // also where they say nothing
+      if (!body[name].is_null()) body[name].boolean();
+    }
+    for (const char* name : {"content", "prompt"}) {
+      if (!body[name].is_null()) body[name].string();
+    }
     if (!body["messages"].is_null()) {
       check_messages(body["messages"]);
       ApiRequest request;

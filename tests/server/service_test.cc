@@ -202,6 +202,8 @@ TEST_F(ServiceTest, TellsOfItself) {
   EXPECT_EQ(post("/detokenize", {{"tokens", {-1}}}).status, 400);
   const json messages = json::array({{{"role", "user"}, {"content", "a"}}});
   EXPECT_EQ(post("/tokenize", {{"messages", messages}}).json()["count"], 18);
+  EXPECT_EQ(post("/tokenize", {{"messages", messages}, {"add_special", 5}}).status, 400);
+  EXPECT_EQ(post("/tokenize", {{"messages", messages}, {"content", false}}).status, 400);
   EXPECT_EQ(post("/tokenize", {{"messages", json::array()}, {"content", "a"}}).status, 400);
   EXPECT_EQ(post("/tokenize", {{"messages", {{{"role", 5}, {"content", "a"}}}}}).status, 400);
   complete({{"prompt", "a"}, {"max_tokens", 2}});
