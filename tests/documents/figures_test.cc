@@ -67,6 +67,15 @@ Figure of_times(const char* key, const char* share) {
 Figure of_request(const char* key) {
   return [=](const Source& source) { return number(source.entry, key) / number(source.entry, "requests"); };
 }
+/// How many times that of one client.
+Figure of_one_client(const Figure& figure) {
+  return [=](const Source& source) {
+    for (const Json& point : source.file.at("points")) {
+      if (point.at("clients") == 1) return figure(source) / figure({source.file, point, {}});
+    }
+    throw std::runtime_error("no point of one client");
+  };
+}
 Figure of_unit(const char* unit) {
   return [=](const Source& source) { return metric(source, unit); };
 }
@@ -104,7 +113,11 @@ const std::map<std::string, Figure> kFigures = {
     {"gap, ms", of_times("gap_ms", "p50")},
     {"gap p99, ms", of_times("gap_ms", "p99")},
     {"ms per token", of_entry("token_ms_mean")},
+    {"gap / one", of_one_client(of_times("gap_ms", "p50"))},
+    {"ms / one", of_one_client(of_entry("token_ms_mean"))},
     {"failures", of_entry("failures")},
+    {"requests", of_entry("requests")},
+    {"s", of_entry("seconds")},
     {"prompt tokens", of_request("prompt_tokens")},
     {"cached tokens", of_request("cached_tokens")},
     {"device memory", of_unit("dram__throughput")},
@@ -116,9 +129,9 @@ const std::map<std::string, Figure> kFigures = {
 };
 
 /// Columns that say what is measured.
-const std::set<std::string> kLabels = {"model", "weights",   "context", "tree",         "kernel", "launch",
-                                       "file",  "attention", "prompt",  "PyTorch file", "card",
-                                       "clients", "turn"};
+const std::set<std::string> kLabels = {"model",  "weights", "context",   "tree",   "kernel",
+                                       "launch", "file",    "attention", "prompt", "PyTorch file",
+                                       "card",   "clients", "turn"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -184,7 +197,8 @@ class RowOfFigures {
   std::vector<Source> find_sources() const {
     const Json json = read(file("file"));
     if (has("tree")) return {{json, find_tree(json), {}}};
-    if (has("turn")) return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
+    if (has("turn"))
+      return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
     if (has("clients")) return {{json, find_point(json), {}}};
     if (has("kernel")) return {{json, find_launch(json), {}}};
     if (has("prompt")) return {{json, find_test(json, "pp" + cell("prompt")), {}}};
