@@ -168,7 +168,8 @@ async def mix(options: argparse.Namespace, server: Server, num_clients: int, dur
             kind = client.random.choice(KINDS if options.token_ids else KINDS + CONSTRAINED)
             counts[kind] += 1
             try:
-                tokens += await client.ask(kind)
+                got = await client.ask(kind)
+                tokens += got  # not in one line: others add while this one waits
             except (Failed, OSError, ValueError, KeyError, asyncio.TimeoutError, asyncio.IncompleteReadError) as error:
                 failures[f"{kind}: {type(error).__name__}: {error}"] += 1
                 await client.connection.close()
