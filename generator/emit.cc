@@ -46,6 +46,7 @@ std::string header(const std::vector<Plan>& plans) {
       fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, join_names(plans[0].cards, ","));
   if (plans[0].limits.ptx) command += fmt::format(" --ptx compute_{}", plans[0].limits.compute_capability);
   if (plans[0].num_cards > 1) command += fmt::format(" --cards {}", plans[0].num_cards);
+  if (plans[0].max_splits != kMaxSplits) command += fmt::format(" --max-splits {}", plans[0].max_splits);
   for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
     command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
   return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plans[0].model,
@@ -192,6 +193,7 @@ void write_plan(const Plan& plan, TextWriter& out) {
     if (plan.rows == 1) {
       out.line(".tile_slots = {}, .chunk_columns = {}, .min_pages_per_split = {},", kernel.tile_slots,
                kernel.chunk_columns, kernel.min_pages_per_split);
+      if (kernel.max_splits != kMaxSplits) out.line(".max_splits = {},", kernel.max_splits);
     } else {
       out.line(".input_buffers = {}, .max_query_tiles = {}, .warp_dims = {},", kernel.input_buffers,
                kernel.max_query_tiles, kernel.warp_dims);

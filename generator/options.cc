@@ -161,6 +161,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
                  "Rows of each kernel of the library: tokens of a prompt that a step takes");
   ValueFlag cards(app, "--cards", "N",
                   "Cards of the same kind that a launch spans, and shares the model among");
+  ValueFlag max_splits(
+      app, "--max-splits", "N",
+      "CTAs at most that share the cache of a group of heads: where attention is split alike, kernels for "
+      "other numbers of cards give equal bits");
   ValueFlag kv_bits(app, "--kv-bits", "16|32",
                     "Bits of a key or value in the cache instead of the model's: f16, or two of them");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
@@ -219,6 +223,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
     kKnobs[i].choose(options.choices, knobs[i].integer(kKnobs[i].range));
   }
   read_rows(rows, options.choices);
+  options.choices.max_splits = max_splits.integer({.min = 1, .max = kMaxSplits}).value_or(0);
   options.choices.num_cards = cards.integer({.min = 1, .max = kMaxLaunchCards}).value_or(1);
   options.kv_bits = read_kv_bits(kv_bits);
   options.ptx = read_ptx(ptx);

@@ -12,6 +12,8 @@ constexpr double kMicro = 1e6;
 constexpr double kIntegerWaitUs =
     0.4;  // further wait of a phase, to make digits of x: fitted to the 8B and 70B on an H200
 
+constexpr double kCardsWaitUs = 0.2;  // of an exchange over several H200s, which NVLink joins
+
 int busiest_tiles(const PlanPhase& phase) {
   int most = 0;
   for (const TileRun& run : phase.runs) most = std::max(most, run.count);
@@ -90,7 +92,8 @@ void describe_regions(const char* title, const std::vector<PlanRegion>& regions,
 }  // namespace
 
 void predict(Plan& plan) {
-  const double wait_us = plan.limits.phase_wait_us + (plan.facts.weight_bits < 16 ? kIntegerWaitUs : 0.0);
+  const double wait_us = plan.limits.phase_wait_us + (plan.facts.weight_bits < 16 ? kIntegerWaitUs : 0.0) +
+                         (plan.num_cards > 1 ? kCardsWaitUs : 0.0);
   for (PlanPhase& phase : plan.phases) {
     phase.predicted_us = wait_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));
   }
@@ -148,7 +151,7 @@ std::string describe(const Plan& plan) {
         "least."
         "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
         " CTA's tiles.\n",
-        num_blocks, std::clamp(plan.num_ctas / num_blocks, 1, kMaxSplits), plan.min_pages_per_split,
+        num_blocks, std::clamp(plan.num_ctas / num_blocks, 1, plan.max_splits), plan.min_pages_per_split,
         plan.phases.size() - 1);
   if (plan.rows > 1) {
     text += fmt::format(

@@ -110,6 +110,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .tile_slots = plan.rows == 1 ? plan.tile_slots : 0,
                        .chunk_columns = plan.chunk_columns,
                        .min_pages_per_split = plan.rows == 1 ? plan.min_pages_per_split : 0,
+                       .max_splits = plan.max_splits,
                        .input_buffers = plan.input_buffers,
                        .max_query_tiles = plan.max_query_tiles,
                        .warp_dims = plan.warp_dims};

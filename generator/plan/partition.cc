@@ -253,6 +253,7 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   plan.tile_slots = kTileSlots;
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
+  if (choices.max_splits > 0) plan.max_splits = choices.max_splits;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0
                       ? choices.num_ctas

@@ -28,6 +28,7 @@ struct PlanChoices {
   int producer_warps = 0;
   int ring_slots = 0;
   int min_pages_per_split = 0;
+  int max_splits = 0;
   std::optional<int> prefetch_pages = std::nullopt;
   std::optional<CopyKind> copies = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
@@ -126,6 +127,7 @@ struct Plan {
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
   int min_pages_per_split = 0;
+  int max_splits = kMaxSplits;  // of attention over a head block
   SyncMode sync = SyncMode::kSelfValidating;
   int registers_per_thread = 0;
 

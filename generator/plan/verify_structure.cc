@@ -30,6 +30,10 @@ void check_numbers(const Plan& plan, Report& report) {
       if (value < 1) report.refuse(Rule::kNumberOutOfRange, "{}: expected 1 or more, got {}", name, value);
     }
   }
+  if (plan.max_splits < 1 || plan.max_splits > kMaxSplits) {
+    report.refuse(Rule::kNumberOutOfRange, "splits of attention: expected 1 to {}, one of each lane, got {}",
+                  kMaxSplits, plan.max_splits);
+  }
   const int warps = plan.consumer_warps;
   if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
     report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);

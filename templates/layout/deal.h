@@ -46,12 +46,13 @@ struct AttentionShare {
 };
 
 /// Splits the cached pages of every head block evenly over num_ctas / num_blocks CTAs, but over no more than
-/// leave `min_pages` to each: merging more parts would cost more than it saves.
+/// leave `min_pages` to each, as merging more parts would cost more than it saves, and no more than `max_splits`.
 SOLITON_HOST_DEVICE constexpr AttentionShare share_attention(int num_blocks, int num_pages, int min_pages,
-                                                             int num_ctas, int cta) {
+                                                             int num_ctas, int cta,
+                                                             int max_splits = kMaxSplits) {
   AttentionShare share;
   const int most = num_ctas / num_blocks;
-  const int slots = most < kMaxSplits ? most : kMaxSplits;
+  const int slots = most < max_splits ? most : max_splits;
   if (slots <= 1) {
     share.first_block = cta;
     share.count = cta < num_blocks ? (num_blocks - cta + num_ctas - 1) / num_ctas : 0;

@@ -81,6 +81,7 @@ struct KernelPlan {
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
   int min_pages_per_split = 0;
+  int max_splits = kMaxSplits;  // of attention
   // Several rows only.
   int input_buffers = 0;    // chunks of activations that shared memory holds at once
   int max_query_tiles = 0;  // of an attention item

@@ -106,7 +106,8 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(opaque(position()), kKvPageTokens); }
   SOLITON_DEVICE AttentionShare attention_share() const {
     const AttentionShare share =
-        share_attention(kPlan.card_blocks(), cached_pages(), kPlan.min_pages_per_split, kPlan.num_ctas, cta);
+        share_attention(kPlan.card_blocks(), cached_pages(), kPlan.min_pages_per_split, kPlan.num_ctas, cta,
+                        kPlan.max_splits);
     return kEvenHeads ? share : limit_share(share, card_blocks(), kPlan.num_ctas);
   }
   /// Head blocks of this card.

@@ -1,6 +1,7 @@
 // Plans of launches that span several cards.
 #include <gmock/gmock.h>
 
+#include "generator/emit.h"
 #include "models/error.h"
 #include "tests/generator/plan_fixture.h"
 
@@ -98,6 +99,30 @@ TEST(CardsPlan, ClearsTheCandidatesEarlier) {
     named(plan.phases, "o").clears = {index_of(plan.vectors, "candidates")};
     EXPECT_EQ(refusals(plan).find(refusal) != std::string::npos, cards > 1) << refusals(plan);
   }
+}
+
+TEST(CardsPlan, SplitsAttentionAsItIsTold) {
+  PlanChoices choices;
+  choices.num_cards = 2;
+  choices.max_splits = 16;
+  Plan plan = shipped_plan("llama-3.1-8b", "h200", choices);
+  EXPECT_EQ(refusals(plan), "");
+  EXPECT_THAT(emit({plan}).at("plan.h"), HasSubstr(".max_splits = 16,"));
+  EXPECT_THAT(emit({plan}).at("kernel.cu"), HasSubstr("--cards 2 --max-splits 16"));
+  EXPECT_THAT(describe(plan), HasSubstr("split over 16 CTAs at most"));
+  // As one card does at any length; alone the card's CTAs would be shared by 32.
+  const PlannedKernel two(plan);
+  const Plan one = plan_over("llama-3.1-8b", 1);
+  for (int pages = 1; pages < 600; pages += 7) {
+    const auto splits = [&](int blocks, int max_splits) {
+      return share_attention(blocks, pages, plan.min_pages_per_split, plan.num_ctas, 0, max_splits)
+          .num_splits;
+    };
+    EXPECT_EQ(splits(two->card_blocks(), two->max_splits),
+              splits(PlannedKernel(one)->card_blocks(), one.max_splits));
+  }
+  plan.max_splits = kMaxSplits + 1;
+  EXPECT_THAT(refusals(plan), HasSubstr("splits of attention: expected 1 to 32, one of each lane, got 33"));
 }
 
 TEST(CardsPlan, TakesOneRow) {
