@@ -161,4 +161,36 @@ int64_t Engine::needed_bytes(int position) const {
   return model.needed_weight_bytes + position * library_.card_kv().token_bytes();
 }
 
+/// What has become of every card, that which is furthest behind first.
+void Engine::throw_failure() const {
+  const Library& device = library_.functions();
+  const bool is_one = library_.num_cards() == 1;
+  std::string reason;
+  std::vector<std::pair<std::pair<uint32_t, uint32_t>, std::string>> stalls;  // by step and phase
+  std::string others;
+  for (int card = library_.num_cards(); card-- > 0;) {
+    library_.enter_card(card);
+    const std::string name = is_one ? "" : fmt::format("device {}: ", library_.card_devices()[card]);
+    // Where it has failed this only fetches the reason; the others end when their waits have lasted too long.
+    const bool failed = device.wait() != 0;
+    if (failed || reason.empty()) reason = device.last_error();
+    const StallReport& stall = signals_.as<Signals>()[card].stall;
+    if (stall.valid != 0) {
+      stalls.push_back(
+          {{stall.site.step, stall.site.phase},
+           fmt::format("{}CTA {}, thread {} waited for {} (step {}, phase {}, index {}): expected {:#x}, "
+                       "seen {:#x}",
+                       name, stall.cta, stall.thread, wait_name(stall.site.kind), stall.site.step,
+                       stall.site.phase, stall.site.index, stall.site.expected, stall.site.seen)});
+    } else {
+      others += fmt::format("; {}{}", name, failed ? device.last_error() : "nothing is running there");
+    }
+  }
+  if (stalls.empty()) throw file_error(ExitCode::kDevice, library_.path(), "{}", reason);
+  std::sort(stalls.begin(), stalls.end());
+  std::string text = stalls[0].second;
+  for (size_t i = 1; i < stalls.size(); ++i) text += "; " + stalls[i].second;
+  throw file_error(ExitCode::kDevice, library_.path(), "kernel stalled: {}{}", text, is_one ? "" : others);
+}
+
 }  // namespace soliton

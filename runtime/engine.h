@@ -1,7 +1,7 @@
 // Decoding: one kernel library, one set of weights, one tree of branches, and launches that extend them. A
 // single sequence of tokens is a tree with one branch.
 //
-//   engine.cc         memory, weights, positions
+//   engine.cc         memory, weights, positions; what became of a launch that failed
 //   engine_decode.cc  requests: what is checked, which kernels do it, in how many launches
 //   engine_launch.cc  one launch: what goes to the device, and what comes back while it runs
 #pragma once
@@ -161,6 +161,8 @@ class Engine {
   int64_t needed_bytes(int position) const;
   /// Launches with this many CTAs instead of the planned number. For tests of the bounded waits.
   void set_num_ctas(int num_ctas) { num_ctas_ = num_ctas; }
+  /// From now on nothing is launched on this card of several, as if it had died. For the same tests.
+  void lose_card(int card) { lost_card_ = card; }
   /// From now on decode() generates with this kernel of the library, which may be one of several rows, where it feeds
   /// prompts in chunks. Without this, with the first one.
   void generate_with(int kernel) { generating_kernel_ = kernel; }
@@ -241,6 +243,7 @@ class Engine {
   KernelLibrary library_;
   uint64_t timeout_ns_;
   std::optional<int> num_ctas_;  // instead of the planned number
+  int lost_card_ = -1;           // on which nothing is launched
   std::vector<float> step_logprobs_;
   bool one_by_one_ = false;
   int generating_kernel_ = 0;

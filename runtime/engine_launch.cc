@@ -278,6 +278,7 @@ void Engine::start(int kernel, const std::vector<LaunchParams>& params) {
   const Library& device = library_.functions();
   for (size_t card = params.size(); card-- > 0;) {
     library_.enter_card(static_cast<int>(card));
+    if (static_cast<int>(card) == lost_card_) continue;
     if (device.launch(kernel, &params[card], num_ctas(kernel)) == 0) continue;
     const std::string reason = device.last_error();
     for (size_t begun = params.size(); --begun > card;) {  // they wait for this one, as long as waits last
@@ -463,28 +464,6 @@ std::vector<PhaseRecord> Engine::download_timeline() {
   library_.check(library_.functions().download(timeline.data(), records.as<void>(), records.bytes()),
                  "download the timeline");
   return timeline;
-}
-
-void Engine::throw_failure() const {
-  const Library& device = library_.functions();
-  std::string reason;
-  for (int card = library_.num_cards(); card-- > 0;) {
-    library_.enter_card(card);
-    // Where it has failed this only fetches the reason; the others end when their waits have lasted too long.
-    if (device.wait() != 0 || reason.empty()) reason = device.last_error();
-  }
-  for (int card = 0; card < library_.num_cards(); ++card) {
-    const StallReport& stall = signals_.as<Signals>()[card].stall;
-    if (stall.valid == 0) continue;
-    throw file_error(
-        ExitCode::kDevice, library_.path(),
-        "kernel stalled: {}CTA {}, thread {} waited for {} (step {}, phase {}, index {}): expected "
-        "{:#x}, seen {:#x}",
-        library_.num_cards() == 1 ? "" : fmt::format("device {}, ", library_.card_devices()[card]), stall.cta,
-        stall.thread, wait_name(stall.site.kind), stall.site.step, stall.site.phase, stall.site.index,
-        stall.site.expected, stall.site.seen);
-  }
-  throw file_error(ExitCode::kDevice, library_.path(), "{}", reason);
 }
 
 }  // namespace soliton

@@ -30,6 +30,7 @@ struct Options {
   int rows = 1;
   uint64_t seed = 1;
   uint64_t timeout_ms = 2000;
+  int lost_card = -1;
 };
 
 void write_floats(const std::string& path, const std::vector<float>& values) {
@@ -92,6 +93,7 @@ int run(const Options& options) {
                 {.context = options.prompt_tokens + options.tokens,
                  .pool_tokens = options.rows > 1 ? int64_t{options.rows} * kBranchTokens : 0,
                  .timeout_ms = options.timeout_ms});
+  if (options.lost_card >= 0) engine.lose_card(options.lost_card);
   const ModelFacts& facts = engine.library().model().facts;
   if (config) {
     engine.load(TensorSource::open(options.model), nullptr, config->quantization_or_null());
@@ -155,6 +157,8 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows, "branches that continue the prompt together")
       ->check(CLI::Range(1, 64));
   app.add_option("--seed", options.seed, "of the prompt");
+  app.add_option("--lose-card", options.lost_card,
+                 "launches on all cards but this one, to see the others end");
   app.add_option("--timeout-ms", options.timeout_ms, "bound of the kernel's waits");
   CLI11_PARSE(app, argc, argv);
   try {

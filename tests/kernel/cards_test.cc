@@ -2,6 +2,7 @@
 // schedules, races, and faults that take the scope of the system away.
 #include <gmock/gmock.h>
 
+#include "error_of.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -69,6 +70,19 @@ TEST(CardsBits, AreThoseOfOneCard) {
   }
   EXPECT_EQ(results[1].logits, results[0].logits);
   EXPECT_EQ(results[2].logits, results[0].logits);
+}
+
+// At any length, where the plan says so: alone these four CTAs a card would split a head block over four, not over two.
+TEST(CardsBits, AreThoseOfOneCardIfAttentionIsSplitAlike) {
+  KernelUnderTest one("plain-4-split");
+  KernelUnderTest two("plain-4-split2-cards2");
+  const std::vector<int32_t> prompt = one.prompt(250);
+  std::vector<DecodeResult> results;
+  for (KernelUnderTest* kernel : {&one, &two}) {
+    kernel->fill({prompt.begin(), prompt.end() - 1});
+    results.push_back(kernel->decode({prompt.back()}, 2));
+  }
+  EXPECT_EQ(results[1].logits, results[0].logits);
 }
 
 // Drawn from the same logits by the same seed: truncation is a search that all cards take part in.
@@ -149,15 +163,29 @@ TEST_P(CardsFault, IsFound) {
 // As if it had died: the others wait for its first words, and say so.
 TEST(CardsLaunch, EndsWithoutACardThatNeverBegins) {
   KernelUnderTest kernel("micro-3-cards2");
-  kernel.lose_card(1);
-  try {
-    kernel.decode(kernel.prompt(1), 1);
-    FAIL() << "expected a stall";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("kernel stalled: device 0"));
-    EXPECT_THAT(error.what(), HasSubstr("waited for"));
-    EXPECT_EQ(error.code(), ExitCode::kDevice);
+  for (const int lost : {1, 0}) {
+    kernel.engine().lose_card(lost);
+    const std::string error = error_of([&] { kernel.decode(kernel.prompt(1), 1); });
+    EXPECT_THAT(error, HasSubstr(fmt::format("kernel stalled: device {}: CTA", 1 - lost)));
+    EXPECT_THAT(error, HasSubstr(fmt::format("; device {}: nothing is running there", lost)));
   }
+}
+
+TEST(CardsLaunch, WantsCardsOfOneKindThatReachOneAnother) {
+  KernelUnderTest kernel("micro-3-cards2");
+  const auto error_with = [&](std::vector<int> devices) {
+    KernelLibrary library = KernelLibrary::open(kernel.engine().library().path());
+    return error_of([&] { library.select_cards(std::move(devices)); });
+  };
+  EXPECT_EQ(error_with({0, 1}), "no error");
+  EXPECT_THAT(error_with({0}), HasSubstr("--cards: expected 2 devices, got 1"));
+  EXPECT_THAT(error_with({1, 1}), HasSubstr("--cards: expected each device once, got one twice"));
+  EXPECT_THAT(error_with({0, 2}), HasSubstr("there are devices 0 to 1, got 2"));
+  kernel.device().unreachable_card = 1;
+  EXPECT_THAT(error_with({0, 1}), HasSubstr("--cards: CPU emulation: device 1 shares its memory with none"));
+  kernel.device() = {.odd_card = 1};
+  EXPECT_THAT(error_with({0, 1}), HasSubstr("--cards: expected cards of one kind, got CPU emulation ("));
+  kernel.device() = {};
 }
 
 }  // namespace

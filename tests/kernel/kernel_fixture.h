@@ -60,8 +60,7 @@ class KernelUnderTest {
 
   Engine& engine() { return *engine_; }
   EmulationOptions& emulation() { return control_->options; }
-  /// From now on a card does not launch.
-  void lose_card(int card) { control_->device.lost_card = card; }
+  EmulatedDevice& device() { return control_->device; }
   /// Of the launch that ended last.
   const std::vector<BarrierCount>& barrier_counts() const { return control_->barriers; }
   const ModelFacts& facts() const { return facts_; }

@@ -74,8 +74,9 @@ struct BarrierCount {
 struct EmulatedDevice {
   bool has_time_limit = false;
   bool unified_memory = true;
-  int64_t free_bytes = 0;  // 0: what the machine has
-  int lost_card = -1;      // one that does not launch, though it says so
+  int64_t free_bytes = 0;     // 0: what the machine has
+  int odd_card = -1;          // one that is of another kind
+  int unreachable_card = -1;  // one whose memory no other card can use
 };
 
 struct EmulationControl {

@@ -26,6 +26,7 @@ struct HostRuntime {
   }
   EmulationControl control;
   std::vector<CardLaunch> starting = {};  // by card, until the launch begins
+  std::vector<bool> launched = {};        // by card: whether the last launch was started there
   Kernel kernel = nullptr;
   LaunchShape shape;
   std::thread thread;
@@ -44,6 +45,12 @@ thread_local int entered = 0;  // the device of this thread
 int fail(std::string text) {
   runtime().last_error = std::move(text);
   return 1;
+}
+
+/// Was the last launch started on the device of this thread?
+bool is_launched() {
+  const std::vector<bool>& launched = runtime().launched;
+  return static_cast<size_t>(entered) < launched.size() && launched[entered];
 }
 
 /// Begins the launch that has been started, if there is one.
@@ -83,6 +90,7 @@ int open_device(int device, const Descriptor& descriptor, DeviceInfo* info) {
   info->total_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   info->free_bytes = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   const EmulatedDevice& claimed = runtime().control.device;
+  if (device == claimed.odd_card) std::snprintf(info->name, sizeof info->name, "another CPU emulation");
   if (claimed.free_bytes > 0) info->free_bytes = claimed.free_bytes;
   info->has_time_limit = claimed.has_time_limit ? 1 : 0;
   info->unified_memory = claimed.unified_memory ? 1 : 0;
@@ -94,7 +102,12 @@ int enter_device(int device) {
   return 0;
 }
 
-int reach_peers(const int* /*devices*/, int /*num_devices*/) {
+int reach_peers(const int* devices, int num_devices) {
+  const int absent = runtime().control.device.unreachable_card;
+  for (int i = 0; i < num_devices; ++i) {
+    if (devices[i] == absent)
+      return fail("CPU emulation: device " + std::to_string(absent) + " shares its memory with none");
+  }
   return 0;
 }
 
@@ -165,13 +178,14 @@ int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* param
     self.kernel = kernel;
     self.shape = {num_ctas, descriptor.threads_per_cta, descriptor.shared_bytes};
     self.starting.resize(static_cast<size_t>(descriptor.num_cards));
+    self.launched.assign(self.starting.size(), false);
   } else if (self.starting[card]) {
     return fail("CPU emulation: a launch is running already");
   }
   self.starting[card] = *params;
+  self.launched[card] = true;
   if (std::all_of(self.starting.begin(), self.starting.end(),
                   [](const CardLaunch& c) { return c.has_value(); })) {
-    if (self.control.device.lost_card >= 0) self.starting[self.control.device.lost_card].reset();
     begin();
   }
   return 0;
@@ -179,14 +193,14 @@ int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* param
 
 LaunchState poll() {
   begin();
-  return runtime().state;
+  return is_launched() ? runtime().state.load() : LaunchState::kDone;
 }
 
 int wait() {
   begin();
   HostRuntime& self = runtime();
   if (self.thread.joinable()) self.thread.join();
-  return self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;
+  return is_launched() && self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;
 }
 
 int measure_bandwidth(const void*, size_t, int, ReadRates* rates) {
