@@ -23,7 +23,7 @@ const fs::path kResults = "runtime/bench/results";
 struct Source {
   Json file;   // the row's, with what holds for the whole run
   Json entry;  // in it: a test, a tree or a launch
-  Json peer;   // the same test in the row's "PyTorch file", if there is one
+  Json peer;   // the same test in the row's "PyTorch file" or "one-card file", if there is one
 };
 
 double number(const Json& json, const char* key) {
@@ -40,6 +40,10 @@ Json find_test(const Json& file, const std::string& name) {
 
 double sampled_us(const Source& source) {
   return number(find_test(source.file, ", sampled"), "token_us_p50");
+}
+
+double ratio(const Source& source) {
+  return number(source.entry, "tokens_per_s") / number(source.peer, "tokens_per_s");
 }
 
 double metric(const Source& source, const char* unit) {
@@ -95,10 +99,9 @@ const std::map<std::string, Figure> kFigures = {
      [](const Source& source) {
        return 100 * number(source.peer, "bytes_per_s") / number(source.file, "read_bandwidth_bytes_per_s");
      }},
-    {"ratio",
-     [](const Source& source) {
-       return number(source.entry, "tokens_per_s") / number(source.peer, "tokens_per_s");
-     }},
+    {"ratio", ratio},
+    {"one card, us", of_peer("token_us_p50")},
+    {"times one card", ratio},
     {"sampled us", sampled_us},
     {"difference us",
      [](const Source& source) { return sampled_us(source) - number(source.entry, "token_us_p50"); }},
@@ -129,9 +132,9 @@ const std::map<std::string, Figure> kFigures = {
 };
 
 /// Columns that say what is measured.
-const std::set<std::string> kLabels = {"model",  "weights", "context",   "tree",   "kernel",
-                                       "launch", "file",    "attention", "prompt", "PyTorch file",
-                                       "card",   "clients", "turn"};
+const std::set<std::string> kLabels = {"model",         "weights", "context",   "tree",   "kernel",
+                                       "launch",        "file",    "attention", "prompt", "PyTorch file",
+                                       "one-card file", "card",    "clients",   "turn"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -162,6 +165,11 @@ class RowOfFigures {
       if (link.ends_with(".json")) return (document_.folder() / link).lexically_normal();
     }
     return "";
+  }
+
+  std::string peer_file() const {
+    const std::string pytorch = file("PyTorch file");
+    return pytorch.empty() ? file("one-card file") : pytorch;
   }
 
   /// Compares all of its figures. Returns their number.
@@ -202,7 +210,7 @@ class RowOfFigures {
     if (has("clients")) return {{json, find_point(json), {}}};
     if (has("kernel")) return {{json, find_launch(json), {}}};
     if (has("prompt")) return {{json, find_test(json, "pp" + cell("prompt")), {}}};
-    const std::string peer = file("PyTorch file");
+    const std::string peer = peer_file();
     const Json peer_json = peer.empty() ? Json() : read(peer);
     if (has("attention")) {
       EXPECT_EQ(cell("attention"), peer_json.at("attention").get<std::string>());
@@ -248,7 +256,7 @@ int compare_figures(const Document& document, std::set<std::string>& files) {
       SCOPED_TRACE(document.at(table.line) + ", row " + std::to_string(i + 1));
       const RowOfFigures row(document, table, i);
       if (row.file("file").empty()) continue;
-      files.insert({row.file("file"), row.file("PyTorch file")});
+      files.insert({row.file("file"), row.peer_file()});
       try {
         num_figures += row.compare();
       } catch (const std::exception& error) {

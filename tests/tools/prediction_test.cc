@@ -28,7 +28,9 @@ TEST(Prediction, IsNearEveryRecordedRun) {
     if (!json.contains("kernel_gpu")) continue;  // a peer's
     const std::string model = json.at("model");
     const std::string gpu = json.at("kernel_gpu");
-    const Plan plan = shipped_plan(model, gpu, shipped_choices(model, gpu));
+    PlanChoices choices = shipped_choices(model, gpu);
+    choices.num_cards = json.value("num_cards", 1);
+    const Plan plan = shipped_plan(model, gpu, choices);
     for (const auto& row : json.at("rows")) {
       const std::string test = row.at("test");
       int tokens = 0, depth = 0;
