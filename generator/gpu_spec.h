@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "layout/target.h"
+
 namespace soliton {
 
 class StrictYaml;
-
-/// From this compute capability on, one thread copies whole pages.
-constexpr int kBulkCopyCapability = 90;
 
 struct GpuSpec {
   std::string name;                    // "h200"

@@ -1,4 +1,5 @@
-// Marks the functions of templates/layout that both the host and the generated kernel call.
+// What code of templates/ is compiled for: the functions of templates/layout that both the host and the generated kernel
+// call are marked, and the cards that have bulk copies are told apart.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -6,3 +7,13 @@
 #else
 #define SOLITON_HOST_DEVICE
 #endif
+
+/// From this compute capability on, one thread copies whole pages. A macro, because the preprocessor chooses between
+/// primitives.
+#define SOLITON_BULK_COPY_CAPABILITY 90
+
+namespace soliton {
+
+constexpr int kBulkCopyCapability = SOLITON_BULK_COPY_CAPABILITY;
+
+}  // namespace soliton

@@ -1,5 +1,6 @@
 // The primitives on an NVIDIA GPU of compute capability 8.0 and up: every line of PTX of the project stands here and in
-// cuda_arithmetic.h. The contract is in primitives.h. Bulk copies, and barriers that a thread sleeps at, need 9.0.
+// cuda_arithmetic.h. The contract is in primitives.h. Bulk copies, and barriers that a thread sleeps at, are only in code
+// for cards that have them (SOLITON_BULK_COPY_CAPABILITY).
 #pragma once
 
 #include <cuda_fp16.h>
@@ -18,7 +19,7 @@
 
 namespace soliton {
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * SOLITON_BULK_COPY_CAPABILITY
 #define SOLITON_SM_90
 #endif
 

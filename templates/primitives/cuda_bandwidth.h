@@ -111,7 +111,7 @@ class StreamMeasurement {
     *rate = 0;
     cudaFuncAttributes attributes{};
     SOLITON_RETURN_ERROR(cudaFuncGetAttributes(&attributes, stream_by_bulk_ring));
-    if (attributes.ptxVersion < kBulkPtxVersion) return cudaSuccess;
+    if (attributes.ptxVersion < kBulkCopyCapability) return cudaSuccess;
     SOLITON_RETURN_ERROR(cudaFuncSetAttribute(
         stream_by_bulk_ring, cudaFuncAttributeMaxDynamicSharedMemorySize, kStreamSharedBytes));
     LaunchParams params{};

@@ -57,10 +57,9 @@ constexpr int kStreamThreads = (kStreamWarps + 1) * kWarpLanes;  // and the watc
 constexpr int kStreamStatus = kStreamSlots * kPageBytes;
 constexpr int kStreamBarriers = kStreamStatus + kStreamWarps * static_cast<int>(sizeof(WarpStatus));
 constexpr int kStreamSharedBytes = kStreamBarriers + (2 * kStreamSlots + 1) * 8;
-constexpr int kBulkPtxVersion = 90;  // of code that has bulk copies, as cudaFuncAttributes counts it
 
 /// Adds all words of the pages, once a pass, to *sum. Code for cards without bulk copies has no body: launch it only where
-/// its ptxVersion is at least kBulkPtxVersion.
+/// its ptxVersion is at least kBulkCopyCapability.
 SOLITON_KERNEL(kStreamThreads)
 stream_by_bulk_ring(const __grid_constant__ StreamedPages pages, uint32_t* sum, LaunchParams params,
                     uint32_t* claim) {

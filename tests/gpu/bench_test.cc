@@ -41,7 +41,7 @@ TEST(CardBandwidth, IsMeasuredByBothKernels) {
   constexpr double kMost = 20e12;
   EXPECT_GT(bandwidth.rates.warp_rings, kLeast);
   EXPECT_LT(bandwidth.best(), kMost);
-  if (library->model().compute_capability < 90) {
+  if (library->model().compute_capability < kBulkCopyCapability) {
     EXPECT_EQ(bandwidth.rates.bulk_ring, 0) << "code for cards without bulk copies";
   } else {
     EXPECT_GT(bandwidth.rates.bulk_ring, kLeast);
