@@ -16,8 +16,10 @@ constexpr int kMinPaddingWarps = 4;       // that their columns must be padded f
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
 constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues too few copies;
-constexpr int kFewProducerWarps = 2;      // beside 8 consumers: more of them would leave too few registers
+constexpr int kFewProducerWarps = 2;      // beside 8 consumers, or for 2 pages in flight: leaves registers
 constexpr int kIntegerChunkColumns = 8192;
+constexpr int kShortIntegerChunkColumns = 4096;  // where shared memory is short: the ring has a page more
+constexpr int kShortSharedBytes = 128 * 1024;
 constexpr int kBf16Bits = 16;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
@@ -27,6 +29,11 @@ constexpr int kManyRows = 32;
 constexpr int kWarpDims = 128;  // of a query tile's outputs in one warp's registers
 constexpr int kFewWarpDims = 64;
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
+
+/// Does the card have little shared memory?
+bool is_short(const GpuSpec& gpu) {
+  return gpu.max_shared_bytes_per_block < kShortSharedBytes;
+}
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
 int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int all_ctas) {
@@ -86,7 +93,8 @@ void deal_phases(Plan& plan) {
 }
 
 /// Shared memory holds all of an input that is normed, and of one out of attention, about as wide; others
-/// come in chunks of that width. Where they meet integers, whose pages go by four times as fast, in wider ones.
+/// come in chunks of that width. Where they meet integers, whose pages go by four times as fast, in wider ones if
+/// there is room.
 int choose_chunk(const Plan& plan) {
   int widest = 0;
   const PlanPhase* before = nullptr;
@@ -102,7 +110,8 @@ int choose_chunk(const Plan& plan) {
     page_columns = std::max(page_columns, full_page_columns(matrix.format));
     if (matrix.format.is_quantized()) any = std::max(any, matrix.padded);
   }
-  return round_up(std::max(widest, std::min(any, kIntegerChunkColumns)), page_columns);
+  const int of_integers = is_short(plan.limits) ? kShortIntegerChunkColumns : kIntegerChunkColumns;
+  return round_up(std::max(widest, std::min(any, of_integers)), page_columns);
 }
 
 /// A vector needs signatures when some CTA may put out nothing in the phase that writes it, and when
@@ -146,9 +155,7 @@ int fitting_query_tiles(const Plan& plan) {
 /// Fewer where code needs more registers (before compute capability 9.0), or where shared memory is short: warps hand
 /// each other their outputs.
 int choose_warp_dims(const Plan& plan) {
-  constexpr int kShortBytes = 128 * 1024;
-  const bool is_short = plan.limits.max_shared_bytes_per_block < kShortBytes;
-  return plan.copies == CopyKind::kBulk && !is_short ? kWarpDims : kFewWarpDims;
+  return plan.copies == CopyKind::kBulk && !is_short(plan.limits) ? kWarpDims : kFewWarpDims;
 }
 
 /// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
@@ -216,7 +223,9 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
     return 1;
   }
   if (choices.producer_warps > 0) return choices.producer_warps;
-  return plan.consumer_warps > kDefaultConsumerWarps ? kFewProducerWarps : kProducerWarps;
+  const int window = choices.window > 0 ? choices.window : plan.limits.default_window;
+  const bool are_few = plan.consumer_warps > kDefaultConsumerWarps || window <= kFewProducerWarps;
+  return are_few ? kFewProducerWarps : kProducerWarps;
 }
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.

@@ -142,7 +142,15 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int attention_units() const { return ceil_divide(card_blocks(), num_ctas); }
   /// Words of a partial result of a head block: maximum, sum and output of each head.
   SOLITON_HOST_DEVICE constexpr int partial_words() const { return kHeadsPerBlock * (model.head_dim + 2); }
-  /// Shared memory for an input, or a chunk of it. During attention each consumer's part lies where its slice of x was.
+  /// Groups of four values of a unit's q, k and v that a lane of a consumer brings to shared memory, at most.
+  SOLITON_HOST_DEVICE constexpr int staged_loads() const {
+    return ceil_divide((kHeadsPerBlock + 2) * model.head_dim / 4, consumer_warps * kWarpLanes);
+  }
+  /// What lies during attention where a consumer's slice of x was: its part of a unit, then what it brought of q, k, v.
+  SOLITON_HOST_DEVICE constexpr int attention_slice_bytes() const {
+    return partial_words() * 4 + staged_loads() * kWarpLanes * 16;
+  }
+  /// Shared memory for an input, or a chunk of it.
   SOLITON_HOST_DEVICE constexpr int x_bytes() const {
     int widest = 0;
     bool integers = false;
@@ -152,8 +160,8 @@ struct KernelPlan {
     }
     const int columns = widest < chunk_columns ? widest : chunk_columns;
     const int input = integers ? integer_input_bytes(chunk_columns) : columns * 4;
-    const int parts = consumer_warps * partial_words() * 4;
-    return input > parts ? input : parts;
+    const int attention = consumer_warps * attention_slice_bytes();
+    return input > attention ? input : attention;
   }
 
   // Several rows.

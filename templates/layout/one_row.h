@@ -9,7 +9,7 @@ namespace soliton::one_row {
 /// Two generations of what consumers report per phase: one warp can be up to a phase ahead of another.
 constexpr int kInputGenerations = 2;
 
-/// What consumer warp 0 tells the epilogue at the beginning of a step.
+/// What a consumer knows at the beginning of a step. Consumer warp 0 tells it the epilogue.
 struct StepDecision {
   int32_t token;
   int32_t stop;
@@ -56,40 +56,50 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
 }
 
 enum class RegionId : int {
-  kPages,      // the ring
-  kX,          // a slice of the input for each consumer; during attention its part of a unit
-  kTiles,      // partial sums of tiles: [slot][consumer][row]
-  kAttention,  // the new token's part of a unit
-  kResidual,   // residual stream: [tile][row]
-  kNewToken,   // k, then v of the new token, of each attention unit: pairs of f16, part after part
-  kSquares,    // sums of squares of consumers' slices of x: [generation][consumer]
-  kQuery,      // q of a head block, k and v: see QueryLayout
-  kRotations,  // cos and sin of the step's position for each pair of dims
-  kDecision,   // StepDecision
-  kStatus,     // WarpStatus of every working warp
-  kBarriers,   // last
+  kPages,  // the ring
+  kX,      // a slice of the input for each consumer; during attention its part of a unit, and of q, k and v
+  kTiles,  // partial sums of tiles: [slot][consumer][row]
+  kResidual,  // residual stream: [tile][row]
+  kToken,     // what the epilogue keeps of the step's token: see TokenLayout
+  kSquares,   // sums of squares of consumers' slices of x: [generation][consumer]
+  kDecision,  // StepDecision of each consumer
+  kStatus,    // WarpStatus of every working warp
+  kBarriers,  // last
   kCount
 };
+
+/// Byte offsets of what the epilogue keeps of the step's token. Where tokens are drawn, the histogram takes the place
+/// of all of it at the end of the step.
+struct TokenLayout {
+  int scores = 0;     // of the new token, of each head of a unit
+  int new_token = 0;  // its k, then v, of each unit: pairs of f16, part after part
+  int rotations = 0;  // cos and sin of its position for each pair of dims; none where heads are normed first
+  int bytes = 0;
+};
+SOLITON_HOST_DEVICE constexpr TokenLayout token_layout(const KernelPlan& plan) {
+  const ModelShape& model = plan.model;
+  TokenLayout layout;
+  layout.new_token = layout.scores + 4 * kHeadsPerBlock;
+  layout.rotations = layout.new_token + 4 * plan.attention_units() * model.head_dim * model.kv_parts;
+  const int end = layout.rotations + (model.head_norm ? 0 : 4 * model.head_dim);
+  layout.bytes = end > kSharedHistogramBytes ? end : kSharedHistogramBytes;
+  return layout;
+}
 
 static_assert(static_cast<int>(RegionId::kCount) <= kMaxRegions);
 static_assert(static_cast<int>(BarrierId::kCount) <= kMaxBarriers);
 
 constexpr auto region_rules(const KernelPlan& plan) {
   Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
-  const ModelShape& model = plan.model;
   const int warps = plan.consumer_warps;
   const auto barriers = barrier_rules(plan);
   rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
   rules[RegionId::kX] = {"x", plan.x_bytes(), 16};
   rules[RegionId::kTiles] = {"tiles", 4 * plan.tile_slots * warps * kTileRows, 4};
-  rules[RegionId::kAttention] = {"attention", 4 * plan.partial_words(), 16};
   rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows, 4};
-  rules[RegionId::kNewToken] = {"new_token", 4 * plan.attention_units() * model.head_dim * model.kv_parts, 4};
+  rules[RegionId::kToken] = {"token", token_layout(plan).bytes, 16};
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
-  rules[RegionId::kQuery] = {"query", 4 * (kHeadsPerBlock + 2) * model.head_dim, 16};
-  // Where heads are normed first, attention rotates them with values of its own.
-  rules[RegionId::kRotations] = {"rotations", model.head_norm ? 0 : 4 * model.head_dim, 8};
-  rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

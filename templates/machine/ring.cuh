@@ -26,4 +26,18 @@ class RingPosition {
   uint32_t parity_ = 0;
 };
 
+/// The same in one register, for code that has few: counts the slots of two rounds.
+template <int kSlots>
+class PackedRingPosition {
+ public:
+  SOLITON_DEVICE int slot() const { return at_ < kSlots ? at_ : at_ - kSlots; }
+  SOLITON_DEVICE uint32_t parity() const { return at_ < kSlots ? 0 : 1; }
+  SOLITON_DEVICE void advance() {
+    if (++at_ == 2 * kSlots) at_ = 0;
+  }
+
+ private:
+  int at_ = 0;
+};
+
 }  // namespace soliton

@@ -24,14 +24,14 @@ class AttentionState {
       kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
   static constexpr int kKvParts = kPlan.model.kv().parts;
 
-  /// `query`: see QueryLayout.
-  SOLITON_DEVICE void begin(const float* query, int lane) {
-    const uint4* own = reinterpret_cast<const uint4*>(query) + lane;
+  SOLITON_DEVICE void begin(const Context<kPlan>& context, int lane) {
+    constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
+    const int head = lane / 4 % kHeadsPerBlock;
+    const int low = lane / 4 / kHeadsPerBlock;
     SOLITON_UNROLL
-    for (int i = 0; i < kSteps; i += 2) {
-      const uint4 two = load_shared(own + i / 2 * kWarpLanes);
-      query_[i] = make_uint2(two.x, two.y);
-      query_[i + 1] = make_uint2(two.z, two.w);
+    for (int i = 0; i < kSteps; ++i) {
+      const unsigned char* group = context.staged(head, lane % 4 * kQuarter + i * 4);
+      query_[i] = load_shared(reinterpret_cast<const uint2*>(group) + low);
     }
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
@@ -149,19 +149,15 @@ class StagedGroups {
     const int row = group(i) / kHeadGroups;
     return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock};
   }
-  /// Puts it where QueryLayout has it.
-  SOLITON_DEVICE void store(float* query, int i, float4 words) const {
-    using Layout = QueryLayout<kPlan.model.head_dim>;
+  SOLITON_DEVICE void store(const Context<kPlan>& context, int i, float4 words) const {
     const int row = group(i) / kHeadGroups;
-    const int dim = group(i) % kHeadGroups * 4;
+    unsigned char* at = context.staged(row, group(i) % kHeadGroups * 4);
     if (row < kHeadsPerBlock) {
-      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, false)),
-                   pack_high_f16(words));
-      store_shared(reinterpret_cast<uint2*>(query + Layout::query_word(row, dim, true)), pack_low_f16(words));
+      const uint2 high = pack_high_f16(words);
+      const uint2 low = pack_low_f16(words);
+      store_shared(reinterpret_cast<uint4*>(at), make_uint4(high.x, high.y, low.x, low.y));
     } else {
-      store_shared(reinterpret_cast<float4*>(query + Layout::kKey +
-                                             (row - kHeadsPerBlock) * kPlan.model.head_dim + dim),
-                   words);
+      store_shared(reinterpret_cast<float4*>(at), words);
     }
   }
 
@@ -201,7 +197,7 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   SOLITON_UNROLL
   for (int i = 0; i < Staged::kLoads; ++i) {
     const float4 words = norms[i].finish(loads.value[i], lane);
-    if (staged.present(i)) staged.store(context_.query(), i, words);
+    if (staged.present(i)) staged.store(context_, i, words);
   }
   warp_arrive(&context_.barrier(BarrierId::kQueryFull));
 }
@@ -263,7 +259,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
     warp_sync();
     AttentionState<kPlan> state;
-    state.begin(context_.query(), context_.lane);
+    state.begin(context_, context_.lane);
     attend_pages(state, share);
     state.store(context_.attention_part(warp_), context_.lane);
     warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
@@ -273,7 +269,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     const bool with_token = share.split == share.num_splits - 1;
     const bool whole = share.num_splits == 1;
     merge_parts(
-        context_, heads, warp_, kAttentionParts<kPlan> - (with_token ? 0 : 1), whole, layer,
+        context_, heads, warp_, with_token ? unit : kNoToken, whole, layer,
         context_.template workspace<float>(kOutput.offset),
         context_.template workspace<float>(kPlan.partials.offset) + context_.cta * kPlan.partial_words());
     if (!whole) end_partial(context_, share.first_block);

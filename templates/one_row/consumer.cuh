@@ -59,24 +59,25 @@ class Consumer {
   /// Learns the step's token; false when the launch is over.
   SOLITON_DEVICE bool begin_step() {
     bool stop = context_.step >= context_.params.num_steps;
+    int token = 0;
     if (context_.step < context_.params.num_input_tokens)
-      token_ = load_constant(context_.params.input_tokens + context_.step);
+      token = load_constant(context_.params.input_tokens + context_.step);
     if (context_.step > 0) {
       const Choice choice = read_choice(context_);
       // The step before chose a token if it was not followed by an input token, or was the last.
       if (context_.step >= context_.params.num_input_tokens) {
-        token_ = choice.token;
-        stop = stop || choice.stop || is_last_token(context_.params, token_);
+        token = choice.token;
+        stop = stop || choice.stop || is_last_token(context_.params, token);
       }
     }
-    if (warp_ == 0) {
-      if (context_.lane == 0) {
-        store_shared(&context_.decision().token, token_);
-        store_shared(&context_.decision().stop, static_cast<int32_t>(stop));
-        if (stop) barrier_arrive(&context_.barrier(BarrierId::kStopped));
-      }
-      warp_arrive(&context_.barrier(BarrierId::kTokenReady));
+    if (context_.lane == 0) {
+      StepDecision& decision = context_.decision(warp_);
+      store_shared(&decision.token, token);
+      store_shared(&decision.stop, static_cast<int32_t>(stop));
+      if (stop && warp_ == 0) barrier_arrive(&context_.barrier(BarrierId::kStopped));
     }
+    warp_sync();
+    if (warp_ == 0) warp_arrive(&context_.barrier(BarrierId::kTokenReady));
     return !stop;
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
@@ -113,7 +114,6 @@ class Consumer {
   SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share);
 
   static constexpr int kWarps = kPlan.consumer_warps;
-  static constexpr int kSliceBytes = kPlan.x_bytes() / kWarps;
 
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
@@ -139,7 +139,7 @@ class Consumer {
 
   /// This warp's part of x: its columns of page 0, of page 1, ... Never another warp's in any phase, so that
   /// a warp may go on to its next slice while others still read theirs.
-  SOLITON_DEVICE unsigned char* x() const { return context_.region(RegionId::kX) + warp_ * kSliceBytes; }
+  SOLITON_DEVICE unsigned char* x() const { return context_.slice(warp_); }
 
   /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other.
   template <Width kWidth>
@@ -215,7 +215,8 @@ class Consumer {
       }
       typename InputLoads<kPlan, kWidth>::Values loads;
       if (embedded) {
-        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token_) * kWidth.columns;
+        const int token = load_shared(&context_.decision(warp_).token);
+        const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token) * kWidth.columns;
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
           if (at.present(i) && !at.padding(i))
@@ -348,18 +349,19 @@ class Consumer {
 
   /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
   SOLITON_DEVICE void hand_over_tile(float2 rows) {
-    if (tiles_ >= kPlan.tile_slots) {
-      context_.wait(context_.barrier(BarrierId::kTileEmpty, tile_.slot()), tile_.parity_before(),
-                    WaitKind::kTileEmpty, tiles_);
+    const int slot = static_cast<int>(tiles_ % kPlan.tile_slots);
+    const uint32_t round = tiles_ / kPlan.tile_slots;
+    if (round > 0) {
+      context_.wait(context_.barrier(BarrierId::kTileEmpty, slot), (round - 1) & 1, WaitKind::kTileEmpty,
+                    tiles_);
     }
     if (context_.lane % 4 == 0) {
-      float* parts = context_.tile_parts(tile_.slot(), warp_);
+      float* parts = context_.tile_parts(slot, warp_);
       store_shared(parts + context_.lane / 4, rows.x);
       store_shared(parts + context_.lane / 4 + 8, rows.y);
     }
-    warp_arrive(&context_.barrier(BarrierId::kTileFull, tile_.slot()));
+    warp_arrive(&context_.barrier(BarrierId::kTileFull, slot));
     ++tiles_;
-    tile_.advance();
   }
 
   /// Waits for the next page of the stream and returns its slot. Pairs with the copy's completion; every warp
@@ -367,11 +369,13 @@ class Consumer {
   SOLITON_DEVICE int wait_page() {
     const int slot = page_.slot();
     page_waits_.begin();
-    context_.wait(context_.barrier(BarrierId::kPageFull, slot), page_.parity(), WaitKind::kPageFull, pages_);
+    context_.wait(context_.barrier(BarrierId::kPageFull, slot), page_.parity(), WaitKind::kPageFull, slot);
     warp_sync();
     page_waits_.end();
-    if (kTimeline && pages_ == phase_begin_) mark(context_, &PhaseRecord::first);
-    ++pages_;
+    if constexpr (kTimeline) {
+      if (pages_ == phase_begin_) mark(context_, &PhaseRecord::first);
+      ++pages_;
+    }
     page_.advance();
     return slot;
   }
@@ -379,7 +383,7 @@ class Consumer {
   /// sound.
   SOLITON_DEVICE uint32_t pages_landed() const {
     int landed = 0;
-    for (RingPosition<kPlan.ring_slots> at = page_; landed < kPlan.ring_slots; at.advance()) {
+    for (PackedRingPosition<kPlan.ring_slots> at = page_; landed < kPlan.ring_slots; at.advance()) {
       if (!barrier_peek(&context_.barrier(BarrierId::kPageFull, at.slot()), at.parity())) break;
       ++landed;
     }
@@ -394,11 +398,9 @@ class Consumer {
 
   Context<kPlan>& context_;
   int warp_;
-  int token_ = 0;
-  uint32_t pages_ = 0;
-  RingPosition<kPlan.ring_slots> page_;
+  uint32_t pages_ = 0;  // counted for the timeline alone: with integers there is no register left
+  PackedRingPosition<kPlan.ring_slots> page_;
   uint32_t tiles_ = 0;
-  RingPosition<kPlan.tile_slots> tile_;
   uint32_t units_ = 0;        // attention units handed over
   uint32_t phase_begin_ = 0;  // pages_ at the beginning of the phase
   float input_up_ = 0;        // InputScale::up of the slice in x()

@@ -14,12 +14,7 @@ namespace soliton::one_row {
 template <const KernelPlan& kPlan>
 constexpr int kTilesAtOnce = kPlan.residual_tiles < 4 ? kPlan.residual_tiles : 4;
 
-/// Parts of an attention unit in shared memory: one of each consumer warp, where its slice of x was, then
-/// that of the new token.
-template <const KernelPlan& kPlan>
-constexpr int kAttentionParts = kPlan.consumer_warps + 1;
-
-/// One part of an attention unit: maximum score, sum and output of each head.
+/// One consumer's part of an attention unit: maximum score, sum and output of each head.
 template <const KernelPlan& kPlan>
 struct AttentionPart {
   float maximum[kHeadsPerBlock];
@@ -27,23 +22,9 @@ struct AttentionPart {
   float output[kHeadsPerBlock][kPlan.model.head_dim];  // not divided by sum
 };
 
-/// What attention has of a unit in shared memory: q of its heads as two f16 a value, high and low part, in the order of
-/// the mma's B operands, of two steps at a time; then k and v as floats.
-template <int kHeadDim>
-struct QueryLayout {
-  static constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
-  static constexpr int kKey = kHeadsPerBlock * kHeadDim;
-  static constexpr int kValue = kKey + kHeadDim;
-  static constexpr int kWords = kValue + kHeadDim;
-
-  /// Of neighbouring dims, the first of which is even. High parts are columns 0 .. 3 of an operand, low parts the
-  /// others; lane 4 g + j has column g.
-  static SOLITON_HOST_DEVICE constexpr int query_word(int head, int dim, bool low) {
-    const int lane = (head + (low ? kHeadsPerBlock : 0)) * 4 + dim / kQuarter;
-    const int step = dim % kQuarter / 4;
-    return (step / 2 * kWarpLanes + lane) * 4 + step % 2 * 2 + dim % 4 / 2;
-  }
-};
+/// Rows of what attention has of a unit in shared memory: q of its heads, then k and v.
+constexpr int kKeyRow = kHeadsPerBlock;
+constexpr int kValueRow = kKeyRow + 1;
 
 /// What every thread knows.
 template <const KernelPlan& kPlan>
@@ -55,33 +36,44 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   SOLITON_DEVICE void set_up() const {}
 
-  SOLITON_DEVICE StepDecision& decision() const {
-    return *this->template region<StepDecision>(RegionId::kDecision);
+  /// All consumers decide alike; each has a copy of its own, because registers are few.
+  SOLITON_DEVICE StepDecision& decision(int warp) const {
+    return this->template region<StepDecision>(RegionId::kDecision)[warp];
   }
 
   /// Partial sums of a tile: [slot][consumer warp][row].
   SOLITON_DEVICE float* tile_parts(int slot, int warp) const {
     return this->template region<float>(RegionId::kTiles) + (slot * kPlan.consumer_warps + warp) * kTileRows;
   }
-  SOLITON_DEVICE AttentionPart<kPlan>& attention_part(int part) const {
+  /// A consumer's slice of x.
+  SOLITON_DEVICE unsigned char* slice(int warp) const {
     constexpr int kSliceBytes = kPlan.x_bytes() / kPlan.consumer_warps;
-    unsigned char* at = part < kPlan.consumer_warps ? region(RegionId::kX) + part * kSliceBytes
-                                                    : region(RegionId::kAttention);
-    return *reinterpret_cast<AttentionPart<kPlan>*>(at);
+    static_assert(kSliceBytes % 16 == 0 && kSliceBytes >= kPlan.attention_slice_bytes());
+    return region(RegionId::kX) + warp * kSliceBytes;
   }
+  SOLITON_DEVICE AttentionPart<kPlan>& attention_part(int warp) const {
+    return *reinterpret_cast<AttentionPart<kPlan>*>(slice(warp));
+  }
+  /// Four neighbouring values of a unit's q, k or v, dims `dim` to `dim` + 3: of q as f16, two high parts, two more, then
+  /// the low parts; of k and v as floats. They lie in the slice of the consumer that brings them, group by group, so
+  /// that no warp writes where another may still read its x. Lanes that read the same step of an mma's operand, a
+  /// quarter of the dims apart, find neighbours in other banks.
+  SOLITON_DEVICE unsigned char* staged(int row, int dim) const {
+    constexpr int kThreads = kPlan.consumer_warps * kWarpLanes;
+    const int group = (row * kPlan.model.head_dim + dim) / 4;
+    const int place = (group + group / kWarpLanes) % 8 * 4 + group % kWarpLanes / 8;
+    return slice(group % kThreads / kWarpLanes) + kPlan.partial_words() * 4 +
+           (group / kThreads * kWarpLanes + place) * 16;
+  }
+  /// Scores of the new token, of each head of a unit.
+  SOLITON_DEVICE float* token_scores() const { return token_part<float>(token_layout(kPlan).scores); }
   /// k, then v of the new token of one of this CTA's attention units: pairs of f16, part after part.
   SOLITON_DEVICE uint32_t* new_token(int unit) const {
-    return this->template region<uint32_t>(RegionId::kNewToken) +
+    return token_part<uint32_t>(token_layout(kPlan).new_token) +
            unit * (kPlan.model.kv_parts * kPlan.model.head_dim);
   }
-  /// See QueryLayout.
-  SOLITON_DEVICE float* query() const {
-    static_assert(kPlan.regions[static_cast<int>(RegionId::kQuery)].bytes ==
-                  4 * QueryLayout<kPlan.model.head_dim>::kWords);
-    return this->template region<float>(RegionId::kQuery);
-  }
   /// cos and sin of the step's position for each pair of dims. Where heads are normed first there are none.
-  SOLITON_DEVICE float2* rotations() const { return this->template region<float2>(RegionId::kRotations); }
+  SOLITON_DEVICE float2* rotations() const { return token_part<float2>(token_layout(kPlan).rotations); }
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
     return this->template region<float>(RegionId::kSquares) + generation * kPlan.consumer_warps + warp;
@@ -121,6 +113,12 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), this->global_cta());
     if (matrix.output == OutputKind::kLogits && !chooses()) run.count = 0;
     return run;
+  }
+
+ private:
+  template <class T>
+  SOLITON_DEVICE T* token_part(int offset) const {
+    return reinterpret_cast<T*>(region(RegionId::kToken) + offset);
   }
 };
 

@@ -35,8 +35,8 @@ class Epilogue {
 
   SOLITON_DEVICE bool begin_step() {
     context_.wait(context_.barrier(BarrierId::kTokenReady), context_.step & 1, WaitKind::kTokenReady, 0);
-    token_ = load_shared(&context_.decision().token);
-    const bool stop = load_shared(&context_.decision().stop) != 0;
+    token_ = load_shared(&context_.decision(0).token);
+    const bool stop = load_shared(&context_.decision(0).stop) != 0;
     const int output = context_.step - context_.params.num_input_tokens;
     if (output >= 0 && context_.is_first_cta() && context_.lane == 0) {
       const SamplingView& sampling = context_.params.sampling;
@@ -279,20 +279,16 @@ class Epilogue {
     if (candidate > best_) best_ = candidate;
   }
 
-  /// In place of the best logit's candidate. While this CTA has proposed nothing, no consumer begins the next step, whose
-  /// attention is to use the memory of the histogram again.
+  /// In place of the best logit's candidate. Of what this warp kept of the step's token nothing is needed any more: the
+  /// histogram lies there.
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
-    using Part = AttentionPart<kPlan>;
-    static_assert(sizeof(Part) >= SharedHistogram::kBytes,
-                  "a histogram lies where the new token's part of attention was");
     warp_sync();  // all lanes' logits are there
     // Nothing of this is to be in registers during the layers.
     context_.cta = opaque(context_.cta);
     context_.lane = opaque(context_.lane);
     const TileRun run = context_.tiles(phase);
     constexpr int kLoads = 8;
-    RowSampler<kPlan, Context<kPlan>, kLoads> sampler(context_, run,
-                                                      &context_.attention_part(kPlan.consumer_warps), 0);
+    RowSampler<kPlan, Context<kPlan>, kLoads> sampler(context_, run, context_.region(RegionId::kToken), 0);
     best_ = sampler.draw(0, context_.position(), token_);
     if (context_.params.sampling.logprobs != nullptr) {
       // The first CTA reads the logit of the token that is chosen: pairs with its load in record_logprob().

@@ -5,18 +5,23 @@
 
 #include "one_row/context.cuh"
 #include "one_row/input.cuh"
+#include "one_row/new_token.cuh"
 
 namespace soliton::one_row {
 
 constexpr int kMergeLoads = 16;  // partial outputs that one lane loads at once
 
-/// Merges `num_parts` parts in shared memory; consumer warp `warp` takes every kConsumerWarps-th group of
-/// outputs. `whole`: nobody else has a part of this block, so the heads' outputs go to `output`, a vector of
-/// all heads that this layer's o reads; otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
+constexpr int kNoToken = -1;
+
+/// Merges the consumers' parts in shared memory, and as one more the new token of unit `token`, unless kNoToken: its
+/// score, a sum of 1 and its value. Consumer warp `warp` takes every kConsumerWarps-th group of outputs. `whole`: nobody
+/// else has a part of this block, so the heads' outputs go to `output`, a vector of all heads that this layer's o reads;
+/// otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<kPlan>& heads, int warp,
-                                int num_parts, bool whole, int layer, float* output, float* partial) {
-  constexpr int kParts = kAttentionParts<kPlan>;
+                                int token, bool whole, int layer, float* output, float* partial) {
+  constexpr int kParts = kPlan.consumer_warps + 1;
+  const bool with_token = token != kNoToken;
   constexpr int kGroups = kHeadsPerBlock * kPlan.model.head_dim / 4;  // of 4 neighbouring outputs
   SOLITON_NO_UNROLL
   for (int group = warp * kWarpLanes + context.lane; group < kGroups;
@@ -28,18 +33,26 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
     float maximum = -INFINITY;
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
-      maxima[part] = part < num_parts ? load_shared(&context.attention_part(part).maximum[head]) : -INFINITY;
+      maxima[part] = part < kPlan.consumer_warps ? load_shared(&context.attention_part(part).maximum[head])
+                     : with_token                ? load_shared(context.token_scores() + head)
+                                                 : -INFINITY;
       maximum = maxima[part] > maximum ? maxima[part] : maximum;
     }
     float sum = 0.0f;
     float4 merged = make_float4(0, 0, 0, 0);
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
-      if (part >= num_parts) break;
-      const AttentionPart<kPlan>& at = context.attention_part(part);
+      if (part == kPlan.consumer_warps && !with_token) break;
       const float weight = exp2_fast(maxima[part] - maximum);
-      const float4 value = load_shared(reinterpret_cast<const float4*>(&at.output[head][dim]));
-      sum += weight * load_shared(&at.sum[head]);
+      float4 value;
+      if (part < kPlan.consumer_warps) {
+        const AttentionPart<kPlan>& at = context.attention_part(part);
+        value = load_shared(reinterpret_cast<const float4*>(&at.output[head][dim]));
+        sum += weight * load_shared(&at.sum[head]);
+      } else {
+        value = kept_value(context, token, dim);
+        sum += weight;
+      }
       merged.x += weight * value.x;
       merged.y += weight * value.y;
       merged.z += weight * value.z;

@@ -1,6 +1,6 @@
 // The step's own token in attention. Its key and value come straight from the phase's input: the epilogue
-// adds them to attention as one more part, while the consumers read the cache, and appends them to the cache
-// one phase later.
+// rounds and scores them while the consumers read the cache, these merge them as one more part, and the epilogue appends
+// them to the cache one phase later.
 #pragma once
 
 #include "one_row/context.cuh"
@@ -27,46 +27,54 @@ SOLITON_DEVICE float2 keep_parts(float2 value, uint32_t* kept) {
   return rounded;
 }
 
-/// Writes the part of the new token: its scores, a sum of 1 and its value, rounded as the cache will hold it.
-/// Keeps its key and value for append_token(). q, k and v are in shared memory, see QueryLayout.
+/// Four neighbouring dims of the value that add_token() kept, as the cache will hold it.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE float4 kept_value(const Context<kPlan>& context, int unit, int dim) {
+  constexpr int kHeadDim = kPlan.model.head_dim;
+  float4 value = make_float4(0, 0, 0, 0);
+  SOLITON_UNROLL
+  for (int part = 0; part < kPlan.model.kv().parts; ++part) {
+    const uint32_t* kept = context.new_token(unit) + part * kHeadDim + (kHeadDim + dim) / 2;
+    const uint2 packed = load_shared(reinterpret_cast<const uint2*>(kept));
+    const float2 first = unpack_f16(packed.x);
+    const float2 second = unpack_f16(packed.y);
+    value = make_float4(value.x + first.x, value.y + first.y, value.z + second.x, value.w + second.y);
+  }
+  return value;
+}
+
+/// Rounds the new token's key and value as the cache will hold them, and keeps them for merge_parts() and
+/// append_token(); scores the key. q, k and v are in shared memory, see Context::staged().
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit) {
-  using Layout = QueryLayout<kPlan.model.head_dim>;
   constexpr int kHeadDim = kPlan.model.head_dim;
-  AttentionPart<kPlan>& part = context.attention_part(kPlan.consumer_warps);
   uint32_t* kept = context.new_token(unit);
-  const auto pair_at = [&](int word) {
-    return load_shared(reinterpret_cast<const float2*>(context.query() + word));
+  // Neighbouring dims, the first of which is even.
+  const auto pair_at = [&](int row, int dim) {
+    return load_shared(reinterpret_cast<const float2*>(context.staged(row, dim)) + dim % 4 / 2);
   };
   const auto query_at = [&](int head, int dim) {
-    const auto part_at = [&](bool low) {
-      return unpack_f16(load_shared(reinterpret_cast<const uint32_t*>(context.query()) +
-                                    Layout::query_word(head, dim, low)));
-    };
-    const float2 high = part_at(false);
-    const float2 low = part_at(true);
+    const auto* group = reinterpret_cast<const uint32_t*>(context.staged(head, dim)) + dim % 4 / 2;
+    const float2 high = unpack_f16(load_shared(group));
+    const float2 low = unpack_f16(load_shared(group + 2));
     return make_float2(high.x + low.x, high.y + low.y);
   };
   float dot[kHeadsPerBlock] = {};
   for (int pair = context.lane; pair < kHeadDim / 2; pair += kWarpLanes) {
-    const float2 key = pair_at(Layout::kKey + 2 * pair);
-    const float2 value = pair_at(Layout::kValue + 2 * pair);
+    const float2 key = pair_at(kKeyRow, 2 * pair);
+    const float2 value = pair_at(kValueRow, 2 * pair);
     const float2 rounded_key = keep_parts<kPlan>(key, kept + pair);
-    const float2 rounded_value = keep_parts<kPlan>(value, kept + kHeadDim / 2 + pair);
+    keep_parts<kPlan>(value, kept + kHeadDim / 2 + pair);
     SOLITON_UNROLL
     for (int head = 0; head < kHeadsPerBlock; ++head) {
       const float2 query = query_at(head, 2 * pair);
       dot[head] += query.x * rounded_key.x + query.y * rounded_key.y;
-      store_shared(reinterpret_cast<float2*>(part.output[head]) + pair, rounded_value);
     }
   }
   SOLITON_UNROLL
   for (int head = 0; head < kHeadsPerBlock; ++head) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) dot[head] += shuffle_xor(dot[head], mask);
-    if (context.lane == 0) {
-      store_shared(&part.maximum[head], dot[head] * kPlan.model.score_scale);
-      store_shared(&part.sum[head], 1.0f);
-    }
+    if (context.lane == 0) store_shared(context.token_scores() + head, dot[head] * kPlan.model.score_scale);
   }
 }
 

@@ -20,7 +20,7 @@ struct SharedHistogram {
   static constexpr int kLowBits = 11;
   static constexpr int kCountShift = 21;
   static constexpr int kMaxTokens = 1 << (32 - kCountShift - 1);  // of a block
-  static constexpr int kBytes = 2 * kHistogramBins * 4;
+  static constexpr int kBytes = kSharedHistogramBytes;
   static_assert(kLowBits + 10 <= kCountShift && kMassBits - kLowBits + 10 < 32, "sums of a block fit");
 
   uint32_t* low;   // [kHistogramBins], 16-byte aligned

@@ -185,11 +185,10 @@ TEST(Generate, RefusedPlansEndInOneLine) {
   EXPECT_EQ(
       refusal({.num_ctas = 133}),
       "5 llama-3.1-8b on h200: plan refused: too many CTAs: CTAs: expected 1 to 132, one per SM, got 133");
-  EXPECT_EQ(refusal({.ring_slots = 12}), "no error");
-  EXPECT_EQ(
-      refusal({.ring_slots = 13}),
-      "5 llama-3.1-8b on h200: plan refused: shared memory exceeded: shared memory: attention ends at byte "
-      "232480, expected at most 232448");
+  EXPECT_EQ(refusal({.ring_slots = 13}), "no error");
+  EXPECT_EQ(refusal({.ring_slots = 14}),
+            "5 llama-3.1-8b on h200: plan refused: shared memory exceeded: shared memory: x ends at byte "
+            "245760, expected at most 232448");
 }
 
 /// The dumps that a refusal carries.

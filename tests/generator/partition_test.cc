@@ -247,9 +247,35 @@ TEST(Partition, DownOfAWideFfnRunsInChunks) {
     for (const char* whole : {"qkv", "o", "gate_up", "lm_head"}) {
       EXPECT_LE(named(plan.matrices, whole).padded, plan.chunk_columns) << model << ": " << whole;
     }
-    EXPECT_EQ(PlannedKernel(plan)->x_bytes(), plan.chunk_columns * 2 * 2)
-        << model;  // high and low parts, of bf16
+    // High and low parts, of bf16; or what attention has there.
+    const PlannedKernel kernel(plan);
+    EXPECT_EQ(kernel->x_bytes(),
+              std::max(plan.chunk_columns * 2 * 2, plan.consumer_warps * kernel->attention_slice_bytes()))
+        << model;
   }
+}
+
+// The ring has the room that narrower chunks leave.
+TEST(Partition, IntegersTakeNarrowerChunksWhereSharedMemoryIsShort) {
+  const auto chunk = [](const char* gpu) { return shipped_plan("llama-3.1-8b-gptq", gpu).chunk_columns; };
+  EXPECT_EQ(chunk("h200"), 8192);
+  EXPECT_EQ(chunk("a100-80"), 8192);
+  EXPECT_EQ(chunk("rtx-3090"), 4096);
+  EXPECT_EQ(chunk("rtx-5090"), 4096);
+}
+
+TEST(Partition, NoMoreWarpsCopyThanPagesAreInFlight) {
+  const auto producers = [](const char* model, const char* gpu, const PlanChoices& choices) {
+    return shipped_plan(model, gpu, choices).producer_warps;
+  };
+  EXPECT_EQ(producers("llama-3.1-8b", "h200", {}), 1) << "bulk copies are one lane's";
+  EXPECT_EQ(producers("llama-3.1-8b", "h200", {.copies = CopyKind::kLanes}), 4);
+  EXPECT_EQ(producers("llama-3.1-8b", "a100-80", {}), 4);
+  EXPECT_EQ(producers("llama-3.1-8b", "a100-80", {.window = 2}), 2);
+  EXPECT_EQ(producers("llama-3.1-8b", "rtx-3090", {}), 2);
+  EXPECT_EQ(producers("llama-3.1-8b", "rtx-3090", {.window = 3}), 4);
+  EXPECT_EQ(producers("llama-3.1-8b", "rtx-3090", {.producer_warps = 3}), 3);
+  EXPECT_EQ(producers("llama-3.1-8b-gptq", "a100-80", {}), 2) << "beside eight consumers";
 }
 
 TEST(Partition, EveryCtaMakesACandidateAndCtaZeroPassesOnTheStop) {

@@ -54,20 +54,12 @@ const std::vector<BadPlan>& bad_memory() {
        .damage = [](Plan& plan) { shared(plan, "pages").bytes -= kPageBytes; }},
       {.name = "InputWithoutItsLowParts",
        .rule = Rule::kPieceTooSmall,
-       .message = "shared memory: x: expected 4224 bytes or more, got 2112",
+       .message = "shared memory: x: expected 6272 bytes or more, got 3136",
        .damage = [](Plan& plan) { shared(plan, "x").bytes /= 2; }},
       {.name = "TilesTooSmall",
        .rule = Rule::kPieceTooSmall,
        .message = "shared memory: tiles: expected 1024 bytes or more, got 1020",
        .damage = [](Plan& plan) { shared(plan, "tiles").bytes -= 4; }},
-      {.name = "AttentionPartsTooSmall",
-       .rule = Rule::kPieceTooSmall,
-       .message = "shared memory: attention: expected 1056 bytes or more, got 1052",
-       .damage = [](Plan& plan) { shared(plan, "attention").bytes -= 4; }},
-      {.name = "QueryTooSmall",
-       .rule = Rule::kPieceTooSmall,
-       .message = "shared memory: query: expected 1536 bytes or more, got 1532",
-       .damage = [](Plan& plan) { shared(plan, "query").bytes -= 4; }},
       {.name = "StatusTooSmall",
        .rule = Rule::kPieceTooSmall,
        .message = "shared memory: status: expected 192 bytes or more, got 160",
@@ -76,17 +68,17 @@ const std::vector<BadPlan>& bad_memory() {
        .rule = Rule::kPieceTooSmall,
        .message = "shared memory: residual: expected 256 bytes or more, got 252",
        .damage = [](Plan& plan) { shared(plan, "residual").bytes -= 4; }},
-      {.name = "NewTokenTooSmall",
+      {.name = "TokenTooSmall",
        .rule = Rule::kPieceTooSmall,
-       .message = "shared memory: new_token: expected 256 bytes or more, got 252",
-       .damage = [](Plan& plan) { shared(plan, "new_token").bytes -= 4; }},
+       .message = "shared memory: token: expected 1024 bytes or more, got 1020",
+       .damage = [](Plan& plan) { shared(plan, "token").bytes -= 4; }},
       {.name = "SquaresTooSmall",
        .rule = Rule::kPieceTooSmall,
        .message = "shared memory: squares: expected 32 bytes or more, got 28",
        .damage = [](Plan& plan) { shared(plan, "squares").bytes -= 4; }},
       {.name = "DecisionTooSmall",
        .rule = Rule::kPieceTooSmall,
-       .message = "shared memory: decision: expected 8 bytes or more, got 4",
+       .message = "shared memory: decision: expected 32 bytes or more, got 28",
        .damage = [](Plan& plan) { shared(plan, "decision").bytes -= 4; }},
       {.name = "BarriersTooSmall",
        .rule = Rule::kPieceTooSmall,
@@ -121,9 +113,9 @@ const std::vector<BadPlan>& bad_memory() {
        .rule = Rule::kSharedOverlap,
        .message = "shared memory: pages ends at 212992, expected before x which begins at 212976",
        .damage = [](Plan& plan) { shared(plan, "x").offset -= 16; }},
-      {.name = "ResidualUnderTheAttentionParts",
+      {.name = "ResidualUnderTheTiles",
        .rule = Rule::kSharedOverlap,
-       .message = "shared memory: attention ends at 219296, expected before residual which begins at 219292",
+       .message = "shared memory: tiles ends at 220288, expected before residual which begins at 220284",
        .damage = [](Plan& plan) { shared(plan, "residual").offset -= 4; }},
       {.name = "PieceWithinAnother",
        .rule = Rule::kSharedOverlap,
@@ -131,7 +123,7 @@ const std::vector<BadPlan>& bad_memory() {
        .damage = [](Plan& plan) { shared(plan, "decision").offset = 1024; }},
       {.name = "OneByteTooManyOfSharedMemory",
        .rule = Rule::kSharedExceeded,
-       .message = "shared memory: barriers ends at byte 222200, expected at most 222199",
+       .message = "shared memory: barriers ends at byte 222184, expected at most 222183",
        .damage =
            [](Plan& plan) {
              plan.limits.max_shared_bytes_per_block = static_cast<int>(plan.shared_bytes()) - 1;
@@ -253,11 +245,11 @@ TEST(Verify, SharedMemoryHoldsAChunkOfAnInput) {
   EXPECT_EQ(refusals(plan), "piece too small: shared memory: x: expected 18432 bytes or more, got 16384\n");
 
   ModelConfig narrow = shipped_model("tiny-stories");
-  narrow.facts.hidden = narrow.facts.ffn = 1152;  // two pages and a quarter
+  narrow.facts.hidden = narrow.facts.ffn = 1664;  // three pages and a quarter
   plan = make_plan(narrow, shipped_gpu("h200"));
-  ASSERT_EQ(plan.chunk_columns, 1536);
+  ASSERT_EQ(plan.chunk_columns, 2048);
   EXPECT_EQ(refusals(plan), "");
-  EXPECT_EQ(refused_x(plan), "piece too small: shared memory: x: expected 4608 bytes or more, got 4592\n");
+  EXPECT_EQ(refused_x(plan), "piece too small: shared memory: x: expected 6656 bytes or more, got 6640\n");
 }
 
 }  // namespace

@@ -87,18 +87,24 @@ TEST(KernelPlan, RegionsAndBarriersOfEveryShippedPlanAreApart) {
   EXPECT_GE(num_plans, 100);
 }
 
-// Where heads are normed first, attention rotates them with values of its own: the region is there, and empty.
-TEST(KernelPlan, RegionsMayBeEmpty) {
-  ModelConfig model = shipped_model("tiny-stories");
-  const auto rotations = [&] {
-    const Plan plan = make_plan(model, shipped_gpu("cpu"));
-    const PlannedKernel kernel(plan);
-    EXPECT_TRUE(is_sound(*kernel));
-    return kernel->regions[static_cast<int>(one_row::RegionId::kRotations)].bytes;
-  };
-  EXPECT_EQ(rotations(), 4 * 64);
-  model.facts.head_norm = 1;
-  EXPECT_EQ(rotations(), 0);
+// Scores of four heads, k and v of each unit as pairs of f16, an angle for each pair of dims unless heads are normed
+// first; and room for a histogram.
+TEST(KernelPlan, ATokenHasRoomForWhatIsKeptOfIt) {
+  KernelPlan plan;
+  plan.num_ctas = 3;
+  plan.model = {.num_heads = 16, .num_kv_heads = 4, .head_dim = 128};
+  const auto layout = [&] { return one_row::token_layout(plan); };
+  EXPECT_EQ(plan.attention_units(), 2);
+  EXPECT_EQ(layout().new_token, 16);
+  EXPECT_EQ(layout().rotations, 16 + 2 * 128 * 4);
+  EXPECT_EQ(layout().bytes, 16 + 2 * 128 * 4 + 64 * 8);
+  plan.model.kv_parts = 2;
+  EXPECT_EQ(layout().rotations, 16 + 2 * 2 * 128 * 4);
+  plan.model.head_norm = true;
+  EXPECT_EQ(layout().bytes, layout().rotations);
+  plan.model = {.num_heads = 4, .num_kv_heads = 1, .head_dim = 64};
+  EXPECT_EQ(layout().rotations, 16 + 64 * 4);
+  EXPECT_EQ(layout().bytes, 2 * 128 * 4) << "a histogram of two words for each of 128 bins";
 }
 
 // Pages in flight are the plan's: of matrices and of the cache, and none of phases that read neither.
