@@ -180,7 +180,10 @@ class Words {
     } else {
       EXPECT_TRUE(program == "cmake" || program == "hf" || program == "mkdir") << "is not known to this test";
     }
-    for (const std::string& word : words) check_path(word);
+    for (const std::string& word : words) {
+      std::istringstream list(word);
+      for (std::string path; std::getline(list, path, ',');) check_path(path);
+    }
   }
 
   void check_options_of_nvcc(const std::vector<std::string>& words) {
