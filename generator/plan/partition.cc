@@ -213,6 +213,11 @@ CopyKind choose_copies(const GpuSpec& gpu, const PlanChoices& choices) {
   return choices.copies.value_or(has_bulk ? CopyKind::kBulk : CopyKind::kLanes);
 }
 
+/// Copies in flight. Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
+int choose_window(const Plan& plan, const PlanChoices& choices) {
+  return choices.window > 0 ? choices.window : plan.limits.default_window + (plan.rows >= kManyRows ? 1 : 0);
+}
+
 /// Throws Error (kMismatch) for more than bulk copies take.
 int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
   if (plan.copies == CopyKind::kBulk) {
@@ -223,8 +228,7 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
     return 1;
   }
   if (choices.producer_warps > 0) return choices.producer_warps;
-  const int window = choices.window > 0 ? choices.window : plan.limits.default_window;
-  const bool are_few = plan.consumer_warps > kDefaultConsumerWarps || window <= kFewProducerWarps;
+  const bool are_few = plan.consumer_warps > kDefaultConsumerWarps || plan.window <= kFewProducerWarps;
   return are_few ? kFewProducerWarps : kProducerWarps;
 }
 
@@ -256,9 +260,6 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
 /// Decides the numbers that depend on no matrix.
 void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) {
   const GpuSpec& gpu = plan.limits;
-  // Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
-  const int default_window = gpu.default_window + (plan.rows >= kManyRows ? 1 : 0);
-  plan.window = choices.window > 0 ? choices.window : default_window;
   plan.tile_slots = kTileSlots;
   plan.min_pages_per_split =
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
@@ -347,6 +348,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.rows = choose_rows(plan.facts, choices, padding_warps);
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.copies = choose_copies(gpu, choices);
+  plan.window = choose_window(plan, choices);
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);
   take_graph(plan, graph, padding_warps);

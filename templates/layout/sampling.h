@@ -54,7 +54,7 @@ constexpr float kKeysPerUnit = 8388608.0f;  // 2^28 / 32
 constexpr uint32_t kMaxKey = (1u << kKeyBits) - 1;
 constexpr int kKeyDigitBits = 7;
 constexpr int kHistogramBins = 1 << kKeyDigitBits;
-constexpr int kSharedHistogramBytes = 2 * kHistogramBins * 4;  // of one CTA, in shared memory
+constexpr int kSharedHistogramBytes = 2 * kHistogramBins * 4;  // of one warp, in shared memory
 static_assert(kKeyBits % kKeyDigitBits == 0, "a search takes whole digits");
 
 /// A bin of a histogram: the number of its tokens, and their mass in units of the best token's.
