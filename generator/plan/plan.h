@@ -148,8 +148,7 @@ struct Plan {
   int all_ctas() const { return num_ctas * num_cards; }
   int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
   int working_warps() const { return consumer_warps + producer_warps + 1; }
-  /// As KernelPlan::shape() says it of the kernel.
-  RowsShape shape() const { return rows_shape(rows, copies == CopyKind::kBulk && facts.weight_bits == 16); }
+  RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16); }
   QkvLayout qkv_layout() const { return {shape(), kv_shape(facts), facts.num_heads / facts.num_kv_heads}; }
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layout/page.h"
+#include "layout/phase.h"
 
 namespace soliton {
 
@@ -45,9 +46,11 @@ struct RowsShape {
 };
 
 /// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
-/// tiles share what is read of x out of shared memory. With `whole_pages` each has a slot of its own if it can: as many
-/// columns of 64 rows of x would leave too little of shared memory.
-SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, bool whole_pages) {
+/// tiles share what is read of x out of shared memory. Bulk copies of half a page are slower: each tile has a slot of its
+/// own if it can; as many columns of 64 rows of x would leave too little of shared memory, and the code for integers has
+/// no registers left for two slots.
+SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bool has_integers) {
+  const bool whole_pages = copies == CopyKind::kBulk && !has_integers;
   return {.rows = rows,
           .parts = rows <= 8 ? 2 : 1,
           .tiles_per_slot = rows <= 16 || (rows <= 32 && whole_pages) ? 1 : 2,

@@ -120,11 +120,9 @@ struct KernelPlan {
   /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return (working_warps() + 1) * kWarpLanes; }
-  /// Bulk copies of half a page are slower; the code for integers has no registers left for two slots.
-  SOLITON_HOST_DEVICE constexpr bool whole_pages() const {
-    return copies == CopyKind::kBulk && !model.integers.is_quantized();
+  SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
+    return rows_shape(rows, copies, model.integers.is_quantized());
   }
-  SOLITON_HOST_DEVICE constexpr RowsShape shape() const { return rows_shape(rows, whole_pages()); }
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), model.kv(), model.group()}; }
 
   /// Offset in shared memory of the first barrier of a set.
