@@ -61,7 +61,9 @@ void expect_limited(const std::vector<int32_t>& launches) {
 class LaunchLimit : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, LaunchLimit,
-                         testing::Values("micro-3", "plain-4-split-counter", "plain-4-rows8"), test_name_of);
+                         testing::Values("micro-3", "plain-4-split-counter", "plain-4-split-lanes",
+                                         "plain-4-rows8"),
+                         test_name_of);
 
 TEST_P(LaunchLimit, GivesTheBitsOfOneLaunch) {
   constexpr int kPrompt = 12;

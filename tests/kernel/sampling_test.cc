@@ -51,7 +51,7 @@ class SampledRow : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SampledRow,
                          testing::Values("micro-1", "micro-3", "micro-17", "micro-3-counter", "plain-4-split",
-                                         "micro-3-rows8"),
+                                         "plain-4-split-lanes", "micro-3-counter-lanes", "micro-3-rows8"),
                          test_name);
 
 TEST_P(SampledRow, ChoosesAsDefined) {
@@ -170,7 +170,8 @@ TEST_P(SampledRow, ChoosesWhatAMaskAllows) {
 
 class SampledRaces : public SampledRow {};
 INSTANTIATE_TEST_SUITE_P(Kernels, SampledRaces,
-                         testing::Values("micro-3", "micro-3-counter", "plain-4-split", "micro-3-rows8"),
+                         testing::Values("micro-3", "micro-3-counter", "plain-4-split", "plain-4-split-lanes",
+                                         "micro-3-rows8"),
                          test_name);
 
 TEST_P(SampledRaces, ThereAreNoneUnderAnySchedule) {
