@@ -76,7 +76,7 @@ class ShardedDecoder(Decoder):
         # Token numbers are exact in double.
         mine = torch.stack([best.double(), (index + self.card * self.rows).double()], dim=-1)
         all_cards = collectives.all_gather_tensor(mine, 0, dist.group.WORLD)
-        self.token.copy_(all_cards[all_cards[:, 0].argmax(), 1].long().view(1))
+        self.token.copy_(all_cards[:, 1].index_select(0, all_cards[:, 0].argmax().view(1)).long())
         self.position.add_(1)
         return logits
 
