@@ -16,6 +16,7 @@ using Device = int;     // CUdevice
 using Context = void*;  // CUcontext
 
 constexpr Status kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
+constexpr int kNativeAtomics = 3;  // CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
 
 /// CUdevice_attribute.
 enum class Attribute : int {
@@ -76,6 +77,33 @@ class Driver {
   auto push() const { return context_push_; }
   auto pop() const { return context_pop_; }
 
+  std::vector<LinkedDevice> links(int index) const {
+    int (*can_access)(int* can, Device from, Device to) = nullptr;
+    int (*get_link)(int* value, int attribute, Device from, Device to) = nullptr;
+    find("cuDeviceCanAccessPeer", can_access);
+    find("cuDeviceGetP2PAttribute", get_link);
+    const Device own = find_device(index);
+    int count = 0;
+    check("cuDeviceGetCount", device_get_count_(&count));
+    std::vector<LinkedDevice> links;
+    for (int other = 0; other < count; ++other) {
+      if (other == index) continue;
+      const Device device = find_device(other);
+      LinkedDevice link{.index = other, .name = name_of(device), .reaches = true, .native_atomics = true};
+      link.same_kind = link.name == name_of(own);
+      for (const auto& [from, to] : {std::pair{own, device}, {device, own}}) {
+        int can = 0;
+        int atomics = 0;
+        check("cuDeviceCanAccessPeer", can_access(&can, from, to));
+        check("cuDeviceGetP2PAttribute", get_link(&atomics, kNativeAtomics, from, to));
+        link.reaches = link.reaches && can != 0;
+        link.native_atomics = link.native_atomics && atomics != 0;
+      }
+      links.push_back(link);
+    }
+    return links;
+  }
+
   DeviceInfo describe(int index) const {
     const Device device = find_device(index);
     DeviceInfo info{};
@@ -100,11 +128,17 @@ class Driver {
 
  private:
   template <class Function>
-  void find(const char* name, Function& function) {
+  void find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(::dlsym(handle_, name));
     if (function == nullptr) {
       throw file_error(ExitCode::kDevice, library_, "expected a newer driver, got one without {}", name);
     }
+  }
+
+  std::string name_of(Device device) const {
+    char name[sizeof(DeviceInfo::name)] = {};
+    check("cuDeviceGetName", device_get_name_(name, sizeof name - 1, device));
+    return name;
   }
 
   void check(const char* name, Status status) const {
@@ -156,6 +190,14 @@ DeviceAnswer ask_driver(int device, const char* library) {
     return {.device = Driver(library).describe(device), .reason = ""};
   } catch (const Error& error) {
     return {.device = {}, .reason = error.what()};
+  }
+}
+
+std::vector<LinkedDevice> ask_links(int device, const char* library) {
+  try {
+    return Driver(library).links(device);
+  } catch (const Error&) {
+    return {};
   }
 }
 

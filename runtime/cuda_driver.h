@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "layout/library.h"
 
@@ -21,6 +22,18 @@ inline constexpr const char* kCudaDriver = "libcuda.so.1";
 /// searches for libraries. The device's memory can be asked for only in a context of it: the primary one is made, which
 /// takes a fraction of a second, and stays, so that the kernel library, which works in it too, finds it made.
 DeviceAnswer ask_driver(int device, const char* library = kCudaDriver);
+
+/// Another device, as a kernel over several cards would meet it.
+struct LinkedDevice {
+  int index = 0;
+  std::string name;
+  bool same_kind = false;       // a kernel can span both
+  bool reaches = false;         // either's memory from the other,
+  bool native_atomics = false;  // with atomics too: by NVLink
+};
+
+/// All but `device`; none if the driver cannot say.
+std::vector<LinkedDevice> ask_links(int device, const char* library = kCudaDriver);
 
 /// The context of a device that kernel libraries work in. CUDA's current device is one of a thread: in another thread than
 /// the one that opened an engine, or where other code chooses devices too, calls of the engine need it to be made current.

@@ -1,7 +1,7 @@
 // Stands in for the CUDA driver's library where there is no card: describes an H200. The environment says otherwise:
 // FAKE_CUDA_CARDS is the number of cards, FAKE_CUDA_NAME their name, FAKE_CUDA_FREE_BYTES what of their memory is free,
 // FAKE_CUDA_TOTAL_BYTES all of it, FAKE_CUDA_VERSION the driver's, FAKE_CUDA_ATTRIBUTES other attributes such as
-// "16=80,75=8,76=9", FAKE_CUDA_FAILS a function that fails.
+// "16=80,75=8,76=9", FAKE_CUDA_FAILS a function that fails, FAKE_CUDA_LINK what joins the cards: "nvlink", "pcie" or "none".
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -67,6 +67,14 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   }
   if (device < 40 || !values.contains(attribute)) return kFailure;
   *value = values.at(attribute);
+  return 0;
+}
+int cuDeviceCanAccessPeer(int* can, int, int) {
+  *can = std::string_view(environment_or("FAKE_CUDA_LINK", "nvlink")) != "none";
+  return status_of("cuDeviceCanAccessPeer");
+}
+int cuDeviceGetP2PAttribute(int* value, int attribute, int, int) {
+  *value = attribute == 3 && std::string_view(environment_or("FAKE_CUDA_LINK", "nvlink")) == "nvlink";
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int device) {

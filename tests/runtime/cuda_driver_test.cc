@@ -77,6 +77,27 @@ TEST(CudaDriver, CountsCards) {
   EXPECT_EQ(ask(0, "FAKE_CUDA_CARDS", "0").reason, kFakeDriver + ": expected a card, found none");
 }
 
+TEST(CudaDriver, KnowsWhatJoinsCards) {
+  const auto links = [](const char* cards, const char* link) {
+    ::setenv("FAKE_CUDA_CARDS", cards, 1);
+    ::setenv("FAKE_CUDA_LINK", link, 1);
+    std::vector<LinkedDevice> found = ask_links(1, kFakeDriver.c_str());
+    ::unsetenv("FAKE_CUDA_CARDS");
+    ::unsetenv("FAKE_CUDA_LINK");
+    return found;
+  };
+  const std::vector<LinkedDevice> joined = links("3", "nvlink");
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[0].index, 0);
+  EXPECT_EQ(joined[1].index, 2);
+  EXPECT_EQ(joined[1].name, "NVIDIA H200");
+  EXPECT_TRUE(joined[1].same_kind && joined[1].reaches && joined[1].native_atomics);
+  EXPECT_TRUE(links("2", "pcie").at(0).reaches);
+  EXPECT_FALSE(links("2", "pcie").at(0).native_atomics);
+  EXPECT_FALSE(links("2", "none").at(0).reaches);
+  EXPECT_TRUE(links("1", "nvlink").empty());  // there is no card 1 that could have any
+}
+
 TEST(CudaDriver, SaysWhatFails) {
   for (const std::string name : {"cuInit", "cuDevicePrimaryCtxRetain", "cuMemGetInfo"}) {
     EXPECT_EQ(ask(0, "FAKE_CUDA_FAILS", name.c_str()).reason, kFakeDriver + ": " + name + ": out of memory");

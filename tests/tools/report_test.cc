@@ -76,6 +76,25 @@ TEST(Doctor, SaysWhatACardCanDo) {
             "verdict      NVIDIA H200 runs models here; kernels that are not there yet are made by nvcc\n");
 }
 
+TEST(Doctor, SaysWhichCardsCanShareAModel) {
+  DoctorReport report = with_card();
+  report.links = {{1, "NVIDIA H200", true, true, true},
+                  {2, "NVIDIA H200", true, true, false},
+                  {3, "NVIDIA H200", true, false, false},
+                  {4, "NVIDIA T4", false, true, false}};
+  EXPECT_NE(as_text(report).find(
+                "\nother GPUs   1: NVIDIA H200, joined by NVLink, can share a model with it (--cards)\n"
+                "             2: NVIDIA H200, joined without atomics (no NVLink), shares no model with it\n"
+                "             3: NVIDIA H200, without access to its memory, shares no model with it\n"
+                "             4: NVIDIA T4, another kind, shares no model with it\n"),
+            std::string::npos)
+      << as_text(report);
+  const auto others = nlohmann::json::parse(as_json(report)).at("gpu").at("others");
+  ASSERT_EQ(others.size(), 4u);
+  EXPECT_EQ(others[1].at("device"), 2);
+  EXPECT_EQ(others[1].at("peer_atomics"), false);
+}
+
 TEST(Doctor, SaysWhatIsSpecialAboutACard) {
   DoctorReport report = with_card();
   EXPECT_EQ(nlohmann::json::parse(as_json(report)).at("gpu").at("time_limit"), false);

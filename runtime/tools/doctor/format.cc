@@ -44,6 +44,22 @@ std::string describe_device(const DoctorReport& report) {
   return text;
 }
 
+/// Whether --cards takes another device beside the one that is reported.
+std::string share_with(const LinkedDevice& link) {
+  if (!link.same_kind) return "another kind, shares no model with it";
+  if (!link.reaches) return "without access to its memory, shares no model with it";
+  if (!link.native_atomics) return "joined without atomics (no NVLink), shares no model with it";
+  return "joined by NVLink, can share a model with it (--cards)";
+}
+
+std::string describe_links(const DoctorReport& report) {
+  std::string text;
+  for (const LinkedDevice& link : report.links)
+    text += line(text.empty() ? "other GPUs" : "",
+                 fmt::format("{}: {}, {}", link.index, link.name, share_with(link)));
+  return text;
+}
+
 std::string describe_driver(const DoctorReport& report) {
   if (report.driver.empty() && !report.device) return line("driver", "none found");
   std::string text = report.driver.empty() ? "of unknown version" : report.driver;
@@ -153,13 +169,21 @@ ordered_json device_as_json(const DoctorReport& report) {
                        {"driver_cuda_version", cuda_version(device.driver_version)},
                        {"planned_for", report.gpu}};
   if (!report.gpu_problem.empty()) json["problem"] = report.gpu_problem;
+  json["others"] = ordered_json::array();
+  for (const LinkedDevice& link : report.links) {
+    json["others"].push_back({{"device", link.index},
+                              {"name", link.name},
+                              {"same_kind", link.same_kind},
+                              {"peer_access", link.reaches},
+                              {"peer_atomics", link.native_atomics}});
+  }
   return json;
 }
 
 }  // namespace
 
 std::string as_text(const DoctorReport& report) {
-  std::string text = describe_device(report) + describe_driver(report);
+  std::string text = describe_device(report) + describe_links(report) + describe_driver(report);
   text += describe_compiler("nvcc", report.nvcc) + describe_compiler("C++ compiler", report.cxx);
   text += line("host memory", fmt::format("{} available of {}", gigabytes(report.available_host_bytes),
                                           gigabytes(report.host_bytes)));

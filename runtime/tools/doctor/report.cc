@@ -122,6 +122,7 @@ DoctorReport examine(const DoctorOptions& options) {
   const DeviceAnswer answer = ask_driver(options.device);
   report.device = answer.device;
   if (!report.device) report.device_problem = has_card() ? answer.reason : kNoCard;
+  if (report.device) report.links = ask_links(options.device);
   std::ifstream driver("/proc/driver/nvidia/version");
   report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
   const fs::path sources = attempt(report.sources_problem, sources_folder);

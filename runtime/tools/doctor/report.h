@@ -10,6 +10,7 @@
 
 #include "layout/library.h"
 #include "layout/model_facts.h"
+#include "runtime/cuda_driver.h"
 
 namespace soliton {
 
@@ -68,8 +69,9 @@ struct CheckedModel {
 struct DoctorReport {
   std::optional<DeviceInfo> device;
   std::string device_problem;
-  std::string driver;  // "580.82.07"; empty if there is none
-  std::string gpu;     // the card that kernels are planned for: "h200"
+  std::vector<LinkedDevice> links;  // other devices
+  std::string driver;               // "580.82.07"; empty if there is none
+  std::string gpu;                  // the card that kernels are planned for: "h200"
   std::string gpu_problem;
   FoundCompiler nvcc;
   FoundCompiler cxx;
