@@ -35,7 +35,12 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
   const auto kv_bits =
       app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")
           ->check(one_of({"16", "32"}));
-  app.add_option("--device", options.model.device, "GPU index")->check(at_least(0));
+  const auto device = app.add_option("--device", options.model.device, "GPU index")->check(at_least(0));
+  app.add_option("--cards", options.model.cards,
+                 "GPU indices, a list: cards of one kind that share the model")
+      ->excludes(device)
+      ->delimiter(',')
+      ->check(at_least(0));
   const auto chat_template = app.add_option("--chat-template", options.model.template_file,
                                             "file of a template in place of the model's")
                                  ->check(not_empty());

@@ -49,7 +49,8 @@ class RandomModel : public ServedModel {
         std::move(library), EngineOptions{.context = context_,
                                           .pool_tokens = choose_pool_tokens(options.model, config, context_,
                                                                             options.cache_tokens),
-                                          .device = options.model.device});
+                                          .device = options.model.device,
+                                          .cards = options.model.cards});
     engine_->load_random(kRandomSeed);
   }
 
