@@ -69,7 +69,8 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
       main_(tree_.open()),
       records_(library_.functions(), static_cast<size_t>(options.context + 1) * sizeof(uint64_t)),
       signals_(library_.functions(), sizeof(Signals) * static_cast<size_t>(library_.num_cards())),
-      planners_(2 * static_cast<size_t>(library_.num_kernels())) {
+      planners_(kSliceRules * static_cast<size_t>(library_.num_kernels() * library_.num_cards())),
+      plans_(static_cast<size_t>(library_.num_cards())) {
   const std::vector<float> table =
       make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens);
   const Library& device = library_.functions();

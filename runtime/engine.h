@@ -90,7 +90,8 @@ struct TreeResult {
   std::vector<float> logits;       // [steps][rows][vocabulary], if wanted
   std::vector<float> logprobs;     // [steps][rows], if wanted
   int kernel = 0;                  // that did it
-  int64_t page_reads = 0;          // KV pages of 64 tokens and one KV head that the last step read, a layer
+  int64_t page_reads =
+      0;  // KV pages of 64 tokens and one KV head that the last step read, a layer, on the first card
 };
 
 class Engine {
@@ -208,7 +209,7 @@ class Engine {
   Run next_launch(const Run& left);
   void note_time(const Run& launch, const LaunchParams& params, double seconds, const TreeResult& result);
   bool begin_sampling(const TreeRequest& request, int num_rows);
-  TreePlanner& planner(int kernel, SliceRule rule);
+  TreePlanner& planner(int kernel, SliceRule rule, int card);
   int plan(const Run& run, int num_steps);
   void move_tokens();
   void clear_workspace(const EngineCard& card, const Descriptor& descriptor);
@@ -255,9 +256,9 @@ class Engine {
   Branch main_;
   HostMemory records_;
   HostMemory signals_;                                // Signals, of each card
-  std::vector<std::optional<TreePlanner>> planners_;  // [kernel][SliceRule]
+  std::vector<std::optional<TreePlanner>> planners_;  // [card][kernel][SliceRule]
   TreeSnapshot snapshot_;                             // The rows of the next launch,
-  TreePlan plan_;                                     // and their attention in a kernel of several rows.
+  std::vector<TreePlan> plans_;  // and their attention in a kernel of several rows, by card.
 };
 
 }  // namespace soliton

@@ -76,7 +76,7 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
     }
     result.num_steps += done.num_steps;
     left.request.num_steps -= done.num_steps;
-    if (left.request.num_steps == 0) result.page_reads = pages_read(plan_, done.num_steps - 1);
+    if (left.request.num_steps == 0) result.page_reads = pages_read(plans_[0], done.num_steps - 1);
     if (!done.wanted || done.num_steps < launch.request.num_steps || left.request.num_steps == 0) break;
     chosen.assign(result.chosen.end() - result.num_rows, result.chosen.end());
     if (has_stop_token(chosen, request.stop_tokens)) break;
@@ -139,27 +139,31 @@ void Engine::move_tokens() {
 int Engine::plan(const Run& run, int num_steps) {
   tree_.snapshot(snapshot_, run.only);
   if (library_.descriptor(run.kernel).rows == 1) {
-    plan_.items.clear();  // The kernel deals its one row itself.
+    plans_[0].items.clear();  // The kernel deals its one row itself.
     return num_steps;
   }
-  planner(run.kernel, run.request.rule).plan(snapshot_, num_steps, plan_);
-  return plan_.num_steps;
+  // Each card has heads of its own. For how many steps plans hold does not depend on them.
+  for (size_t card = 0; card < cards_.size(); ++card)
+    planner(run.kernel, run.request.rule, static_cast<int>(card)).plan(snapshot_, num_steps, plans_[card]);
+  return plans_[0].num_steps;
 }
 
-TreePlanner& Engine::planner(int kernel, SliceRule rule) {
-  std::optional<TreePlanner>& planner = planners_[2 * kernel + static_cast<int>(rule)];
+TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
+  std::optional<TreePlanner>& planner =
+      planners_[kSliceRules * (card * library_.num_kernels() + kernel) + static_cast<int>(rule)];
   if (!planner) {
     const Descriptor& descriptor = library_.descriptor(kernel);
     const ModelFacts& facts = descriptor.model->facts;
-    planner.emplace(TreeShape{.num_ctas = descriptor.num_ctas,
-                              .num_kv_heads = facts.num_kv_heads,
-                              .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
-                              .head_dim = facts.head_dim,
-                              .kv_parts = kv_shape(facts).parts,
-                              .max_item_rows = max_item_rows(descriptor),
-                              .resident_tokens = descriptor.resident_tokens,
-                              .streamed_query_tiles = descriptor.plan->streamed_query_tiles()},
-                    library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
+    planner.emplace(
+        TreeShape{.num_ctas = descriptor.num_ctas,
+                  .num_kv_heads = kv_heads_of_card(facts.num_kv_heads, library_.num_cards(), card),
+                  .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
+                  .head_dim = facts.head_dim,
+                  .kv_parts = kv_shape(facts).parts,
+                  .max_item_rows = max_item_rows(descriptor),
+                  .resident_tokens = descriptor.resident_tokens,
+                  .streamed_query_tiles = descriptor.plan->streamed_query_tiles()},
+        library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;
 }
@@ -324,19 +328,20 @@ void Engine::put_branch(EngineCard& card, const TreeRequest& request, LaunchPara
 /// For a kernel of several rows: a token a row, and the plan of their attention.
 void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params) {
   const ModelFacts& facts = library_.model().facts;
-  const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan_.partials_per_head) *
-                               facts.num_kv_heads *
+  const TreePlan& plan = plans_[card.index];
+  const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan.partials_per_head) *
+                               library_.card_kv().num_kv_heads *
                                tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
   if (card.partials.bytes() < partial_bytes)
     card.partials = DeviceMemory(library_.functions(), partial_bytes);
   const size_t tokens = card.input.add<int32_t>(request.tokens);
-  const size_t first_item = card.input.add<int32_t>(plan_.first_item);
-  const size_t items = card.input.add<TreeItem>(plan_.items);
-  const size_t pages = card.input.add<int32_t>(plan_.pages);
-  const size_t rows = card.input.add<TreeRow>(plan_.rows);
-  const size_t merges = card.input.add<TreeMerge>(plan_.merges);
+  const size_t first_item = card.input.add<int32_t>(plan.first_item);
+  const size_t items = card.input.add<TreeItem>(plan.items);
+  const size_t pages = card.input.add<int32_t>(plan.pages);
+  const size_t rows = card.input.add<TreeRow>(plan.rows);
+  const size_t merges = card.input.add<TreeMerge>(plan.merges);
   card.input.upload(library_);
-  params.tree = plan_.view();
+  params.tree = plan.view();
   params.tree.first_item = card.input.at<int32_t>(first_item);
   params.tree.items = card.input.at<TreeItem>(items);
   params.tree.pages = card.input.at<int32_t>(pages);

@@ -93,7 +93,8 @@ SamplingView SamplingMemory::prepare(const KernelLibrary& library, int kernel, i
   const Library& device = library.functions();
   const Descriptor& descriptor = library.descriptor(kernel);
   const int vocabulary = descriptor.model->facts.vocabulary;
-  const auto exchange_bytes = static_cast<size_t>(ExchangeLayout{descriptor.num_ctas}.bytes(descriptor.rows));
+  const ExchangeLayout exchange{descriptor.plan->all_ctas()};
+  const auto exchange_bytes = static_cast<size_t>(exchange.bytes(descriptor.rows));
   make_room(logits_, device, sizeof(float) * static_cast<size_t>(sampling_line(vocabulary)) * num_rows_);
   make_room(exchange_, device, exchange_bytes);
   library.check(device.fill(exchange_.as<void>(), 0, exchange_bytes), "clear the exchange");

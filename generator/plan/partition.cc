@@ -176,7 +176,8 @@ void shape_rows(Plan& plan) {
     const bool is_shaped = vector.element_bytes == shape.column_bytes();
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
-  plan.vectors[vector_index(VectorId::kSquares)].elements = plan.rows * squares_stride(shape, plan.num_ctas);
+  plan.vectors[vector_index(VectorId::kSquares)].elements =
+      plan.rows * squares_stride(shape, plan.all_ctas());
   plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
   const int wanted_tiles = std::min(qkv.query_tiles(), kWantedQueryTiles / qkv.kv.parts);
@@ -242,9 +243,6 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
   if (facts.weight_order != 0 && rows > 1) {
     refuse(fmt::format(
         "--rows: expected 1 for a model with act-order (desc_act, actorder, act_order), got {}", rows));
-  }
-  if (rows > 1 && choices.num_cards > 1) {
-    refuse(fmt::format("--rows: expected 1 with several cards, got {}", rows));
   }
   if (rows > most_rows(facts)) {
     refuse(

@@ -149,7 +149,11 @@ struct Plan {
   int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16); }
-  QkvLayout qkv_layout() const { return {shape(), kv_shape(facts), facts.num_heads / facts.num_kv_heads}; }
+  QkvLayout qkv_layout() const {
+    KvShape kv = kv_shape(facts);
+    kv.num_kv_heads = kv_heads_of_card(kv.num_kv_heads, num_cards, 0);
+    return {shape(), kv, facts.num_heads / facts.num_kv_heads};
+  }
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;
   const PlanRegion& workspace_region(const std::string& name) const;

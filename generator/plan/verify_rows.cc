@@ -61,14 +61,14 @@ int64_t activation_bytes(const Plan& plan, int columns) {
   return 2ll * parts * plan.rows * padded;
 }
 
-/// q, k and v of all rows, as attention reads them.
+/// q, k and v of all rows, as attention reads them: of a card's heads.
 int64_t qkv_bytes(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.rows <= 8 ? 2 : 1;
   const int group = facts.num_heads / facts.num_kv_heads;
   const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
   const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
-  return facts.num_kv_heads * (queries + tail);
+  return ceil_divide(facts.num_kv_heads, plan.num_cards) * (queries + tail);
 }
 
 /// q and k of all rows as floats.
@@ -93,7 +93,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, activation_bytes(plan, facts.ffn), report);
       break;
     case OutputKind::kLogits:
-      check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.num_ctas + 1), report);
+      check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
       break;
   }
 }
@@ -148,6 +148,16 @@ void check_norms(const Plan& plan, Report& report) {
   }
 }
 
+/// Of every row a sum of squares of each team of each CTA.
+void check_squares(const Plan& plan, Report& report) {
+  const int team_workers = plan.rows / 8;
+  const int handed = plan.rows <= 8 ? 4 : 2;
+  const int teams = std::min(handed, kWorkers / team_workers);
+  constexpr int kLoadFloats = 4 * kWarpLanes;
+  check_bytes(plan, vector_index(VectorId::kSquares),
+              4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
+}
+
 /// Attention reads keys and values of a page into slots of its own, and an item's queries and new tokens to
 /// where activations were.
 void check_attention(const Plan& plan, Report& report) {
@@ -186,6 +196,7 @@ void check_rows(const Plan& plan, Report& report) {
     if (plan.phases[i].kind == PhaseKind::kMatrix) check_matrix(plan, plan.phases[i], report);
   }
   check_merge_appends(plan, report);
+  check_squares(plan, report);
   check_norms(plan, report);
   check_attention(plan, report);
   if (plan.sync != SyncMode::kCounter) {

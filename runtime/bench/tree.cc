@@ -96,7 +96,8 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
   const Steps steps = time_steps(engine, spec, test);
   at.step_us = steps.us;
   const int grown = is_plain(spec) ? test.num_steps / 2 * at.rows : 0;
-  const double kv_bytes = static_cast<double>(at.unique_tokens + grown) * kv_shape(model.facts).token_bytes();
+  const double kv_bytes =
+      static_cast<double>(at.unique_tokens + grown) * engine.library().card_kv().token_bytes();
   if (ceiling > 0) at.floor_us = (model.needed_weight_bytes + kv_bytes) / ceiling * 1e6;
   at.without_cache_us = time_steps(engine, without_cache(spec), test).us;
   if (ceiling > 0 && at.step_us > at.without_cache_us)
@@ -106,8 +107,8 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
     const int own = node.num_tokens + (node.draft.size() == 1 && is_plain(spec) ? test.num_steps - 1 : 0);
     unique_pages += ceil_divide(own, kKvPageTokens);
   }
-  at.page_reads =
-      static_cast<double>(steps.page_reads) / static_cast<double>(unique_pages * model.facts.num_kv_heads);
+  at.page_reads = static_cast<double>(steps.page_reads) /
+                  static_cast<double>(unique_pages * engine.library().card_kv().num_kv_heads);
   const TreeSpec apart = unshared(spec);
   if (pool_tokens(apart, test.num_steps) <= static_cast<int64_t>(engine.tree().num_pages()) * kKvPageTokens)
     at.unshared_us = time_steps(engine, apart, test).us;

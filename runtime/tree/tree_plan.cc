@@ -69,7 +69,7 @@ TreeView TreePlan::view() const {
 TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits)
     : shape_(shape), limits_(limits) {
   expect(shape.num_ctas >= 1 && shape.num_ctas <= kMaxCtas, "CTAs", "1 to 4096", shape.num_ctas);
-  expect(shape.num_kv_heads >= 1, "KV heads", "at least 1", shape.num_kv_heads);
+  expect(shape.num_kv_heads >= 0, "KV heads", "at least 0", shape.num_kv_heads);
   expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
   expect(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
   expect(shape.max_item_rows >= 1, "rows of an item", "at least 1", shape.max_item_rows);

@@ -29,7 +29,7 @@ namespace soliton {
 /// What the kernel is built for.
 struct TreeShape {
   int num_ctas = 0;
-  int num_kv_heads = 0;
+  int num_kv_heads = 0;       // of a card; one of several may have none
   int heads_per_kv_head = 0;  // query heads
   int head_dim = 0;
   int kv_parts = 1;       // f16 that a key or value is the sum of
@@ -43,6 +43,7 @@ enum class SliceRule {
   kBalanced,
   kFixed,
 };
+constexpr int kSliceRules = 2;
 
 struct SliceLimits {
   SliceRule rule = SliceRule::kBalanced;

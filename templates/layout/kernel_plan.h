@@ -123,7 +123,8 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
     return rows_shape(rows, copies, model.integers.is_quantized());
   }
-  SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), model.kv(), model.group()}; }
+  /// Of a card's heads.
+  SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
 
   /// Offset in shared memory of the first barrier of a set.
   SOLITON_HOST_DEVICE constexpr int barrier_offset(int set) const {

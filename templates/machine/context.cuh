@@ -11,6 +11,8 @@ namespace soliton {
 
 /// Word offsets in the counter area of the workspace, one cache line each.
 constexpr int kStallClaimWord = 0;
+constexpr int kCardCounterWord =
+    16;  // several rows over several cards: beside the claim, which seldom is looked at
 constexpr int kGridCounterWord = 32;
 constexpr int kPartialCounterWords = 64;  // one row: one line per head block
 constexpr int kCounterLineWords = 32;

@@ -40,6 +40,18 @@ SOLITON_DEVICE void store_to_all(const LaunchParams& params, int64_t PeerOffsets
   });
 }
 
+/// The same for the copy of one card.
+template <const KernelPlan& kPlan, class T>
+SOLITON_DEVICE void store_to_card(const LaunchParams& params, int64_t PeerOffsets::*offsets, int card, T* own,
+                                  T value) {
+  if constexpr (kPlan.num_cards == 1) {
+    store_global(own, value);
+  } else {
+    store_relaxed_system(
+        reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(own) + params.peers[card].*offsets), value);
+  }
+}
+
 /// Arrives on a counter of which every card has one: after all that this thread and those before it have stored.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void arrive_on_all(const LaunchParams& params, int64_t PeerOffsets::*offsets,
@@ -52,7 +64,18 @@ SOLITON_DEVICE void arrive_on_all(const LaunchParams& params, int64_t PeerOffset
     }
   });
 }
-/// Pairs with arrive_on_all().
+/// The same where one fence serves all of them.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void fence_and_arrive_on_all(const LaunchParams& params, int64_t PeerOffsets::*offsets,
+                                            uint32_t* counter) {
+  if constexpr (kPlan.num_cards == 1) {
+    add_release(counter, 1);
+  } else {
+    fence_system();
+    on_every_card<kPlan>(params, offsets, counter, [](uint32_t* each) { add_fenced_system(each, 1); });
+  }
+}
+/// Pairs with arrive_on_all() and fence_and_arrive_on_all().
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE uint32_t load_arrivals(const uint32_t* counter) {
   return kPlan.num_cards == 1 ? load_acquire(counter) : load_acquire_system(counter);

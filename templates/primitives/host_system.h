@@ -36,6 +36,9 @@ inline uint32_t load_acquire_system(const uint32_t* address) {
 inline void add_release_system(uint32_t* address, uint32_t value) {
   emulation::store_wide<emulation::Access::kSystemReleaseAdd>(address, value);
 }
+inline void add_fenced_system(uint32_t* address, uint32_t value) {
+  emulation::store_wide<emulation::Access::kSystemFencedAdd>(address, value);
+}
 inline void add_relaxed_system(uint64_t* address, uint64_t value) {
   emulation::store_wide<emulation::Access::kSystemRelaxedAdd>(address, value);
 }

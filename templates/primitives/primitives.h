@@ -45,6 +45,8 @@
 //                     T load_system(const T*); void store_system(T*, T);     host memory
 //                     load_relaxed_system, store_relaxed_system, load_acquire_system, add_release_system,
 //                     add_relaxed_system                                     the same of several cards: system scope
+//                     void add_fenced_system(uint32_t*, uint32_t);           releases what this thread's last
+//                                                                            fence_system() has ordered
 //   void fence_device();                              orders this thread's earlier stores before its later ones
 //   void fence_system();                              the same for whoever observes the latter from another card, and
 //                                                     for stores to host memory

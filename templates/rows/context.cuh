@@ -30,8 +30,8 @@ constexpr int kColumnWarps = kShape<kPlan>.column_warps;
 template <const KernelPlan& kPlan>
 struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   using Base = MachineContext<kPlan, RegionId, BarrierId>;
-  using Base::barrier, Base::cta, Base::lane, Base::params, Base::phases_done, Base::region, Base::step,
-      Base::wait;
+  using Base::barrier, Base::cta, Base::global_cta, Base::lane, Base::params, Base::phases_done, Base::region,
+      Base::step, Base::wait;
   static_assert(kPlan.num_ctas > 0 && kPlan.consumer_warps == kWorkers);
 
   /// By all threads of the CTA, before any of them goes on.
@@ -58,7 +58,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Tokens of the rows in this step, for this CTA's warps that draw.
   SOLITON_DEVICE int32_t* fed_tokens() const {
     return reinterpret_cast<int32_t*>(params.sampling.exchange +
-                                      ExchangeLayout{kPlan.num_ctas}.fed_offset(kPlan.rows)) +
+                                      ExchangeLayout{kPlan.all_ctas()}.fed_offset(kPlan.rows)) +
            cta * kMaxSampledRows;
   }
 
@@ -77,12 +77,35 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return stop == 0;
   }
 
-  /// Tiles of a phase that this CTA computes.
+  /// Tiles, of all cards', of a phase that this CTA computes.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
-    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.num_ctas, cta);
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }
+  /// KV heads of this card.
+  SOLITON_DEVICE int card_kv_heads() const {
+    constexpr int kHeads = kPlan.model.num_kv_heads;
+    if constexpr (kHeads % kPlan.num_cards == 0) return kHeads / kPlan.num_cards;
+    return kv_heads_of_card(kHeads, kPlan.num_cards, this->card());
+  }
+  /// Query head `head` of this card's as one of the model.
+  SOLITON_DEVICE int head_of_model(int head) const {
+    constexpr int kGroup = kPlan.model.group();
+    if constexpr (kPlan.num_cards == 1) return head;
+    return (head / kGroup * kPlan.num_cards + this->card()) * kGroup + head % kGroup;
+  }
+  /// Publishes a word in the workspace: every card has a copy.
+  template <class T>
+  SOLITON_DEVICE void publish(T* word, T value) const {
+    store_to_all<kPlan>(params, &PeerOffsets::workspace, word, value);
+  }
+  /// The same for the card that has a KV head.
+  template <class T>
+  SOLITON_DEVICE void publish_of_head(int kv_head, T* word, T value) const {
+    store_to_card<kPlan>(params, &PeerOffsets::workspace, kv_head % kPlan.num_cards, word, value);
+  }
+
   SOLITON_DEVICE HeldPlan& held() const { return *this->template region<HeldPlan>(RegionId::kHeld); }
   /// TreeRow::position and ::seen_end of every row.
   SOLITON_DEVICE int32_t* held_positions() const {

@@ -26,18 +26,18 @@ class Epilogue {
     int token = 0;
     if (context_.step == 0) {
       if (is_live()) token = load_constant(context_.params.input_tokens + row());
-      if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
+      if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
         store_system(context_.params.records + context_.params.num_steps * kPlan.rows,
                      static_cast<uint64_t>(time_ns()) << 32);
       }
     } else if (context_.params.skips_choice == 0) {
       const uint64_t* candidates =
           context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
-      stop = stop || load_global(candidates + kPlan.rows * kPlan.num_ctas) != 0;
-      token = choose(candidates + row() * kPlan.num_ctas);
+      stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
+      token = choose(candidates + row() * kPlan.all_ctas());
       if (is_live()) {
         stop = stop || is_last_token(context_.params, token);
-        if (context_.cta == 0 && team() == 0 && quarter() == 0) {
+        if (context_.is_first_cta() && team() == 0 && quarter() == 0) {
           const SamplingView& sampling = context_.params.sampling;
           if (sampling.logprobs != nullptr)
             record_logprob<kPlan>(context_.params, row(), token, (context_.step - 1) * kPlan.rows + row());
@@ -177,8 +177,8 @@ class Epilogue {
     unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
-      store_global(reinterpret_cast<uint32_t*>(to + activation_offset(kRowsShape, part, row, column)),
-                   pack_bf16(v.x, v.y));
+      context_.publish(reinterpret_cast<uint32_t*>(to + activation_offset(kRowsShape, part, row, column)),
+                       pack_bf16(v.x, v.y));
       if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }
   }
@@ -188,7 +188,7 @@ class Epilogue {
   SOLITON_DEVICE float* squares_of(int row) const {
     return context_.template workspace<float>(kPlan.vector(VectorId::kSquares).offset) + row * kSquaresStride;
   }
-  static constexpr int kSquaresStride = squares_stride(kRowsShape, kPlan.num_ctas);
+  static constexpr int kSquaresStride = squares_stride(kRowsShape, kPlan.all_ctas());
 
   /// RMS norm's factors of this worker's share of the rows, for whoever finishes tiles: tiles_full says that they
   /// are there. What no CTA writes is zero.
@@ -217,7 +217,8 @@ class Epilogue {
 
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares_);
-    if (quarter() == 0) store_global(squares_of(row()) + team() * kPlan.num_ctas + context_.cta, sum);
+    if (quarter() == 0)
+      context_.publish(squares_of(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
   }
 
   // ---- Residual stream
@@ -251,7 +252,8 @@ class Epilogue {
 
   /// The residual stream begins with the tokens' embeddings.
   SOLITON_DEVICE void embed(int token) {
-    const TileRun run = deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.num_ctas, context_.cta);
+    const TileRun run =
+        deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.all_ctas(), context_.global_cta());
     squares_ = 0.0f;
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
@@ -304,8 +306,13 @@ class Epilogue {
     if constexpr (kPlan.model.head_norm) {
       if (is_query || is_key) {
         // Pairs with the loads in norm_heads(), a phase later.
-        store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair)), v.low);
-        store_global(reinterpret_cast<float2*>(unnormed(context_, row(), head, pair + kHeadDim / 2)), v.high);
+        const int kv_head = is_query ? head / kPlan.model.group() : head - kPlan.model.num_heads;
+        const auto put = [&](int dim, float2 v) {
+          context_.publish_of_head(kv_head, reinterpret_cast<float2*>(unnormed(context_, row(), head, dim)),
+                                   v);
+        };
+        put(pair, v.low);
+        put(pair + kHeadDim / 2, v.high);
         return;
       }
     }
@@ -318,21 +325,24 @@ class Epilogue {
     if (is_query) {
       const int kv_head = head / kPlan.model.group();
       const int query = row() * kPlan.model.group() + head % kPlan.model.group();
-      put_query<kPlan>(to, kv_head, query, pair, low);
-      put_query<kPlan>(to, kv_head, query, pair + kHeadDim / 2, high);
+      put_query(context_, kv_head, query, pair, low);
+      put_query(context_, kv_head, query, pair + kHeadDim / 2, high);
     } else if (is_key) {
-      put_key<kPlan>(to, head - kPlan.model.num_heads, row(), pair, low);
-      put_key<kPlan>(to, head - kPlan.model.num_heads, row(), pair + kHeadDim / 2, high);
+      const int kv_head = head - kPlan.model.num_heads;
+      put_key(context_, kv_head, row(), pair, low);
+      put_key(context_, kv_head, row(), pair + kHeadDim / 2, high);
     } else {
-      unsigned char* values = to + kLayout.values_offset(head - kPlan.model.rotary_heads());
+      const int kv_head = head - kPlan.model.rotary_heads();
+      unsigned char* values = to + kLayout.values_offset(kv_head / kPlan.num_cards);
       float dims[] = {low.x, low.y, high.x, high.y};
       SOLITON_UNROLL
       for (int part = 0; part < kLayout.kv.parts; ++part) {
         SOLITON_UNROLL
         for (int i = 0; i < 4; ++i) {
           const int dim = within + quarter() * 2 + i / 2 * 8 + i % 2;
-          store_global(reinterpret_cast<uint16_t*>(values + kLayout.kv.value_offset(row(), dim, part)),
-                       float_to_f16(dims[i]));
+          context_.publish_of_head(
+              kv_head, reinterpret_cast<uint16_t*>(values + kLayout.kv.value_offset(row(), dim, part)),
+              float_to_f16(dims[i]));
           if (part + 1 < kLayout.kv.parts) dims[i] = low_part_f16(dims[i]);
         }
       }
@@ -405,10 +415,11 @@ class Epilogue {
     uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
     const uint64_t best = best_of_quarters(best_);
     const bool draws = is_live() && context_.params.sampling.rows != nullptr;
-    if (quarter() == 0 && !draws) store_global(candidates + row() * kPlan.num_ctas + context_.cta, best);
-    if (context_.cta == 0 && worker_ == 0 && context_.lane == 0) {
-      store_global(candidates + kPlan.rows * kPlan.num_ctas,
-                   static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+    if (quarter() == 0 && !draws)
+      context_.publish(candidates + row() * kPlan.all_ctas() + context_.global_cta(), best);
+    if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
+      context_.publish(candidates + kPlan.rows * kPlan.all_ctas(),
+                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
     }
   }
 
@@ -424,7 +435,7 @@ class Epilogue {
   SOLITON_DEVICE int choose(const uint64_t* candidates) const {
     uint64_t best = kNoCandidate;
     SOLITON_UNROLL_BY_8
-    for (int i = quarter(); i < kPlan.num_ctas; i += kQuarters) {
+    for (int i = quarter(); i < kPlan.all_ctas(); i += kQuarters) {
       const uint64_t candidate = load_global(candidates + i);
       best = candidate > best ? candidate : best;
     }

@@ -1,5 +1,6 @@
 // Where the qkv phase puts heads: f16 as attention reads them, see QkvLayout; or, where heads are normed first, q and
-// k as floats for the phase that norms them.
+// k as floats for the phase that norms them. Of several cards each has its own heads: numbers are of the model where
+// nothing else is said.
 #pragma once
 
 #include "ops/head_norm.cuh"
@@ -7,34 +8,33 @@
 
 namespace soliton::rows {
 
-/// Two neighbouring dims.
-SOLITON_DEVICE void put_pair(unsigned char* to, float2 v) {
-  store_global(reinterpret_cast<uint32_t*>(to), pack_f16(v.x, v.y));
-}
-
-/// Two neighbouring dims in `parts` parts, of which `offset(part)` says where they go.
-template <int parts, class Offset>
-SOLITON_DEVICE void put_parts(unsigned char* to, float2 v, const Offset& offset) {
+/// Two neighbouring dims in `parts` parts, of which `offset(part)` says where they go on the card that has the KV head.
+template <int parts, const KernelPlan& kPlan, class Offset>
+SOLITON_DEVICE void put_parts(const Context<kPlan>& context, int kv_head, unsigned char* to, float2 v,
+                              const Offset& offset) {
   SOLITON_UNROLL
   for (int part = 0; part < parts; ++part) {
-    put_pair(to + offset(part), v);
+    context.publish_of_head(kv_head, reinterpret_cast<uint32_t*>(to + offset(part)), pack_f16(v.x, v.y));
     if (part + 1 < parts) v = make_float2(low_part_f16(v.x), low_part_f16(v.y));
   }
 }
 
 /// Two neighbouring dims of a query.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void put_query(unsigned char* to, int kv_head, int query, int dim, float2 v) {
+SOLITON_DEVICE void put_query(const Context<kPlan>& context, int kv_head, int query, int dim, float2 v) {
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  put_parts<kShape<kPlan>.parts>(to, v,
-                                 [&](int part) { return kLayout.query_offset(kv_head, query, dim, part); });
+  unsigned char* to = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+  put_parts<kShape<kPlan>.parts>(context, kv_head, to, v, [&](int part) {
+    return kLayout.query_offset(kv_head / kPlan.num_cards, query, dim, part);
+  });
 }
 
 /// Two neighbouring dims of a row's key.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void put_key(unsigned char* to, int kv_head, int row, int dim, float2 v) {
+SOLITON_DEVICE void put_key(const Context<kPlan>& context, int kv_head, int row, int dim, float2 v) {
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  put_parts<kLayout.kv.parts>(to + kLayout.keys_offset(kv_head), v,
+  unsigned char* to = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+  put_parts<kLayout.kv.parts>(context, kv_head, to + kLayout.keys_offset(kv_head / kPlan.num_cards), v,
                               [&](int part) { return kLayout.kv.key_offset(row, dim, part); });
 }
 
@@ -45,20 +45,24 @@ SOLITON_DEVICE float* unnormed(const Context<kPlan>& context, int row, int head,
          (row * kPlan.model.rotary_heads() + head) * kPlan.model.head_dim + dim;
 }
 
-/// Norms and rotates the heads of q and k of all rows: by all warps of all CTAs, which have numbers `first`,
+/// Norms and rotates this card's heads of q and k of all rows: by all warps of its CTAs, which have numbers `first`,
 /// first + stride, ...; as many heads at a time as a warp holds.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int stride, int layer) {
   constexpr int kLanes = HeadNorm<kPlan>::kLanes;
   constexpr int kAtOnce = kWarpLanes / kLanes;
-  unsigned char* to = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
-  const int num_heads = context.params.tree.num_rows * kPlan.model.rotary_heads();
+  const int card_queries = context.card_kv_heads() * kPlan.model.group();
+  const int card_heads = card_queries + context.card_kv_heads();
+  const int num_heads = context.params.tree.num_rows * card_heads;
   SOLITON_NO_UNROLL
   for (int i = first * kAtOnce; i < num_heads; i += stride * kAtOnce) {
     const int index = i + context.lane / kLanes;
     const bool present = index < num_heads;
-    const int row = present ? index / kPlan.model.rotary_heads() : 0;
-    const int head = index % kPlan.model.rotary_heads();
+    const int row = present ? index / card_heads : 0;
+    const int of_card = index % card_heads;
+    const int head = of_card < card_queries ? context.head_of_model(of_card)
+                                            : kPlan.model.num_heads +
+                                                  (of_card - card_queries) * kPlan.num_cards + context.card();
     const int dim = context.lane % kLanes * 4;
     float4 v = make_float4(0, 0, 0, 0);
     if (present) v = load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)));
@@ -70,10 +74,10 @@ SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int str
     for (int pair = 0; pair < 4; pair += 2) {
       const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
       if (head < kPlan.model.num_heads) {
-        put_query<kPlan>(to, head / kPlan.model.group(),
-                         row * kPlan.model.group() + head % kPlan.model.group(), dim + pair, two);
+        put_query(context, head / kPlan.model.group(), row * kPlan.model.group() + head % kPlan.model.group(),
+                  dim + pair, two);
       } else {
-        put_key<kPlan>(to, head - kPlan.model.num_heads, row, dim + pair, two);
+        put_key(context, head - kPlan.model.num_heads, row, dim + pair, two);
       }
     }
   }

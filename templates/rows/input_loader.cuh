@@ -54,7 +54,7 @@ class InputLoader {
 
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
-    begin_phase();
+    begin_phase(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);
     constexpr QkvLayout kLayout = kQkv<kPlan>;
     constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
     constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
@@ -72,7 +72,10 @@ class InputLoader {
       if (items_ > 1) copies_.announce();
       // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
       if (items_ > 1) wait_item(items_ - 2);
-      if (bytes_before + place.bytes > kInputBytes) wait_item(items_ - 1);
+      if (bytes_before + place.bytes > kInputBytes) {
+        copies_.announce();
+        wait_item(items_ - 1);
+      }
       copies_.begin(full, place.bytes);
       bytes_before = place.bytes;
       ++items_;
@@ -92,35 +95,44 @@ class InputLoader {
   }
 
   SOLITON_DEVICE void merge(int /*layer*/) {
-    begin_phase();
+    begin_phase(Writers::kCard);
     context_.end_phase();
   }
 
  private:
-  /// Ends the phase before for this CTA; waits until all CTAs have ended it.
-  SOLITON_DEVICE void begin_phase() {
+  /// Of what a phase reads, and of what it writes over the readers: CTAs of all cards, or of this one alone.
+  enum class Writers { kAll, kCard };
+
+  /// Ends the phase before for this CTA; waits until all CTAs have ended it, or this card's.
+  SOLITON_DEVICE void begin_phase(Writers writers = Writers::kAll) {
     context_.begin_phase();
     copies_.announce();
-    if (context_.leads()) wait_for_grid();
+    if (context_.leads()) wait_for_writers(kPlan.num_cards == 1 ? Writers::kAll : writers);
     InputCopies::any(false);  // the leading lane has waited
   }
-  SOLITON_DEVICE void wait_for_grid() {
+  SOLITON_DEVICE void wait_for_writers(Writers writers) {
     if (context_.phases_done > 0) {
       context_.wait(context_.barrier(BarrierId::kPhaseDone), (context_.phases_done - 1) & 1,
                     WaitKind::kPhaseEnded, context_.phases_done);
-      add_release(context_.counter(kGridCounterWord), 1);
-      const uint32_t target = context_.phases_done * kPlan.num_ctas;
+      const int word = writers == Writers::kAll ? kGridCounterWord : kCardCounterWord;
+      uint32_t target = context_.phases_done * kPlan.all_ctas();
+      if (writers == Writers::kAll) {
+        fence_and_arrive_on_all<kPlan>(context_.params, &PeerOffsets::workspace, context_.counter(word));
+        if constexpr (kPlan.num_cards > 1) target -= card_phases_ * kPlan.all_ctas();
+      } else {
+        add_release(context_.counter(word), 1);
+        target = ++card_phases_ * kPlan.num_ctas;
+      }
       Spin spin(context_.bound());
       for (;;) {
-        const uint32_t seen = load_acquire(context_.counter(kGridCounterWord));
+        const uint32_t seen = load_arrivals<kPlan>(context_.counter(word));
         if (seen >= target) break;
-        spin.pause(context_.site(WaitKind::kCounter, kGridCounterWord, target, seen));
+        spin.pause(context_.site(WaitKind::kCounter, word, target, seen));
       }
       if constexpr (InputCopies::kBulk) fence_async();
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
   }
-
   SOLITON_DEVICE void wait_item(uint32_t item) const {
     context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
                   item);
@@ -146,6 +158,7 @@ class InputLoader {
 
   Context<kPlan>& context_;
   InputCopies copies_;
+  uint32_t card_phases_ = 0;  // of several cards: phases that this one has begun by itself
   uint32_t items_ = 0;
   uint32_t chunks_ = 0;
   RingPosition<kPlan.input_buffers> chunk_;  // of activations

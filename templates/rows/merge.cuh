@@ -1,5 +1,5 @@
 // Merging the partial results of a row, in the order of its path, and appending the step's keys and values to
-// their pages: by all workers of all CTAs, a query head of a row each.
+// their pages: by all workers of all CTAs, a query head of a row each. Heads are those of this card.
 #pragma once
 
 #include "rows/context.cuh"
@@ -69,9 +69,10 @@ class HeadMerge {
       SOLITON_UNROLL
       for (int part = 0; part < kParts; ++part) {
         const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-        store_global(reinterpret_cast<uint2*>(
-                         heads + activation_offset(kShape<kPlan>, part, row_, head_ * kHeadDim + dim)),
-                     packed);
+        context_.publish(reinterpret_cast<uint2*>(
+                             heads + activation_offset(kShape<kPlan>, part, row_,
+                                                       context_.head_of_model(head_) * kHeadDim + dim)),
+                         packed);
         if (part + 1 == kParts) break;
         v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
       }
@@ -142,7 +143,7 @@ SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head)
 /// Appends the key and value of a row's token to its page.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
-  constexpr KvShape kKv = kPlan.model.kv();
+  constexpr KvShape kKv = kPlan.card_kv();
   constexpr QkvLayout kLayout = kQkv<kPlan>;
   const TreeView& tree = context.params.tree;
   const TreeRow* at = tree.rows + row;

@@ -16,11 +16,11 @@ class SlotCursor {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
   SlotCursor() = default;
-  /// `matrix`: where tile 0 begins.
+  /// `matrix`: where tile 0 begins; `run`: of all cards' tiles, of which this card has one in num_cards.
   SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
       : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride) * weight_bytes(padded)),
+        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
         padded_(padded),
         tiles_left_(run.count) {}
 
@@ -114,7 +114,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     context_.begin_phase();
     // Pairs with the input loader's arrival.
     if (layer == 0 && !this->wait_step_read()) return;
-    constexpr KvShape kKv = kPlan.model.kv();
+    constexpr KvShape kKv = kPlan.card_kv();
     constexpr int kSlots = kKv.slots_per_half();
     constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
     constexpr int kWindow = kPlan.phases[kPhase].window;

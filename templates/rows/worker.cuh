@@ -71,17 +71,16 @@ class Worker {
     begin_phase();
     // Neighbours in the list go to different CTAs: the work is as even as can be.
     const int num_rows = context_.params.tree.num_rows;
+    const int kv_heads = context_.card_kv_heads();
+    const int heads = kv_heads * kPlan.model.group();
     const int first = worker_ * kPlan.num_ctas + context_.cta;
     constexpr int kStride = kPlan.num_ctas * kWorkers;
     SOLITON_NO_UNROLL
-    for (int i = first; i < num_rows * kPlan.model.num_heads; i += kStride) {
-      merge_head(context_, i / kPlan.model.num_heads, i % kPlan.model.num_heads);
-    }
+    for (int i = first; i < num_rows * heads; i += kStride) merge_head(context_, i / heads, i % heads);
     // Every CTA has read the pages of this layer: new tokens can go there.
     SOLITON_NO_UNROLL
-    for (int i = kStride - 1 - first; i < num_rows * kPlan.model.num_kv_heads; i += kStride) {
-      append(context_, i / kPlan.model.num_kv_heads, i % kPlan.model.num_kv_heads, layer);
-    }
+    for (int i = kStride - 1 - first; i < num_rows * kv_heads; i += kStride)
+      append(context_, i / kv_heads, i % kv_heads, layer);
     context_.finish_phase();
   }
 
@@ -115,7 +114,8 @@ class Worker {
           context_.params.sampling.seen == nullptr ? 0 : load_global(context_.fed_tokens() + row);
       sampler.forbid(row);
       const uint64_t best = sampler.draw(row, context_.position(row), token);
-      if (context_.lane == 0) store_global(candidates + row * kPlan.num_ctas + context_.cta, best);
+      if (context_.lane == 0)
+        context_.publish(candidates + row * kPlan.all_ctas() + context_.global_cta(), best);
     }
   }
 

@@ -125,16 +125,38 @@ TEST(CardsPlan, SplitsAttentionAsItIsTold) {
   EXPECT_THAT(refusals(plan), HasSubstr("splits of attention: expected 1 to 32, one of each lane, got 33"));
 }
 
-TEST(CardsPlan, TakesOneRow) {
+TEST(CardsPlan, TakesSeveralRows) {
+  for (const char* model : {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-8b-gptq", "qwen3-8b"}) {
+    for (const int cards : {2, 3, 4, 8}) {
+      for (const int rows : {8, 32}) {
+        SCOPED_TRACE(fmt::format("{} over {} cards, {} rows", model, cards, rows));
+        PlanChoices choices;
+        choices.num_cards = cards;
+        choices.rows = rows;
+        const Plan plan = shipped_plan(model, "h200", choices);
+        EXPECT_EQ(refusals(plan), "");
+        // Queries, keys and values are those of a card's heads; of all CTAs are candidates and sums of squares.
+        const PlanVector& qkv = plan.vectors[vector_index(VectorId::kQkv)];
+        EXPECT_EQ(qkv.bytes(), plan.qkv_layout().bytes());
+        EXPECT_EQ(plan.qkv_layout().kv.num_kv_heads, kv_heads_of_card(plan.facts.num_kv_heads, cards, 0));
+        EXPECT_EQ(plan.vectors[vector_index(VectorId::kCandidates)].elements, rows * plan.all_ctas() + 1);
+        EXPECT_EQ(plan.vectors[vector_index(VectorId::kSquares)].elements,
+                  rows * squares_stride(plan.shape(), plan.all_ctas()));
+      }
+    }
+  }
+}
+
+TEST(CardsPlan, OfSeveralRowsIsRefusedWhereItHasNoRoomForAllCtas) {
   PlanChoices choices;
   choices.num_cards = 2;
   choices.rows = 8;
-  try {
-    shipped_plan("llama-3.1-8b", "h200", choices);
-    FAIL() << "expected a refusal";
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "--rows: expected 1 with several cards, got 8");
-  }
+  Plan plan = shipped_plan("llama-3.1-8b", "h200", choices);
+  plan.vectors[vector_index(VectorId::kCandidates)].elements = plan.rows * plan.num_ctas + 1;
+  EXPECT_THAT(refusals(plan), HasSubstr("candidates: expected"));
+  plan = shipped_plan("llama-3.1-8b", "h200", choices);
+  --plan.vectors[vector_index(VectorId::kSquares)].elements;
+  EXPECT_THAT(refusals(plan), HasSubstr("squares: expected"));
 }
 
 }  // namespace

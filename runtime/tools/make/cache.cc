@@ -110,7 +110,6 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
   choices.num_cards = num_cards;
   choices.rows = 1;
   choices.leaves_out = true;
-  if (num_cards > 1) return choices;  // kernels of several rows span one
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
   return choices;

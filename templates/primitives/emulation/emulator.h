@@ -142,6 +142,7 @@ enum class Access : uint8_t {
   kSystemRelaxedStore,
   kSystemAcquireLoad,
   kSystemReleaseAdd,
+  kSystemFencedAdd,
   kSystemRelaxedAdd,
 };
 constexpr bool is_wide(Access access) {
@@ -151,7 +152,8 @@ constexpr bool is_relaxed_store(Access access) {
   return access == Access::kRelaxedStore || access == Access::kSystemRelaxedStore;
 }
 constexpr bool is_release_add(Access access) {
-  return access == Access::kReleaseAdd || access == Access::kSystemReleaseAdd;
+  return access == Access::kReleaseAdd || access == Access::kSystemReleaseAdd ||
+         access == Access::kSystemFencedAdd;
 }
 constexpr bool is_add(Access access) {
   return is_release_add(access) || access == Access::kRelaxedAdd || access == Access::kSystemRelaxedAdd;

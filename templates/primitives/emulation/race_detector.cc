@@ -210,10 +210,11 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   if (is_relaxed_store(access)) message = make_message(thread, access);
   const Write now = {thread, epoch(thread), access};
   const ClockPair& clocks = threads_[thread].clocks;
+  const ClockPair passed = is_add(access) ? released(thread, access) : ClockPair{};
   const bool clean = for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
     const Write last = {cell.writer, cell.write_epoch, cell.write_access};
     if (!write(now, cell, clocks, race)) return false;
-    cell.message = is_add(access) ? add_to(cell, last, now, clocks) : message;
+    cell.message = is_add(access) ? add_to(cell, last, now, passed) : message;
     return true;
   });
   if (is_atomic(access)) tick(thread);
@@ -222,7 +223,8 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
 
 /// What the cell passes on after an addition to what it held after `last`.
 std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, const Write& last,
-                                                            const Write& addition, const ClockPair& clocks) {
+                                                            const Write& addition,
+                                                            const ClockPair& released) {
   auto sum = std::make_shared<Message>();
   sum->id = next_id();
   if (cell.message != nullptr && !cell.message->additions.empty()) {
@@ -234,7 +236,7 @@ std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, co
   }
   sum->additions.push_back(addition);
   const bool releases = is_release_add(addition.access);
-  if (releases) sum->sum = std::make_unique<ClockPair>(clocks);
+  if (releases) sum->sum = std::make_unique<ClockPair>(released);
   if (cell.message == nullptr) return sum;
   const Message& earlier = *cell.message;
   if (!releases) {

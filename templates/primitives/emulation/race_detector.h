@@ -7,6 +7,7 @@
 //   fence_system                           the same, and keeps it as the copy S for other cards
 //   store_relaxed -> load_relaxed          passes on F and `reads`; to another card S instead of F
 //   add_release -> load_acquire            passes on both clocks
+//   add_fenced_system -> load_acquire      passes on S and `reads`
 //   accesses of different cards            are atomic only if both are of system scope
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
@@ -64,6 +65,7 @@ class RaceDetector {
     Epoch epoch = 0;
     Access access = Access::kSystemRelaxedStore;
     ClockPair clocks = {};
+    ClockPair released = {};  // by an addition
     std::shared_ptr<Message> message = nullptr;
   };
 
@@ -154,7 +156,8 @@ class RaceDetector {
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
   std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, const Write& addition,
-                                  const ClockPair& clocks);
+                                  const ClockPair& released);
+  ClockPair released(int thread, Access access) const;
   bool write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race);
   int card_of(int thread) const {
     return shape_.ctas_per_card == 0 ? 0 : thread / shape_.threads_per_cta / shape_.ctas_per_card;

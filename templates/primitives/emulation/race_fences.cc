@@ -45,10 +45,21 @@ void RaceDetector::fence_async(int thread) {
   tick(thread);
 }
 
+/// What an addition passes on, if it releases.
+ClockPair RaceDetector::released(int thread, Access access) const {
+  ClockPair clocks = threads_[thread].clocks;
+  if (access != Access::kSystemFencedAdd) return clocks;
+  const SnapshotPointer& fenced = threads_[thread].fenced_wide;
+  clocks.writes.assign(clocks.writes.size(), 0);
+  if (fenced != nullptr) merge(clocks.writes, fenced->clock);
+  return clocks;
+}
+
 RaceDetector::Remote RaceDetector::begin_remote(int thread, Access access) {
   Remote remote{
       .thread = thread, .epoch = epoch(thread), .access = access, .clocks = threads_[thread].clocks};
   if (is_relaxed_store(access)) remote.message = make_message(thread, access);
+  if (is_add(access)) remote.released = released(thread, access);
   tick(thread);
   return remote;
 }
@@ -63,7 +74,7 @@ bool RaceDetector::land_remote(const Remote& remote, void* address, size_t bytes
   return for_each_cell(shadow, race->offset, bytes, [&](Cell& cell) {
     const Write last = {cell.writer, cell.write_epoch, cell.write_access};
     if (!write(now, cell, remote.clocks, race)) return false;
-    cell.message = is_add(remote.access) ? add_to(cell, last, now, remote.clocks) : remote.message;
+    cell.message = is_add(remote.access) ? add_to(cell, last, now, remote.released) : remote.message;
     return true;
   });
 }
