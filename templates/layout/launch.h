@@ -13,7 +13,7 @@ namespace soliton {
 /// Where a wait that ended without success stood.
 enum class WaitKind : uint32_t {
   kNone = 0,
-  kPageFull,        // a bulk copy has not landed
+  kPageFull,        // a page has not landed
   kPageEmpty,       // a consumer has not released a ring slot
   kTileFull,        // a consumer has not added its part of a tile
   kTileEmpty,       // the epilogue has not taken a tile
@@ -22,8 +22,8 @@ enum class WaitKind : uint32_t {
   kVector,          // an element of an activation vector has not arrived
   kCounter,         // the grid counter has not reached its target
   kQueryFull,       // a consumer has not brought its share of an attention unit's q, k and v
-  kAttentionFull,   // a consumer has not handed over its part of an attention unit
-  kAttentionEmpty,  // the epilogue has not taken the parts of an attention unit
+  kAttentionFull,   // a warp has not handed over its part of an attention unit
+  kAttentionEmpty,  // a warp may still read what shared memory has of an attention unit
   kPartial,         // another CTA's part of a split attention unit has not arrived
   kTokenReady,      // a consumer has not said which token the step has
   kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
