@@ -61,6 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"no_wait_for_a_tile", "plain-4-split", skip(WaitKind::kTileFull)},
         FaultCase{"no_wait_for_a_free_tile", "plain-4-split", skip(WaitKind::kTileEmpty)},
         FaultCase{"no_wait_for_the_input", "plain-4-split", skip(WaitKind::kInputRead)},
+        FaultCase{"no_wait_for_taken_input", "plain-12-wide", skip(WaitKind::kInputTaken)},
         FaultCase{"no_wait_for_the_token", "plain-4-split", skip(WaitKind::kTokenReady)},
         FaultCase{"no_wait_for_the_query", "plain-4-split", skip(WaitKind::kQueryFull)},
         FaultCase{"no_wait_for_attention", "plain-4-split", skip(WaitKind::kAttentionFull)},
