@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/error.h"
-
 namespace soliton {
 namespace {
 
@@ -35,15 +33,11 @@ RowSampling row_sampling(const Sampling& sampling, uint32_t seed) {
           .penalty = static_cast<float>(sampling.repeat_penalty)};
 }
 
-void check_sampling(const Sampling& sampling) {
-  if (sampling.num_drafts == 0) return;
-  const auto refuse = [](const std::string& got) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("--lookup: expected greedy decoding of one answer, got {}", got));
-  };
-  if (sampling.temperature > 0) refuse(fmt::format("--temp {}", sampling.temperature));
-  if (sampling.repeat_penalty != 1) refuse(fmt::format("--repeat-penalty {}", sampling.repeat_penalty));
-  if (sampling.logprobs) refuse("--logprobs");
+float log_sum_exp(std::span<const float> logits) {
+  const float best = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - best));
+  return best + static_cast<float>(std::log(sum));
 }
 
 }  // namespace soliton

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "layout/sampling.h"
 #include "models/hf_config.h"
@@ -16,7 +17,7 @@ struct Sampling {
   double min_p = 0;
   double repeat_penalty = 1;  // of the tokens of prompt and answer so far
   uint32_t seed = 0;
-  int num_drafts = 0;  // a step, from what followed earlier in the text; 0: no speculation
+  int num_drafts = 0;  // tokens that a step checks at most; 0: no speculation
   bool logprobs = false;
 
   /// Whether always the token of the best logit is taken.
@@ -55,7 +56,7 @@ inline RowSampling row_sampling(const Sampling& sampling) {
   return row_sampling(sampling, sampling.seed);
 }
 
-/// Throws Error (kUsage), naming the flag, if drafts and the way tokens are chosen exclude each other.
-void check_sampling(const Sampling& sampling);
+/// The logarithm of the sum of exp(logit), of at least one: a token's logprob is its logit less this.
+float log_sum_exp(std::span<const float> logits);
 
 }  // namespace soliton

@@ -4,6 +4,7 @@
 
 #include "models/error.h"
 #include "runtime/chat/speculate.h"
+#include "runtime/common_tokens.h"
 
 namespace soliton {
 namespace {
@@ -11,49 +12,46 @@ namespace {
 // Between two of them a long prompt can be given up; as many rows as whole steps of all kernels have.
 constexpr size_t kPromptChunk = 256;
 
-/// How many first tokens both have, but never the whole prompt: its last token must be fed to go on.
-size_t common_tokens(std::span<const int32_t> cached, std::span<const int32_t> prompt) {
-  const size_t most = std::min(cached.size(), prompt.size() - 1);
-  const auto differs =
-      std::mismatch(cached.begin(), cached.begin() + static_cast<ptrdiff_t>(most), prompt.begin());
-  return static_cast<size_t>(differs.first - cached.begin());
-}
-
 }  // namespace
 
-std::string lookup_remark(const Generated& generated) {
+EngineGenerator::EngineGenerator(std::unique_ptr<Engine> engine, int context,
+                                 std::shared_ptr<TokenGrammar> grammar, std::unique_ptr<Drafter> draft_model)
+    : engine_(std::move(engine)),
+      context_(context),
+      grammar_(std::move(grammar)),
+      drafts_flag_(draft_model ? "--draft-max" : "--lookup"),
+      drafter_(draft_model ? std::move(draft_model) : std::make_unique<LookupDrafter>()) {}
+
+std::string drafts_remark(const Generated& generated) {
   if (generated.num_steps == 0) return {};
-  return fmt::format(" | Lookup: {:.2f} tokens accepted/step, {} steps",
+  return fmt::format(" | Drafts: {:.2f} tokens accepted/step, {} steps",
                      static_cast<double>(generated.tokens.size()) / static_cast<double>(generated.num_steps),
                      generated.num_steps);
 }
 
-void check_rows(const Sampling& sampling, const KernelLibrary& library) {
+void check_rows(const char* flag, int num_drafts, const KernelLibrary& library) {
   const int rows = library.max_rows();
-  const std::string takes =
-      fmt::format("{} takes {} row{} a step", library.path(), rows, rows > 1 ? "s" : "");
-  if (sampling.num_drafts >= rows && sampling.num_drafts > 0) {
-    throw Error(ExitCode::kUsage, fmt::format("--lookup: expected {}, got {}: {}",
-                                              rows > 1 ? fmt::format("at most {}", rows - 1)
-                                                       : "a kernel library for several rows",
-                                              sampling.num_drafts, takes));
-  }
+  if (num_drafts == 0 || num_drafts < rows) return;
+  throw Error(ExitCode::kUsage, fmt::format("{}: expected {}, got {}: {} takes {} row{} a step", flag,
+                                            rows > 1 ? fmt::format("at most {}", rows - 1)
+                                                     : "a kernel library for several rows",
+                                            num_drafts, library.path(), rows, rows > 1 ? "s" : ""));
 }
 
 void EngineGenerator::check(const Sampling& sampling) const {
-  check_sampling(sampling);
-  check_rows(sampling, engine_->library());
+  check_rows(drafts_flag_, sampling.num_drafts, engine_->library());
   if (grammar_ && sampling.num_drafts > 0) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("--lookup: expected answers without a grammar, got {}", sampling.num_drafts));
+    throw Error(ExitCode::kUsage, fmt::format("{}: expected answers without a grammar, got {}", drafts_flag_,
+                                              sampling.num_drafts));
   }
 }
 
 Generated EngineGenerator::generate(const GenerateRequest& request, const OnToken& on_token) {
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
-  const size_t num_cached = common_tokens(cached_, request.prompt);
-  cached_.resize(num_cached);
-  engine_->set_position(static_cast<int>(num_cached));
+  // Never the whole prompt: its last token must be fed to go on.
+  const int num_cached = num_common_tokens(cached_, request.prompt.first(request.prompt.size() - 1));
+  cached_.resize(static_cast<size_t>(num_cached));
+  engine_->set_position(num_cached);
   const auto decode = grammar_                          ? &EngineGenerator::decode_by_grammar
                       : request.sampling.num_drafts > 0 ? &EngineGenerator::decode_drafts
                                                         : &EngineGenerator::decode_plainly;
@@ -67,7 +65,7 @@ Generated EngineGenerator::generate(const GenerateRequest& request, const OnToke
       cached_.insert(cached_.end(), generated.tokens.begin(), generated.tokens.end());
       cached_.resize(static_cast<size_t>(engine_->position()));  // the last token has not been fed
     }
-    generated.num_cached = num_cached;
+    generated.num_cached = static_cast<size_t>(num_cached);
     return generated;
   } catch (...) {
     cached_.clear();
@@ -138,13 +136,13 @@ Generated EngineGenerator::decode_by_grammar(const GenerateRequest& request, con
 }
 
 Generated EngineGenerator::decode_drafts(const GenerateRequest& request, const OnToken& on_token) {
-  SpeculationResult result = decode_speculatively(*engine_,
+  SpeculationResult result = decode_speculatively(*engine_, *drafter_,
                                                   {.prompt = request.prompt,
                                                    .max_tokens = request.max_tokens,
                                                    .stop_tokens = request.stop_tokens,
-                                                   .max_drafts = request.sampling.num_drafts,
+                                                   .sampling = request.sampling,
                                                    .cached = cached_},
-                                                  [&](int32_t token) { return on_token({token}); });
+                                                  on_token);
   return {.tokens = std::move(result.tokens),
           .hit_stop_token = result.hit_stop_token,
           .first_step = static_cast<size_t>(result.step_tokens[0]),

@@ -11,6 +11,7 @@
 
 #include "runtime/chat/chosen_token.h"
 #include "runtime/constrain/token_constraint.h"
+#include "runtime/draft/drafter.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"
 
@@ -34,7 +35,7 @@ struct Generated {
 };
 
 /// What the statistics say of drafts; empty without them.
-std::string lookup_remark(const Generated& generated);
+std::string drafts_remark(const Generated& generated);
 
 /// Tests put a script in an engine's place.
 class Generator {
@@ -56,9 +57,9 @@ class Generator {
 class EngineGenerator : public Generator {
  public:
   /// `context` is that of the engine, whose tree must be empty. Answers are texts of the grammar, if it is not null, and
-  /// decoded a token a launch.
-  EngineGenerator(std::unique_ptr<Engine> engine, int context, std::shared_ptr<TokenGrammar> grammar = {})
-      : engine_(std::move(engine)), context_(context), grammar_(std::move(grammar)) {}
+  /// decoded a token a launch. Drafts are the draft model's, if there is one, else looked up in the text.
+  EngineGenerator(std::unique_ptr<Engine> engine, int context, std::shared_ptr<TokenGrammar> grammar = {},
+                  std::unique_ptr<Drafter> draft_model = {});
 
   Generated generate(const GenerateRequest& request, const OnToken& on_token) override;
   int context() const override { return context_; }
@@ -75,10 +76,12 @@ class EngineGenerator : public Generator {
   std::unique_ptr<Engine> engine_;
   int context_;
   std::shared_ptr<TokenGrammar> grammar_;
+  const char* drafts_flag_;
+  std::unique_ptr<Drafter> drafter_;
   std::vector<int32_t> cached_;  // tokens that the main branch holds
 };
 
-/// Throws Error (kUsage), naming the flag, if the library has no kernel of enough rows for this.
-void check_rows(const Sampling& sampling, const KernelLibrary& library);
+/// Throws Error (kUsage), naming the flag, if the library has no kernel of enough rows for so many drafts a step.
+void check_rows(const char* flag, int num_drafts, const KernelLibrary& library);
 
 }  // namespace soliton

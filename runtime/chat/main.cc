@@ -4,6 +4,7 @@
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
+#include "runtime/chat/open_draft.h"
 #include "runtime/chat/question.h"
 #include "runtime/chat/repl.h"
 #include "runtime/find_model.h"
@@ -18,13 +19,11 @@ namespace {
 /// Throws Error (kUsage) for flags that ask for one answer.
 void check_chat_flags(const Options& options) {
   for (const auto& [wanted, flag] :
-       {std::pair(options.json, "--json"), std::pair(options.jsonl, "--jsonl")}) {
+       {std::pair(options.json, "--json"), std::pair(options.jsonl, "--jsonl"),
+        std::pair(options.num_samples > 1, "--parallel"), std::pair(options.num_beams > 1, "--beams")}) {
     if (wanted) {
       throw Error(ExitCode::kUsage, fmt::format("{}: expected a prompt to be answered once, got none", flag));
     }
-  }
-  if (options.num_samples > 1) {
-    throw Error(ExitCode::kUsage, "--parallel: expected a prompt to be answered once, got none");
   }
 }
 
@@ -32,7 +31,9 @@ void chat(const Options& options, const TextSide& text) {
   check_chat_flags(options);
   const int context = choose_context(options, text.config);
   std::shared_ptr<TokenGrammar> grammar = open_answer_grammar(options, text);
-  EngineGenerator generator(open_engine(options, text.config, context, 0), context, std::move(grammar));
+  std::unique_ptr<Engine> engine = open_engine(options, text.config, context, 0);
+  std::unique_ptr<Drafter> draft_model = open_draft_model(options, text, context, *engine);
+  EngineGenerator generator(std::move(engine), context, std::move(grammar), std::move(draft_model));
   const bool is_chat = text.prompter.has_template();
   const std::optional<int> default_tokens =
       is_chat || options.fills_context ? std::nullopt : std::optional(Options::kDefaultTokens);
@@ -71,9 +72,11 @@ int run(int argc, char** argv) {
     return status;
   }
   options->model = find_model(options->model).string();
+  if (!options->draft.empty()) options->draft = find_model(options->draft).string();
   if (options->verify) return verify_kernel(*options);
   const std::optional<Conversation> question = read_question(*options);
   const TextSide text(*options);
+  check_draft_model(*options, text);
   if (question) return answer_once(*options, text, *question);
   chat(*options, text);
   return 0;

@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "models/model_config.h"
 #include "runtime/chat/emulation.h"
+#include "runtime/chat/open_draft.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/progress.h"
 #include "runtime/tools/make/make_kernel.h"
@@ -81,12 +82,13 @@ void check_flags(const Options& options, const KernelLibrary& library) {
                                                  library.path(), *options.kv_bits));
   }
   const int rows = library.max_rows();
-  if (options.num_samples > rows) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("--parallel: expected at most {}, got {}: {} takes {} row{} a step", rows,
-                            options.num_samples, library.path(), rows, rows > 1 ? "s" : ""));
+  for (const auto& [flag, wanted] :
+       {std::pair("--parallel", options.num_samples), std::pair("--beams", options.num_beams)}) {
+    if (wanted <= rows) continue;
+    throw Error(ExitCode::kUsage, fmt::format("{}: expected at most {}, got {}: {} takes {} row{} a step",
+                                              flag, rows, wanted, library.path(), rows, rows > 1 ? "s" : ""));
   }
-  check_rows({.num_drafts = options.num_drafts}, library);
+  check_rows(options.drafts_flag(), options.num_drafts, library);
 }
 
 /// Says what works but surprises.
@@ -116,7 +118,7 @@ bool is_emulation(const std::string& kernel) {
 }  // namespace
 
 Sampling Options::sampling(const Sampling& defaults) const {
-  Sampling chosen = sampling_flags.over(num_drafts > 0 ? Sampling{} : defaults);
+  Sampling chosen = sampling_flags.over(num_beams > 1 ? Sampling{} : defaults);
   chosen.seed = seed;
   chosen.num_drafts = num_drafts;
   if (!sampling_flags.temperature && chosen.temperature == 0 && num_samples > 1)
@@ -168,7 +170,14 @@ int choose_context(const Options& options, const HfConfig& config, const std::op
 }
 
 int choose_context(const Options& options, const HfConfig& config) {
-  return choose_context(options, config, ask_card(options, config.facts));
+  std::optional<DeviceInfo> card = ask_card(options, config.facts);
+  if (card && !options.draft.empty()) {
+    // What the draft model's cache takes depends on how long the context is beside its weights.
+    DeviceInfo beside_weights = *card;
+    beside_weights.free_bytes -= draft_device_bytes(options, 0);
+    card->free_bytes -= draft_device_bytes(options, choose_context(options, config, beside_weights));
+  }
+  return choose_context(options, config, card);
 }
 
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted,

@@ -12,9 +12,11 @@
 #include "models/model_config.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/answer_stream.h"
+#include "runtime/chat/beam_search.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/generator.h"
 #include "runtime/chat/interrupt.h"
+#include "runtime/chat/open_draft.h"
 #include "runtime/chat/parallel.h"
 #include "runtime/program.h"
 
@@ -75,7 +77,8 @@ bool was_interrupted(const AnswerStream& stream, const Task& task) {
 }
 
 Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
-  EngineGenerator generator(std::move(engine), task.context, task.grammar);
+  std::unique_ptr<Drafter> draft_model = open_draft_model(task.options, task.text, task.context, *engine);
+  EngineGenerator generator(std::move(engine), task.context, task.grammar, std::move(draft_model));
   AnswerStream stream = stream_of(task);
   PromptClock clock;
   const Generated result = generator.generate({.prompt = task.prompt,
@@ -98,7 +101,7 @@ Completion complete_one(std::unique_ptr<Engine> engine, const Task& task) {
                         .num_generated = stream.num_generated(),
                         .json = json_of(stream, task),
                         .was_interrupted = was_interrupted(stream, task),
-                        .remark = lookup_remark(result)};
+                        .remark = drafts_remark(result)};
   if (task.options.num_drafts > 0) completion.json["steps"] = result.num_steps;
   return completion;
 }
@@ -153,6 +156,45 @@ Completion complete_samples(std::unique_ptr<Engine> engine, const Task& task) {
   return completion;
 }
 
+/// The best of several beams is the answer; JSON has them all.
+Completion complete_beams(std::unique_ptr<Engine> engine, const Task& task) {
+  PromptClock clock;
+  const BeamResult result = decode_beams(*engine,
+                                         {.prompt = task.prompt,
+                                          .num_beams = task.options.num_beams,
+                                          .max_tokens = task.num_tokens,
+                                          .length_penalty = task.options.length_penalty,
+                                          .stop_tokens = task.text.style.stop_tokens},
+                                         [] { return !interrupted(); });
+  clock.stop();
+  const double generation_s = generation_seconds(result.times_ns);
+  Completion completion{
+      .timing = {.prompt_tokens = task.prompt.size(),
+                 .first_step = 1,
+                 .prompt_s = clock.seconds() - generation_s,
+                 .generation_s = generation_s},
+      .json = {},
+      .was_interrupted = result.was_interrupted,
+      .remark = fmt::format(" | {} beams, {} steps", task.options.num_beams, result.times_ns.size())};
+  Json beams = Json::array();
+  for (const Beam& beam : result.beams) {
+    AnswerStream stream = stream_of(task, beams.size());
+    for (const int32_t token : beam.tokens) stream.push({token});
+    stream.finish();
+    if (beams.empty()) {
+      if (shows_text(task.options)) print_answer(stream.text() + "\n");
+      completion.json = json_of(stream, task);
+      completion.num_generated = stream.num_generated();
+      completion.timing.generated = beam.tokens.size();
+    }
+    Json json = json_of(stream, task);
+    json["score"] = json_logprob(beam.score);
+    beams.push_back(std::move(json));
+  }
+  completion.json["beams"] = std::move(beams);
+  return completion;
+}
+
 /// A time or rate with the digits that mean something.
 double json_number(double value, double per_unit) {
   return std::round(value * per_unit) / per_unit;
@@ -183,7 +225,8 @@ Json json_of(const Completion& completion, const Task& task) {
 int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context) {
   const auto model_limit = static_cast<size_t>(text.config.facts.max_context);
   const auto cache_limit = static_cast<size_t>(context);
-  const bool takes_all = options.fills_context || (text.prompter.has_template() && options.num_samples == 1);
+  const bool is_one = options.num_samples == 1 && options.num_beams == 1;
+  const bool takes_all = options.fills_context || (text.prompter.has_template() && is_one);
   if (!options.num_tokens && takes_all && prompt_tokens <= cache_limit) {
     return static_cast<int>(cache_limit - prompt_tokens) + 1;  // the last is not fed
   }
@@ -219,15 +262,20 @@ int answer_once(const Options& options, const TextSide& text, const Conversation
             .num_tokens = 0,
             .grammar = open_answer_grammar(options, text)};
   task.num_tokens = choose_num_tokens(options, text, task.prompt.size(), task.context);
-  const int64_t pool_tokens =
-      options.num_samples > 1 ? parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens)
-                              : 0;
+  auto complete = complete_one;
+  int64_t pool_tokens = 0;
+  if (options.num_samples > 1) {
+    complete = complete_samples;
+    pool_tokens = parallel_pool_tokens(task.prompt.size(), options.num_samples, task.num_tokens);
+  } else if (options.num_beams > 1) {
+    complete = complete_beams;
+    pool_tokens = beam_pool_tokens(task.prompt.size(), options.num_beams, task.num_tokens);
+  }
   std::unique_ptr<Engine> engine = open_engine(options, text.config, task.context, pool_tokens);
 
   catch_interrupts();  // until here the first one ends the program
   const InterruptsEnd second_interrupt_ends;
-  const Completion completion =
-      (options.num_samples > 1 ? complete_samples : complete_one)(std::move(engine), task);
+  const Completion completion = complete(std::move(engine), task);
   if (!shows_text(options)) print_json(json_of(completion, task));
   flush_stdout();
   print_note(statistics(completion.timing, completion.remark));

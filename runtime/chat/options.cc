@@ -10,6 +10,7 @@ namespace soliton {
 namespace {
 
 constexpr int kAsManyAsFit = -1;  // of --predict, as in llama.cpp
+constexpr double kMaxLengthPenalty = 10;
 
 const UsageHints kHints = {
     .usage = "MODEL [-p PROMPT] [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name",
@@ -121,15 +122,35 @@ void add_answer_options(CLI::App& app, Options& options) {
       ->excludes(schema);
   app.add_option("--parallel", options.num_samples, "-np: samples of the prompt, decoded together")
       ->check(at_least(1));
+  CLI::Option* beams =
+      app.add_option(
+             "--beams", options.num_beams,
+             "searches for the answer of the best score with so many beams, as num_beams in transformers")
+          ->check(at_least(1));
+  app.add_option("--length-penalty", options.length_penalty,
+                 "a beam's score is its sum of logprobs over its length to this power; else 1")
+      ->check(number_from(-kMaxLengthPenalty, kMaxLengthPenalty))
+      ->needs(beams);
   add_sampling_flags(
       app, options.sampling_flags,
       "else as generation_config.json says, or 0, the best token, or 0.8 with several samples");
   app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
       ->check(at_least<uint32_t>(0));
-  app.add_option(
-         "--lookup", options.num_drafts,
-         "tokens to draft a step at most, from what followed earlier in the text; same answer, sooner")
-      ->check(at_least(1));
+  CLI::Option* lookup =
+      app.add_option("--lookup", options.num_drafts,
+                     "tokens to draft a step at most, from what followed earlier in the text; same "
+                     "answer, sooner")
+          ->check(at_least(1));
+  CLI::Option* draft =
+      app.add_option(
+             "--draft", options.draft,
+             "folder or name of a small model with the same tokens, which drafts; same answer, sooner")
+          ->check(not_empty())
+          ->excludes(lookup);
+  app.add_option("--draft-max", options.num_drafts,
+                 fmt::format("tokens that it drafts a step at most; else {}", Options::kDefaultDrafts))
+      ->check(at_least(1))
+      ->needs(draft);
   CLI::Option* json = app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
   app.add_flag("--jsonl", options.jsonl, "one JSON object a token, as they come, and one of all at the end")
       ->excludes(json);
@@ -144,19 +165,36 @@ void check_grammar_flags(const Options& options) {
     throw Error(ExitCode::kUsage, fmt::format("{}: expected no {}, got both", flag, other));
   };
   if (options.num_samples > 1) refuse("--parallel");
-  if (options.num_drafts > 0) refuse("--lookup");
+  if (options.num_drafts > 0) refuse(options.draft.empty() ? "--lookup" : "--draft");
   if (options.ignore_stop) refuse("--ignore-eos");
+}
+
+/// What a search with beams excludes.
+void check_beam_flags(const Options& options) {
+  if (options.num_beams == 1) return;
+  const SamplingFlags& sampling = options.sampling_flags;
+  for (const auto& [given, flag] :
+       {std::pair(options.num_samples > 1, "--parallel"),
+        std::pair(options.num_drafts > 0 && options.draft.empty(), "--lookup"),
+        std::pair(!options.draft.empty(), "--draft"),
+        std::pair(!options.schema_file.empty(), "--json-schema"),
+        std::pair(!options.grammar_file.empty(), "--grammar"), std::pair(!options.stops.empty(), "--stop"),
+        std::pair(options.jsonl, "--jsonl"), std::pair(sampling.logprobs, "--logprobs"),
+        std::pair(sampling.temperature.value_or(0) > 0, "--temp"),
+        std::pair(sampling.repeat_penalty.value_or(1) != 1, "--repeat-penalty")}) {
+    if (given) throw Error(ExitCode::kUsage, fmt::format("--beams: expected no {}, got both", flag));
+  }
 }
 
 /// Flags that exclude each other.
 void check_flags(const Options& options) {
   if (options.num_drafts > 0 && options.num_samples > 1) {
-    throw Error(ExitCode::kUsage, fmt::format("--lookup: expected greedy decoding of one answer, got "
-                                              "--parallel {}",
-                                              options.num_samples));
+    throw Error(ExitCode::kUsage,
+                fmt::format("{}: expected one answer, got --parallel {}",
+                            options.draft.empty() ? "--lookup" : "--draft", options.num_samples));
   }
-  check_sampling(options.sampling({}));
   check_grammar_flags(options);
+  check_beam_flags(options);
   if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty())) {
     throw Error(ExitCode::kUsage,
                 fmt::format("{}: expected no prompt, as it has its own, got one",
@@ -189,6 +227,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (!options.verify_without.empty()) options.verify = true;
   options.fills_context = options.num_tokens == kAsManyAsFit;
   if (options.fills_context) options.num_tokens.reset();
+  if (!options.draft.empty() && options.num_drafts == 0) options.num_drafts = Options::kDefaultDrafts;
   if (options.doctor) return options;
   if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
   check_flags(options);

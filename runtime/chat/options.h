@@ -28,9 +28,12 @@ struct Options {
   bool fills_context = false;  // as many tokens as fit, unless the answer ends by itself
   int context = 0;             // 0: see choose_context()
   int num_samples = 1;
+  int num_beams = 1;          // of a search; 1: none
+  double length_penalty = 1;  // of beams
   SamplingFlags sampling_flags;
   uint32_t seed = 0;
-  int num_drafts = 0;  // a step; 0: no speculation
+  int num_drafts = 0;  // a step, of --lookup or --draft-max; 0: no speculation
+  std::string draft;   // the draft model's folder or name, if not empty
   int device = 0;
   std::vector<int> cards;  // devices that share the model, instead
   bool raw = false;
@@ -43,13 +46,16 @@ struct Options {
   std::function<void(const std::string&)> say = {};
 
   /// The flags', and what they leave open as in `defaults`. Several samples without temperature would all be the
-  /// same: they have one of their own. Drafts are for greedy decoding: with them `defaults` do not count.
+  /// same: they have one of their own. Beams are not drawn: with them `defaults` do not count.
   Sampling sampling(const Sampling& defaults) const;
+  /// The flag that num_drafts is of.
+  const char* drafts_flag() const { return draft.empty() ? "--lookup" : "--draft-max"; }
 
   static constexpr double kDefaultSampleTemperature = 0.8;
   static constexpr int kDefaultContext = 32768;  // at most; as are
   static constexpr int kEmulatedContext = 4096;  // without a card
   static constexpr int kDefaultTokens = 256;     // of a completion; an answer in a chat ends by itself
+  static constexpr int kDefaultDrafts = 7;       // of a draft model
 };
 
 /// Nothing after --help, which has then been printed. Throws Error (kUsage).

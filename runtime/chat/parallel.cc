@@ -113,11 +113,8 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
 }
 
 int64_t parallel_pool_tokens(size_t prompt_tokens, int num_samples, int max_tokens) {
-  const int64_t shared = static_cast<int64_t>(prompt_tokens) - 1;
-  const auto whole_pages = [](int64_t tokens) {
-    return (tokens + kKvPageTokens - 1) / kKvPageTokens * kKvPageTokens;
-  };
-  return whole_pages(shared) + num_samples * whole_pages(max_tokens);
+  const int shared = static_cast<int>(prompt_tokens) - 1;
+  return round_up(shared, kKvPageTokens) + int64_t{num_samples} * round_up(max_tokens, kKvPageTokens);
 }
 
 }  // namespace soliton

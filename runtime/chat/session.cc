@@ -96,7 +96,7 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
                            .generation_s = generation_seconds(generated.times_ns)},
                 .tokens = generated.tokens,
                 .logprobs = std::move(logprobs),
-                .remark = lookup_remark(generated)};
+                .remark = drafts_remark(generated)};
   answer.tokens.resize(text.num_tokens());
   answer.logprobs.resize(std::min(answer.logprobs.size(), text.num_tokens()));
   if (answer.end == AnswerEnd::kNothing) return answer;

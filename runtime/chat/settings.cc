@@ -43,7 +43,7 @@ void Settings::set(const std::string& name, const std::string& value) {
   } else if (name == "seed") {
     check(name, complaint_of_integer<uint32_t>(value, 0));
     sampling.seed = static_cast<uint32_t>(std::stoul(value));
-  } else if (name == "lookup") {
+  } else if (name == "drafts") {
     check(name, complaint_of_integer(value, 0));
     sampling.num_drafts = std::stoi(value);
   } else if (name == "predict") {
@@ -56,7 +56,7 @@ void Settings::set(const std::string& name, const std::string& value) {
     sampling.logprobs = value == "on";
   } else {
     throw Error(ExitCode::kUsage,
-                fmt::format("/set: expected temp, top-k, top-p, min-p, repeat-penalty, seed, predict, lookup "
+                fmt::format("/set: expected temp, top-k, top-p, min-p, repeat-penalty, seed, predict, drafts "
                             "or logprobs, got {}",
                             in_quotes(name)));
   }
@@ -70,7 +70,7 @@ std::vector<std::string> Settings::lines() const {
           fmt::format("repeat-penalty {}", sampling.repeat_penalty),
           fmt::format("seed {}", sampling.seed),
           fmt::format("predict {}", num_tokens ? std::to_string(*num_tokens) : kAsManyAsFit),
-          fmt::format("lookup {}", sampling.num_drafts),
+          fmt::format("drafts {}", sampling.num_drafts),
           fmt::format("logprobs {}", sampling.logprobs ? "on" : "off")};
 }
 

@@ -1,8 +1,9 @@
-// Greedy decoding that checks, in one step, the tokens that PromptLookup drafts from the context.
+// Decoding that checks, in one step, tokens that a Drafter expects.
 //
-// All steps take the same kernel (of the least rows that a full draft needs) and cut the cache into the same
-// slices, so the tokens are those that this kernel chooses one at a time, but for rounding: a step sums its
-// new tokens apart from the cached ones, so a token may be another one where the best two logits are close.
+// Steps that check drafts take the same kernel (of the least rows that a full draft needs) and cut the cache into the
+// same slices, so the tokens are those that this kernel chooses one at a time, but for rounding: a step sums its
+// new tokens apart from the cached ones, so a token may be another one where the best two logits are close. That goes
+// for drawn ones too: noise depends on the position in the text, and not on the row.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "runtime/chat/chosen_token.h"
+#include "runtime/draft/drafter.h"
 #include "runtime/engine.h"
+#include "runtime/sampling.h"
 
 namespace soliton {
 
@@ -18,8 +22,8 @@ struct SpeculationRequest {
   std::span<const int32_t> prompt;            // at least one token
   int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end with one of these
-  int max_drafts = 0;                         // a step
-  std::span<const int32_t> cached = {};       // what main_branch() holds, to draft from it too
+  Sampling sampling = {};                     // num_drafts: a step, at least one
+  std::span<const int32_t> cached = {};       // what main_branch() holds
 };
 
 struct SpeculationResult {
@@ -33,9 +37,9 @@ struct SpeculationResult {
 
 /// Decodes in main_branch(), the only branch, which then holds the prompt and all generated tokens but the
 /// last. `on_token` is called for each token in order and ends the decoding by returning false. Throws Error:
-/// kMismatch, before anything is changed, if no kernel takes max_drafts + 1 rows; else as
-/// Engine::decode_tree().
-SpeculationResult decode_speculatively(Engine& engine, const SpeculationRequest& request,
-                                       const std::function<bool(int32_t)>& on_token = {});
+/// kMismatch, before anything is changed, if no kernel takes num_drafts + 1 rows; else as
+/// Engine::decode_tree(), and what the drafter throws.
+SpeculationResult decode_speculatively(Engine& engine, Drafter& drafter, const SpeculationRequest& request,
+                                       const std::function<bool(const ChosenToken&)>& on_token = {});
 
 }  // namespace soliton

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -15,14 +14,6 @@ namespace {
 constexpr int kFeedChunk = 256;     // tokens of a text between two questions whether it goes on
 constexpr int kLaunchTokens = 256;  // of a row: room is made for no more at a time
 constexpr std::array<int32_t, 1> kOneToken = {-1};
-
-/// Logprob of one token by the logits of a row.
-float logprob_of(std::span<const float> logits, int32_t token) {
-  const float best = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit - best));
-  return static_cast<float>(logits[static_cast<size_t>(token)] - best - std::log(sum));
-}
 
 }  // namespace
 
@@ -281,7 +272,8 @@ void Forest::score_chunk(ForestText& text, std::span<const int32_t> inputs, std:
       [&] { return engine_.decode_tree({.tokens = inputs, .want_logits = true, .lone_row_alone = true}); });
   const size_t vocabulary = result.logits.size() / inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    logprobs.push_back(logprob_of(std::span(result.logits).subspan(i * vocabulary, vocabulary), wanted[i]));
+    const auto logits = std::span<const float>(result.logits).subspan(i * vocabulary, vocabulary);
+    logprobs.push_back(logits[static_cast<size_t>(wanted[i])] - log_sum_exp(logits));
   }
   std::iota(chain.begin(), chain.end(), 0);
   if (count > 1) engine_.tree().accept(branch, chain);  // one new token has been taken already

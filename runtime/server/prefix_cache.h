@@ -5,7 +5,6 @@
 // token by token: a hash that two have in common costs time and never a wrong answer.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -13,14 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/common_tokens.h"
 #include "runtime/tree/kv_tree.h"
 
 namespace soliton {
-
-/// How many first tokens both have.
-inline int num_common_tokens(std::span<const int32_t> a, std::span<const int32_t> b) {
-  return static_cast<int>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
-}
 
 class PrefixCache {
  public:

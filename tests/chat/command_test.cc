@@ -101,7 +101,7 @@ TEST(Settings, ChangeByName) {
   Settings settings;
   settings.set("temp", "0.5");
   settings.set("seed", "4294967295");
-  settings.set("lookup", "7");
+  settings.set("drafts", "7");
   settings.set("predict", "12");
   settings.set("top-k", "40");
   settings.set("top-p", "0.9");
@@ -116,7 +116,7 @@ TEST(Settings, ChangeByName) {
   EXPECT_EQ(settings.num_tokens, 12);
   EXPECT_EQ(settings.lines(),
             (std::vector<std::string>{"temp 0.5", "top-k 40", "top-p 0.9", "min-p 0.05", "repeat-penalty 1.1",
-                                      "seed 4294967295", "predict 12", "lookup 7", "logprobs on"}));
+                                      "seed 4294967295", "predict 12", "drafts 7", "logprobs on"}));
   settings.set("predict", "-1");
   EXPECT_EQ(settings.num_tokens, std::nullopt);
 }
@@ -133,7 +133,7 @@ TEST(Settings, RefuseWhatCannotBe) {
   for (const char* value : {"0", "-2", "010", "many"})
     EXPECT_THAT(refusal("predict", value), HasSubstr("predict: "));
   for (const char* value : {"-1", "99999999999"})
-    EXPECT_THAT(refusal("lookup", value), HasSubstr("lookup: "));
+    EXPECT_THAT(refusal("drafts", value), HasSubstr("drafts: "));
   for (const char* name : {"top-p", "min-p"}) {
     for (const char* value : {"-0.1", "1.1", "x"})
       EXPECT_THAT(refusal(name, value), HasSubstr(std::string(name) + ": expected a number from 0 to 1"));
@@ -142,7 +142,7 @@ TEST(Settings, RefuseWhatCannotBe) {
   for (const char* value : {"0", "-1", "101"})
     EXPECT_THAT(refusal("repeat-penalty", value), HasSubstr("repeat-penalty: "));
   EXPECT_THAT(refusal("logprobs", "yes"), HasSubstr(R"(logprobs: expected on or off, got "yes")"));
-  EXPECT_THAT(refusal("top", "40"), HasSubstr(R"(lookup or logprobs, got "top")"));
+  EXPECT_THAT(refusal("top", "40"), HasSubstr(R"(drafts or logprobs, got "top")"));
   EXPECT_EQ(settings.lines(), Settings{}.lines());
 }
 

@@ -218,7 +218,7 @@ TEST_F(SessionTest, ErrorsLeaveItAsItWas) {
   EXPECT_THROW(chat.ask("refuse me", all), Error);
   EXPECT_THROW(chat.set_system("refuse me"), Error);
   EXPECT_THROW(chat.set_system(std::string(100, '?')), Error);
-  EXPECT_THROW(chat.set("lookup", "4"), Error);
+  EXPECT_THROW(chat.set("drafts", "4"), Error);
   EXPECT_THROW(chat.load(folder_.path() / "absent.json"), Error);
   EXPECT_THROW(chat.load(folder_.write("bad.json", "[")), Error);
   EXPECT_THROW(chat.load(folder_.write("refused.json", R"([{"role": "user", "content": "refuse me"},

@@ -153,24 +153,41 @@ TEST_F(Cli, ChatRefusesFlagsOfSamplesAndLookup) {
   expect_error("soliton-chat", chat({"-np"}), kUsage, "--parallel", "expected a value, got nothing");
   expect_error("soliton-chat", chat({"-np", "2", "--parallel", "2"}), kUsage, "--parallel", "got 2 times");
 
-  const std::string one = "expected greedy decoding of one answer";
-  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2"}), kUsage, "--lookup",
-               one + ", got --parallel 2");
-  expect_error("soliton-chat", chat({"--lookup", "3", "--temp", "0.5"}), kUsage, "--lookup",
-               one + ", got --temp 0.5");
-  expect_error("soliton-chat", chat({"--lookup", "3", "--repeat-penalty", "1.1"}), kUsage, "--lookup",
-               one + ", got --repeat-penalty 1.1");
-  expect_error("soliton-chat", chat({"--lookup", "3", "--logprobs"}), kUsage, "--lookup", one);
-  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2", "--temp", "0"}), kUsage, "--lookup", one);
+  const std::string one = "expected one answer, got --parallel 2";
+  expect_error("soliton-chat", chat({"--lookup", "3", "-np", "2"}), kUsage, "--lookup", one);
+  expect_error("soliton-chat", chat({"--draft", "tiny-stories", "-np", "2"}), kUsage, "--draft", one);
+  expect_error("soliton-chat", chat({"--draft", "tiny-stories", "--lookup", "2"}), kUsage, "--lookup",
+               "expected no --draft, got both");
+  expect_error("soliton-chat", chat({"--draft-max", "2"}), kUsage, "--draft-max", "--draft");
+  for (const Arguments& other :
+       {Arguments{"-np", "2"}, Arguments{"--lookup", "2"}, Arguments{"--draft", "tiny-stories"},
+        Arguments{"--stop", "x"}, Arguments{"--jsonl"}, Arguments{"--logprobs"}, Arguments{"--temp", "1"},
+        Arguments{"--repeat-penalty", "2"}}) {
+    Arguments flags = {"--beams", "2"};
+    flags.insert(flags.end(), other.begin(), other.end());
+    const std::string flag = other[0] == "-np" ? "--parallel" : other[0];
+    expect_error("soliton-chat", chat(flags), kUsage, "--beams", "expected no " + flag + ", got both");
+  }
+  for (const char* value : {"0", "-1", "x"})
+    expect_error("soliton-chat", chat({"--beams", value}), kUsage, "--beams", std::string("got \"") + value);
+  expect_error("soliton-chat", chat({"--beams", "2", "--length-penalty", "11"}), kUsage, "--length-penalty",
+               "expected a number from -10 to 10");
+  expect_error("soliton-chat", chat({"--length-penalty", "1"}), kUsage, "--length-penalty", "--beams");
+  expect_error("soliton-chat", chat({"--draft", "tiny-stories", "--draft-max", "0"}), kUsage, "--draft-max",
+               "got \"0\"");
 }
 
 TEST_F(Cli, ChatRefusesMoreRowsThanTheKernelTakes) {
   expect_error("soliton-chat", chat({"-np", "9"}), kUsage, "--parallel",
                "expected at most 8, got 9: " + kTinyKernel + " takes 8 rows a step");
   expect_error("soliton-chat", chat({"-np", "2147483647"}), kUsage, "--parallel", "expected at most 8");
+  expect_error("soliton-chat", chat({"--beams", "9"}), kUsage, "--beams",
+               "expected at most 8, got 9: " + kTinyKernel + " takes 8 rows a step");
   expect_error("soliton-chat", chat({"--lookup", "8"}), kUsage, "--lookup",
                "expected at most 7, got 8: " + kTinyKernel + " takes 8 rows a step");
   expect_error("soliton-chat", chat({"--lookup", "2147483647"}), kUsage, "--lookup", "expected at most 7");
+  expect_error("soliton-chat", chat({"--draft", "tiny-stories", "--draft-max", "8"}), kUsage, "--draft-max",
+               "expected at most 7, got 8: " + kTinyKernel + " takes 8 rows a step");
   const auto with_one_row = [](const Arguments& more) {
     Arguments arguments{"-m", "tiny-stories", "-p", "x", "-n", "2", "-k", kOneRowKernel};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -1,6 +1,7 @@
 // What soliton-chat prints, and how it ends when interrupted.
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -218,7 +219,7 @@ TEST_F(Cli, ChatDrawsAsFlagsAndFilesSay) {
       R"({"do_sample": true, "temperature": 3.0, "top_k": 40, "min_p": 0.01, "repetition_penalty": 1.2})");
   EXPECT_EQ(json({}).at("tokens"), by_flags.at("tokens"));
   EXPECT_EQ(json({"--temp", "0", "--repeat-penalty", "1"}).at("tokens"), greedy.at("tokens"));
-  EXPECT_EQ(json({"--lookup", "3"}).at("tokens"), greedy.at("tokens"));
+  EXPECT_EQ(json({"--lookup", "3"}).at("tokens"), by_flags.at("tokens"));
   write_text(model() / "generation_config.json", R"({"top_p": 7})");
   expect_error("soliton-chat", chat(), kBadFile, "tiny-stories/generation_config.json",
                "top_p: expected a number in [0, 1], got 7");
@@ -252,8 +253,65 @@ TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, expected.out);
   const std::regex statistics(
-      R"((.*\n)*\[ Prompt: .* t/s \| Generation: .* t/s \| Lookup: \d+\.\d\d tokens accepted/step, \d+ steps \]\n)");
+      R"((.*\n)*\[ Prompt: .* t/s \| Generation: .* t/s \| Drafts: \d+\.\d\d tokens accepted/step, \d+ steps \]\n)");
   EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
+}
+
+// The model drafts for itself: what it says is what it would have said.
+TEST_F(Cli, ChatWithADraftModelGivesTheSameAnswer) {
+  for (const Arguments& way :
+       {Arguments{}, Arguments{"--temp", "0.8", "--seed", "5", "--repeat-penalty", "1.1"}}) {
+    Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "24", "-k", kTinyKernel, "--json"};
+    arguments.insert(arguments.end(), way.begin(), way.end());
+    const auto plain = nlohmann::json::parse(run("soliton-chat", arguments).out);
+    arguments.insert(arguments.end(), {"--draft", "tiny-stories", "--draft-max", "4"});
+    const Outcome outcome = run("soliton-chat", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::HasSubstr("Draft model: "));
+    const auto drafted = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(drafted.at("tokens"), plain.at("tokens"));
+    EXPECT_LE(drafted.at("steps").get<int>(), 24 * 2 / 5) << "2.5 tokens a step";
+  }
+}
+
+// As transformers does, in the first of tests/goldens/make_beams.py's searches.
+TEST_F(Cli, ChatSearchesWithBeams) {
+  std::ifstream file(fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens" / "tiny-stories-beams.json");
+  const auto golden = nlohmann::json::parse(file).at("cases").at(0);
+  Arguments arguments{"-m",      "tiny-stories",
+                      "-p",      golden.at("prompt"),
+                      "-n",      std::to_string(golden.at("max_tokens").get<int>()),
+                      "-k",      kTinyKernel,
+                      "--beams", "2"};
+  const Outcome text = run("soliton-chat", arguments);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.err, testing::HasSubstr(" | 2 beams, 24 steps ]"));
+  arguments.push_back("--json");
+  const auto json = nlohmann::json::parse(run("soliton-chat", arguments).out);
+  ASSERT_EQ(json.at("beams").size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(json.at("beams")[i].at("tokens"), golden.at("beams")[i].at("tokens"));
+    EXPECT_NEAR(json.at("beams")[i].at("score").get<double>(),
+                golden.at("beams")[i].at("score").get<double>(), 1e-3);
+  }
+  EXPECT_EQ(json.at("tokens"), json.at("beams")[0].at("tokens"));
+  EXPECT_EQ(json.at("content").get<std::string>() + "\n", text.out);
+  EXPECT_EQ(json.at("usage").at("completion_tokens"), 24);
+}
+
+TEST_F(Cli, ChatRefusesDraftModelsOfOtherTokens) {
+  expect_error("soliton-chat", chat({"--draft", "absent"}), kNotFound, "absent");
+  const fs::path other = path() / "other";
+  fs::create_directory(other);
+  for (const char* name : {"config.json", "tokenizer_config.json", "model.safetensors"})
+    fs::copy(model() / name, other / name);
+  std::ifstream file(model() / "tokenizer.json");
+  auto tokenizer = nlohmann::json::parse(file);
+  auto& vocabulary = tokenizer.at("model").at("vocab");
+  std::swap(vocabulary.at("hind"), vocabulary.at("he"));
+  write_text(other / "tokenizer.json", tokenizer.dump());
+  expect_error("soliton-chat", chat({"--draft", "other"}), kMismatch, "other/tokenizer.json",
+               "expected the tokens of tiny-stories, got another one with id");
 }
 
 // -np is not a prompt's business.

@@ -93,10 +93,10 @@ TEST_F(ChatTerminal, ObeysCommands) {
   EXPECT_EQ(enter("/system Be brief."), "[ system prompt set ]");
   EXPECT_EQ(enter("/set predict 2"), "[ predict 2 ]");
   EXPECT_EQ(enter("/set"),
-            "temp 0\r\ntop-k 0\r\ntop-p 1\r\nmin-p 0\r\nrepeat-penalty 1\r\nseed 0\r\npredict 2\r\nlookup "
+            "temp 0\r\ntop-k 0\r\ntop-p 1\r\nmin-p 0\r\nrepeat-penalty 1\r\nseed 0\r\npredict 2\r\ndrafts "
             "0\r\nlogprobs off");
   EXPECT_THAT(enter("/set temp hot"), HasSubstr("temp: expected a number from 0 to 100, got \"hot\""));
-  EXPECT_THAT(enter("/set lookup 8"), HasSubstr("--lookup: expected at most 7, got 8"));
+  EXPECT_THAT(enter("/set drafts 8"), HasSubstr("--lookup: expected at most 7, got 8"));
   EXPECT_EQ(enter("/set temp"), "/set: expected NAME VALUE, got \"temp\"");
   EXPECT_THAT(enter("Hi"), HasSubstr("[ cut at the tokens that predict allows"));
   EXPECT_THAT(enter("/regen"), HasSubstr("the same answer again"));
@@ -333,12 +333,14 @@ TEST_F(ChatTerminal, StopStringsEndAnswers) {
   EXPECT_EQ(contents().at(1), whole.substr(0, whole.find(whole.substr(4, 4))));
 }
 
-TEST_F(ChatTerminal, SaysALookupsSteps) {
+TEST_F(ChatTerminal, SaysTheStepsOfDrafts) {
   start({"-n", "6", "--lookup", "3"});
   EXPECT_THAT(enter("the cat the cat the cat"),
-              ContainsRegex("Lookup: [0-9.]+ tokens accepted/step, [0-9]+ steps"));
-  EXPECT_THAT(enter("the cat the cat the cat"), HasSubstr("Lookup: "));
-  EXPECT_THAT(enter("/set temp 1"), HasSubstr("--lookup: expected greedy decoding of one answer"));
+              ContainsRegex("Drafts: [0-9.]+ tokens accepted/step, [0-9]+ steps"));
+  enter("/set temp 1");
+  EXPECT_THAT(enter("the cat the cat the cat"), HasSubstr("Drafts: "));
+  enter("/set drafts 0");
+  EXPECT_THAT(enter("the cat the cat the cat"), Not(HasSubstr("Drafts: ")));
 }
 
 TEST_F(ChatTerminal, ColoursAreAskedForByTheTerminal) {

@@ -39,10 +39,13 @@ class Chat : public testing::TestWithParam<const char*> {
                               const Tokens& stop_tokens = {},
                               const std::function<bool(int32_t)>& on_token = {}) {
     engine().reset_tree();
-    return decode_speculatively(
-        engine(),
-        {.prompt = prompt, .max_tokens = max_tokens, .stop_tokens = stop_tokens, .max_drafts = max_drafts},
-        on_token);
+    LookupDrafter lookup;
+    return decode_speculatively(engine(), lookup,
+                                {.prompt = prompt,
+                                 .max_tokens = max_tokens,
+                                 .stop_tokens = stop_tokens,
+                                 .sampling = {.num_drafts = max_drafts}},
+                                [&](const ChosenToken& token) { return !on_token || on_token(token.id); });
   }
 
   ParallelResult sample(const ParallelRequest& request,

@@ -25,13 +25,13 @@ TEST(PromptLookupAccept, FollowsTheChoices) {
   //    \   \ 4 - 5
   //      2 - 3
   const TokenDraft draft{.tokens = {7, 1, 2, 3, 4, 5, 2, 3}, .parents = {-1, 0, 1, 2, 1, 4, 0, 6}};
-  const auto accept = [&](const Tokens& chosen) { return accept_greedy(draft, chosen); };
+  const auto accept = [&](const Tokens& chosen) { return accept_choices(draft, chosen); };
   EXPECT_EQ(accept({9, 2, 3, 0, 5, 0, 3, 0}), (AcceptedDraft{.path = {0}, .next_token = 9}));
   EXPECT_EQ(accept({1, 4, 3, 0, 5, 6, 3, 0}), (AcceptedDraft{.path = {0, 1, 4, 5}, .next_token = 6}));
   EXPECT_EQ(accept({1, 2, 8, 0, 5, 6, 3, 0}), (AcceptedDraft{.path = {0, 1, 2}, .next_token = 8}));
   EXPECT_EQ(accept({2, 2, 3, 0, 5, 6, 3, 7}), (AcceptedDraft{.path = {0, 6, 7}, .next_token = 7}));
   const TokenDraft alone{.tokens = {7}, .parents = {-1}};
-  EXPECT_EQ(accept_greedy(alone, Tokens{4}), (AcceptedDraft{.path = {0}, .next_token = 4}));
+  EXPECT_EQ(accept_choices(alone, Tokens{4}), (AcceptedDraft{.path = {0}, .next_token = 4}));
 }
 
 TEST(PromptLookupAccept, AcceptsAsANaiveWalkDoes) {
@@ -54,7 +54,7 @@ TEST(PromptLookupAccept, AcceptsAsANaiveWalkDoes) {
     }
     Tokens chosen(draft.tokens.size());
     for (int32_t& token : chosen) token = pick(num_words);
-    const AcceptedDraft accepted = accept_greedy(draft, chosen);
+    const AcceptedDraft accepted = accept_choices(draft, chosen);
     ASSERT_EQ(accepted, naive_walk(draft, chosen, 0)) << seed;
     KvTree tree(4);
     const Branch branch = tree.open();
@@ -64,17 +64,17 @@ TEST(PromptLookupAccept, AcceptsAsANaiveWalkDoes) {
 }
 
 TEST(PromptLookupAccept, RefusesWhatCannotBe) {
-  expect_error([] { accept_greedy({}, {}); }, "rows of a draft: expected at least 1, got 0");
+  expect_error([] { accept_choices({}, {}); }, "draft: rows: expected at least 1, got 0");
   expect_error(
       [] {
-        accept_greedy({.tokens = {1, 2}, .parents = {-1}}, Tokens{1, 2});
+        accept_choices({.tokens = {1, 2}, .parents = {-1}}, Tokens{1, 2});
       },
-      "parents of a draft: expected 2, one a token, got 1");
+      "draft: parents: expected 2, one a row, got 1");
   expect_error(
       [] {
-        accept_greedy({.tokens = {1, 2}, .parents = {-1, 0}}, Tokens{1});
+        accept_choices({.tokens = {1, 2}, .parents = {-1, 0}}, Tokens{1});
       },
-      "chosen tokens: expected 2, one a row, got 1");
+      "draft: chosen tokens: expected 2, one a row, got 1");
 }
 
 // ---- Decoding
@@ -129,7 +129,7 @@ Decoded decode_with_lookups(const Model& model, Tokens tokens, int num_tokens, i
       if (row > 0) prefixes.back().push_back(draft.tokens[row]);
       chosen.push_back(model(prefixes.back()));
     }
-    const AcceptedDraft accepted = accept_greedy(draft, chosen);
+    const AcceptedDraft accepted = accept_choices(draft, chosen);
     tree.accept(branch, accepted.path);
     Tokens added;
     for (const int32_t row : std::span(accepted.path).subspan(1)) added.push_back(draft.tokens[row]);

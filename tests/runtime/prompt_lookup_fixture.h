@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/error.h"
-#include "runtime/lookup/prompt_lookup.h"
+#include "runtime/draft/prompt_lookup.h"
 
 namespace soliton {
 

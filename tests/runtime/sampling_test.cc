@@ -62,13 +62,5 @@ TEST(Sampling, BecomesThatOfARow) {
   EXPECT_FALSE(row_sampling({.temperature = 1}).truncates());
 }
 
-TEST(Sampling, OfDraftsIsGreedy) {
-  EXPECT_NO_THROW(check_sampling({.num_drafts = 3}));
-  EXPECT_NO_THROW(check_sampling({.temperature = 1, .top_p = 0.5, .repeat_penalty = 2, .logprobs = true}));
-  EXPECT_THROW(check_sampling({.temperature = 1, .num_drafts = 3}), Error);
-  EXPECT_THROW(check_sampling({.repeat_penalty = 2, .num_drafts = 3}), Error);
-  EXPECT_THROW(check_sampling({.num_drafts = 3, .logprobs = true}), Error);
-}
-
 }  // namespace
 }  // namespace soliton

@@ -2,11 +2,11 @@
 // Code, quotations, lists and summaries repeat themselves, and a step that checks some rows more costs little.
 //
 // A draft is a tree, as KvTree::draft() takes it, because occurrences often go on differently. A step checks
-// all its tokens at once; accept_greedy() then keeps those that the model itself would have chosen, so the
-// text is that of plain greedy decoding, only sooner:
+// all its tokens at once; accept_choices() then keeps those that the model itself would have chosen, so the
+// text is that of plain decoding, only sooner:
 //
 //   lookup.append(prompt, and the first token that the model chose);
-//   repeat: draft = lookup.propose(7);  chosen = step(draft);  accepted = accept_greedy(draft, chosen);
+//   repeat: draft = lookup.propose(7);  chosen = step(draft);  accepted = accept_choices(draft, chosen);
 //           lookup.append(tokens of accepted.path but its first, and accepted.next_token);
 #pragma once
 
@@ -16,29 +16,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/draft/token_draft.h"
+
 namespace soliton {
-
-/// The rows of a step: a tree in depth-first preorder, the likeliest child first. tokens[0], with parent -1,
-/// is the last token of the context, which has not been fed yet; all others are drafted and descend from it.
-struct TokenDraft {
-  std::vector<int32_t> tokens;   // [row]
-  std::vector<int32_t> parents;  // [row]: the row before, or an ancestor of it, or -1
-
-  bool operator==(const TokenDraft&) const = default;
-};
-
-/// What greedy decoding keeps of a draft.
-struct AcceptedDraft {
-  std::vector<int32_t> path;  // rows, from row 0 down: tokens that are now part of the context
-  int32_t next_token = 0;     // chosen after the last of them, not fed yet
-
-  bool operator==(const AcceptedDraft&) const = default;
-};
-
-/// Follows the model's choices down from row 0 for as long as they were drafted. `chosen` is [row]: the token
-/// that the model chose after each row's token. Throws Error (kInternal) if there is not one for each row or
-/// the draft has no row or not one parent for each token.
-AcceptedDraft accept_greedy(const TokenDraft& draft, std::span<const int32_t> chosen);
 
 /// The tokens of a context, and where each run of up to kMaxNgram tokens has occurred in them. Appending a
 /// token takes constant time on average, truncating too for each token cut; a proposal takes time in

@@ -1,4 +1,4 @@
-#include "runtime/lookup/prompt_lookup.h"
+#include "runtime/draft/prompt_lookup.h"
 
 #include <algorithm>
 #include <bit>
@@ -126,25 +126,6 @@ class DraftTrie {
 };
 
 }  // namespace
-
-AcceptedDraft accept_greedy(const TokenDraft& draft, std::span<const int32_t> chosen) {
-  if (draft.tokens.empty()) throw misuse("rows of a draft", "at least 1", 0);
-  if (draft.parents.size() != draft.tokens.size()) {
-    throw misuse("parents of a draft", fmt::format("{}, one a token", draft.tokens.size()),
-                 std::ssize(draft.parents));
-  }
-  if (chosen.size() != draft.tokens.size()) {
-    throw misuse("chosen tokens", fmt::format("{}, one a row", draft.tokens.size()), std::ssize(chosen));
-  }
-  AcceptedDraft accepted{.path = {0}, .next_token = chosen[0]};
-  // Children come after their parent, so one pass meets the whole path.
-  for (int32_t row = 1; row < std::ssize(draft.tokens); ++row) {
-    if (draft.parents[row] != accepted.path.back() || draft.tokens[row] != accepted.next_token) continue;
-    accepted.path.push_back(row);
-    accepted.next_token = chosen[row];
-  }
-  return accepted;
-}
 
 uint64_t PromptLookup::key(int32_t end, int length) const {
   const int32_t shorter = length == 1 ? kNone : ngrams_at_[end - 1].ngram[length - 2];
