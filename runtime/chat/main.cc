@@ -6,6 +6,7 @@
 #include "runtime/chat/one_shot.h"
 #include "runtime/chat/open_draft.h"
 #include "runtime/chat/question.h"
+#include "runtime/chat/questions.h"
 #include "runtime/chat/repl.h"
 #include "runtime/find_model.h"
 #include "runtime/program.h"
@@ -74,6 +75,10 @@ int run(int argc, char** argv) {
   options->model = find_model(options->model).string();
   if (!options->draft.empty()) options->draft = find_model(options->draft).string();
   if (options->verify) return verify_kernel(*options);
+  if (!options->questions_file.empty()) {
+    const DocumentQuestions asked = read_document_questions(*options);
+    return answer_questions(*options, TextSide(*options), asked);
+  }
   const std::optional<Conversation> question = read_question(*options);
   const TextSide text(*options);
   check_draft_model(*options, text);

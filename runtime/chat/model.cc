@@ -203,6 +203,31 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
   return choose_pool_tokens(options, config, context, wanted, ask_card(options, config.facts));
 }
 
+int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context) {
+  const auto model_limit = static_cast<size_t>(text.config.facts.max_context);
+  const auto cache_limit = static_cast<size_t>(context);
+  const bool is_one = options.num_samples == 1 && options.num_beams == 1 && options.questions_file.empty();
+  const bool takes_all = options.fills_context || (text.prompter.has_template() && is_one);
+  if (!options.num_tokens && takes_all && prompt_tokens <= cache_limit) {
+    return static_cast<int>(cache_limit - prompt_tokens) + 1;  // the last is not fed
+  }
+  const int num_tokens = options.num_tokens.value_or(takes_all ? 1 : Options::kDefaultTokens);
+  const size_t needed = prompt_tokens + static_cast<size_t>(num_tokens) - 1;
+  if (needed > model_limit) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("{} and --predict: expected at most {}, got {} and {}",
+                            options.document_file.empty() ? "--prompt" : "--document",
+                            show_context_limit(text.config), prompt_tokens, num_tokens));
+  }
+  if (needed > cache_limit) {
+    throw Error(
+        ExitCode::kOutOfMemory,
+        fmt::format("--ctx-size: expected at least {} ({} tokens of the prompt, {} to generate), got {}",
+                    needed, prompt_tokens, num_tokens, context));
+  }
+  return num_tokens;
+}
+
 std::string describe_context(const Options& options, int context, int model_context, bool emulated) {
   if (context == model_context) return fmt::format("{} tokens, all that the model takes", context);
   const bool lacks_memory = !emulated && context < Options::kDefaultContext;

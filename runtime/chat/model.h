@@ -44,6 +44,11 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
 /// The same for the card that is here.
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted);
 
+/// How many tokens are generated at most behind a prompt of so many: those asked for, else kDefaultTokens, or for one
+/// answer by a chat template, and where it is asked for, as many as the context takes. Throws Error (kOutOfMemory) if
+/// prompt and tokens do not fit.
+int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context);
+
 /// What is said of a context at the start: "4096 of the model's 131072 tokens, see -c".
 std::string describe_context(const Options& options, int context, int model_context, bool emulated);
 

@@ -85,6 +85,15 @@ void add_prompt_options(CLI::App& app, Options& options) {
   app.add_option("--messages", options.messages_file,
                  "JSON file of a conversation, as /save writes it, to be gone on with; - for stdin")
       ->check(not_empty());
+  CLI::Option* document =
+      app.add_option("--document", options.document_file, "text that --questions are on; it is read once")
+          ->check(not_empty());
+  CLI::Option* questions =
+      app.add_option("--questions", options.questions_file,
+                     "file of questions on the document, a line each, which are answered together")
+          ->check(not_empty())
+          ->needs(document);
+  document->needs(questions);
   app.add_option("--system-prompt", options.system, "-sys: what the model is told first");
   app.add_option("--chat-template", options.template_file, "file of a template in place of the model's")
       ->check(not_empty());
@@ -157,45 +166,65 @@ void add_answer_options(CLI::App& app, Options& options) {
   app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
 }
 
+/// A flag, and whether it was given.
+using Given = std::pair<bool, const char*>;
+
+void refuse(const char* flag, std::initializer_list<Given> others) {
+  for (const auto& [is_given, other] : others) {
+    if (is_given) throw Error(ExitCode::kUsage, fmt::format("{}: expected no {}, got both", flag, other));
+  }
+}
+
+Given drafts(const Options& options) {
+  return {options.num_drafts > 0, options.draft.empty() ? "--lookup" : "--draft"};
+}
+
 /// What an answer of a grammar excludes.
 void check_grammar_flags(const Options& options) {
   if (options.schema_file.empty() && options.grammar_file.empty()) return;
-  const char* const flag = options.schema_file.empty() ? "--grammar" : "--json-schema";
-  const auto refuse = [&](const char* other) {
-    throw Error(ExitCode::kUsage, fmt::format("{}: expected no {}, got both", flag, other));
-  };
-  if (options.num_samples > 1) refuse("--parallel");
-  if (options.num_drafts > 0) refuse(options.draft.empty() ? "--lookup" : "--draft");
-  if (options.ignore_stop) refuse("--ignore-eos");
+  refuse(options.schema_file.empty() ? "--grammar" : "--json-schema",
+         {{options.num_samples > 1, "--parallel"}, drafts(options), {options.ignore_stop, "--ignore-eos"}});
 }
 
 /// What a search with beams excludes.
 void check_beam_flags(const Options& options) {
   if (options.num_beams == 1) return;
   const SamplingFlags& sampling = options.sampling_flags;
-  for (const auto& [given, flag] :
-       {std::pair(options.num_samples > 1, "--parallel"),
-        std::pair(options.num_drafts > 0 && options.draft.empty(), "--lookup"),
-        std::pair(!options.draft.empty(), "--draft"),
-        std::pair(!options.schema_file.empty(), "--json-schema"),
-        std::pair(!options.grammar_file.empty(), "--grammar"), std::pair(!options.stops.empty(), "--stop"),
-        std::pair(options.jsonl, "--jsonl"), std::pair(sampling.logprobs, "--logprobs"),
-        std::pair(sampling.temperature.value_or(0) > 0, "--temp"),
-        std::pair(sampling.repeat_penalty.value_or(1) != 1, "--repeat-penalty")}) {
-    if (given) throw Error(ExitCode::kUsage, fmt::format("--beams: expected no {}, got both", flag));
-  }
+  refuse("--beams", {{options.num_samples > 1, "--parallel"},
+                     drafts(options),
+                     {!options.schema_file.empty(), "--json-schema"},
+                     {!options.grammar_file.empty(), "--grammar"},
+                     {!options.stops.empty(), "--stop"},
+                     {options.jsonl, "--jsonl"},
+                     {sampling.logprobs, "--logprobs"},
+                     {sampling.temperature.value_or(0) > 0, "--temp"},
+                     {sampling.repeat_penalty.value_or(1) != 1, "--repeat-penalty"}});
+}
+
+/// What questions on a document exclude.
+void check_question_flags(const Options& options) {
+  if (options.questions_file.empty()) return;
+  refuse("--questions", {{options.prompt.has_value(), "--prompt"},
+                         {!options.prompt_file.empty(), "--file"},
+                         {!options.messages_file.empty(), "--messages"},
+                         {options.num_samples > 1, "--parallel"},
+                         {options.num_beams > 1, "--beams"},
+                         drafts(options),
+                         {!options.schema_file.empty(), "--json-schema"},
+                         {!options.grammar_file.empty(), "--grammar"}});
 }
 
 /// Flags that exclude each other.
 void check_flags(const Options& options) {
   if (options.num_drafts > 0 && options.num_samples > 1) {
-    throw Error(ExitCode::kUsage,
-                fmt::format("{}: expected one answer, got --parallel {}",
-                            options.draft.empty() ? "--lookup" : "--draft", options.num_samples));
+    throw Error(ExitCode::kUsage, fmt::format("{}: expected one answer, got --parallel {}",
+                                              drafts(options).second, options.num_samples));
   }
   check_grammar_flags(options);
   check_beam_flags(options);
-  if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty())) {
+  check_question_flags(options);
+  if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty() ||
+                         !options.questions_file.empty())) {
     throw Error(ExitCode::kUsage,
                 fmt::format("{}: expected no prompt, as it has its own, got one",
                             options.verify_without.empty() ? "--verify" : "--verify-without"));

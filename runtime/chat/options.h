@@ -16,6 +16,8 @@ struct Options {
   std::optional<std::string> prompt;
   std::string prompt_file;    // the prompt's, if not empty
   std::string messages_file;  // those before the prompt, or with it, if not empty; "-": stdin
+  std::string document_file;  // a text, and a question on it a line, if not empty
+  std::string questions_file;
   std::optional<std::string> system;
   std::string template_file;
   std::vector<std::string> stops;

@@ -40,7 +40,7 @@ std::string read_stdin() {
 std::optional<std::string> prompt_of_flags(const Options& options) {
   if (options.prompt) return options.prompt;
   if (options.prompt_file.empty()) return std::nullopt;
-  return without_last_end(load_text(options.prompt_file));
+  return load_prompt(options.prompt_file);
 }
 
 Conversation read_messages(const std::string& file) {
@@ -78,6 +78,10 @@ Conversation question_of_messages(const Options& options) {
 }
 
 }  // namespace
+
+std::string load_prompt(const std::string& file) {
+  return without_last_end(load_text(file));
+}
 
 std::optional<Conversation> read_question(const Options& options) {
   if (!options.messages_file.empty()) return question_of_messages(options);

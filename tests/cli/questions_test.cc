@@ -1,0 +1,176 @@
+// soliton-chat --document --questions: many questions on one text, which is read once.
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "cli/cli_fixture.h"
+#include "runtime/common_tokens.h"
+#include "runtime/tokenizer.h"
+
+namespace soliton {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kDocument =
+    "Once upon a time there was a little fox named Mia. Mia lived in the forest with her mother. One day Mia "
+    "saw a big "
+    "red ball near the river. She wanted to play with the ball, but it was too big for her. So Mia called "
+    "her friend. "
+    "Tom was a kind bear, and they played.";
+const std::vector<std::string> kQuestions = {"Mia was sad because", "The bear said", "Then Mia"};
+
+class Questions : public Cli {
+ protected:
+  Questions() {
+    write_text(path() / "story.txt", std::string(kDocument) + "\n");
+    std::string lines = "\n";
+    for (const std::string& question : kQuestions) lines += question + "\r\n \n";
+    write_text(path() / "questions.txt", lines);
+  }
+
+  static Arguments model(const Arguments& more, const std::string& kernel = kTinyKernel) {
+    Arguments arguments{"-m", "tiny-stories", "-k", kernel};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  static Arguments asked(const Arguments& more = {}, const std::string& kernel = kTinyKernel) {
+    Arguments arguments =
+        model({"--document", "story.txt", "--questions", "questions.txt", "-n", "6"}, kernel);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  Json json_of(const Arguments& arguments) const {
+    const Outcome outcome = run("soliton-chat", arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  }
+  /// All of them, asked once.
+  const Json& together() const {
+    static const Json json = json_of(asked({"--json", "--logprobs"}));
+    return json;
+  }
+};
+
+TEST_F(Questions, AreAnsweredAsEachAlone) {
+  const Json& answers = together().at("answers");
+  ASSERT_EQ(answers.size(), kQuestions.size());
+  for (const size_t i : {0, 2}) {
+    const Json alone = json_of(
+        model({"-p", std::string(kDocument) + "\n\n" + kQuestions[i], "-n", "6", "--json", "--logprobs"}));
+    EXPECT_EQ(answers[i].at("question"), kQuestions[i]);
+    for (const char* key : {"content", "finish_reason", "tokens"})
+      EXPECT_EQ(answers[i].at(key), alone.at(key));
+    for (size_t token = 0; token < alone.at("logprobs").size(); ++token) {
+      EXPECT_NEAR(answers[i].at("logprobs")[token].get<double>(), alone.at("logprobs")[token].get<double>(),
+                  1e-3);
+    }
+  }
+}
+
+// What is cached is as much of it for each question but the first.
+TEST_F(Questions, ReadTheDocumentOnce) {
+  const Tokenizer tokenizer = Tokenizer::open(Cli::model());
+  int prompt_tokens = 0;
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string& question : kQuestions) {
+    const std::span<const int32_t> prefix = tokenizer.prefix_ids();
+    std::vector<int32_t> prompt(prefix.begin(), prefix.end());
+    const std::vector<int32_t> behind = tokenizer.encode(std::string(kDocument) + "\n\n" + question);
+    prompt.insert(prompt.end(), behind.begin(), behind.end());
+    prompts.push_back(std::move(prompt));
+    prompt_tokens += static_cast<int>(prompts.back().size());
+  }
+  int shared = num_common_tokens(prompts[0], prompts[1]);
+  shared = std::min(shared, num_common_tokens(prompts[0], prompts[2]));
+  ASSERT_GT(shared, 64);
+  const Json& usage = together().at("usage");
+  EXPECT_EQ(usage.at("prompt_tokens"), prompt_tokens);
+  EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 2 * shared);
+  EXPECT_EQ(together().at("prompt_n"), prompt_tokens - 2 * shared);
+  EXPECT_EQ(together().at("predicted_n"), 18);
+  EXPECT_EQ(usage.at("completion_tokens"), 18);
+}
+
+// One after the other, from the same cache.
+TEST_F(Questions, AreAnsweredInTurnWhereThereAreFewerRows) {
+  const Json in_turn = json_of(asked({"--json"}, kOneRowKernel));
+  for (size_t i = 0; i < kQuestions.size(); ++i)
+    EXPECT_EQ(in_turn.at("answers")[i].at("tokens"), together().at("answers")[i].at("tokens"));
+  EXPECT_EQ(in_turn.at("prompt_n"), together().at("prompt_n"));
+}
+
+TEST_F(Questions, ArePrintedWithTheirAnswers) {
+  const Outcome text = run("soliton-chat", asked());
+  std::string expected;
+  for (size_t i = 0; i < kQuestions.size(); ++i) {
+    expected += "--- question " + std::to_string(i) + ": " + kQuestions[i] + "\n" +
+                together().at("answers")[i].at("content").get<std::string>() + "\n";
+  }
+  EXPECT_EQ(text.out, expected);
+  const std::regex statistics(
+      R"((.*\n)*\[ Prompt: \d+\.\d t/s \| Generation: \d+\.\d t/s \| 3 questions, \d+ tokens read for all \]\n)");
+  EXPECT_TRUE(std::regex_match(text.err, statistics)) << text.err;
+}
+
+TEST_F(Questions, AreToldTokenByTokenUpToStops) {
+  const std::string whole = together().at("answers")[1].at("content");
+  const std::string stop = whole.substr(3, 4);
+  const Outcome told = run("soliton-chat", asked({"--jsonl", "--stop", stop}));
+  std::vector<std::string> contents(kQuestions.size());
+  std::istringstream stream(told.out);
+  Json last;
+  for (std::string line; std::getline(stream, line);) {
+    last = Json::parse(line);
+    if (last.contains("index")) contents.at(last.at("index").get<size_t>()) += last.at("text");
+  }
+  for (size_t i = 0; i < kQuestions.size(); ++i) {
+    const std::string content = together().at("answers")[i].at("content");
+    const size_t cut = content.find(stop);
+    EXPECT_EQ(contents[i], content.substr(0, cut));
+    const char* reason = cut == std::string::npos ? "length" : "stop_text";
+    EXPECT_EQ(last.at("answers")[i], (Json{{"question", kQuestions[i]}, {"finish_reason", reason}}));
+  }
+}
+
+TEST_F(Questions, AreRefusedInOneLine) {
+  const auto files = [](const char* document, const char* questions) {
+    return model({"--document", document, "--questions", questions});
+  };
+  write_text(path() / "empty.txt", "");
+  write_text(path() / "blank.txt", " \n\r\n\t\n");
+  expect_error("soliton-chat", files("absent.txt", "questions.txt"), kNotFound, "absent.txt");
+  expect_error("soliton-chat", files("story.txt", "absent.txt"), kNotFound, "absent.txt");
+  expect_error("soliton-chat", files("story.txt", "."), kNotFound, ".");
+  expect_error("soliton-chat", files("story.txt", "empty.txt"), kBadFile, "empty.txt");
+  expect_error("soliton-chat", files("empty.txt", "questions.txt"), kBadFile, "empty.txt");
+  expect_error("soliton-chat", files("story.txt", "blank.txt"), kBadFile, "blank.txt",
+               "expected a question on a line, got blanks");
+  expect_error("soliton-chat", files("blank.txt", "questions.txt"), kBadFile, "blank.txt",
+               "expected a text, got blanks");
+  expect_error("soliton-chat", model({"--document", "story.txt"}), kUsage, "--document", "--questions");
+  expect_error("soliton-chat", model({"--questions", "questions.txt"}), kUsage, "--questions", "--document");
+  expect_error("soliton-chat", asked({"-c", "64"}), kLimit, "--ctx-size",
+               "tokens of the prompt, 6 to generate), got 64");
+  std::string book;
+  for (int i = 0; i < 40; ++i) book += std::string(kDocument) + "\n";
+  write_text(path() / "book.txt", book);
+  expect_error("soliton-chat", files("book.txt", "questions.txt"), kLimit, "--document and --predict",
+               "expected at most the model's 2048 tokens");
+}
+
+TEST_F(Questions, ExcludeOtherWaysToAsk) {
+  write_text(path() / "grammar.gbnf", "root ::= \"yes\"");
+  for (const Arguments& other :
+       {Arguments{"--prompt", "x"}, Arguments{"--file", "story.txt"}, Arguments{"--messages", "x.json"},
+        Arguments{"--parallel", "2"}, Arguments{"--beams", "2"}, Arguments{"--lookup", "2"},
+        Arguments{"--draft", "tiny-stories"}, Arguments{"--grammar", "grammar.gbnf"},
+        Arguments{"--json-schema", "x.json"}}) {
+    expect_error("soliton-chat", asked(other), kUsage, "--questions",
+                 "expected no " + other[0] + ", got both");
+  }
+  expect_error("soliton-chat", asked({"--verify"}), kUsage, "--verify", "expected no prompt");
+}
+
+}  // namespace
+}  // namespace soliton
