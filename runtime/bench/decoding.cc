@@ -99,7 +99,7 @@ int needed_context(const BenchOptions& options, const ModelFacts& facts) {
   const int64_t tokens = most(options.tokens);
   const int64_t depth = most(options.depths);
   const int64_t prompt = most(options.prompts);
-  int64_t generation = tokens + depth + 1;
+  int64_t generation = std::max<int64_t>(tokens + depth + 1, draft_context(options));
   for (const TreeSpec& spec : options.trees)
     generation = std::max<int64_t>(generation, longest_path(spec) + 2 * tokens + 2);
   if (prompt > facts.max_context) {
@@ -139,6 +139,7 @@ DecodingResults measure_decoding(Engine& engine, const BenchOptions& options,
   DecodingResults results{.bandwidth = bandwidth};
   results.rows = measure_rows(engine, options, bandwidth.best());
   results.trees = measure_trees(engine, options, bandwidth.best());
+  if (!options.draft_kernel.empty()) results.drafts = measure_drafts(engine, options);
   return results;
 }
 
@@ -173,6 +174,7 @@ std::string markdown(const Engine& engine, const DecodingResults& results) {
         row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
   }
   if (!results.trees.empty()) text += "\n" + tree_table(results.trees);
+  if (results.drafts) text += "\n" + draft_table(*results.drafts);
   return text;
 }
 
@@ -196,6 +198,7 @@ std::string as_json(const Engine& engine, const BenchOptions& options, const Dec
   if (options.sampling.any()) json["sampling"] = sampling_json(options.sampling.over(kTimedSampling));
   for (const Row& row : results.rows) json["rows"].push_back(as_json(row));
   for (const TreeMeasurement& tree : results.trees) json["trees"].push_back(tree_json(tree));
+  if (results.drafts) json["drafts"] = as_json(*results.drafts);
   return json.dump(2) + "\n";
 }
 

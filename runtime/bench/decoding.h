@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/bench/drafts.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/options.h"
 #include "runtime/bench/timeline.h"
@@ -26,6 +28,7 @@ struct DecodingResults {
   ReadBandwidth bandwidth;
   std::vector<Row> rows = {};
   std::vector<TreeMeasurement> trees = {};
+  std::optional<DraftMeasurement> drafts = {};
 };
 
 /// Measures all that the options ask for but the timeline.

@@ -202,6 +202,7 @@ int run(int argc, char** argv) {
   for (const std::string& file : {options.output, options.timeline, options.svg}) {
     if (!file.empty()) check_writable(file);
   }
+  if (!options.draft_kernel.empty()) KernelLibrary::open(options.draft_kernel);  // throws
   const std::unique_ptr<Model> model = open_model(options);
   OpenedKernel kernel = open_kernel(options, model.get());
   if (model) check_facts(kernel.library.model(), model->config.stated);

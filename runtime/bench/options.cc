@@ -73,6 +73,19 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
       app.add_option("--tree", given.trees,
                      "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
           ->check(not_empty());
+  const auto draft =
+      app.add_option("--draft-kernel", options.draft_kernel,
+                     "also measures decoding with a draft model: its kernel library, for random "
+                     "weights; -p tokens of a prompt, -n to generate")
+          ->check(not_empty());
+  app.add_option("--draft-seed", options.draft_seed,
+                 "of its weights, that of --seed for those of the large model; else one more")
+      ->needs(draft)
+      ->check(at_least<uint64_t>(0));
+  app.add_option("--draft-max", options.max_drafts,
+                 fmt::format("tokens that it drafts a step at most; else {}", options.max_drafts))
+      ->needs(draft)
+      ->check(at_least(1));
   const auto edge =
       app.add_flag("--edge", options.edge,
                    "what people report of a card: time to the first token, per token, energy, memory, "
@@ -84,8 +97,10 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                                    "searches the planner's knobs for this model's YAML, with random weights, "
                                    "and writes the best beside it, to tuned/")
                         ->check(not_empty());
-  for (const auto other : {timeline, tree, tune}) edge->excludes(other);
-  for (const auto other : {model, positional, kernel, given.prompts, timeline, tree}) tune->excludes(other);
+  for (const auto other : {model, positional}) draft->excludes(other);
+  for (const auto other : {timeline, tree, draft, tune}) edge->excludes(other);
+  for (const auto other : {model, positional, kernel, given.prompts, timeline, tree, draft})
+    tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
   app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
       ->needs(tune)

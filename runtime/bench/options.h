@@ -27,6 +27,9 @@ struct BenchOptions {
   std::string output;
   std::string timeline;
   std::vector<TreeSpec> trees;
+  std::string draft_kernel;            // of a draft model with random weights, if not empty
+  std::optional<uint64_t> draft_seed;  // of its weights; nothing: another one than `seed`
+  int max_drafts = 7;                  // a step
   bool edge = false;  // as people report a card; an empty list then stands for what edge_test() takes
   std::string svg;    // with it: the file of the page
   std::string tune;   // the model's YAML; empty: one kernel is measured

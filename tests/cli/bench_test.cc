@@ -49,6 +49,25 @@ TEST_F(Cli, BenchRefusesMoreThanTheContext) {
   expect_error("soliton-bench", bench({"-p", "2049"}), kLimit, "--n-prompt", "got 2049");
 }
 
+// A model that drafts for itself is right, whatever its weights.
+TEST_F(Cli, BenchMeasuresDrafts) {
+  Arguments arguments = bench({"-n", "12", "-p", "4", "-o", "json", "--draft-max", "4"});
+  for (const char* argument : {"--draft-kernel", kTinyKernel.c_str(), "--draft-seed", "1"})
+    arguments.push_back(argument);
+  const Outcome outcome = run("soliton-bench", arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto drafts = nlohmann::json::parse(outcome.out).at("drafts");
+  EXPECT_EQ(drafts.at("draft_model"), "tiny-stories");
+  EXPECT_EQ(drafts.at("draft_weights"), "random, seed 1");
+  EXPECT_EQ(drafts.at("tokens_per_s").size(), 1u);
+  EXPECT_GT(drafts.at("tokens_per_step")[0].get<double>(), 2);
+  EXPECT_GT(drafts.at("equal_one_by_one").get<int>(), 0);
+  expect_error("soliton-bench", {"tiny-stories", "--draft-kernel", kTinyKernel}, kUsage, "MODEL",
+               "expected no --draft-kernel, got both");
+  expect_error("soliton-bench", bench({"--draft-max", "4"}), kUsage, "--draft-max", "--draft-kernel");
+  expect_error("soliton-bench", bench({"--draft-kernel", "absent.so"}), kNotFound, "absent.so");
+}
+
 // Found out before anything is measured: nothing of the table is on stdout.
 TEST_F(Cli, BenchChecksTheJsonFileFirst) {
   expect_error("soliton-bench", bench({"--json-file", "absent/x.json"}), kNotFound, "absent/x.json",
