@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Plots the attention of one layer over trees: its floor, Soliton's, and the fastest of FlashInfer's.
+
+    plot_trees.py OUT.svg FILE.json
+
+FILE.json comes from baseline_tree.py --soliton ... --json-file. Trees that Soliton or FlashInfer has no time for are left
+out. The same file gives the same SVG, byte for byte.
+
+Exit status: 0 good, 2 unusable input, in one line.
+"""
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+from plot import Unusable, plt
+
+WAYS = ("cascade", "flat", "batch_attention")
+BARS = (("floor", "0.75"), ("Soliton", "C0"), ("FlashInfer, its best", "C1"))
+BAR_HEIGHT = 0.27
+
+
+def read_trees(path: str) -> list[tuple[str, tuple[float, float, float]]]:
+    """Each tree's name, and its times as BARS has them."""
+    try:
+        rows: list[dict[str, Any]] = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["trees"]
+        trees = []
+        for row in rows:
+            theirs = [float(row[f"{way}_us"]) for way in WAYS if f"{way}_us" in row]
+            if theirs and "soliton_us" in row:
+                trees.append((str(row["test"]), (float(row["floor_us"]), float(row["soliton_us"]), min(theirs))))
+    except OSError as error:
+        raise Unusable(f"{path}: expected a file that can be read, got: {error.strerror}") from error
+    except KeyError as error:
+        raise Unusable(f"{path}: expected the key {error}, got none") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Unusable(f"{path}: expected JSON of baseline_tree.py, got: {error}") from error
+    if not trees:
+        raise Unusable(f"{path}: expected trees with times of Soliton and FlashInfer, got none")
+    return trees
+
+
+def draw(trees: list[tuple[str, tuple[float, float, float]]], output: str) -> None:
+    plt.rcParams.update({"svg.hashsalt": "soliton", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    figure, axes = plt.subplots(figsize=(7, 1 + 0.42 * len(trees)), layout="constrained")
+    for bar, (label, color) in enumerate(BARS):
+        places = [tree + (bar - 1) * BAR_HEIGHT for tree in range(len(trees))]
+        drawn = axes.barh(places, [times[bar] for _, times in trees], height=BAR_HEIGHT, color=color, label=label)
+        axes.bar_label(drawn, fmt="%.3g", padding=2, fontsize=7)
+    axes.set_yticks(range(len(trees)), [name for name, _ in trees])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("attention of one layer, us")
+    axes.grid(color="0.9", axis="x")
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, loc="best")
+    try:
+        figure.savefig(output, format="svg", metadata={"Date": None})
+    except OSError as error:
+        raise Unusable(f"{output}: expected a file that can be written, got: {error.strerror}") from error
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments in (["-h"], ["--help"]):
+        print(__doc__.strip())
+        return 0
+    try:
+        if len(arguments) != 2 or not arguments[0].endswith(".svg"):
+            raise Unusable(f"expected OUT.svg FILE.json, got {' '.join(arguments) or 'nothing'}")
+        draw(read_trees(arguments[1]), arguments[0])
+    except Unusable as error:
+        print(f"plot_trees.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
