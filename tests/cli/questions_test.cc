@@ -1,7 +1,10 @@
 // soliton-chat --document --questions: many questions on one text, which is read once.
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "cli/cli_fixture.h"
 #include "runtime/common_tokens.h"
@@ -90,6 +93,38 @@ TEST_F(Questions, ReadTheDocumentOnce) {
   EXPECT_EQ(together().at("prompt_n"), prompt_tokens - 2 * shared);
   EXPECT_EQ(together().at("predicted_n"), 18);
   EXPECT_EQ(usage.at("completion_tokens"), 18);
+}
+
+// What the template puts behind a question is no part of the document.
+TEST_F(Questions, AreAskedByTheChatTemplate) {
+  write_text(path() / "chat.jinja",
+             "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}Then");
+  const Arguments way{"--chat-template", "chat.jinja", "-sys", "A story.", "--json"};
+  Arguments all = asked(way);
+  Arguments one = model({"-p", std::string(kDocument) + "\n\n" + kQuestions[1], "-n", "6"});
+  one.insert(one.end(), way.begin(), way.end());
+  const Json json = json_of(all);
+  EXPECT_EQ(json.at("answers")[1].at("tokens"), json_of(one).at("tokens"));
+  EXPECT_GT(json.at("usage").at("prompt_tokens_details").at("cached_tokens").get<int>(), 2 * 64);
+}
+
+// What has come is shown, and what was not begun is interrupted too.
+TEST_F(Questions, AreCutByCtrlC) {
+  Arguments arguments = asked({"--jsonl", "--ignore-eos"}, kOneRowKernel);
+  *std::find(arguments.begin(), arguments.end(), "6") = "1000";
+  const Process process("soliton-chat", arguments, path());
+  constexpr int kMaxPolls = 6000;
+  for (int i = 0; i < kMaxPolls && process.out_so_far().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  process.signal(SIGINT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.status, kInterrupted) << outcome.err;
+  std::string last;
+  std::istringstream stream(outcome.out);
+  for (std::string line; std::getline(stream, line);) last = line;
+  const Json answers = Json::parse(last).at("answers");
+  ASSERT_EQ(answers.size(), kQuestions.size());
+  for (const Json& answer : answers) EXPECT_EQ(answer.at("finish_reason"), "interrupted");
 }
 
 // One after the other, from the same cache.
