@@ -17,7 +17,7 @@ import json
 import pathlib
 import re
 import sys
-from typing import Any
+from typing import Any, Callable
 
 import matplotlib
 matplotlib.use("svg")
@@ -116,26 +116,36 @@ def draw(runs: list[Run], output: str) -> None:
     axes.grid(color="0.9")
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="lower left")
+    save(figure, output)
+
+
+def save(figure: Any, output: str) -> None:
     try:
         figure.savefig(output, format="svg", metadata={"Date": None})
     except OSError as error:
         raise Unusable(f"{output}: expected a file that can be written, got: {error.strerror}") from error
 
 
-def main() -> int:
+def run(script: str, document: str, wanted: str, most_files: int | None, plot: Callable[[str, list[str]], None]) -> int:
+    """Calls plot(OUT.svg, files) with what stands behind the script's name, and returns the exit status."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]):
-        print(__doc__.strip())
+        print(document.strip())
         return 0
     try:
-        if len(arguments) < 2 or not arguments[0].endswith(".svg"):
-            raise Unusable(f"expected OUT.svg FILE.json..., got {' '.join(arguments) or 'nothing'}")
-        draw(joined([read_run(path) for path in arguments[1:]]), arguments[0])
+        too_many = most_files is not None and len(arguments) > most_files + 1
+        if len(arguments) < 2 or too_many or not arguments[0].endswith(".svg"):
+            raise Unusable(f"expected {wanted}, got {' '.join(arguments) or 'nothing'}")
+        plot(arguments[0], arguments[1:])
     except Unusable as error:
-        print(f"plot.py: {error}", file=sys.stderr)
+        print(f"{script}: {error}", file=sys.stderr)
         return 2
     return 0
 
 
+def plot_runs(output: str, files: list[str]) -> None:
+    draw(joined([read_run(path) for path in files]), output)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("plot.py", __doc__, "OUT.svg FILE.json...", None, plot_runs))

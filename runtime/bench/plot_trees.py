@@ -14,7 +14,7 @@ import pathlib
 import sys
 from typing import Any
 
-from plot import Unusable, plt
+from plot import Unusable, plt, run, save
 
 WAYS = ("cascade", "flat", "batch_attention")
 BARS = (("floor", "0.75"), ("Soliton", "C0"), ("FlashInfer, its best", "C1"))
@@ -56,26 +56,12 @@ def draw(trees: list[tuple[str, tuple[float, float, float]]], output: str) -> No
     axes.grid(color="0.9", axis="x")
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="best")
-    try:
-        figure.savefig(output, format="svg", metadata={"Date": None})
-    except OSError as error:
-        raise Unusable(f"{output}: expected a file that can be written, got: {error.strerror}") from error
+    save(figure, output)
 
 
-def main() -> int:
-    arguments = sys.argv[1:]
-    if arguments in (["-h"], ["--help"]):
-        print(__doc__.strip())
-        return 0
-    try:
-        if len(arguments) != 2 or not arguments[0].endswith(".svg"):
-            raise Unusable(f"expected OUT.svg FILE.json, got {' '.join(arguments) or 'nothing'}")
-        draw(read_trees(arguments[1]), arguments[0])
-    except Unusable as error:
-        print(f"plot_trees.py: {error}", file=sys.stderr)
-        return 2
-    return 0
+def plot(output: str, files: list[str]) -> None:
+    draw(read_trees(files[0]), output)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("plot_trees.py", __doc__, "OUT.svg FILE.json", 1, plot))
