@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/chat/answer_text.h"
-#include "runtime/chat/chosen_token.h"
+#include "runtime/chosen_token.h"
 
 namespace soliton {
 

@@ -10,7 +10,7 @@
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/question.h"
 #include "runtime/common_tokens.h"
-#include "runtime/library/forest.h"
+#include "runtime/forest/forest.h"
 
 namespace soliton {
 namespace {

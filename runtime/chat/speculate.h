@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/chat/chosen_token.h"
+#include "runtime/chosen_token.h"
 #include "runtime/draft/drafter.h"
 #include "runtime/engine.h"
 #include "runtime/sampling.h"

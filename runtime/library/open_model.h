@@ -11,7 +11,7 @@
 
 #include "runtime/chat/model.h"
 #include "runtime/cuda_driver.h"
-#include "runtime/library/forest.h"
+#include "runtime/forest/forest.h"
 
 namespace soliton {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/chosen_token.h"
+#include "runtime/chosen_token.h"
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/sampling.h"
 

@@ -23,10 +23,10 @@
 
 #include "models/error.h"
 #include "runtime/engine.h"
+#include "runtime/forest/prefix_cache.h"
 #include "runtime/server/fair_queue.h"
 #include "runtime/server/generation.h"
 #include "runtime/server/metrics.h"
-#include "runtime/server/prefix_cache.h"
 
 namespace soliton {
 

@@ -1,5 +1,5 @@
 // The radix tree of cached tokens, beside what each branch reads through its pages.
-#include "runtime/server/prefix_cache.h"
+#include "runtime/forest/prefix_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/server/prefix_cache.h"
+#include "runtime/forest/prefix_cache.h"
 
 #include "layout/page.h"
 #include "models/error.h"

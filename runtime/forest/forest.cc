@@ -1,4 +1,4 @@
-#include "runtime/library/forest.h"
+#include "runtime/forest/forest.h"
 
 #include <algorithm>
 #include <array>

@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "runtime/chat/chosen_token.h"
+#include "runtime/chosen_token.h"
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/engine.h"
+#include "runtime/forest/prefix_cache.h"
 #include "runtime/sampling.h"
-#include "runtime/server/prefix_cache.h"
 
 namespace soliton {
 
