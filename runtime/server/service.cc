@@ -210,6 +210,13 @@ void Service::check_reads_text(const std::string& param) const {
       param);
 }
 
+void Service::check_token(const std::string& param, int32_t token) const {
+  if (token >= 0 && token < text_.vocabulary) return;
+  throw ApiError(400,
+                 fmt::format("{}: expected tokens from 0 to {}, got {}", param, text_.vocabulary - 1, token),
+                 param);
+}
+
 std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_special) const {
   check_reads_text("prompt");
   std::vector<int32_t> tokens;
@@ -256,6 +263,7 @@ CompletionSetup Service::setup(ApiRequest request) const {
                                             : std::get<std::vector<int32_t>>(prompt));
     if (setup.prompts.back().empty())
       throw ApiError(400, "prompt: expected at least one token, got none", "prompt");
+    for (const int32_t token : setup.prompts.back()) check_token("prompt", token);
     if (setup.request.echoes) {
       setup.echoes.push_back(
           text != nullptr ? *text : text_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt), true));
@@ -283,10 +291,7 @@ std::shared_ptr<const std::vector<uint32_t>> Service::allowed_tokens(const ApiRe
   const auto vocabulary = static_cast<size_t>(text_.vocabulary);
   std::vector<uint32_t> mask((vocabulary + kBits - 1) / kBits, request.only.empty() ? ~0u : 0u);
   const auto set = [&](int32_t token, bool is_allowed) {
-    if (token >= text_.vocabulary)
-      throw ApiError(400,
-                     fmt::format("logit_bias: expected tokens from 0 to {}, got {}", vocabulary - 1, token),
-                     "logit_bias");
+    check_token("logit_bias", token);
     uint32_t& word = mask[static_cast<size_t>(token / kBits)];
     const uint32_t bit = 1u << token % kBits;
     word = is_allowed ? word | bit : word & ~bit;

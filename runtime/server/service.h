@@ -90,6 +90,7 @@ class Service {
   HttpResponse tokenize(const std::string& body) const;
   HttpResponse detokenize(const std::string& body) const;
   void check_reads_text(const std::string& param) const;
+  void check_token(const std::string& param, int32_t token) const;
   std::vector<int32_t> prompt_of(const std::string& text, bool adds_special) const;
   Json model_object() const;
 

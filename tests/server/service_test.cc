@@ -181,7 +181,9 @@ TEST_F(ServiceTest, ErrorsAreOpenAis) {
   EXPECT_EQ(error("/v1/completions", {{"prompt", std::string(400, 'a')}}, 400)["code"],
             "context_length_exceeded");
   EXPECT_EQ(error("/v1/completions", {{"prompt", ""}}, 400)["param"], "prompt");
-  EXPECT_EQ(error("/v1/completions", {{"prompt", {50}}}, 400)["type"], "invalid_request_error");
+  const json unknown = error("/v1/completions", {{"prompt", {1, 1325}}, {"echo", true}}, 400);
+  EXPECT_EQ(unknown["param"], "prompt");
+  EXPECT_THAT(unknown["message"].get<std::string>(), HasSubstr("expected tokens from 0 to"));
   error("/nothing", {}, 404);
   EXPECT_EQ(ask(port(), "GET", "/v1/completions").status, 405);
   EXPECT_EQ(ask(port(), "GET", "/v1/completions").headers.at("Allow"), "POST");
