@@ -20,8 +20,11 @@ Exit status: 0 good, 1 the self-check failed, 2 unusable input, in one line.
 """
 
 import argparse
+import concurrent.futures
+import concurrent.futures.process
 import dataclasses
 import json
+import multiprocessing
 import pathlib
 import re
 import statistics
@@ -300,24 +303,43 @@ def time_us(graph: torch.cuda.CUDAGraph, repeats: int) -> float:
     return statistics.median(times[1:])
 
 
-def measure(tree: Tree, options: argparse.Namespace) -> dict[str, Any]:
-    torch.manual_seed(SEED)
-    q = torch.randn(tree.rows, QUERY_HEADS, HEAD_DIM, dtype=torch.float16, device="cuda")
-    keys, values = (torch.randn(tree.unique_tokens, KV_HEADS, HEAD_DIM, dtype=torch.float16, device="cuda") for _ in range(2))
-    expected = expected_rows(tree, q, keys, values)
-    row: dict[str, Any] = {"test": tree.name, "rows": tree.rows, "unique_tokens": tree.unique_tokens}
-    for way in options.ways:
+def measure(way: str, tree: Tree, page_size: int, repeats: int) -> float | str:
+    """us, or why there are none."""
+    try:
+        torch.manual_seed(SEED)
+        q = torch.randn(tree.rows, QUERY_HEADS, HEAD_DIM, dtype=torch.float16, device="cuda")
+        keys, values = (torch.randn(tree.unique_tokens, KV_HEADS, HEAD_DIM, dtype=torch.float16, device="cuda")
+                        for _ in range(2))
+        run = way_to_attend(way, tree, page_size, q, keys, values)
+        run()
+        torch.cuda.synchronize()
+        graph, outputs = captured(run)
+        graph.replay()
+        worst = float((outputs.float() - expected_rows(tree, q, keys, values)).abs().max())
+        if not worst <= TOLERANCE:
+            return f"expected the softmax's answer within {TOLERANCE}, got one {worst:.3g} off"
+        return time_us(graph, repeats)
+    except (RuntimeError, ValueError, TypeError, AssertionError) as error:
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+
+
+class Apart:
+    """Measures in a process of its own, and in another one behind each failure: that of a kernel ends all use of the device."""
+
+    def __init__(self) -> None:
+        self.pool: concurrent.futures.ProcessPoolExecutor | None = None
+
+    def measure(self, *arguments: Any) -> float | str:
+        if self.pool is None:
+            self.pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         try:
-            graph, outputs = captured(way_to_attend(way, tree, options.page_size, q, keys, values))
-            graph.replay()
-            worst = float((outputs.float() - expected).abs().max())
-            if not worst <= TOLERANCE:
-                raise RuntimeError(f"expected the softmax's answer within {TOLERANCE}, got one {worst:.3g} off")
-            row[f"{way}_us"] = time_us(graph, options.repeats)
-        except (RuntimeError, ValueError) as error:
-            row[f"{way}_failed"] = str(error).splitlines()[0] if str(error) else type(error).__name__
-        torch.cuda.empty_cache()
-    return row
+            result = self.pool.submit(measure, *arguments).result()
+        except concurrent.futures.process.BrokenProcessPool:
+            result = "the process ended"
+        if isinstance(result, str):
+            self.pool.shutdown()
+            self.pool = None
+        return result
 
 
 # ---- Beside Soliton
@@ -365,15 +387,18 @@ def bench(options: argparse.Namespace) -> None:
     if not torch.cuda.is_available():
         raise Unusable("cuda: expected a device, got none")
     flashinfer = import_flashinfer()
-    rows = []
-    for tree in trees:
-        row = measure(tree, options)
-        if soliton:
+    rows: list[dict[str, Any]] = [{"test": tree.name, "rows": tree.rows, "unique_tokens": tree.unique_tokens}
+                                  for tree in trees]
+    apart = Apart()
+    for way in options.ways:
+        for tree, row in zip(trees, rows):
+            result = apart.measure(way, tree, options.page_size, options.repeats)
+            row[f"{way}_failed" if isinstance(result, str) else f"{way}_us"] = result
+            if isinstance(result, str):
+                print(f"{tree.name}: {way}: {result}", file=sys.stderr, flush=True)
+    if soliton:
+        for row in rows:
             add_soliton(row, soliton)
-        rows.append(row)
-        for way in options.ways:
-            if f"{way}_failed" in row:
-                print(f"{tree.name}: {way}: {row[f'{way}_failed']}", file=sys.stderr)
     print(f"flashinfer {flashinfer.__version__} on {device_name('cuda')}, torch {torch.__version__}, fp16, "
           f"{QUERY_HEADS}/{KV_HEADS} heads of {HEAD_DIM}, pages of {options.page_size}, one layer\n\n{markdown(rows)}")
     if options.json_file:

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -80,6 +81,23 @@ Figure of_one_client(const Figure& figure) {
     throw std::runtime_error("no point of one client");
   };
 }
+/// Of runs with a draft model, the median.
+Figure of_runs(const char* key) {
+  return [=](const Source& source) {
+    auto runs = source.entry.at(key).get<std::vector<double>>();
+    std::sort(runs.begin(), runs.end());
+    return runs.at(runs.size() / 2);
+  };
+}
+/// The fastest of FlashInfer's ways over Soliton.
+double best_peer_ratio(const Source& source) {
+  double best = 0;
+  for (const char* key : {"cascade_us", "flat_us", "batch_attention_us"}) {
+    if (!source.entry.contains(key)) continue;
+    best = best == 0 ? number(source.entry, key) : std::min(best, number(source.entry, key));
+  }
+  return best / number(source.entry, "soliton_us");
+}
 Figure of_unit(const char* unit) {
   return [=](const Source& source) { return metric(source, unit); };
 }
@@ -111,6 +129,21 @@ const std::map<std::string, Figure> kFigures = {
     {"apart us", of_entry("unshared_us_p50")},
     {"step / floor", of_step("floor_us")},
     {"step / one row", of_step("one_row_us_p50")},
+    {"floor us", of_entry("floor_us")},
+    {"Soliton us", of_entry("soliton_us")},
+    {"cascade us", of_entry("cascade_us")},
+    {"flat us", of_entry("flat_us")},
+    {"BatchAttention us", of_entry("batch_attention_us")},
+    {"best / Soliton", best_peer_ratio},
+    {"plain tokens/s", of_runs("plain_tokens_per_s")},
+    {"tokens/s with drafts", of_runs("tokens_per_s")},
+    {"of plain", of_entry("of_plain")},
+    {"first run of plain",
+     [](const Source& source) {
+       return source.entry.at("tokens_per_s").at(0).get<double>() /
+              source.entry.at("plain_tokens_per_s").at(0).get<double>();
+     }},
+    {"tokens a step", of_runs("tokens_per_step")},
     {"first token, ms", of_times("first_token_ms", "p50")},
     {"first token p99, ms", of_times("first_token_ms", "p99")},
     {"gap, ms", of_times("gap_ms", "p50")},
@@ -134,7 +167,7 @@ const std::map<std::string, Figure> kFigures = {
 /// Columns that say what is measured.
 const std::set<std::string> kLabels = {"model",         "weights", "context",   "tree",   "kernel",
                                        "launch",        "file",    "attention", "prompt", "PyTorch file",
-                                       "one-card file", "card",    "clients",   "turn"};
+                                       "one-card file", "card",    "clients",   "turn",   "drafted by"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -204,6 +237,7 @@ class RowOfFigures {
   /// One for each context that the row lists.
   std::vector<Source> find_sources() const {
     const Json json = read(file("file"));
+    if (has("drafted by")) return {{json, json.at("drafts"), {}}};
     if (has("tree")) return {{json, find_tree(json), {}}};
     if (has("turn"))
       return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
