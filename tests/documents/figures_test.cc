@@ -144,6 +144,8 @@ const std::map<std::string, Figure> kFigures = {
               source.entry.at("plain_tokens_per_s").at(0).get<double>();
      }},
     {"tokens a step", of_runs("tokens_per_step")},
+    {"equal to one by one", of_entry("equal_one_by_one")},
+    {"equal to plain", of_entry("equal_plain")},
     {"first token, ms", of_times("first_token_ms", "p50")},
     {"first token p99, ms", of_times("first_token_ms", "p99")},
     {"gap, ms", of_times("gap_ms", "p50")},
