@@ -30,6 +30,8 @@ struct LinkedDevice {
   bool same_kind = false;       // a kernel can span both
   bool reaches = false;         // either's memory from the other,
   bool native_atomics = false;  // with atomics too: by NVLink
+
+  bool can_share() const { return same_kind && reaches && native_atomics; }
 };
 
 /// All but `device`; none if the driver cannot say.

@@ -147,7 +147,18 @@ TEST_F(Cli, DoctorSaysHowFastACardIsAtBest) {
           " tokens/s at best, with a context of up to 2048 tokens; its kernel is made at the first start"),
       std::string::npos)
       << good.out;
-  environment.push_back("FAKE_CUDA_FREE_BYTES=1000000");
+  EXPECT_EQ(good.out.find("over --cards"), std::string::npos) << good.out;
+  environment.push_back("FAKE_CUDA_CARDS=3");
+  const Outcome shared = run("soliton-doctor", {"tiny-stories", "--json"}, environment);
+  const nlohmann::json model = nlohmann::json::parse(shared.out)["model"];
+  EXPECT_EQ(model["shared"]["cards"], nlohmann::json({0, 1, 2}));
+  EXPECT_EQ(model["shared"]["fitting_context"], 2048);
+  EXPECT_DOUBLE_EQ(model["shared"]["tokens_per_s_at_best"], 3 * model["tokens_per_s_at_best"].get<double>());
+  environment.push_back("FAKE_CUDA_FREE_BYTES=73000000");  // 67 MB of it are not for the model
+  const Outcome wide = run("soliton-doctor", {"tiny-stories"}, environment);
+  EXPECT_EQ(wide.status, kLimit);
+  EXPECT_NE(wide.out.find("over --cards 0,1,2: "), std::string::npos) << wide.out;
+  environment.back() = "FAKE_CUDA_FREE_BYTES=1000000";
   const Outcome full = run("soliton-doctor", {"tiny-stories"}, environment);
   EXPECT_EQ(full.status, kLimit);
   EXPECT_NE(full.out.find("of the card's memory"), std::string::npos) << full.out;

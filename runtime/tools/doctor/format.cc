@@ -153,6 +153,11 @@ ordered_json as_json(const CheckedModel& model) {
   json["missing"] = model.missing;
   if (!model.kernel.empty()) json["kernel"] = model.kernel;
   if (model.tokens_per_s > 0) json["tokens_per_s_at_best"] = model.tokens_per_s;
+  if (model.shared) {
+    json["shared"] = {{"cards", model.shared->cards},
+                      {"fitting_context", model.shared->context},
+                      {"tokens_per_s_at_best", model.shared->tokens_per_s}};
+  }
   return json;
 }
 

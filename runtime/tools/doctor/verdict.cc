@@ -1,11 +1,13 @@
 // What a report comes to: a model that is asked for is looked at as soliton-chat would, and the verdict is drawn.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
 #include <filesystem>
 
 #include "generator/gpu_spec.h"
+#include "layout/deal.h"
 #include "models/error.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
@@ -53,11 +55,31 @@ std::string rounded(double tokens_per_s) {
   return fmt::format("{:.{}f}", tokens_per_s, tokens_per_s < 10 ? 1 : 0);
 }
 
+std::optional<SharedModel> share(const ModelFacts& facts, int device, const DoctorReport& report) {
+  SharedModel shared{.cards = {device}};
+  for (const LinkedDevice& link : report.links) {
+    if (link.can_share() && std::ssize(shared.cards) < kMaxLaunchCards) shared.cards.push_back(link.index);
+  }
+  std::sort(shared.cards.begin(), shared.cards.end());
+  const int num_cards = static_cast<int>(shared.cards.size());
+  if (num_cards == 1) return {};
+  shared.context = fitting_context(facts, free_bytes_of_cards(facts, report.device->free_bytes, num_cards));
+  if (shared.context == 0) return {};
+  shared.tokens_per_s = num_cards * best_rate(facts, report);
+  return shared;
+}
+
+std::string describe_shared(const SharedModel& shared) {
+  return fmt::format("over --cards {}: {} tokens/s at best, with a context of up to {} tokens",
+                     fmt::join(shared.cards, ","), rounded(shared.tokens_per_s), shared.context);
+}
+
 std::vector<std::string> verdict_of_model(const DoctorReport& report) {
   const CheckedModel& model = *report.model;
   if (!model.missing.empty()) {
     std::vector<std::string> lines = {fmt::format("{} does not run here:", model.facts.name)};
     lines.insert(lines.end(), model.missing.begin(), model.missing.end());
+    if (model.shared) lines.push_back(describe_shared(*model.shared));
     return lines;
   }
   const std::string kernel =
@@ -66,9 +88,11 @@ std::vector<std::string> verdict_of_model(const DoctorReport& report) {
     return {fmt::format("{} runs here, but only in emulation on the CPU, for checking: about {} tokens/s; {}",
                         model.facts.name, rounded(model.tokens_per_s), kernel)};
   }
-  return {fmt::format("{} runs here, at {} tokens/s at best, with a context of up to {} tokens; {}",
-                      model.facts.name, rounded(model.tokens_per_s), model.facts.context.value_or(0),
-                      kernel)};
+  std::vector<std::string> lines = {
+      fmt::format("{} runs here, at {} tokens/s at best, with a context of up to {} tokens; {}",
+                  model.facts.name, rounded(model.tokens_per_s), model.facts.context.value_or(0), kernel)};
+  if (model.shared) lines.push_back(describe_shared(*model.shared));
+  return lines;
 }
 
 }  // namespace
@@ -100,7 +124,10 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
                                       .device = options.device});
       if (found) model.kernel = found->string();
     });
-  attempt(model, [&] { model.tokens_per_s = best_rate(config.facts, report); });
+  attempt(model, [&] {
+    model.tokens_per_s = best_rate(config.facts, report);
+    if (report.device) model.shared = share(config.facts, options.device, report);
+  });
   return model;
 }
 
