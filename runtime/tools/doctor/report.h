@@ -65,13 +65,13 @@ struct SharedModel {
 
 /// A model that is asked for: whether it would run here.
 struct CheckedModel {
-  FoundModel facts;                       // without weight_bytes if not even these are known
-  std::string folder;                     // empty if there is none
-  std::string kernel;                     // the library that would run it; empty: one would be made
-  double tokens_per_s = 0;                // at best: what a token reads at the rate of the memory; 0: unknown
-  std::optional<SharedModel> shared;      // where cards can share it, and it fits them
-  std::vector<std::string> missing = {};  // why it would not
-  int status = 0;                         // that soliton-chat would exit with; 0: it would run
+  FoundModel facts;         // without weight_bytes if not even these are known
+  std::string folder;       // empty if there is none
+  std::string kernel;       // the library that would run it; empty: one would be made
+  double tokens_per_s = 0;  // at best: what a token reads at the rate of the memory; 0: unknown
+  std::optional<SharedModel> shared = {};  // where cards can share it, and it fits them
+  std::vector<std::string> missing = {};   // why it would not
+  int status = 0;                          // that soliton-chat would exit with; 0: it would run
 };
 
 struct DoctorReport {
