@@ -2,17 +2,20 @@
 # Fuzzes each reader for SECONDS (60): tests/fuzz/run.sh [--build | --test | --minimise] [SECONDS] [TARGET...]. All seeds
 # and the kept corpus are run first. With clang++ by libFuzzer, else by our own driver; under the address and
 # undefined-behaviour sanitizers both. What ends a target is kept in the build folder.
-#   --build     only builds, with one process
-#   --test      takes what has been built, and 4 seconds unless SOLITON_LONG_TESTS is 1: as ctest calls it
+#   --build     only builds, with one process, and
+#   --test      takes what has been built: as ctest calls it, for which both end with 77 unless SOLITON_LONG_TESTS is 1
 #   --minimise  then writes corpus/TARGET.tar.gz anew: the fewest inputs that reach what all found so far reach
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 builds=true runs=true minimises=false processes=$(nproc) seconds=60
 case ${1:-} in
   --build) runs=false processes=1; shift ;;
-  --test) builds=false; [ "${SOLITON_LONG_TESTS:-}" = 1 ] || seconds=4; shift ;;
+  --test) builds=false; shift ;;
   --minimise) minimises=true; shift ;;
 esac
+if ! $builds || ! $runs; then
+  [ "${SOLITON_LONG_TESTS:-}" = 1 ] || { echo "skipped: only in long runs (./dev test --long)"; exit 77; }
+fi
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(safetensors hf-config model-yaml tokenizer chat-template grammar)
@@ -27,10 +30,7 @@ preset=sanitize
 if has_libfuzzer; then preset=fuzz; else echo "no clang++ with libFuzzer: g++ and our own driver do it"; fi
 folder=build/$preset
 if $builds; then
-  # A few seconds of fuzzing are less than optimising would take.
-  level=-O0
-  if $runs || [ "${SOLITON_LONG_TESTS:-}" = 1 ]; then level=-O1; fi
-  cmake --preset "$preset" -D SOLITON_FUZZ=ON -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="$level -gline-tables-only" > /dev/null
+  cmake --preset "$preset" -D SOLITON_FUZZ=ON -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only" > /dev/null
   cmake --build "$folder" --parallel "$processes" --target "${targets[@]/#/fuzz-}"
 fi
 $runs || exit 0
