@@ -390,6 +390,17 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
   };
   int not_finite = -1;  // a row whose logits are not
   int done = 0;
+  // Behind the last step the kernel ends at once, and a card needs no processor of the host's to do so.
+  const bool emulated = library_.device().compute_capability == 0;
+  auto last_news = began;
+  const auto rest = [&] {
+    const bool ends = !request.skips_choice && done == request.num_steps;
+    if (emulated) {
+      std::this_thread::sleep_for(emulated_idle_pause(std::chrono::steady_clock::now() - last_news));
+    } else if (!ends) {
+      std::this_thread::sleep_for(kIdlePause);
+    }
+  };
   for (bool running = true; running;) {
     const LaunchState state = poll();
     if (state == LaunchState::kFailed) throw_failure();
@@ -417,9 +428,11 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
       const std::span<const int32_t> chosen(result.chosen.end() - result.num_rows, result.chosen.end());
       if (on_step && !on_step(chosen)) end_early();
     }
-    // Behind the last step the kernel ends at once.
-    const bool ends = !request.skips_choice && done == request.num_steps;
-    if (running && idle && !ends) std::this_thread::sleep_for(kIdlePause);
+    if (!idle) {
+      last_news = std::chrono::steady_clock::now();
+    } else if (running) {
+      rest();
+    }
   }
   on_every_card([&](EngineCard&) { library_.check(library_.functions().wait(), "decode"); });
   if (not_finite >= 0) {
