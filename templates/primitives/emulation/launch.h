@@ -4,6 +4,8 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "primitives/emulation/emulator.h"
@@ -56,14 +58,52 @@ struct PieceCopies {
   int engine = -1;
 };
 
+/// An address, and a CTA that stores there.
+struct RemotePlace {
+  void* address = nullptr;
+  int cta = 0;
+  bool operator==(const RemotePlace&) const = default;
+};
+
+struct RemoteStore;
+
+/// Of one place, in the order in which they were made.
+struct RemoteLine {
+  RemoteStore* first = nullptr;
+  RemoteStore* last = nullptr;
+};
+
 /// A store, or an addition, on its way to another card.
 struct RemoteStore {
   Access access = Access::kSystemRelaxedStore;
-  void* address = nullptr;
+  RemotePlace place = {};
   size_t bytes = 0;
   unsigned char value[16] = {};
-  int cta = 0;
+  uint64_t number = 0;             // in the order in which they are made
+  size_t index = 0;                // in RemoteStores
+  RemoteLine* line = nullptr;      // of this place,
+  RemoteStore* next = nullptr;     // and the next one in it
   RaceDetector::Remote race = {};  // of checked launches
+};
+
+/// Those on their way. Of one place they leave in the order in which they were made.
+class RemoteStores {
+ public:
+  void add(std::unique_ptr<RemoteStore> store);
+  bool empty() const { return all_.empty(); }
+  size_t size() const { return all_.size(); }
+  /// In an order that no address decides.
+  const RemoteStore& operator[](size_t index) const { return *all_[index]; }
+  /// Takes out the first one of a line, unless that is behind number `last`: null then, or if there is none.
+  std::unique_ptr<RemoteStore> take_first(RemoteLine& line, uint64_t last);
+
+ private:
+  struct Hash {
+    size_t operator()(const RemotePlace& place) const;
+  };
+  std::vector<std::unique_ptr<RemoteStore>> all_;
+  std::unordered_map<RemotePlace, RemoteLine, Hash> lines_;  // some of them empty
+  uint64_t num_made_ = 0;
 };
 
 class Launch {
@@ -132,6 +172,7 @@ class Launch {
   void land_stores_before();
   void land_some_stores();
   void land_store(size_t index);
+  void land_store(std::unique_ptr<RemoteStore> store);
   void land(size_t index);
   PieceCopies& pieces();
   std::vector<BarrierCount> count_barriers() const;
@@ -152,9 +193,10 @@ class Launch {
   size_t shared_stride_ = 0;
   std::vector<std::unique_ptr<BarrierState>> barriers_;
   std::vector<PendingCopy> copies_;
-  std::vector<RemoteStore> stores_;  // in the order in which they were made
-  std::vector<Region> regions_;      // with several cards: sorted by address
-  std::vector<PieceCopies> pieces_;  // by thread id, once any has copied a piece
+  RemoteStores stores_;
+  std::vector<std::pair<RemoteLine*, uint64_t>> before_;  // see land_stores_before(), with their numbers
+  std::vector<Region> regions_;                           // with several cards: sorted by address
+  std::vector<PieceCopies> pieces_;                       // by thread id, once any has copied a piece
   std::unique_ptr<RaceDetector> races_;
   std::string error_;
   int num_returned_ = 0;

@@ -35,6 +35,34 @@ void perform(Access access, void* address, const unsigned char* value, size_t by
 
 }  // namespace
 
+size_t RemoteStores::Hash::operator()(const RemotePlace& place) const {
+  constexpr size_t kOdd = 0x9e3779b97f4a7c15ull;
+  return ((reinterpret_cast<uintptr_t>(place.address) >> 2) * kOdd ^ static_cast<size_t>(place.cta)) * kOdd;
+}
+
+void RemoteStores::add(std::unique_ptr<RemoteStore> store) {
+  store->number = num_made_++;
+  store->index = all_.size();
+  RemoteLine& line = lines_[store->place];
+  store->line = &line;
+  (line.first == nullptr ? line.first : line.last->next) = store.get();
+  line.last = store.get();
+  all_.push_back(std::move(store));
+}
+
+std::unique_ptr<RemoteStore> RemoteStores::take_first(RemoteLine& line, uint64_t last) {
+  if (line.first == nullptr || line.first->number > last) return nullptr;
+  const size_t index = line.first->index;
+  line.first = line.first->next;
+  std::unique_ptr<RemoteStore> taken = std::move(all_[index]);
+  if (index + 1 < all_.size()) {
+    all_[index] = std::move(all_.back());
+    all_[index]->index = index;
+  }
+  all_.pop_back();
+  return taken;
+}
+
 /// What the fault makes of an access of system scope.
 Access Launch::scoped(Access access) const {
   if (holds(FaultKind::kWeakenSystemRelease) && access == Access::kSystemReleaseAdd)
@@ -70,13 +98,12 @@ void Launch::load_wide(Access access, const void* address, void* value, size_t b
 
 void Launch::store_wide(Access access, void* address, const void* value, size_t bytes) {
   const Fiber& self = scheduler_.current();
-  RemoteStore store{.access = scoped(access), .address = address, .bytes = bytes, .cta = self.cta};
-  std::memcpy(store.value, value, bytes);
-  if (access == Access::kSystemReleaseAdd && store.access == access) land_stores_before();
+  const Access made = scoped(access);
+  if (access == Access::kSystemReleaseAdd && made == access) land_stores_before();
   const int card = card_of(address);
   if (card < 0 || card == self.card) {
-    if (checking) check_access(store.access, Space::kGlobal, address, bytes);
-    perform(store.access, address, store.value, bytes);
+    if (checking) check_access(made, Space::kGlobal, address, bytes);
+    perform(made, address, static_cast<const unsigned char*>(value), bytes);
     return;
   }
   ++control_.stats.remote_stores;
@@ -84,10 +111,13 @@ void Launch::store_wide(Access access, void* address, const void* value, size_t 
   if (checking) {
     if (std::string text = races_->check_bounds(Space::kGlobal, self.cta, address, bytes); !text.empty())
       fail(text + ": " + std::to_string(bytes) + " bytes used by " + describe_thread(self));
-    check_scope(store.access, address);
-    store.race = races_->begin_remote(self.id, store.access);
+    check_scope(made, address);
   }
-  stores_.push_back(std::move(store));
+  auto store = std::make_unique<RemoteStore>(
+      RemoteStore{.access = made, .place = {address, self.cta}, .bytes = bytes});
+  std::memcpy(store->value, value, bytes);
+  if (checking) store->race = races_->begin_remote(self.id, made);
+  stores_.add(std::move(store));
   if (options_.copies == CopyPolicy::kEager) land_store(stores_.size() - 1);
 }
 
@@ -95,17 +125,16 @@ void Launch::store_wide(Access access, void* address, const void* value, size_t 
 /// between threads: there all of a CTA do.
 bool Launch::is_before(const RemoteStore& store) const {
   if (checking) return races_->is_known(static_cast<const Fiber*>(running)->id, store.race);
-  return store.cta == running->cta;
+  return store.place.cta == running->cta;
 }
 
 void Launch::land_stores_before() {
-  for (size_t i = 0; i < stores_.size();) {
-    if (is_before(stores_[i])) {
-      land_store(i);
-      i = 0;
-    } else {
-      ++i;
-    }
+  before_.clear();
+  for (size_t i = 0; i < stores_.size(); ++i) {
+    if (is_before(stores_[i])) before_.emplace_back(stores_[i].line, stores_[i].number);
+  }
+  for (const auto& [line, number] : before_) {
+    while (auto store = stores_.take_first(*line, number)) land_store(std::move(store));
   }
 }
 
@@ -117,19 +146,18 @@ void Launch::land_some_stores() {
   if (stores_.size() == before) land_store(scheduler_.random().below(static_cast<uint32_t>(before)));
 }
 
-/// Lands a store, or an earlier one of the same thread to the same address.
+/// Lands a store, or an earlier one of the same place.
 void Launch::land_store(size_t index) {
-  const auto same = [&](const RemoteStore& other) {
-    return other.address == stores_[index].address && other.cta == stores_[index].cta;
-  };
-  const auto first = std::find_if(stores_.begin(), stores_.end(), same);
-  const RemoteStore store = std::move(*first);
-  stores_.erase(first);
+  land_store(stores_.take_first(*stores_[index].line, stores_[index].number));
+}
+
+void Launch::land_store(std::unique_ptr<RemoteStore> store) {
+  void* const address = store->place.address;
   if (checking) {
     Race race;
-    if (!races_->land_remote(store.race, store.address, store.bytes, &race)) fail_race(race);
+    if (!races_->land_remote(store->race, address, store->bytes, &race)) fail_race(race);
   }
-  perform(store.access, store.address, store.value, store.bytes);
+  perform(store->access, address, store->value, store->bytes);
 }
 
 void Launch::fence_system() {
