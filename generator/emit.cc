@@ -54,7 +54,7 @@ std::string header(const std::vector<Plan>& plans) {
 }
 
 const char* kind_name(PhaseKind kind) {
-  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kMerge", "kNormHeads"};
+  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kNormHeads"};
   return kNames[static_cast<int>(kind)];
 }
 const char* input_name(InputKind kind) {

@@ -99,7 +99,6 @@ Graph build_rows_graph(const ModelFacts& facts) {
     if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
     op.first_norm = -1;
     op.norm_stride = 0;
-    op.appends = false;
     if (op.output != OutputKind::kResidual || op.kind != PhaseKind::kMatrix) continue;
     op.first_norm = op.writes == kPostAttention ? 1 : 2;  // of the phase that reads it
     op.norm_stride = 2;
@@ -107,17 +106,13 @@ Graph build_rows_graph(const ModelFacts& facts) {
   graph.final_ops[0].first_norm = -1;
   const auto attention = std::find_if(graph.layer_ops.begin(), graph.layer_ops.end(),
                                       [](const GraphOp& op) { return op.kind == PhaseKind::kAttention; });
-  attention->writes = -1;  // partial results, as many as the tree's plan asks for
-  const auto merge = graph.layer_ops.insert(
-      attention + 1,
-      {.name = "merge", .kind = PhaseKind::kMerge, .reads = kQkv, .writes = kHeads, .appends = true});
   if (facts.head_norm == 0) return graph;
   // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
   graph.vectors.push_back(
       {.name = "unnormed", .elements = (facts.num_heads + facts.num_kv_heads) * facts.head_dim});
   graph.layer_ops.front().writes = kUnnormed;
   graph.layer_ops.insert(
-      merge - 1, {.name = "norm_heads", .kind = PhaseKind::kNormHeads, .reads = kUnnormed, .writes = kQkv});
+      attention, {.name = "norm_heads", .kind = PhaseKind::kNormHeads, .reads = kUnnormed, .writes = kQkv});
   return graph;
 }
 
@@ -126,7 +121,7 @@ std::string describe(const Graph& graph) {
   const auto list = [&](const std::vector<GraphOp>& ops) {
     for (const GraphOp& op : ops) {
       text += fmt::format("{:<10} reads {:<14} writes {:<14}", op.name, graph.vectors[op.reads].name,
-                          op.writes < 0 ? "partial results" : graph.vectors[op.writes].name);
+                          graph.vectors[op.writes].name);
       if (op.matrix >= 0) {
         text +=
             fmt::format(" matrix {} x {}", graph.matrices[op.matrix].rows, graph.matrices[op.matrix].columns);

@@ -50,9 +50,8 @@ struct Graph {
 /// The step of a model, one row. Where heads are normed, attention does it as it brings them in.
 Graph build_graph(const ModelFacts& facts);
 
-/// The same with several rows: norms are applied by who writes a vector, attention has a phase in which its
-/// partial results are merged, and before it one in which heads are normed, if they are; and the step begins
-/// with the embedding, which is no op of this list.
+/// The same with several rows: norms are applied by who writes a vector; before attention there is a phase in which heads
+/// are normed, if they are; and the step begins with the embedding, which is no op of this list.
 Graph build_rows_graph(const ModelFacts& facts);
 
 /// For --dump.

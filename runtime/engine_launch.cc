@@ -334,6 +334,8 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
                                tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
   if (card.partials.bytes() < partial_bytes)
     card.partials = DeviceMemory(library_.functions(), partial_bytes);
+  library_.check(library_.functions().fill(card.partials.as<void>(), kMissingByte, partial_bytes),
+                 "clear the partial results");
   const size_t tokens = card.input.add<int32_t>(request.tokens);
   const size_t first_item = card.input.add<int32_t>(plan.first_item);
   const size_t items = card.input.add<TreeItem>(plan.items);

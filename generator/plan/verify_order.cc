@@ -202,7 +202,8 @@ void check_appends(const Plan& plan, const PlanPhase& expected, Report& report) 
   }
 }
 
-/// The first residual phase appends to the KV cache what attention kept, and clears its partials.
+}  // namespace
+
 void check_append(const Plan& plan, Report& report) {
   const PlanPhase* before = nullptr;
   for (const PlanPhase& phase : plan.phases) {
@@ -221,8 +222,6 @@ void check_append(const Plan& plan, Report& report) {
   }
   report.refuse(Rule::kAppendedElsewhere, "step: expected a residual phase right behind attention, got none");
 }
-
-}  // namespace
 
 void check_order(const Plan& plan, Report& report) {
   check_waits(plan, report);

@@ -68,6 +68,9 @@ void check_formats(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
 void check_order(const Plan& plan, Report& report);
 void check_rows(const Plan& plan, Report& report);  // instead of these two
+
+/// The first residual phase appends to the KV cache what attention kept: every CTA has read the layer's pages by then.
+void check_append(const Plan& plan, Report& report);
 void check_memory(const Plan& plan, Report& report);
 void check_barriers(const Plan& plan, Report& report);
 

@@ -15,18 +15,11 @@ struct Reading {
   const PlanPhase& before;  // in the step; of the first phase of all: the last of a layer
 };
 
-/// Every phase reads what the one before wrote. The merge reads partial results, which are no vector, beside
-/// the new keys and values of qkv. Where heads are normed, that happens between qkv and attention, which then reads q
-/// and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for down.
+/// Every phase reads what the one before wrote. Where heads are normed, that happens between qkv and attention, which then
+/// reads q and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for
+/// down.
 void check_reads(const Plan& plan, const Reading& at, Report& report) {
   const auto [phase, before] = at;
-  const bool merges = phase.kind == PhaseKind::kMerge;
-  if (merges != (before.kind == PhaseKind::kAttention)) {
-    report.refuse(Rule::kStepShape,
-                  "{}: expected a merge behind attention and nowhere else, got it behind {}", phase.name,
-                  before.name);
-    return;
-  }
   const bool norms = phase.kind == PhaseKind::kNormHeads;
   const bool rotated = before.kind == PhaseKind::kMatrix && before.output == OutputKind::kRotary;
   if (norms != (rotated && plan.facts.head_norm != 0)) {
@@ -38,7 +31,7 @@ void check_reads(const Plan& plan, const Reading& at, Report& report) {
   }
   if (phase.reads < 0) {
     report.refuse(Rule::kReadWithoutWait, "{}: expected to read what it waits for, got nothing", phase.name);
-  } else if (!merges && before.writes != phase.reads) {
+  } else if (before.writes != phase.reads) {
     report.refuse(Rule::kWaitTooEarly, "{}: reads {}, expected the phase before to write it, got {} of {}",
                   phase.name, vector_name(plan, phase.reads), vector_name(plan, before.writes), before.name);
   }
@@ -79,7 +72,8 @@ int64_t unnormed_bytes(const Plan& plan) {
 void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int heads = facts.num_heads * facts.head_dim;
-  if (phase.kind == PhaseKind::kMerge) check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
+  if (phase.kind == PhaseKind::kAttention)
+    check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
   if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
   if (phase.kind != PhaseKind::kMatrix) return;
   switch (phase.output) {
@@ -176,15 +170,6 @@ void check_attention(const Plan& plan, Report& report) {
   }
 }
 
-/// New tokens go to the cache while partial results are merged: every CTA has read the layer's pages by then.
-void check_merge_appends(const Plan& plan, Report& report) {
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.appends == (phase.kind == PhaseKind::kMerge)) continue;
-    report.refuse(Rule::kAppendedElsewhere, "{}: expected the merge to append to the cache, got {}",
-                  phase.name, phase.appends ? phase.name : "another phase");
-  }
-}
-
 }  // namespace
 
 void check_rows(const Plan& plan, Report& report) {
@@ -195,7 +180,7 @@ void check_rows(const Plan& plan, Report& report) {
     check_outputs(plan, plan.phases[i], report);
     if (plan.phases[i].kind == PhaseKind::kMatrix) check_matrix(plan, plan.phases[i], report);
   }
-  check_merge_appends(plan, report);
+  check_append(plan, report);
   check_squares(plan, report);
   check_norms(plan, report);
   check_attention(plan, report);

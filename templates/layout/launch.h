@@ -158,7 +158,7 @@ struct LaunchParams {
   int32_t first_position;
   int32_t num_steps;
   TreeView tree;         // several rows only, as all up to
-  float* partials;       // [num_kv_heads * partials_per_head][tree_partial_words]
+  float* partials;       // [num_kv_heads * partials_per_head][tree_partial_words], kMissing at launch
   int32_t skips_choice;  // 1: one step that chooses nothing, for all but the last chunk of a prompt
   SamplingView sampling;
   uint64_t* records;             // host memory, [outputs], kNoRecord at launch

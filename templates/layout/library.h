@@ -78,7 +78,7 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
   descriptor.rows = plan.rows;
   descriptor.max_query_tiles = plan.rows == 1 ? 0 : plan.max_query_tiles;
   descriptor.resident_tokens = plan.rows == 1 ? 0 : plan.resident_tokens();
-  descriptor.workspace_byte = plan.rows == 1 ? 0xff : 0;
+  descriptor.workspace_byte = plan.rows == 1 ? kMissingByte : 0;
   descriptor.workspace_bytes = plan.workspace_bytes;
   descriptor.counter_offset = plan.counter_offset;
   descriptor.counter_bytes = plan.counter_bytes;

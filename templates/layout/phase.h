@@ -27,6 +27,7 @@ enum class CopyKind : int {
 /// Bits of a float that no activation may have: "not written yet". The bytes of a fresh workspace are all
 /// 0xFF.
 constexpr uint32_t kMissing = 0xffffffffu;
+constexpr int kMissingByte = 0xff;  // each of its bytes
 constexpr uint32_t kCanonicalNan = 0x7fffffffu;
 
 /// An activation vector that CTAs exchange: `elements` floats, row after row, then one signature word of
@@ -61,7 +62,6 @@ constexpr const char* kVectorNames[kNumVectors] = {"qkv",    "heads",      "post
 enum class PhaseKind : int {
   kMatrix,
   kAttention,  // over the cache and the step's own tokens
-  kMerge,      // several rows: merges the partial results of attention
   kNormHeads,  // several rows: norms and rotates heads of q and k
 };
 

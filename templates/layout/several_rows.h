@@ -15,13 +15,16 @@ struct StepDecision {
   int32_t stop[kWorkers];
 };
 
-/// What a CTA holds of the tree's plan; then position and seen_end of every row: TreeRow's, 0 for rows that are not
-/// there.
+/// What a CTA holds of the tree's plan; then position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows
+/// that are not there.
 struct HeldPlan {
-  TreeItem items[kHeldItems];  // the first of this CTA
+  TreeItem items[kHeldItems];              // the first of this CTA
+  TreeMerge merges[kWorkers][kWarpLanes];  // the first of each worker's first unit, see merge_unit()
+  int32_t num_merges[kWorkers];            // of that unit in all
   int32_t first_item;
   int32_t end_item;
 };
+constexpr int kHeldOfRow = 4;  // words
 
 enum class BarrierId : int {
   kPageFull,    // producer and copy -> workers
@@ -31,6 +34,7 @@ enum class BarrierId : int {
   kTilesFull,   // workers -> workers that finish tiles: all parts of the handed tiles are there
   kTilesEmpty,  // these -> workers
   kBegun,       // input loader -> workers: all CTAs have ended the phase before
+  kAttending,   // input loader -> producer: the same of the phase before attention
   kPhaseDone,   // workers -> input loader: this CTA has ended the phase
   kQueryFull,   // input loader and copy -> workers: queries and new tokens of an item
   kItemDone,    // workers -> workers, input loader
@@ -53,6 +57,7 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kTilesFull] = {"tiles_full", 1, 1, Arrivers::kConsumers};
   rules[BarrierId::kTilesEmpty] = {"tiles_empty", 1, 1, Arrivers::kFinishers};
   rules[BarrierId::kBegun] = {"begun", 1, 1, Arrivers::kLane};
+  rules[BarrierId::kAttending] = {"attending", 1, 1, Arrivers::kLane};
   rules[BarrierId::kPhaseDone] = {"phase_done", 1, 1, Arrivers::kConsumers};
   rules[BarrierId::kQueryFull] = {"query_full", 2, 2, copier(plan)};
   rules[BarrierId::kItemDone] = {"item_done", 2, 2, Arrivers::kConsumers};
@@ -88,7 +93,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
   rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows * plan.rows, 16};
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
-  rules[RegionId::kHeld] = {"held", static_cast<int>(sizeof(HeldPlan)) + 2 * 4 * plan.rows, 16};
+  rules[RegionId::kHeld] = {"held", static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * plan.rows, 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

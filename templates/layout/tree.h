@@ -117,10 +117,18 @@ SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& 
   }
 }
 
-/// One partial: of each query head of the KV head the maximum, of each the sum, and from here on their outputs,
-/// not divided by the sums.
+/// Warps that merge the partials of a query head of a row, each some of its dims: with few rows all workers have something
+/// to do, and all that one loads is on its way at once.
+constexpr int kMaxMergeShares = 4;
+SOLITON_HOST_DEVICE constexpr int merge_shares(int rows, int head_dim) {
+  const int shares = rows <= 8 ? kMaxMergeShares : rows <= 16 ? 2 : 1;
+  return head_dim % (4 * shares) == 0 ? shares : 1;
+}
+
+/// One partial: for each of those warps of each query head of the KV head the maximum, of each the sum; and from here on
+/// the heads' outputs, not divided by the sums.
 SOLITON_HOST_DEVICE constexpr int tree_partial_outputs(int heads_per_kv_head) {
-  return round_up(2 * heads_per_kv_head, 4);
+  return round_up(2 * kMaxMergeShares * heads_per_kv_head, 4);
 }
 /// Floats of one partial.
 SOLITON_HOST_DEVICE constexpr int tree_partial_words(int heads_per_kv_head, int head_dim) {

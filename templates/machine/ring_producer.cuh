@@ -90,6 +90,23 @@ class RingProducer {
   /// For what one producer does for all.
   SOLITON_DEVICE bool is_first() const { return kProducers == 1 || warp_ == 0; }
 
+  /// Consumers that stop release nothing any more: whoever waits for them must look for that too.
+  template <class Idle>
+  SOLITON_DEVICE void wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index,
+                                          const Idle& idle) {
+    Barrier* const stop = &context_.barrier(BarrierId::kStopped);
+    const WaitSite site = context_.site(kind, index, parity, parity ^ 1);
+    if constexpr (PageCopies::kBulk) {
+      stopped_ = !wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), idle);
+    } else {
+      const auto announce_and_idle = [&](int look) {
+        if (look == 0) copies_.announce();
+        if (look >= kPatience) idle();
+      };
+      stopped_ = !warp_wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), announce_and_idle);
+    }
+  }
+
   Context& context_;
   PageCopies copies_;
   WaitClock slot_waits_;
@@ -145,23 +162,6 @@ class RingProducer {
                   WaitKind::kPageFull, landed_);
     ++landed_;
     oldest_.advance();
-  }
-
-  /// Consumers that stop release nothing any more: whoever waits for them must look for that too.
-  template <class Idle>
-  SOLITON_DEVICE void wait_unless_stopped(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index,
-                                          const Idle& idle) {
-    Barrier* const stop = &context_.barrier(BarrierId::kStopped);
-    const WaitSite site = context_.site(kind, index, parity, parity ^ 1);
-    if constexpr (PageCopies::kBulk) {
-      stopped_ = !wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), idle);
-    } else {
-      const auto announce_and_idle = [&](int look) {
-        if (look == 0) copies_.announce();
-        if (look >= kPatience) idle();
-      };
-      stopped_ = !warp_wait_barrier_unless(&barrier, parity, stop, site, context_.bound(), announce_and_idle);
-    }
   }
 
   /// Brings one more page into L2, if it is time: of this producer's, one in kProducers.

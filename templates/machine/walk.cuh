@@ -50,8 +50,6 @@ SOLITON_DEVICE void walk_attention(Role& role, int layer) {
     constexpr PhaseKind kKind = kPlan.phases[kIndex].kind;
     if constexpr (kKind == PhaseKind::kAttention) {
       role.template attend<kIndex>(layer);
-    } else if constexpr (kKind == PhaseKind::kMerge) {
-      role.merge(layer);
     } else {
       role.norm_heads(layer);
     }

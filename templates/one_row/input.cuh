@@ -13,6 +13,7 @@
 #include "machine/peers.cuh"
 #include "one_row/context.cuh"
 #include "ops/integers.cuh"
+#include "ops/missing.cuh"
 #include "ops/split.cuh"
 
 namespace soliton::one_row {
@@ -21,21 +22,6 @@ constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
 constexpr int kXLowOffset = kColumnBlock * 2;
 constexpr int kXColumnBytes = 2 * 2;  // of a column, both parts
 constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
-
-SOLITON_DEVICE bool is_missing(float value) {
-  return float_bits(value) == kMissing;
-}
-SOLITON_DEVICE bool is_missing(float4 v) {
-  return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
-}
-SOLITON_DEVICE bool is_missing(uint64_t value) {
-  return value == ~0ull;
-}
-
-/// A value that may be published: never the pattern that means "missing".
-SOLITON_DEVICE float publishable(float value) {
-  return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
-}
 
 /// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
 /// missing; see wait_for_words(). Under kCounter the phase's wait has already covered them.

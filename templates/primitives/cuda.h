@@ -158,6 +158,9 @@ SOLITON_DEVICE void store_relaxed(float4* pointer, float4 v) {
                "f"(v.z), "f"(v.w)
                : "memory");
 }
+SOLITON_DEVICE void store_relaxed(float2* pointer, float2 v) {
+  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1,%2};" ::"l"(pointer), "f"(v.x), "f"(v.y) : "memory");
+}
 SOLITON_DEVICE void store_relaxed(float* pointer, float value) {
   asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(pointer), "f"(value) : "memory");
 }
@@ -253,9 +256,11 @@ class Spin {
  public:
   SOLITON_DEVICE explicit Spin(const WaitBound& bound) : bound_(bound) {}
   SOLITON_DEVICE void pause(const WaitSite& site) {
-    set_status(bound_, site);
+    go_on(site);
     __nanosleep(kPollPauseNs);
   }
+  /// Without a pause: for one lane of a CTA.
+  SOLITON_DEVICE void go_on(const WaitSite& site) { set_status(bound_, site); }
 
  private:
   const WaitBound bound_;

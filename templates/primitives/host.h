@@ -364,6 +364,7 @@ class Spin {
  public:
   explicit Spin(const WaitBound&) {}
   void pause(const WaitSite& site) { emulation::pause(site); }
+  void go_on(const WaitSite& site) { pause(site); }
 };
 
 template <class Idle>

@@ -12,6 +12,7 @@
 // keeps such items short enough.
 #pragma once
 
+#include "ops/missing.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
@@ -160,16 +161,17 @@ class QueryState {
       if (row < item.first_row || row >= item.end_row) continue;
       float* partial = partials + static_cast<int64_t>(item.first_partial + row - item.first_row) *
                                       tree_partial_words(kHeads, kHeadDim);
-      if (lane % 4 == 0 && share() == 0) {
-        store_global(partial + head, maximum_[h]);
-        store_global(partial + kHeads + head, sum);
+      if (lane % 4 < kMergeShares<kPlan> && share() == 0) {
+        float* const of_merger = partial + lane % 4 * 2 * kHeads + head;
+        store_relaxed(of_merger, publishable(maximum_[h]));
+        store_relaxed(of_merger + kHeads, publishable(sum));
       }
       float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
                       share() * (kHeadDim / kShares) + lane % 4 * 2;
       SOLITON_UNROLL
       for (int i = 0; i < 2 * kOutputSteps; ++i) {
-        store_global(reinterpret_cast<float2*>(output + i * 8),
-                     make_float2(output_[i][2 * h], output_[i][2 * h + 1]));
+        store_relaxed(reinterpret_cast<float2*>(output + i * 8),
+                      make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
       }
     }
   }

@@ -24,6 +24,9 @@ template <const KernelPlan& kPlan>
 constexpr QkvLayout kQkv = kPlan.qkv_layout();
 
 template <const KernelPlan& kPlan>
+constexpr int kMergeShares = merge_shares(kPlan.rows, kPlan.model.head_dim);
+
+template <const KernelPlan& kPlan>
 constexpr int kColumnWarps = kShape<kPlan>.column_warps;
 
 /// What every thread knows.
@@ -112,6 +115,8 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return reinterpret_cast<int32_t*>(region(RegionId::kHeld) + sizeof(HeldPlan));
   }
   SOLITON_DEVICE int32_t* held_seen_ends() const { return held_positions() + kPlan.rows; }
+  SOLITON_DEVICE int32_t* held_slots() const { return held_positions() + 2 * kPlan.rows; }
+  SOLITON_DEVICE int32_t* held_pages() const { return held_positions() + 3 * kPlan.rows; }
   SOLITON_DEVICE int first_item() const { return load_shared(&held().first_item); }
   SOLITON_DEVICE int end_item() const { return load_shared(&held().end_item); }
   SOLITON_DEVICE TreeItem item(int index) const {
@@ -161,7 +166,41 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       const bool live = thread < tree.num_rows;
       store_shared(held_positions() + thread, live ? load_constant(&tree.rows[thread].position) : 0);
       store_shared(held_seen_ends() + thread, live ? load_constant(&tree.rows[thread].seen_end) : 0);
+      store_shared(held_slots() + thread, live ? load_constant(&tree.rows[thread].slot) : 0);
+      store_shared(held_pages() + thread, live ? load_constant(&tree.rows[thread].first_page) : 0);
     }
+    const int worker = thread / kWarpLanes;
+    if (worker < kWorkers) hold_merges(worker);
+  }
+
+  /// Units of merging: a share of a query head of a row each. Neighbours go to different CTAs: the work is as even as can
+  /// be.
+  SOLITON_DEVICE int units_of_row() const {
+    return card_kv_heads() * kPlan.model.group() * kMergeShares<kPlan>;
+  }
+  SOLITON_DEVICE int num_units() const { return params.tree.num_rows * units_of_row(); }
+  SOLITON_DEVICE int first_unit(int worker) const { return worker * kPlan.num_ctas + cta; }
+  static constexpr int kUnitStride = kPlan.num_ctas * kWorkers;
+
+  /// Entry `i` of the merge list of a row, which may be held for a worker.
+  SOLITON_DEVICE TreeMerge merge(int worker, bool is_held, int row, int i) const {
+    if (is_held && i < kWarpLanes) {
+      const uint2 words = load_shared(reinterpret_cast<const uint2*>(&held().merges[worker][i]));
+      return {static_cast<int>(words.x), static_cast<int>(words.y)};
+    }
+    const TreeMerge* at = params.tree.merges + load_constant(&params.tree.rows[row].first_merge) + i;
+    return {load_constant(&at->partial), load_constant(&at->first_step)};
+  }
+  SOLITON_DEVICE void hold_merges(int worker) const {
+    const int unit = first_unit(worker);
+    if (unit >= num_units()) return;
+    const int row = unit / units_of_row();
+    const int first = load_constant(&params.tree.rows[row].first_merge);
+    const int count = load_constant(&params.tree.rows[row].end_merge) - first;
+    if (lane == 0) store_shared(&held().num_merges[worker], count);
+    if (lane >= count) return;
+    store_shared(reinterpret_cast<uint2*>(&held().merges[worker][lane]),
+                 load_constant(reinterpret_cast<const uint2*>(params.tree.merges + first + lane)));
   }
   SOLITON_DEVICE bool has_work(const TreeItem& item) const {
     return cached_tokens(item, step) > 0 || takes_new_tokens(item, step);

@@ -55,6 +55,7 @@ class InputLoader {
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);
+    if (context_.leads()) barrier_arrive(&context_.barrier(BarrierId::kAttending));
     constexpr QkvLayout kLayout = kQkv<kPlan>;
     constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
     constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
@@ -94,11 +95,6 @@ class InputLoader {
     context_.end_phase();
   }
 
-  SOLITON_DEVICE void merge(int /*layer*/) {
-    begin_phase(Writers::kCard);
-    context_.end_phase();
-  }
-
  private:
   /// Of what a phase reads, and of what it writes over the readers: CTAs of all cards, or of this one alone.
   enum class Writers { kAll, kCard };
@@ -127,7 +123,7 @@ class InputLoader {
       for (;;) {
         const uint32_t seen = load_arrivals<kPlan>(context_.counter(word));
         if (seen >= target) break;
-        spin.pause(context_.site(WaitKind::kCounter, word, target, seen));
+        spin.go_on(context_.site(WaitKind::kCounter, word, target, seen));
       }
       if constexpr (InputCopies::kBulk) fence_async();
     }

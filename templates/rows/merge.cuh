@@ -1,78 +1,113 @@
 // Merging the partial results of a row, in the order of its path, and appending the step's keys and values to
-// their pages: by all workers of all CTAs, a query head of a row each. Heads are those of this card.
+// their pages: by all workers of all CTAs. Heads are those of this card.
+//
+// Partial results say themselves that they have arrived: no phase separates who writes them from who merges them. Every
+// word of them is read by one warp, which makes it missing again once it has it. That comes before the next layer writes
+// it, with the grid counter of all phases in between.
 #pragma once
 
+#include "ops/missing.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
 
-/// A query head of a row while its partial results are merged: each lane has four neighbouring outputs of each group.
+/// A share of the dims of a query head of a row while its partial results are merged. Groups of lanes look after a partial
+/// each; in a group each lane has four neighbouring outputs, or four of each of kPieces pieces.
 template <const KernelPlan& kPlan>
 class HeadMerge {
  public:
   static constexpr int kHeads = kPlan.model.group();
   static constexpr int kHeadDim = kPlan.model.head_dim;
+  static constexpr int kShares = kMergeShares<kPlan>;
+  static constexpr int kDims = kHeadDim / kShares;
+  static constexpr int kGroups = kShares;
+  static constexpr int kLanes = kWarpLanes / kGroups;  // of a group
+  static constexpr int kPieces = ceil_divide(kDims, 4 * kLanes);
+  static constexpr int kLoads = kGroups == 1 ? 16 / kPieces : kLanes;  // partials of a group at once
+  static constexpr int kPartials = kLoads * kGroups;                   // of all groups
   static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
-  static constexpr int kGroups = ceil_divide(kHeadDim, 4 * kWarpLanes);  // of 4 outputs of this lane
-  static constexpr int kLoads = 16 / kGroups;  // partial results that are loaded at once
+  static_assert(kPartials <= kWarpLanes, "a lane looks after the weight of each");
 
-  SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head)
+  SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head, int share)
       : context_(context),
         row_(row),
         head_(head),
+        share_(share),
         partials_(context.params.partials +
                   static_cast<int64_t>(head / kHeads) * context.params.tree.partials_per_head * kWords) {}
 
-  /// Adds up to kLoads partials of the merge list, from `first` on; everything is on its way at once.
-  SOLITON_DEVICE void add(int first, int end) {
-    const int lane = context_.lane;
-    // Lane l looks after the weight of partial first + l.
-    int place = -1;
-    if (lane < kLoads && first + lane < end) {
-      const TreeMerge* merge = context_.params.tree.merges + first + lane;
-      if (load_constant(&merge->first_step) <= context_.step) place = load_constant(&merge->partial);
-    }
-    float own_maximum = -INFINITY;
-    float own_sum = 0.0f;
+  /// Adds up to kPartials partials; everything is on its way at once. `place`: of the partial whose weight this lane looks
+  /// after, lane l after the l-th; -1: there is none.
+  SOLITON_DEVICE void add(int place) {
+    float* const own =
+        partials_ + static_cast<int64_t>(place) * kWords + share_ * 2 * kHeads + head_ % kHeads;
+    float maximum = -INFINITY;
+    float sum = 0.0f;
     if (place >= 0) {
-      const float* at = partials_ + static_cast<int64_t>(place) * kWords + head_ % kHeads;
-      own_maximum = load_global(at);
-      own_sum = load_global(at + kHeads);
+      maximum = load_relaxed(own);
+      sum = load_relaxed(own + kHeads);
     }
-    float4 loaded[kLoads][kGroups];
-    load_outputs(place, loaded);
-    const float weight = raise_maximum(own_maximum, own_sum);
+    float4 loaded[kLoads][kPieces] = {};
+    on_outputs(place, loaded, [](float4& outputs, const float4* at) { outputs = load_relaxed(at); });
+    Spin spin(context_.bound());
+    for (;;) {
+      bool missing = false;
+      if (place >= 0 && (is_missing(maximum) || is_missing(sum))) {
+        missing = true;
+        maximum = load_relaxed(own);
+        sum = load_relaxed(own + kHeads);
+      }
+      on_outputs(place, loaded, [&](float4& outputs, const float4* at) {
+        if (!is_missing(outputs)) return;
+        missing = true;
+        outputs = load_relaxed(at);
+      });
+      if (!warp_any(missing)) break;
+      spin.pause(context_.site(WaitKind::kPartial, row_, 0, kMissing));
+    }
+    const float weight = raise_maximum(maximum, sum);
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
-      const float scale = shuffle(weight, k);
+      const float scale = shuffle(weight, k * kGroups + group());
       SOLITON_UNROLL
-      for (int g = 0; g < kGroups; ++g) {
-        outputs_[g].x += scale * loaded[k][g].x;
-        outputs_[g].y += scale * loaded[k][g].y;
-        outputs_[g].z += scale * loaded[k][g].z;
-        outputs_[g].w += scale * loaded[k][g].w;
+      for (int p = 0; p < kPieces; ++p) {
+        outputs_[p].x += scale * loaded[k][p].x;
+        outputs_[p].y += scale * loaded[k][p].y;
+        outputs_[p].z += scale * loaded[k][p].z;
+        outputs_[p].w += scale * loaded[k][p].w;
       }
     }
+    const float none = float_from_bits(kMissing);
+    if (place >= 0) {
+      store_relaxed(own, none);
+      store_relaxed(own + kHeads, none);
+    }
+    on_outputs(place, loaded,
+               [&](const float4&, float4* at) { store_relaxed(at, make_float4(none, none, none, none)); });
   }
 
-  /// Writes the head's outputs, divided by their sum, where the next phase reads them.
-  SOLITON_DEVICE void publish() const {
+  /// Writes the outputs, divided by the sum, where the next phase reads them.
+  SOLITON_DEVICE void publish() {
     constexpr int kParts = kShape<kPlan>.parts;
     const float scale = 1.0f / sum_;
     unsigned char* heads = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
     SOLITON_UNROLL
-    for (int g = 0; g < kGroups; ++g) {
-      const int dim = (context_.lane + g * kWarpLanes) * 4;
-      if (dim >= kHeadDim) continue;
-      float4 v = make_float4(outputs_[g].x * scale, outputs_[g].y * scale, outputs_[g].z * scale,
-                             outputs_[g].w * scale);
+    for (int p = 0; p < kPieces; ++p) {
+      for (int mask = kLanes; mask < kWarpLanes; mask *= 2) {
+        outputs_[p].x += shuffle_xor(outputs_[p].x, mask);
+        outputs_[p].y += shuffle_xor(outputs_[p].y, mask);
+        outputs_[p].z += shuffle_xor(outputs_[p].z, mask);
+        outputs_[p].w += shuffle_xor(outputs_[p].w, mask);
+      }
+      if (group() != 0 || !is_there(p)) continue;
+      float4 v = make_float4(outputs_[p].x * scale, outputs_[p].y * scale, outputs_[p].z * scale,
+                             outputs_[p].w * scale);
+      const int column = context_.head_of_model(head_) * kHeadDim + share_ * kDims + dim(p);
       SOLITON_UNROLL
       for (int part = 0; part < kParts; ++part) {
         const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-        context_.publish(reinterpret_cast<uint2*>(
-                             heads + activation_offset(kShape<kPlan>, part, row_,
-                                                       context_.head_of_model(head_) * kHeadDim + dim)),
-                         packed);
+        context_.publish(
+            reinterpret_cast<uint2*>(heads + activation_offset(kShape<kPlan>, part, row_, column)), packed);
         if (part + 1 == kParts) break;
         v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
       }
@@ -80,19 +115,25 @@ class HeadMerge {
   }
 
  private:
-  SOLITON_DEVICE void load_outputs(int place, float4 (&loaded)[kLoads][kGroups]) const {
-    const int lane = context_.lane;
-    const int offset = tree_partial_outputs(kHeads) + head_ % kHeads * kHeadDim + lane * 4;
+  SOLITON_DEVICE int group() const { return kGroups == 1 ? 0 : context_.lane / kLanes; }
+  /// The first of this lane's dims of a piece, in the share.
+  SOLITON_DEVICE int dim(int piece) const { return (context_.lane % kLanes + piece * kLanes) * 4; }
+  SOLITON_DEVICE bool is_there(int piece) const { return dim(piece) < kDims; }
+
+  /// visit(value, address) for this lane's outputs of every partial of its group.
+  template <class Visit>
+  SOLITON_DEVICE void on_outputs(int place, float4 (&values)[kLoads][kPieces], const Visit& visit) const {
+    float* const outputs =
+        partials_ + tree_partial_outputs(kHeads) + head_ % kHeads * kHeadDim + share_ * kDims;
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
-      const int from = shuffle(place, k);
+      const int from = shuffle(place, k * kGroups + group());
+      if (from < 0) continue;
       SOLITON_UNROLL
-      for (int g = 0; g < kGroups; ++g) {
-        loaded[k][g] = make_float4(0, 0, 0, 0);
-        if (from >= 0 && (lane + g * kWarpLanes) * 4 < kHeadDim) {
-          loaded[k][g] = load_global(reinterpret_cast<const float4*>(
-              partials_ + static_cast<int64_t>(from) * kWords + offset + g * 4 * kWarpLanes));
-        }
+      for (int p = 0; p < kPieces; ++p) {
+        if (!is_there(p)) continue;
+        visit(values[k][p],
+              reinterpret_cast<float4*>(outputs + static_cast<int64_t>(from) * kWords + dim(p)));
       }
     }
   }
@@ -112,9 +153,9 @@ class HeadMerge {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) added += shuffle_xor(added, mask);
     sum_ = sum_ * before + added;
     SOLITON_UNROLL
-    for (int g = 0; g < kGroups; ++g) {
-      outputs_[g] = make_float4(outputs_[g].x * before, outputs_[g].y * before, outputs_[g].z * before,
-                                outputs_[g].w * before);
+    for (int p = 0; p < kPieces; ++p) {
+      outputs_[p] = make_float4(outputs_[p].x * before, outputs_[p].y * before, outputs_[p].z * before,
+                                outputs_[p].w * before);
     }
     return weight;
   }
@@ -122,21 +163,33 @@ class HeadMerge {
   const Context<kPlan>& context_;
   int row_;
   int head_;
-  const float* partials_;  // of the KV head
+  int share_;
+  float* partials_;  // of the KV head
   float maximum_ = -INFINITY;
   float sum_ = 0.0f;
-  float4 outputs_[kGroups] = {};
+  float4 outputs_[kPieces] = {};
 };
 
-/// Merges the partial results of a query head of a row.
+/// Merges unit `unit` of this card: a share of a query head of a row. `worker` holds the merge list of its first unit.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void merge_head(const Context<kPlan>& context, int row, int head) {
-  const TreeRow* at = context.params.tree.rows + row;
-  const int end = load_constant(&at->end_merge);
-  HeadMerge<kPlan> merge(context, row, head);
+SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int worker) {
+  using Merge = HeadMerge<kPlan>;
+  const int heads = context.card_kv_heads() * Merge::kHeads;
+  const int head_unit = unit / Merge::kShares;
+  const int row = head_unit / heads;
+  const TreeView& tree = context.params.tree;
+  const bool is_held = unit == context.first_unit(worker);
+  const int end = is_held
+                      ? load_shared(&context.held().num_merges[worker])
+                      : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);
+  Merge merge(context, row, head_unit % heads, unit % Merge::kShares);
   SOLITON_NO_UNROLL
-  for (int first = load_constant(&at->first_merge); first < end; first += HeadMerge<kPlan>::kLoads)
-    merge.add(first, end);
+  for (int first = 0; first < end; first += Merge::kPartials) {
+    const int i = first + context.lane;
+    TreeMerge at = {.partial = -1};
+    if (context.lane < Merge::kPartials && i < end) at = context.merge(worker, is_held, row, i);
+    merge.add(at.first_step <= context.step ? at.partial : -1);
+  }
   merge.publish();
 }
 
@@ -145,10 +198,9 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
   constexpr KvShape kKv = kPlan.card_kv();
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  const TreeView& tree = context.params.tree;
-  const TreeRow* at = tree.rows + row;
-  const int slot = load_constant(&at->slot) + context.step;
-  const int physical = load_constant(tree.pages + load_constant(&at->first_page) + slot / kKvPageTokens);
+  const int slot = load_shared(context.held_slots() + row) + context.step;
+  const int page = load_shared(context.held_pages() + row) + slot / kKvPageTokens;
+  const int physical = load_constant(context.params.tree.pages + page);
   unsigned char* keys =
       static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();

@@ -133,10 +133,11 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
         }
       }
     }
+    // Attention takes longer than the ring takes to fill: the weights behind it come when what everybody waits for has.
+    if (!wait_attending()) return;
     context_.end_phase();
   }
   SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
-  SOLITON_DEVICE void merge(int /*layer*/) { context_.end_phase(); }
 
  private:
   SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
@@ -144,6 +145,16 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
                 at.layer * at.phase.layer_stride,
             at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
   }
+
+  /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.
+  SOLITON_DEVICE bool wait_attending() {
+    this->wait_unless_stopped(context_.barrier(BarrierId::kAttending), attended_ & 1, WaitKind::kPhaseGate,
+                              attended_, nothing);
+    ++attended_;
+    return !this->stopped();
+  }
+
+  uint32_t attended_ = 0;  // phases of attention
 };
 
 }  // namespace soliton::rows

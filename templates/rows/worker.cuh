@@ -48,6 +48,7 @@ class Worker {
     epilogue_.end(at.phase);
     if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
     context_.finish_phase();
+    if (at.phase.appends) append_new_tokens(at.layer);
   }
 
   SOLITON_DEVICE void norm_heads(int layer) {
@@ -56,6 +57,7 @@ class Worker {
     context_.finish_phase();
   }
 
+  /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase();
@@ -64,27 +66,23 @@ class Worker {
     for (int i = context_.first_item(); i < end; ++i) {
       if (context_.has_work(context_.item(i))) attention_.attend(stream_, i);
     }
-    context_.finish_phase();
-  }
-
-  SOLITON_DEVICE void merge(int layer) {
-    begin_phase();
-    // Neighbours in the list go to different CTAs: the work is as even as can be.
-    const int num_rows = context_.params.tree.num_rows;
-    const int kv_heads = context_.card_kv_heads();
-    const int heads = kv_heads * kPlan.model.group();
-    const int first = worker_ * kPlan.num_ctas + context_.cta;
-    constexpr int kStride = kPlan.num_ctas * kWorkers;
+    const int units = context_.num_units();
     SOLITON_NO_UNROLL
-    for (int i = first; i < num_rows * heads; i += kStride) merge_head(context_, i / heads, i % heads);
-    // Every CTA has read the pages of this layer: new tokens can go there.
-    SOLITON_NO_UNROLL
-    for (int i = kStride - 1 - first; i < num_rows * kv_heads; i += kStride)
-      append(context_, i / kv_heads, i % kv_heads, layer);
+    for (int unit = context_.first_unit(worker_); unit < units; unit += Context<kPlan>::kUnitStride)
+      merge_unit(context_, unit, worker_);
     context_.finish_phase();
   }
 
  private:
+  /// Behind a phase that no CTA has begun before all had read the layer's pages, while the others end it.
+  SOLITON_DEVICE void append_new_tokens(int layer) {
+    const int kv_heads = context_.card_kv_heads();
+    SOLITON_NO_UNROLL
+    for (int i = context_.first_unit(worker_); i < context_.params.tree.num_rows * kv_heads;
+         i += Context<kPlan>::kUnitStride)
+      append(context_, i / kv_heads, i % kv_heads, layer);
+  }
+
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
     context_.wait_begun();

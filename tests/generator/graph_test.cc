@@ -158,11 +158,11 @@ TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
     return names;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names_of(build_rows_graph(facts)), (Names{"qkv", "attention", "merge", "o", "gate_up", "down"}));
+  EXPECT_EQ(names_of(build_rows_graph(facts)), (Names{"qkv", "attention", "o", "gate_up", "down"}));
   facts.head_norm = 1;
   EXPECT_EQ(names_of(build_graph(facts)), (Names{"qkv", "attention", "o", "gate_up", "down"}));
   const Graph graph = build_rows_graph(facts);
-  EXPECT_EQ(names_of(graph), (Names{"qkv", "norm_heads", "attention", "merge", "o", "gate_up", "down"}));
+  EXPECT_EQ(names_of(graph), (Names{"qkv", "norm_heads", "attention", "o", "gate_up", "down"}));
   EXPECT_EQ(graph.layer_ops[1].reads, graph.layer_ops[0].writes);
   EXPECT_EQ(graph.layer_ops[2].reads, graph.layer_ops[1].writes);
   EXPECT_EQ(named(graph.vectors, "unnormed").elements, (4 + 2) * 64);

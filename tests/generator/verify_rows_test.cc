@@ -25,9 +25,8 @@ class VerifyRows : public testing::TestWithParam<RowsMutant> {};
 INSTANTIATE_TEST_SUITE_P(
     Mutants, VerifyRows,
     testing::Values(
-        RowsMutant{
-            "merge_before_attention", Rule::kStepShape,
-            [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "merge")); }},
+        RowsMutant{"o_before_attention", Rule::kWaitTooEarly,
+                   [](Plan& plan) { std::swap(named(plan.phases, "attention"), named(plan.phases, "o")); }},
         RowsMutant{
             "reads_what_comes_later", Rule::kWaitTooEarly,
             [](Plan& plan) { named(plan.phases, "gate_up").reads = named(plan.phases, "down").writes; }},
@@ -57,17 +56,17 @@ INSTANTIATE_TEST_SUITE_P(
         RowsMutant{"one_item_done", Rule::kParityTwoAhead,
                    [](Plan& plan) { named(plan.barriers, "item_done").slots = 1; }},
         RowsMutant{"appends_in_no_phase", Rule::kAppendedElsewhere,
-                   [](Plan& plan) { named(plan.phases, "merge").appends = false; }},
+                   [](Plan& plan) { named(plan.phases, "o").appends = false; }},
         RowsMutant{"appends_while_others_attend", Rule::kAppendedElsewhere,
                    [](Plan& plan) {
-                     std::swap(named(plan.phases, "merge").appends, named(plan.phases, "attention").appends);
+                     std::swap(named(plan.phases, "o").appends, named(plan.phases, "attention").appends);
                    }},
-        RowsMutant{"appends_behind_the_merge", Rule::kAppendedElsewhere,
+        RowsMutant{"appends_a_phase_later", Rule::kAppendedElsewhere,
                    [](Plan& plan) {
-                     std::swap(named(plan.phases, "merge").appends, named(plan.phases, "o").appends);
+                     std::swap(named(plan.phases, "o").appends, named(plan.phases, "gate_up").appends);
                    }},
         RowsMutant{"appends_twice", Rule::kAppendedElsewhere,
-                   [](Plan& plan) { named(plan.phases, "o").appends = true; }},
+                   [](Plan& plan) { named(plan.phases, "down").appends = true; }},
         RowsMutant{"no_page_of_a_phase_in_flight", Rule::kParityTwoAhead,
                    [](Plan& plan) { named(plan.phases, "down").window = 0; }},
         RowsMutant{"more_pages_of_a_phase_than_the_plan_has", Rule::kParityTwoAhead,

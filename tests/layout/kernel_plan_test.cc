@@ -111,7 +111,7 @@ TEST(KernelPlan, ATokenHasRoomForWhatIsKeptOfIt) {
 TEST(KernelPlan, PhasesTakeTheWindowsOfThePlan) {
   constexpr Phase kPhases[] = {{.name = "qkv", .kind = PhaseKind::kMatrix, .window = 9},
                                {.name = "attention", .kind = PhaseKind::kAttention},
-                               {.name = "merge", .kind = PhaseKind::kMerge, .appends = true},
+                               {.name = "o", .kind = PhaseKind::kMatrix, .appends = true},
                                {.name = "norm_heads", .kind = PhaseKind::kNormHeads}};
   constexpr KernelPlan kPlan = with_phases(
       [] {
@@ -124,7 +124,7 @@ TEST(KernelPlan, PhasesTakeTheWindowsOfThePlan) {
   EXPECT_EQ(kPlan.num_phases, 4);
   EXPECT_EQ(kPlan.phases[0].window, 3);
   EXPECT_EQ(kPlan.phases[1].window, 6);
-  EXPECT_EQ(kPlan.phases[2].window, 0);
+  EXPECT_EQ(kPlan.phases[2].window, 3);
   EXPECT_EQ(kPlan.phases[3].window, 0);
   EXPECT_TRUE(kPlan.phases[2].appends);
 }

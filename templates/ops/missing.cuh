@@ -1,0 +1,24 @@
+// Words that say themselves that they have arrived: kMissing until they are written.
+#pragma once
+
+#include "layout/phase.h"
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+SOLITON_DEVICE bool is_missing(float value) {
+  return float_bits(value) == kMissing;
+}
+SOLITON_DEVICE bool is_missing(float4 v) {
+  return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
+}
+SOLITON_DEVICE bool is_missing(uint64_t value) {
+  return value == ~0ull;
+}
+
+/// A value that may be published: never the pattern that means "missing".
+SOLITON_DEVICE float publishable(float value) {
+  return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
+}
+
+}  // namespace soliton
