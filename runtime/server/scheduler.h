@@ -138,6 +138,7 @@ class Scheduler {
 
   // scheduler_step.cc
   void work_on_rows();
+  int rows_of_step() const;
   std::vector<Chunk> next_chunks();
   Sequence* next_to_feed(std::span<const Chunk> but);
   bool waits_for_prefix(const Sequence& sequence) const;

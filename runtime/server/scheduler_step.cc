@@ -13,6 +13,7 @@ using Counter = Metrics::Counter;
 using Distribution = Metrics::Distribution;
 
 constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
+constexpr int kRowsBeside = 32;         // of a step that feeds prompts beside few that decode
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
 constexpr int kLoneLaunchTokens = 256;  // a launch that ends for whoever comes may be long
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
@@ -66,12 +67,21 @@ bool Scheduler::decodes_beside_prompts() const {
 
 // ---- Prompts
 
+/// Rows of a step that feeds prompts. Beside those that decode they are fewer than there could be: a step of 64 takes a third
+/// longer than one of 32, and all the others wait for it.
+int Scheduler::rows_of_step() const {
+  const int decoding = num_decoding();
+  if (decoding == 0 || !decodes_beside_prompts()) return engine_.max_rows();
+  const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
+  return engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows;
+}
+
 /// What the next step feeds: of as many prompts as it has rows for.
 std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
   std::vector<Chunk> chunks;
   int num_fed = 0;
   for (;;) {
-    const int room = engine_.max_rows() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
+    const int room = rows_of_step() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
     Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
     if (sequence == nullptr) return chunks;
     if (!sequence->branch) begin(*sequence);

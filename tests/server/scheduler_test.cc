@@ -19,7 +19,8 @@ constexpr int64_t kManyPages = 60 * kKvPageTokens;
 
 class SchedulerTest : public testing::Test {
  protected:
-  explicit SchedulerTest(int64_t pool_tokens = kManyPages) : kernel_(kKernel, kContext, pool_tokens) {}
+  explicit SchedulerTest(int64_t pool_tokens = kManyPages, const char* kernel = kKernel)
+      : kernel_(kernel, kContext, pool_tokens) {}
 
   Engine& engine() { return kernel_.engine(); }
   Tokens prompt(int length) const { return kernel_.prompt(length); }
@@ -164,6 +165,38 @@ TEST_F(SchedulerTest, AStepFeedsAsManyPromptsAsItHasRowsFor) {
   test.run_to_end();
   EXPECT_EQ(test.heard(first).tokens, expected[0]);
   for (size_t i = 0; i < others.size(); ++i) EXPECT_EQ(test.heard(others[i]).tokens, expected[i + 1]);
+}
+
+class SchedulerWithManyRows : public SchedulerTest {
+ protected:
+  SchedulerWithManyRows() : SchedulerTest(kManyPages, "plain-4-all") {}
+};
+
+// A prompt of 120 tokens beside a row that decodes: three times 31 tokens and the rest, where steps of 64 would be two.
+TEST_F(SchedulerWithManyRows, StepsBesideThoseThatDecodeAreShort) {
+  ASSERT_EQ(engine().max_rows(), 64);
+  SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 2});
+  size_t second = 0;
+  const auto ask_at_5 = [&](int, const GeneratedToken&) {
+    if (test.heard(0).tokens.size() == 5) second = test.ask({.prompt = prompt(120), .max_tokens = 3});
+    return true;
+  };
+  const size_t first = test.ask({.prompt = prompt(10), .max_tokens = 40, .on_token = ask_at_5});
+  test.run(2);
+  const size_t told = test.heard(first).tokens.size();
+  ASSERT_LT(told, 10u);
+  test.run(3);
+  EXPECT_EQ(test.heard(first).tokens.size(), told + 3);
+  EXPECT_TRUE(test.heard(second).tokens.empty());
+  test.run(2);  // the last token of a prompt is one to decode with
+  EXPECT_FALSE(test.heard(second).tokens.empty());
+  test.run_to_end();
+  EXPECT_EQ(test.heard(first).tokens.size(), 40u);
+  // While nobody decodes, steps are as long as they can be.
+  const uint64_t launches = test.metrics().value(Metrics::Counter::kLaunches);
+  test.ask({.prompt = prompt(121), .max_tokens = 1});
+  test.run_to_end();
+  EXPECT_LE(test.metrics().value(Metrics::Counter::kLaunches), launches + 2);
 }
 
 TEST_F(SchedulerTest, CancelledOnesLeave) {
