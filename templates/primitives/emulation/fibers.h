@@ -131,8 +131,10 @@ inline bool Scheduler::block_and_switch_to_neighbour() {
   self.waits_since = switches;
   warp.ready &= ~(1u << self.lane);
   if (warp.ready == 0) return false;
-  const int turn = self.lane;
-  Fiber& next = warp.fibers[(std::countr_zero(std::rotr(warp.ready, turn)) + turn) % kLanes];
+  const auto turn = static_cast<uint32_t>(self.lane);
+  Fiber& next =
+      warp.fibers[(static_cast<uint32_t>(std::countr_zero(std::rotr(warp.ready, self.lane))) + turn) %
+                  kLanes];
   ++switches;
   current_ = &next;
   running = &next;
