@@ -1,6 +1,7 @@
 # Run after a test program is linked: asks it for its cases and writes what ctest includes. Each case is a test of its
-# own, or with GROUPED each suite, whose name then says how many cases it has: a process costs more than a cheap case.
-# cmake -D PROGRAM=... -D OUTPUT=... -D FOLDER=... -D GROUPED=ON|OFF -D COST=... -P list_tests.cmake
+# own. Of suites that the regular expression GROUPED matches the suite is one, and its name says how many cases it has: a
+# process costs more than a cheap case, and cases may share what one of them has made.
+# cmake -D PROGRAM=... -D OUTPUT=... -D FOLDER=... -D GROUPED=... -D COST=... -P list_tests.cmake
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY TIMEOUT 60)
 string(REGEX REPLACE "[][;\\]" "_" listed "${listed}")  # of the comments; names have none
 string(REGEX REPLACE "\n" ";" lines "${listed}")
@@ -13,20 +14,25 @@ set_tests_properties([==[${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" 
 endfunction()
 
 set(suite "")
+set(grouped OFF)
 set(num_cases 0)
 foreach(line ${lines} "end.")
   if(line MATCHES "^  ([^ ]+)")
     math(EXPR num_cases "${num_cases} + 1")
-    if(NOT GROUPED)
+    if(NOT grouped)
       add("${suite}${CMAKE_MATCH_1}" "${suite}${CMAKE_MATCH_1}")
     endif()
   elseif(line MATCHES "^([^ ]+[.])")
     set(next ${CMAKE_MATCH_1})
-    if(GROUPED AND num_cases GREATER 0)
+    if(grouped AND num_cases GREATER 0)
       string(REGEX REPLACE "[.]$" "" name "${suite}")
       add("${name} (${num_cases} cases)" "${suite}*")
     endif()
     set(suite ${next})
+    set(grouped OFF)
+    if(suite MATCHES "^(${GROUPED})[.]$")
+      set(grouped ON)
+    endif()
     set(num_cases 0)
   endif()
 endforeach()
