@@ -16,15 +16,27 @@ struct StepDecision {
 };
 
 /// What a CTA holds of the tree's plan; then position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows
-/// that are not there.
+/// that are not there; then HeldMerges, if it holds them.
 struct HeldPlan {
-  TreeItem items[kHeldItems];              // the first of this CTA
-  TreeMerge merges[kWorkers][kWarpLanes];  // the first of each worker's first unit, see merge_unit()
-  int32_t num_merges[kWorkers];            // of that unit in all
+  TreeItem items[kHeldItems];  // the first of this CTA
   int32_t first_item;
   int32_t end_item;
 };
 constexpr int kHeldOfRow = 4;  // words
+
+/// Merge lists of each worker's first unit, see merge_unit(). Only with few rows: with many, pages have better
+/// use for the room.
+struct HeldMerges {
+  TreeMerge first[kWorkers][kWarpLanes];
+  int32_t count[kWorkers];  // of all
+};
+constexpr bool holds_merges(int rows) {
+  return rows <= 16;
+}
+constexpr int held_bytes(int rows) {
+  const int merges = holds_merges(rows) ? static_cast<int>(sizeof(HeldMerges)) : 0;
+  return static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * rows + merges;
+}
 
 enum class BarrierId : int {
   kPageFull,    // producer and copy -> workers
@@ -93,7 +105,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
   rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows * plan.rows, 16};
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
-  rules[RegionId::kHeld] = {"held", static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * plan.rows, 16};
+  rules[RegionId::kHeld] = {"held", held_bytes(plan.rows), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

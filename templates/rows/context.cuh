@@ -117,6 +117,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int32_t* held_seen_ends() const { return held_positions() + kPlan.rows; }
   SOLITON_DEVICE int32_t* held_slots() const { return held_positions() + 2 * kPlan.rows; }
   SOLITON_DEVICE int32_t* held_pages() const { return held_positions() + 3 * kPlan.rows; }
+  static constexpr bool kHoldsMerges = holds_merges(kPlan.rows);
+  SOLITON_DEVICE HeldMerges& held_merges() const {
+    return *reinterpret_cast<HeldMerges*>(held_positions() + kHeldOfRow * kPlan.rows);
+  }
   SOLITON_DEVICE int first_item() const { return load_shared(&held().first_item); }
   SOLITON_DEVICE int end_item() const { return load_shared(&held().end_item); }
   SOLITON_DEVICE TreeItem item(int index) const {
@@ -170,7 +174,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       store_shared(held_pages() + thread, live ? load_constant(&tree.rows[thread].first_page) : 0);
     }
     const int worker = thread / kWarpLanes;
-    if (worker < kWorkers) hold_merges(worker);
+    if (kHoldsMerges && worker < kWorkers) hold_merges(worker);
   }
 
   /// Units of merging: a share of a query head of a row each. Neighbours go to different CTAs: the work is as even as can
@@ -185,7 +189,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Entry `i` of the merge list of a row, which may be held for a worker.
   SOLITON_DEVICE TreeMerge merge(int worker, bool is_held, int row, int i) const {
     if (is_held && i < kWarpLanes) {
-      const uint2 words = load_shared(reinterpret_cast<const uint2*>(&held().merges[worker][i]));
+      const uint2 words = load_shared(reinterpret_cast<const uint2*>(&held_merges().first[worker][i]));
       return {static_cast<int>(words.x), static_cast<int>(words.y)};
     }
     const TreeMerge* at = params.tree.merges + load_constant(&params.tree.rows[row].first_merge) + i;
@@ -197,9 +201,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const int row = unit / units_of_row();
     const int first = load_constant(&params.tree.rows[row].first_merge);
     const int count = load_constant(&params.tree.rows[row].end_merge) - first;
-    if (lane == 0) store_shared(&held().num_merges[worker], count);
+    if (lane == 0) store_shared(&held_merges().count[worker], count);
     if (lane >= count) return;
-    store_shared(reinterpret_cast<uint2*>(&held().merges[worker][lane]),
+    store_shared(reinterpret_cast<uint2*>(&held_merges().first[worker][lane]),
                  load_constant(reinterpret_cast<const uint2*>(params.tree.merges + first + lane)));
   }
   SOLITON_DEVICE bool has_work(const TreeItem& item) const {

@@ -178,9 +178,9 @@ SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int work
   const int head_unit = unit / Merge::kShares;
   const int row = head_unit / heads;
   const TreeView& tree = context.params.tree;
-  const bool is_held = unit == context.first_unit(worker);
+  const bool is_held = Context<kPlan>::kHoldsMerges && unit == context.first_unit(worker);
   const int end = is_held
-                      ? load_shared(&context.held().num_merges[worker])
+                      ? load_shared(&context.held_merges().count[worker])
                       : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);
   Merge merge(context, row, head_unit % heads, unit % Merge::kShares);
   SOLITON_NO_UNROLL
