@@ -197,6 +197,7 @@ void write_plan(const Plan& plan, TextWriter& out) {
     } else {
       out.line(".input_buffers = {}, .max_query_tiles = {}, .warp_dims = {},", kernel.input_buffers,
                kernel.max_query_tiles, kernel.warp_dims);
+      if (kernel.shares_registers) out.line(".shares_registers = true,");
     }
     out.line(".vectors = {{  // in the workspace");
     out.indented([&] {

@@ -15,6 +15,7 @@
 namespace soliton {
 namespace {
 
+constexpr int kWarpgroupCapability = 90;
 constexpr IntegerRange kComputeCapability = {.min = 0, .max = 999};
 constexpr IntegerRange kL2Bytes = {.min = 1 << 16, .max = 1 << 30};
 constexpr IntegerRange kSms = {.min = 1, .max = 1024};
@@ -122,7 +123,7 @@ std::string nvcc_target(const GpuSpec& gpu) {
   // Hopper's own instructions go by the suffix. Nothing of theirs is used on other cards, where it would only tie the
   // code to one of a family.
   const std::string name =
-      fmt::format("{}{}", gpu.compute_capability, gpu.compute_capability == 90 ? "a" : "");
+      fmt::format("{}{}", gpu.compute_capability, gpu.compute_capability == kWarpgroupCapability ? "a" : "");
   return fmt::format("arch=compute_{0},code=sm_{0}", name);
 }
 
@@ -181,6 +182,10 @@ std::string name_of_target(const std::vector<GpuSpec>& gpus) {
                             first.name, gpu.name));
   }
   return fmt::format("{}{}", first.ptx ? "compute" : "sm", first.compute_capability);
+}
+
+bool has_warpgroups(const GpuSpec& gpu) {
+  return gpu.emulated || (gpu.compute_capability == kWarpgroupCapability && !gpu.ptx);
 }
 
 }  // namespace soliton

@@ -43,6 +43,9 @@ GpuSpec load_gpu_spec(const std::filesystem::path& path);
 /// The same from YAML at hand, for tests.
 GpuSpec parse_gpu_spec(const StrictYaml& yaml);
 
+/// Has the code that is made for it instructions of warpgroups?
+bool has_warpgroups(const GpuSpec& gpu);
+
 /// The spec as a file that load_gpu_spec() reads back, but for `ptx`; `comment` is what its first lines say.
 std::string format_gpu_spec(const GpuSpec& gpu, const std::string& comment);
 

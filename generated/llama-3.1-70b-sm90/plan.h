@@ -131,6 +131,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 8, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
   .residual_tiles = 4,
   .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
     {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
@@ -151,7 +152,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"held", 217120, 2608},
     {"decision", 219728, 32},
     {"status", 219760, 320},
-    {"barriers", 220080, 288},
+    {"barriers", 220080, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -164,9 +165,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -182,6 +183,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .ring_slots = 8, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
   .residual_tiles = 4,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
     {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
@@ -202,7 +204,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"held", 219200, 2736},
     {"decision", 221936, 32},
     {"status", 221968, 320},
-    {"barriers", 222288, 288},
+    {"barriers", 222288, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -215,9 +217,9 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -233,6 +235,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .ring_slots = 7, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
   .residual_tiles = 4,
   .input_buffers = 2, .max_query_tiles = 12, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
     {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
@@ -253,7 +256,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"held", 223360, 912},
     {"decision", 224272, 32},
     {"status", 224304, 320},
-    {"barriers", 224624, 256},
+    {"barriers", 224624, 440},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -266,9 +269,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -284,6 +287,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .ring_slots = 4, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
   .residual_tiles = 4,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
     {.offset = 1310720, .elements = 262144, .signatures = 0},  // heads
@@ -304,7 +308,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"held", 221440, 1424},
     {"decision", 222864, 32},
     {"status", 222896, 320},
-    {"barriers", 223216, 224},
+    {"barriers", 223216, 408},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -317,9 +321,9 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},

@@ -131,6 +131,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
     {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
@@ -151,7 +152,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"held", 217632, 2608},
     {"decision", 220240, 32},
     {"status", 220272, 320},
-    {"barriers", 220592, 304},
+    {"barriers", 220592, 488},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -164,9 +165,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -182,6 +183,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
     {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
@@ -202,7 +204,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"held", 218176, 2736},
     {"decision", 220912, 32},
     {"status", 220944, 320},
-    {"barriers", 221264, 304},
+    {"barriers", 221264, 488},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -215,9 +217,9 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -233,6 +235,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
     {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
@@ -253,7 +256,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"held", 219264, 912},
     {"decision", 220176, 32},
     {"status", 220208, 320},
-    {"barriers", 220528, 272},
+    {"barriers", 220528, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -266,9 +269,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -284,6 +287,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 5, .prefetch_pages = 0,
   .residual_tiles = 1,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
     {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
@@ -304,7 +308,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"held", 225536, 1424},
     {"decision", 226960, 32},
     {"status", 226992, 320},
-    {"barriers", 227312, 240},
+    {"barriers", 227312, 424},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -317,9 +321,9 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},

@@ -131,6 +131,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
     {.offset = 65536, .elements = 12288, .signatures = 0},  // heads
@@ -151,7 +152,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"held", 215584, 2608},
     {"decision", 218192, 32},
     {"status", 218224, 320},
-    {"barriers", 218544, 288},
+    {"barriers", 218544, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -164,9 +165,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -182,6 +183,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .ring_slots = 5, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
   .residual_tiles = 1,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 65536, .signatures = 0},  // qkv
     {.offset = 262144, .elements = 49152, .signatures = 0},  // heads
@@ -202,7 +204,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"held", 225536, 1424},
     {"decision", 226960, 32},
     {"status", 226992, 320},
-    {"barriers", 227312, 240},
+    {"barriers", 227312, 424},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -215,9 +217,9 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},

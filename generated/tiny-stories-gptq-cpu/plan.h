@@ -130,6 +130,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 4,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -150,7 +151,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"held", 221216, 2608},
     {"decision", 223824, 32},
     {"status", 223856, 320},
-    {"barriers", 224176, 288},
+    {"barriers", 224176, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -163,9 +164,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},

@@ -131,6 +131,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -151,7 +152,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"held", 219680, 2608},
     {"decision", 222288, 32},
     {"status", 222320, 320},
-    {"barriers", 222640, 288},
+    {"barriers", 222640, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -164,9 +165,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -182,6 +183,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -202,7 +204,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"held", 220224, 2736},
     {"decision", 222960, 32},
     {"status", 222992, 320},
-    {"barriers", 223312, 288},
+    {"barriers", 223312, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -215,9 +217,9 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 4, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
@@ -233,6 +235,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .ring_slots = 9, .slot_bytes = 18432, .window = 4, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
     {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
@@ -253,7 +256,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"held", 221312, 912},
     {"decision", 222224, 32},
     {"status", 222256, 320},
-    {"barriers", 222576, 288},
+    {"barriers", 222576, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -266,9 +269,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
-    {"query_full", 2, 1, false},
-    {"item_done", 2, 8, true},
-    {"parts_full", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},

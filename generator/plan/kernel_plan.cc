@@ -113,7 +113,8 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .max_splits = plan.max_splits,
                        .input_buffers = plan.input_buffers,
                        .max_query_tiles = plan.max_query_tiles,
-                       .warp_dims = plan.warp_dims};
+                       .warp_dims = plan.warp_dims,
+                       .shares_registers = plan.shares_registers};
   for (size_t i = 0; i < plan.vectors.size() && i < kNumVectors; ++i)
     kernel_.vectors[i] = kernel_vector(plan.vectors[i]);
   for (const PlanRegion& region : plan.workspace) {

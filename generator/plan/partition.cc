@@ -346,6 +346,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.rows = choose_rows(plan.facts, choices, padding_warps);
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.copies = choose_copies(gpu, choices);
+  plan.shares_registers = plan.rows > 1 && plan.copies == CopyKind::kBulk && has_warpgroups(gpu);
   plan.window = choose_window(plan, choices);
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);

@@ -132,9 +132,10 @@ struct Plan {
   int registers_per_thread = 0;
 
   // Several rows only, see templates/rows/; consumer_warps are its workers.
-  int input_buffers = 0;    // chunks of activations that shared memory holds at once
-  int max_query_tiles = 0;  // of an attention item
-  int warp_dims = 128;      // output dims of a query tile that one warp's registers hold
+  int input_buffers = 0;          // chunks of activations that shared memory holds at once
+  int max_query_tiles = 0;        // of an attention item
+  int warp_dims = 128;            // output dims of a query tile that one warp's registers hold
+  bool shares_registers = false;  // do workers take registers from the other warps?
 
   std::vector<PlanVector> vectors;
   std::vector<PlanMatrix> matrices;
@@ -146,7 +147,7 @@ struct Plan {
   int64_t needed_weight_bytes = 0;  // of the card that has the most
 
   int all_ctas() const { return num_ctas * num_cards; }
-  int threads() const { return (working_warps() + 1) * kWarpLanes; }  // and the watch
+  int threads() const { return threads_of(working_warps(), shares_registers); }
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16); }
   QkvLayout qkv_layout() const {

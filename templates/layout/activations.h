@@ -15,6 +15,19 @@ constexpr int kPartPlaces = 4;
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
 
+constexpr int kGroupWarps = 4;  // of a warpgroup
+// Registers of each thread of a kernel that shares them out, at its launch and then.
+constexpr int kLaunchRegisters = 168;
+constexpr int kWorkerRegisters = 224;
+constexpr int kOtherRegisters = 56;
+static_assert(3 * kLaunchRegisters == 2 * kWorkerRegisters + kOtherRegisters,
+              "two warpgroups of workers, one of all others");
+
+/// Of a CTA, the watch included.
+SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_registers) {
+  return round_up(working_warps + 1, shares_registers ? kGroupWarps : 1) * kWarpLanes;
+}
+
 /// Floats of a tile's row of activations in shared memory: 16 sums, and a gap so that lanes meet no bank
 /// twice.
 constexpr int kTileStride = kTileRows + 4;

@@ -83,9 +83,10 @@ struct KernelPlan {
   int min_pages_per_split = 0;
   int max_splits = kMaxSplits;  // of attention
   // Several rows only.
-  int input_buffers = 0;    // chunks of activations that shared memory holds at once
-  int max_query_tiles = 0;  // of an attention item
-  int warp_dims = 128;      // output dims of a query tile that one warp's registers hold
+  int input_buffers = 0;          // chunks of activations that shared memory holds at once
+  int max_query_tiles = 0;        // of an attention item
+  int warp_dims = 128;            // output dims of a query tile that one warp's registers hold
+  bool shares_registers = false;  // do workers take registers from the other warps, as whole warpgroups can?
 
   Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
   Vector partials = {};              // one row: of attention that is split over CTAs
@@ -119,7 +120,7 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int copy_lanes() const { return copies == CopyKind::kBulk ? 1 : kWarpLanes; }
   /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
-  SOLITON_HOST_DEVICE constexpr int threads() const { return (working_warps() + 1) * kWarpLanes; }
+  SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
     return rows_shape(rows, copies, model.integers.is_quantized());
   }

@@ -10,6 +10,13 @@ namespace soliton::rows {
 /// Items in the tree's plan that a CTA holds in shared memory: loads out of L2 are slow where all wait for them.
 constexpr int kHeldItems = 8;
 
+/// Items of attention that workers may be at, or between them; a wait by parity allows no more.
+constexpr int kItemSlots = 8;
+
+/// Rounds in which the parts of a query tile that kWorkers share become one.
+constexpr int kMergeRounds = 3;
+static_assert(1 << kMergeRounds == kWorkers && kPartPlaces == kWorkers / 2);
+
 /// What workers say about a step: stop[w] is 1 if a row of worker w ends the launch.
 struct StepDecision {
   int32_t stop[kWorkers];
@@ -71,9 +78,10 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kBegun] = {"begun", 1, 1, Arrivers::kLane};
   rules[BarrierId::kAttending] = {"attending", 1, 1, Arrivers::kLane};
   rules[BarrierId::kPhaseDone] = {"phase_done", 1, 1, Arrivers::kConsumers};
-  rules[BarrierId::kQueryFull] = {"query_full", 2, 2, copier(plan)};
-  rules[BarrierId::kItemDone] = {"item_done", 2, 2, Arrivers::kConsumers};
-  rules[BarrierId::kPartsFull] = {"parts_full", 1, 1, Arrivers::kConsumers};
+  rules[BarrierId::kQueryFull] = {"query_full", kItemSlots, kItemSlots, copier(plan)};
+  rules[BarrierId::kItemDone] = {"item_done", kItemSlots, kItemSlots, Arrivers::kConsumers};
+  rules[BarrierId::kPartsFull] = {"parts_full", kMergeRounds * kPartPlaces, kMergeRounds * kPartPlaces,
+                                  Arrivers::kWarp};
   rules[BarrierId::kStepKnown] = {"step_known", 1, 1, Arrivers::kFinishers};
   rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kLane};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};

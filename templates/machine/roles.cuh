@@ -47,6 +47,15 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   context.set_up();
   cta_sync();
 
+  if constexpr (kPlan.shares_registers) {
+    static_assert(kProducer == 2 * kGroupWarps);
+    if (warp < kProducer) {
+      take_registers<kWorkerRegisters>();
+    } else {
+      give_registers<kOtherRegisters>();
+      if (warp > kWorkingWarps) return;
+    }
+  }
   if (warp < kProducer) {
     typename Roles::Consumer consumer(context, warp);
     walk<kPlan>(consumer);

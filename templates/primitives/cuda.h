@@ -52,6 +52,23 @@ SOLITON_DEVICE int opaque(int value) {
   return value;
 }
 
+// Registers of warpgroups.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+template <int kCount>
+SOLITON_DEVICE void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+SOLITON_DEVICE void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+#else
+template <int kCount>
+SOLITON_DEVICE void take_registers() {}
+template <int kCount>
+SOLITON_DEVICE void give_registers() {}
+#endif
+
 // Warp collectives.
 
 constexpr unsigned kAllLanes = 0xffffffffu;

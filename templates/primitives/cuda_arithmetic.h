@@ -8,6 +8,10 @@ SOLITON_DEVICE float exp2_fast(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
+/// Of a NaN and a number the number.
+SOLITON_DEVICE float larger_of(float a, float b) {
+  return fmaxf(a, b);
+}
 SOLITON_DEVICE float log2_fast(float x) {
   return __log2f(x);
 }

@@ -112,6 +112,11 @@ T shuffle_from(T value, int lane, const char* name) {
 
 }  // namespace emulation
 
+template <int kCount>
+void take_registers() {}
+template <int kCount>
+void give_registers() {}
+
 inline void warp_sync() {
   emulation::collective(emulation::do_nothing, "warp_sync", nullptr);
 }
@@ -416,6 +421,9 @@ inline void wait_copies() {
 
 inline float exp2_fast(float x) {
   return std::exp2(x);
+}
+inline float larger_of(float a, float b) {
+  return std::fmax(a, b);
 }
 inline float log2_fast(float x) {
   return std::log2(x);

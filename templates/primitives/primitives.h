@@ -34,6 +34,9 @@
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
+//   Warpgroups, of four warps from a multiple of four on, all of which take part:
+//   void take_registers<n>(); give_registers<n>();    each thread's share for the rest of the launch
+//
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
 //                     void add_shared(uint32_t*, uint32_t);                  atomic, orders nothing
 //   Global memory:    T load_constant(const T*);      never written during the launch
@@ -82,6 +85,7 @@
 //   void watch_waits(WarpStatus*, int num_warps, Barrier* ended, const LaunchParams&, uint32_t* claim);
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
+//   float larger_of(float, float);                    of a NaN and a number the number
 //   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
 //   void sleep_ns(uint32_t ns);                       for about as long, at most 1 ms
 //   uint32_t pack_bf16(float low, float high);        round to nearest even

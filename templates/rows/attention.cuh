@@ -1,204 +1,16 @@
 // Attention of the rows of a tree: the partial results of this CTA's items (layout/tree.h).
 //
-// Queries of a KV head are packed into tiles of 16, whatever row and head they belong to; a warp takes one
-// tile at a time. scores = q k^T, rows are queries, columns are tokens; probabilities turn from accumulators
-// into the operand of output = p v without leaving their lane. Keys and values lie in pages in the order of A
-// operands (layout/page.h); the halves of such an operand are the two B operands of 16 tokens, or dims.
-// Softmax is online, in base 2.
-//
-// The pages of an item are read once. With up to 8 query tiles (or shares of them) each worker has one of its own, or
-// several workers take one together, each every second, third or fourth tile of tokens: their parts are merged at
-// the end. With more, an item's pages stay in the ring until all query tiles have been through them: the planner
-// keeps such items short enough.
+// The pages of an item are read once. With up to 8 query tiles (or shares of them) each worker has one of its own, or 2, 4
+// or 8 workers take one together, each every second, fourth or eighth 32 tokens: their parts are merged at the end. With
+// more, an item's pages stay in the ring until all query tiles have been through them: the planner keeps such items short
+// enough. Workers that an item does not need pass its pages and go on to the next item, which begins with the worker
+// behind the last one of the item before.
 #pragma once
 
-#include "ops/missing.cuh"
 #include "rows/page_stream.cuh"
+#include "rows/query_state.cuh"
 
 namespace soliton::rows {
-
-/// A tile of queries on its way through tokens, and a share of its output dims: registers hold no more than
-/// warp_dims of the plan. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
-/// queries g and g + 8.
-template <const KernelPlan& kPlan>
-class QueryState {
- public:
-  static constexpr int kHeadDim = kPlan.model.head_dim;
-  static constexpr int kParts = kShape<kPlan>.parts;
-  static constexpr int kSteps = kHeadDim / kMmaColumns;
-  static constexpr int kShares = kPlan.dim_shares();
-  static constexpr int kOutputSteps = kSteps / kShares;
-  static constexpr int kKvParts = kPlan.model.kv().parts;
-  static constexpr int kTileFragments = kKvParts * kSteps * kWarpLanes;  // 16-byte words of a tile of tokens
-
-  /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
-  SOLITON_DEVICE QueryState(const unsigned char* queries, int share, int lane)
-      : queries_(reinterpret_cast<const uint4*>(queries) + lane), share_(share) {}
-
-  /// The i-th of this lane's tokens.
-  static SOLITON_DEVICE int token(int lane, int i) { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
-
-  /// Adds 16 tokens. `sees(half, i)`: does query lane / 4 + 8 half see this lane's i-th token?
-  template <class Sees>
-  SOLITON_DEVICE void add(const uint4* keys, const uint4* values, int lane, const Sees& sees) {
-    float scores[2][4] = {};  // of tokens 0 .. 7 and 8 .. 15
-    float rests[2][4] = {};   // of the queries' low part: a chain of mma of its own
-    SOLITON_NO_UNROLL
-    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
-      const uint4* own = keys + of_kv * kSteps * kWarpLanes + lane;
-      SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) {
-        const uint4 k = load_shared(own + i * kWarpLanes);
-        SOLITON_UNROLL
-        for (int part = 0; part < kParts; ++part) {
-          const uint4 query = load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
-          float(&chain)[2][4] = part == 0 ? scores : rests;
-          mma_f16(chain[0], query, make_uint2(k.x, k.z));
-          mma_f16(chain[1], query, make_uint2(k.y, k.w));
-        }
-      }
-    }
-    float maxima[2];
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      maxima[h] = maximum_[h];
-      SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        float& score = scores[i / 2][2 * h + i % 2];
-        score = sees(h, i) ? (score + rests[i / 2][2 * h + i % 2]) * kPlan.model.score_scale : -INFINITY;
-        maxima[h] = score > maxima[h] ? score : maxima[h];
-      }
-      for (int mask = 1; mask < 4; mask *= 2) {
-        const float other = shuffle_xor(maxima[h], mask);
-        maxima[h] = other > maxima[h] ? other : maxima[h];
-      }
-    }
-    // After the first tokens a maximum seldom changes.
-    if (warp_any(maxima[0] > maximum_[0] || maxima[1] > maximum_[1])) rescale(maxima);
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float base =
-          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
-      SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        float& score = scores[i / 2][2 * h + i % 2];
-        score = exp2_fast(score - base);
-        sum_[h] += score;
-      }
-    }
-    uint4 weights[kParts];
-    SOLITON_UNROLL
-    for (int part = 0; part < kParts; ++part) {
-      const auto pack = [&](float* s) {
-        const uint32_t packed = pack_f16(s[0], s[1]);
-        s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
-        s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
-        return packed;
-      };
-      const uint32_t w[] = {pack(scores[0]), pack(scores[0] + 2), pack(scores[1]), pack(scores[1] + 2)};
-      weights[part] = make_uint4(w[0], w[1], w[2], w[3]);
-    }
-    SOLITON_NO_UNROLL
-    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
-      const uint4* own = values + (of_kv * kSteps + share() * kOutputSteps) * kWarpLanes + lane;
-      SOLITON_UNROLL
-      for (int i = 0; i < kOutputSteps; ++i) {
-        const uint4 v = load_shared(own + i * kWarpLanes);
-        SOLITON_UNROLL
-        for (int part = 0; part < kParts; ++part) {
-          mma_f16(output_[2 * i], weights[part], make_uint2(v.x, v.z));
-          mma_f16(output_[2 * i + 1], weights[part], make_uint2(v.y, v.w));
-        }
-      }
-    }
-  }
-
-  /// Hands all of it to another warp's take_part().
-  SOLITON_DEVICE void give_part(float4* part, int lane) const {
-    store_shared(part + lane, make_float4(maximum_[0], maximum_[1], sum_[0], sum_[1]));
-    SOLITON_UNROLL
-    for (int i = 0; i < 2 * kOutputSteps; ++i) {
-      store_shared(part + (i + 1) * kWarpLanes + lane,
-                   make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
-    }
-  }
-  SOLITON_DEVICE void take_part(const float4* part, int lane) {
-    const float4 other = load_shared(part + lane);
-    const float maxima[2] = {other.x, other.y};
-    const float sums[2] = {other.z, other.w};
-    float own[2];
-    float others[2];
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float maximum = maxima[h] > maximum_[h] ? maxima[h] : maximum_[h];
-      const float base = maximum == -INFINITY ? 0.0f : maximum;
-      own[h] = exp2_fast(maximum_[h] - base);
-      others[h] = exp2_fast(maxima[h] - base);
-      maximum_[h] = maximum;
-      sum_[h] = sum_[h] * own[h] + sums[h] * others[h];
-    }
-    SOLITON_UNROLL
-    for (int i = 0; i < 2 * kOutputSteps; ++i) {
-      if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
-      const float4 v = load_shared(part + (i + 1) * kWarpLanes + lane);
-      output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
-      output_[i][1] = output_[i][1] * own[0] + v.y * others[0];
-      output_[i][2] = output_[i][2] * own[1] + v.z * others[1];
-      output_[i][3] = output_[i][3] * own[1] + v.w * others[1];
-    }
-  }
-
-  /// Writes the partial results of the item's rows among the tile's queries.
-  SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane) {
-    constexpr int kHeads = kPlan.model.group();
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      float sum = sum_[h];
-      for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
-      const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
-      const int row = query / kHeads;
-      const int head = query % kHeads;
-      if (row < item.first_row || row >= item.end_row) continue;
-      float* partial = partials + static_cast<int64_t>(item.first_partial + row - item.first_row) *
-                                      tree_partial_words(kHeads, kHeadDim);
-      if (lane % 4 < kMergeShares<kPlan> && share() == 0) {
-        float* const of_merger = partial + lane % 4 * 2 * kHeads + head;
-        store_relaxed(of_merger, publishable(maximum_[h]));
-        store_relaxed(of_merger + kHeads, publishable(sum));
-      }
-      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
-                      share() * (kHeadDim / kShares) + lane % 4 * 2;
-      SOLITON_UNROLL
-      for (int i = 0; i < 2 * kOutputSteps; ++i) {
-        store_relaxed(reinterpret_cast<float2*>(output + i * 8),
-                      make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
-      }
-    }
-  }
-
- private:
-  SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
-
-  SOLITON_DEVICE void rescale(const float (&maxima)[2]) {
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float factor = exp2_fast(maximum_[h] - (maxima[h] == -INFINITY ? 0.0f : maxima[h]));
-      maximum_[h] = maxima[h];
-      sum_[h] *= factor;
-      SOLITON_UNROLL
-      for (int i = 0; i < 2 * kOutputSteps; ++i) {
-        output_[i][2 * h] *= factor;
-        output_[i][2 * h + 1] *= factor;
-      }
-    }
-  }
-
-  const uint4* queries_;
-  int share_;
-  float maximum_[2] = {-INFINITY, -INFINITY};
-  float sum_[2] = {};  // of this lane's tokens
-  float output_[2 * kOutputSteps][4] = {};
-};
 
 template <const KernelPlan& kPlan>
 class Attention {
@@ -207,147 +19,339 @@ class Attention {
  public:
   SOLITON_DEVICE Attention(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
-  /// One item of this CTA, by all workers: its partial results.
-  SOLITON_DEVICE void attend(PageStream<kPlan>& stream, int index);
+  /// The items of this CTA: their partial results. `begin` waits for the phase to begin.
+  template <class Begin>
+  SOLITON_DEVICE void attend(PageStream<kPlan>& stream, const Begin& begin);
 
  private:
-  SOLITON_DEVICE void add_tail(State& state, const TreeItem& item, const ItemPlace<kPlan>& place,
-                               int query_tile, int part, int parts);
-  SOLITON_DEVICE void merge_parts(State& state, int share, int parts, int part, int shares);
-  SOLITON_DEVICE void wait_item(uint32_t item) const {
-    context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
-                  item);
+  static constexpr KvShape kKv = kPlan.model.kv();
+  static constexpr int kSlots = kKv.slots_per_half();
+  static constexpr int kSlotTiles = kKv.slot_tokens() / kTailTokens;
+  static constexpr int kPageTiles = kKvPageTokens / kTailTokens;
+  static constexpr int kPageUnits = kPageTiles / State::kTogether;
+  /// Units of a part. A kernel of few rows has few items a CTA: nothing else is to be done meanwhile.
+  static constexpr int kLeastUnits = kPlan.rows <= 8 ? 1 : 2;
+
+  /// Where the phase stands.
+  struct Phase {
+    ItemPlaces<kPlan> places;
+    int first_worker = 0;            // of the next item
+    uint32_t unmerged = kItemSlots;  // items since parts were merged
+  };
+
+  /// What a worker does of an item. Workers that share a query tile (or a share of its dims) take turns at its tokens.
+  struct Role {
+    bool has_work;  // has the item any?
+    bool is_own;    // and this worker?
+    int pages;
+    int units;   // of tokens that are added at once
+    int shares;  // query tiles, or shares of them
+    int parts;   // of each share; a worker has one of them
+    int part;
+    int at_once;  // shares that workers are found for, rounded up to a power of two
+    int share;    // of these
+    int place;    // of the item, in shared memory
+  };
+  /// The same in few registers.
+  struct PackedRole {
+    uint32_t words[2];
+    int place;
+  };
+  static SOLITON_DEVICE PackedRole pack(const Role& role);
+  static SOLITON_DEVICE Role unpack(const PackedRole& packed);
+
+  SOLITON_DEVICE PackedRole look_at(int first, Phase& phase) const;
+  SOLITON_DEVICE void pass(PageStream<kPlan>& stream, const Role& role);
+  SOLITON_DEVICE void take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase, int index);
+  SOLITON_DEVICE typename State::Tokens tokens_of(int index, const Role& role, int query_tile, int unit,
+                                                  int slot) const;
+  SOLITON_DEVICE uint32_t seen_of_fresh(const TreeItem& item, int query_tile, int tile) const;
+  SOLITON_DEVICE void merge_parts(State& state, const Role& role);
+  SOLITON_DEVICE void wait_item(uint32_t turn) const {
+    context_.wait(context_.barrier(BarrierId::kItemDone, turn % kItemSlots), turn / kItemSlots & 1,
+                  WaitKind::kAttentionEmpty, turn);
+  }
+  /// Parts that are handed over in a round are those of [half, 2 half); in the first they lie at [0, half).
+  static SOLITON_DEVICE uint32_t places_used(const Role& role) {
+    uint32_t used = 0;
+    SOLITON_UNROLL
+    for (int round = 0; round < kMergeRounds; ++round) {
+      const int half = role.parts >> (round + 1);
+      const uint32_t places = (1u << half * role.at_once) - 1;
+      used |= places << ((round == 0 ? 0 : half * role.at_once) + round * kPartPlaces);
+    }
+    return used;
+  }
+  static SOLITON_DEVICE int behind(int slot, int count) {
+    const int at = slot + count;
+    return at < kPlan.ring_slots ? at : at - kPlan.ring_slots;
   }
 
   Context<kPlan>& context_;
   int worker_;
   uint32_t items_ = 0;
-  uint32_t merges_ = 0;  // times that parts were merged
+  uint32_t parts_parity_ = 0;  // a bit for each barrier of parts_full
 };
 
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int index) {
-  constexpr int kSlots = kPlan.model.kv().slots_per_half();
-  constexpr int kSlotTiles = kPlan.model.kv().slot_tokens() / kTailTokens;
-  const int lane = context_.lane;
-  // Read anew where it is needed: registers are full meanwhile.
-  const auto item = [&] { return context_.item(opaque(index)); };
-  const auto place = [&] {
-    const TreeItem at = item();
-    return ItemPlace<kPlan>(query_tiles<kPlan>(at), tail_tiles(at, context_.step), items_);
-  };
-  const int cached = cached_tokens(item(), context_.step);
-  const int pages = ceil_divide(cached, kKvPageTokens);
-  const int num_shares = query_tiles<kPlan>(item()).count * State::kShares;
-  // No worker may be two items ahead of another: its parity would be two phases off.
-  if (items_ > 1) wait_item(items_ - 2);
-  context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % 2), items_ / 2 & 1, WaitKind::kQueryFull,
-                items_);
-  warp_sync();
+template <class Begin>
+SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, const Begin& begin) {
+  Phase phase;
+  const int end = context_.end_item();
+  int first = context_.first_item();
+  PackedRole packed = look_at(first, phase);  // a lane's item
+  begin();
+  SOLITON_NO_UNROLL
+  for (int i = first; i < end; ++i) {
+    if (i - first == kWarpLanes) {
+      first = i;
+      packed = look_at(first, phase);
+    }
+    const int lane = i - first;
+    const Role role = unpack(
+        {{shuffle(packed.words[0], lane), shuffle(packed.words[1], lane)}, shuffle(packed.place, lane)});
+    if (!role.has_work) continue;
+    // A worker further ahead of another would be two phases off its parity.
+    if (items_ >= kItemSlots) wait_item(items_ - kItemSlots);
+    if (role.is_own) {
+      take_part(stream, role, phase, i);
+    } else {
+      pass(stream, role);
+    }
+    if (role.parts > 1) {
+      phase.unmerged = 0;
+      parts_parity_ ^= places_used(role);
+    }
+    warp_arrive(&context_.barrier(BarrierId::kItemDone, items_ % kItemSlots));
+    ++items_;
+    ++phase.unmerged;
+  }
+}
 
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::pack(const Role& role) {
+  const auto bit = [](bool is_set, int at) { return static_cast<uint32_t>(is_set) << at; };
+  return {{static_cast<uint32_t>(role.pages) | bit(role.has_work, 30) | bit(role.is_own, 31),
+           static_cast<uint32_t>(role.units - role.pages * kPageUnits + kPageUnits) |
+               static_cast<uint32_t>(role.shares) << 8 | static_cast<uint32_t>(role.parts) << 16 |
+               static_cast<uint32_t>(role.part) << 20 | static_cast<uint32_t>(role.at_once) << 24 |
+               static_cast<uint32_t>(role.share) << 28},
+          role.place};
+}
+
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename Attention<kPlan>::Role Attention<kPlan>::unpack(const PackedRole& packed) {
+  const uint32_t a = packed.words[0];
+  const uint32_t b = packed.words[1];
+  const int pages = static_cast<int>(a & 0x3fffffff);
+  return {.has_work = (a >> 30 & 1) != 0,
+          .is_own = a >> 31 != 0,
+          .pages = pages,
+          .units = pages * kPageUnits - kPageUnits + static_cast<int>(b & 0xff),
+          .shares = static_cast<int>(b >> 8 & 0xff),
+          .parts = static_cast<int>(b >> 16 & 0xf),
+          .part = static_cast<int>(b >> 20 & 0xf),
+          .at_once = static_cast<int>(b >> 24 & 0xf),
+          .share = static_cast<int>(b >> 28),
+          .place = packed.place};
+}
+
+/// Each lane looks at the item `first` + lane: what this worker does of it follows from the step alone, and need not wait
+/// for anything.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(int first,
+                                                                               Phase& phase) const {
+  static_assert(kPartPlaces == 4 && kWorkers == 8, "4, 2 x 2 and 4 x 1 parts are handed over at once");
+  static_assert(kPlan.max_query_tiles * State::kShares < 256);
+  const int end = context_.end_item();
+  const int lane = context_.lane;
+  Role role = {};
+  int bytes = 0;
+  if (first + lane < end) {
+    const TreeItem item = context_.item(first + lane);
+    role.has_work = context_.has_work(item);
+    if (role.has_work) {
+      const ItemParts<kPlan> shape(item, context_.step);
+      const int cached = cached_tokens(item, context_.step);
+      bytes = shape.bytes();
+      role.pages = ceil_divide(cached, kKvPageTokens);
+      role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
+      role.shares = shape.queries.count * State::kShares;
+      role.at_once = role.shares > 4 ? 8 : role.shares > 2 ? 4 : role.shares;
+      role.parts = item.undivided != 0 ? 1 : kWorkers / role.at_once;
+      while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
+    }
+  }
+  SOLITON_NO_UNROLL
+  for (int k = 0; k < kWarpLanes && first + k < end; ++k) {
+    const int of_bytes = shuffle(bytes, k);
+    const int workers = shuffle(role.at_once * role.parts, k);
+    if (of_bytes == 0) continue;
+    const int place = phase.places.take(of_bytes);
+    if (lane == k) {
+      const int rank = (worker_ - phase.first_worker) & (kWorkers - 1);
+      role.place = place;
+      role.share = rank & (role.at_once - 1);
+      role.part = role.at_once == 1   ? rank
+                  : role.at_once == 2 ? rank >> 1
+                  : role.at_once == 4 ? rank >> 2
+                                      : 0;
+      role.is_own = role.share < role.shares && role.part < role.parts;
+    }
+    phase.first_worker += workers;
+  }
+  return pack(role);
+}
+
+/// Of an item that other workers do.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::pass(PageStream<kPlan>& stream, const Role& role) {
+  SOLITON_NO_UNROLL
+  for (int i = 0; i < 2 * kSlots * role.pages; ++i) stream.release(stream.wait());
+}
+
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase,
+                                                int index) {
+  // Do all query tiles find a worker at once? Else the pages stay where they are, and are passed again.
+  constexpr bool kOnePass = kPlan.max_query_tiles * State::kShares <= kWorkers;
+  context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % kItemSlots), items_ / kItemSlots & 1,
+                WaitKind::kQueryFull, items_);
+  warp_sync();
+  const int page_units = role.pages * kPageUnits;
   const int first_slot = stream.next();
   SOLITON_NO_UNROLL
-  for (int first = 0; first < num_shares; first += kWorkers) {
-    const int left = num_shares - first;
-    const int at_once = left < kWorkers ? left : kWorkers;
-    // Workers that take turns at a query tile's tokens; all but one hand over their part.
-    const int most = at_once == 1 ? 4 : at_once == 2 ? 3 : at_once <= 4 ? 2 : 1;
-    const int parts = item().undivided != 0 ? 1 : most;
-    static_assert(kPartPlaces == 4 && kWorkers == 8, "3, 2 x 2, 3 x 1 and 4 x 1 parts are handed over");
-    const int own = worker_ % at_once;
-    const int part = worker_ / at_once;
-    const bool works = part < parts;
-    const bool is_last = left <= kWorkers;
-    const int query_tile = (first + own) / State::kShares;
-    State state(context_.shared + place().queries + query_tile * kQkv<kPlan>.query_tile_bytes(),
-                (first + own) % State::kShares, lane);
+  for (int first = 0; first < (kOnePass ? 1 : role.shares); first += kWorkers) {
+    const bool is_last = kOnePass || role.shares - first <= kWorkers;
+    const int share = first + role.share;
+    const bool works = kOnePass || share < role.shares;
+    const int query_tile = share / State::kShares;
+    State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
+                share % State::kShares, context_.lane);
+    int next = works ? role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
-    int next = part;  // tile of tokens that this worker takes, counted from the page's first
     SOLITON_NO_UNROLL
-    for (int page = 0; page < pages; ++page) {
-      int slots[2 * kSlots];
-      SOLITON_UNROLL
-      for (int i = 0; i < 2 * kSlots; ++i) {
-        if (first == 0) stream.wait();
-        slots[i] = slot;
-        if (++slot == kPlan.ring_slots) slot = 0;
-      }
-      SOLITON_UNROLL
-      for (int i = 0; i < kSlots; ++i) {
-        const uint4* keys = reinterpret_cast<const uint4*>(stream.bytes(slots[i]));
-        const uint4* values = reinterpret_cast<const uint4*>(stream.bytes(slots[kSlots + i]));
-        SOLITON_NO_UNROLL
-        for (int tile = 0; tile < kSlotTiles; ++tile) {
-          const int number = i * kSlotTiles + tile;
-          if (!works || number != next) continue;
-          next += parts;
-          const int rest = cached - page * kKvPageTokens - number * kTailTokens;  // from the tile's first on
-          if (rest <= 0) continue;
-          const int offset = tile * State::kTileFragments;
-          state.add(keys + offset, values + offset, lane,
-                    [&](int, int k) { return State::token(lane, k) < rest; });
-        }
-      }
-      next -= kSlots * kSlotTiles;
-      if (is_last) {
+    for (int unit = 0; unit < role.units; ++unit) {
+      const bool in_page = unit < page_units;
+      if (in_page && unit % kPageUnits == 0 && first == 0) {
         SOLITON_UNROLL
-        for (int i = 0; i < 2 * kSlots; ++i) stream.release(slots[i]);
+        for (int i = 0; i < 2 * kSlots; ++i) stream.wait();
+      }
+      if (unit == next) {
+        next += role.parts;
+        state.add(context_.shared, tokens_of(index, role, query_tile, unit, slot), context_.lane);
+      }
+      if (in_page && (unit % kPageUnits == kPageUnits - 1 || unit == role.units - 1)) {
+        if (is_last) {
+          SOLITON_UNROLL
+          for (int i = 0; i < 2 * kSlots; ++i) stream.release(behind(slot, i));
+        }
+        slot = behind(slot, 2 * kSlots);
       }
     }
-    if (works) add_tail(state, item(), place(), query_tile, part, parts);
-    if (parts > 1) merge_parts(state, own, parts, part, at_once);
-    if (part == 0) state.write(item(), query_tile, context_.params.partials, lane);
-  }
-  warp_arrive(&context_.barrier(BarrierId::kItemDone, items_ % 2));
-  ++items_;
-}
-
-/// Adds the new tokens of an item, every `parts`th tile of them: a row sees those of its path.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Attention<kPlan>::add_tail(State& state, const TreeItem& item,
-                                               const ItemPlace<kPlan>& place, int query_tile, int part,
-                                               int parts) {
-  const int lane = context_.lane;
-  const TailTiles tail = tail_tiles(item, context_.step);
-  SOLITON_NO_UNROLL
-  for (int tile = part; tile < tail.count; tile += parts) {
-    const int base = (tail.first + tile) * kTailTokens;
-    int seen_end[4];  // of this lane's tokens
-    SOLITON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int row = base + State::token(lane, i);
-      seen_end[i] =
-          row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
+    if (role.parts > 1) {
+      // The parts of the item before have been read.
+      if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
+      merge_parts(state, role);
     }
-    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4;
-    const int rows[2] = {query / kPlan.model.group(), (query + 8) / kPlan.model.group()};
-    const auto fragments = [&](int offset) {
-      return reinterpret_cast<const uint4*>(context_.shared + offset) + tile * State::kTileFragments;
-    };
-    state.add(fragments(place.keys), fragments(place.values), lane, [&](int half, int i) {
-      return base + State::token(lane, i) <= rows[half] && rows[half] < seen_end[i];
-    });
+    if (works && role.part == 0)
+      state.write(context_.item(opaque(index)), query_tile, context_.params.partials, context_.lane);
   }
 }
 
-/// Adds the parts of a query tile that several workers share to that of part 0, in order. At most once an item,
-/// at its end.
+/// The tiles of a unit. `slot`: the first of the page that it begins in.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, int share, int parts, int part, int shares) {
-  if (items_ > 0) wait_item(items_ - 1);  // parts of the item before have been read
-  const auto place = [&](int of) {
-    return reinterpret_cast<float4*>(context_.region(RegionId::kTiles) +
-                                     ((of - 1) * shares + share) * kPlan.query_part_bytes());
-  };
-  if (part > 0 && part < parts) state.give_part(place(part), context_.lane);
-  warp_arrive(&context_.barrier(BarrierId::kPartsFull));
-  // Pairs with the arrivals of all workers.
-  context_.wait(context_.barrier(BarrierId::kPartsFull), merges_ & 1, WaitKind::kAttentionFull, merges_);
-  warp_sync();
-  ++merges_;
-  if (part > 0) return;
+SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(int index, const Role& role,
+                                                                              int query_tile, int unit,
+                                                                              int slot) const {
+  constexpr int kTileBytes = kKv.tile_bytes();
+  constexpr int kPages = kPlan.regions[static_cast<int>(RegionId::kPages)].offset;
+  typename State::Tokens tokens;
+  SOLITON_UNROLL
+  for (int t = 0; t < State::kTogether; ++t) {
+    const int tile = unit % kPageUnits * State::kTogether + t;  // of the page
+    const int keys_slot = behind(slot, tile / kSlotTiles);
+    tokens.keys[t] = kPages + keys_slot * kPlan.slot_bytes + tile % kSlotTiles * kTileBytes;
+    tokens.values[t] = kPages + behind(keys_slot, kSlots) * kPlan.slot_bytes + tile % kSlotTiles * kTileBytes;
+  }
+  // Of all but the last page all tokens are there.
+  tokens.all_seen = unit < (role.pages - 1) * kPageUnits;
+  tokens.seen = State::kAllSeen;
+  if (tokens.all_seen) return tokens;
+  const TreeItem item = context_.item(opaque(index));
+  const ItemParts<kPlan> shape(item, context_.step);
+  const int cached = cached_tokens(item, context_.step);
+  tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached;
+  if (tokens.all_seen) return tokens;
+  tokens.seen = 0;
+  SOLITON_UNROLL
+  for (int t = 0; t < State::kTogether; ++t) {
+    const int tile = unit * State::kTogether + t;
+    const int rest = cached - tile * kTailTokens;  // from the tile's first on
+    const int fresh = tile - ceil_divide(cached, kTailTokens);
+    if (rest > 0) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i)
+        tokens.seen |= State::token(context_.lane, i) < rest ? 0x11u << (8 * t + i) : 0;
+    } else if (fresh < shape.tail.count) {
+      tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
+      tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
+      tokens.seen |= seen_of_fresh(item, query_tile, fresh) << 8 * t;
+    } else {  // behind the last tile: nothing of it is seen
+      tokens.keys[t] = tokens.keys[0];
+      tokens.values[t] = tokens.values[0];
+    }
+  }
+  return tokens;
+}
+
+/// Of a tile of the item's new tokens: a row sees those of its path.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const TreeItem& item, int query_tile,
+                                                        int tile) const {
+  const int base = (item.first_new / kTailTokens + tile) * kTailTokens;
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  uint32_t seen = 0;
+  SOLITON_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int row = base + State::token(context_.lane, i);
+    const int end =
+        row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int of_query = (query + 8 * h) / kPlan.model.group();
+      if (row <= of_query && of_query < end) seen |= 1u << (4 * h + i);
+    }
+  }
+  return seen;
+}
+
+/// Adds the parts of a query tile that several workers share to that of part 0: each time the rear half hands its parts
+/// to the front half, which adds them. At most once an item, at its end.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, const Role& role) {
+  // Who hands over a part that it has been adding to puts it where it found what it added first.
+  int half = role.parts / 2;
   SOLITON_NO_UNROLL
-  for (int of = 1; of < parts; ++of) state.take_part(place(of), context_.lane);
+  for (int round = 0; half > 0; ++round) {
+    const bool gives = role.part >= half && role.part < 2 * half;
+    const int at = round == 0 && gives   ? role.part - half
+                   : round > 0 && !gives ? role.part + half
+                                         : role.part;
+    const int number = round * kPartPlaces + at * role.at_once + role.share;
+    Barrier& full = context_.barrier(BarrierId::kPartsFull, number);
+    float4* place = reinterpret_cast<float4*>(context_.region(RegionId::kTiles) +
+                                              (at * role.at_once + role.share) * kPlan.query_part_bytes());
+    if (gives) {
+      state.give_part(place, context_.lane);
+      warp_arrive(&full);  // pairs with the wait of the worker that adds it
+      return;
+    }
+    context_.wait(full, parts_parity_ >> number & 1, WaitKind::kAttentionFull, number);
+    warp_sync();
+    state.take_part(place, context_.lane);
+    half /= 2;
+  }
 }
 
 }  // namespace soliton::rows

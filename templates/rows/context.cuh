@@ -239,24 +239,32 @@ SOLITON_DEVICE TailTiles tail_tiles(const TreeItem& item, int step) {
   return {first, ceil_divide(item.end_new, kTailTokens) - first};
 }
 
-/// Where an item's queries and new tokens lie during attention, in shared memory where activations were.
-/// Items in turn begin at its start and end at its end: two that fit together can be there at once.
+/// What an item brings to shared memory during attention: tiles of queries, and keys and values of its new tokens.
 template <const KernelPlan& kPlan>
-struct ItemPlace {
-  int queries = 0;  // offsets in shared memory
-  int keys = 0;
-  int values = 0;
-  int bytes = 0;
+struct ItemParts {
+  QueryTiles queries;
+  TailTiles tail;
 
-  SOLITON_DEVICE ItemPlace(const QueryTiles& tiles, const TailTiles& tail, uint32_t turn) {
-    constexpr QkvLayout kLayout = kQkv<kPlan>;
-    const int query_bytes = tiles.count * kLayout.query_tile_bytes();
-    const int tail_bytes = tail.count * kLayout.kv.tile_bytes();
-    bytes = query_bytes + 2 * tail_bytes;
-    constexpr Region kInput = kPlan.regions[static_cast<int>(RegionId::kInput)];
-    queries = kInput.offset + (turn % 2 == 0 ? 0 : kInput.bytes - bytes);
-    keys = queries + query_bytes;
-    values = keys + tail_bytes;
+  SOLITON_DEVICE ItemParts(const TreeItem& item, int step)
+      : queries(query_tiles<kPlan>(item)), tail(tail_tiles(item, step)) {}
+
+  SOLITON_DEVICE int query_bytes() const { return queries.count * kQkv<kPlan>.query_tile_bytes(); }
+  SOLITON_DEVICE int tail_bytes() const { return tail.count * kQkv<kPlan>.kv.tile_bytes(); }
+  SOLITON_DEVICE int bytes() const { return query_bytes() + 2 * tail_bytes(); }
+};
+
+/// Where the items of a phase lie, in turn: where activations were, each behind the one before or at the start again.
+template <const KernelPlan& kPlan>
+struct ItemPlaces {
+  static constexpr Region kInput = kPlan.regions[static_cast<int>(RegionId::kInput)];
+
+  int end = kInput.offset;  // of the last one, in shared memory
+
+  /// The place of the next.
+  SOLITON_DEVICE int take(int bytes) {
+    const int place = end + bytes > kInput.offset + kInput.bytes ? kInput.offset : end;
+    end = place + bytes;
+    return place;
   }
 };
 

@@ -61,34 +61,28 @@ class InputLoader {
     constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
     const unsigned char* input = context_.template workspace<unsigned char>(kInput.offset);
     const int end = context_.end_item();
-    int bytes_before = 0;  // of the item before, in this phase
+    ItemPlaces<kPlan> places;
+    Oldest oldest = {context_.first_item(), items_, {}};
     SOLITON_NO_UNROLL
     for (int i = context_.first_item(); i < end; ++i) {
       const TreeItem item = context_.item(i);
       if (!context_.has_work(item)) continue;
-      const QueryTiles queries = query_tiles<kPlan>(item);
-      const TailTiles tail = tail_tiles(item, context_.step);
-      const ItemPlace<kPlan> place(queries, tail, items_);
-      Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % 2);
-      if (items_ > 1) copies_.announce();
-      // Pairs with the workers' arrivals when they have ended the item before the last, and the last one.
-      if (items_ > 1) wait_item(items_ - 2);
-      if (bytes_before + place.bytes > kInputBytes) {
-        copies_.announce();
-        wait_item(items_ - 1);
-      }
-      copies_.begin(full, place.bytes);
-      bytes_before = place.bytes;
+      const ItemParts<kPlan> parts(item, context_.step);
+      const int end_before = places.end;
+      const int place = places.take(parts.bytes());
+      make_room(oldest, end_before, place, places.end);
+      Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % kItemSlots);
+      copies_.begin(full, parts.bytes());
       ++items_;
-      const int64_t first_query = kLayout.query_offset(item.kv_head, queries.first * kQueryRows, 0, 0);
-      copies_.vector(context_.shared + place.queries, input + first_query, place.keys - place.queries, full);
-      const int tail_bytes = tail.count * kTailTileBytes;
-      if (tail_bytes > 0) {
-        const int64_t first_tail = tail.first * kTailTileBytes;
-        copies_.vector(context_.shared + place.keys, input + kLayout.keys_offset(item.kv_head) + first_tail,
-                       tail_bytes, full);
-        copies_.vector(context_.shared + place.values,
-                       input + kLayout.values_offset(item.kv_head) + first_tail, tail_bytes, full);
+      const int64_t first_query = kLayout.query_offset(item.kv_head, parts.queries.first * kQueryRows, 0, 0);
+      const int keys = place + parts.query_bytes();
+      copies_.vector(context_.shared + place, input + first_query, parts.query_bytes(), full);
+      if (parts.tail_bytes() > 0) {
+        const int64_t first_tail = parts.tail.first * kTailTileBytes;
+        copies_.vector(context_.shared + keys, input + kLayout.keys_offset(item.kv_head) + first_tail,
+                       parts.tail_bytes(), full);
+        copies_.vector(context_.shared + keys + parts.tail_bytes(),
+                       input + kLayout.values_offset(item.kv_head) + first_tail, parts.tail_bytes(), full);
       }
       copies_.end(full);
     }
@@ -129,9 +123,30 @@ class InputLoader {
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
   }
-  SOLITON_DEVICE void wait_item(uint32_t item) const {
-    context_.wait(context_.barrier(BarrierId::kItemDone, item % 2), item / 2 & 1, WaitKind::kAttentionEmpty,
-                  item);
+  /// The first item of the phase that may not have been ended yet, and where those before it lie.
+  struct Oldest {
+    int index;
+    uint32_t turn;
+    ItemPlaces<kPlan> before;
+  };
+  /// Waits until nobody reads what lies at [place, end), nor what was skipped behind end_before, any more, and a barrier
+  /// is free. Pairs with the workers' arrivals when they have ended an item.
+  SOLITON_DEVICE void make_room(Oldest& oldest, int end_before, int place, int end) {
+    const bool wraps = place < end_before;
+    SOLITON_NO_UNROLL
+    for (; oldest.turn != items_; ++oldest.index) {
+      const TreeItem item = context_.item(oldest.index);
+      if (!context_.has_work(item)) continue;
+      ItemPlaces<kPlan> behind = oldest.before;
+      const int at = behind.take(ItemParts<kPlan>(item, context_.step).bytes());
+      const bool meets = at < end && behind.end > place;
+      if (!meets && !(wraps && at >= end_before) && items_ - oldest.turn < kItemSlots) return;
+      copies_.announce();
+      context_.wait(context_.barrier(BarrierId::kItemDone, oldest.turn % kItemSlots),
+                    oldest.turn / kItemSlots & 1, WaitKind::kAttentionEmpty, oldest.turn);
+      oldest.before = behind;
+      ++oldest.turn;
+    }
   }
 
   SOLITON_DEVICE void push(const unsigned char* source, int bytes) {

@@ -60,12 +60,8 @@ class Worker {
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
-    begin_phase();
-    const int end = context_.end_item();
-    SOLITON_NO_UNROLL
-    for (int i = context_.first_item(); i < end; ++i) {
-      if (context_.has_work(context_.item(i))) attention_.attend(stream_, i);
-    }
+    context_.begin_phase();
+    attention_.attend(stream_, [&] { context_.wait_begun(); });
     const int units = context_.num_units();
     SOLITON_NO_UNROLL
     for (int unit = context_.first_unit(worker_); unit < units; unit += Context<kPlan>::kUnitStride)

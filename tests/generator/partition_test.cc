@@ -175,6 +175,23 @@ TEST(Partition, UserChoicesWin) {
   EXPECT_EQ(plan.sync, SyncMode::kCounter);
 }
 
+// Workers are two warpgroups, the other warps one.
+TEST(Partition, WorkersTakeRegistersWhereThereAreWarpgroups) {
+  const auto plan_for = [](const char* gpu, PlanChoices choices) {
+    return shipped_plan("llama-3.1-8b", gpu, choices);
+  };
+  const Plan plan = plan_for("h200", {.rows = 8});
+  EXPECT_TRUE(plan.shares_registers);
+  EXPECT_EQ(plan.threads(), 12 * 32);
+  EXPECT_EQ(plan.registers_per_thread, kLaunchRegisters);
+  EXPECT_EQ(plan_for("b200", {.rows = 8}).threads(), 11 * 32);
+  for (const Plan& other :
+       {plan_for("h200", {.rows = 1}), plan_for("b200", {.rows = 8}), plan_for("a100-80", {.rows = 8}),
+        plan_for("h200", {.rows = 8, .copies = CopyKind::kLanes})}) {
+    EXPECT_FALSE(other.shares_registers);
+  }
+}
+
 // hidden = 256 are 16 tiles of o and down, ffn = 768 are 96 of gate_up, 32 of qkv: a tile less one, exact,
 // plus one.
 TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {

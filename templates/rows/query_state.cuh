@@ -1,0 +1,247 @@
+// A tile of queries on its way through the tokens of an item of attention.
+//
+// Queries of a KV head are packed into tiles of 16, whatever row and head they belong to; a warp takes one
+// tile at a time. scores = q k^T, rows are queries, columns are tokens; probabilities turn from accumulators
+// into the operand of output = p v without leaving their lane. Keys and values lie in pages in the order of A
+// operands (layout/page.h); the halves of such an operand are the two B operands of 16 tokens, or dims.
+// Softmax is online, in base 2.
+#pragma once
+
+#include "ops/missing.cuh"
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+/// A tile of queries on its way through tokens, and a share of its output dims: registers hold no more than
+/// warp_dims of the plan. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
+/// queries g and g + 8.
+template <const KernelPlan& kPlan>
+class QueryState {
+ public:
+  static constexpr int kHeadDim = kPlan.model.head_dim;
+  static constexpr int kParts = kShape<kPlan>.parts;
+  static constexpr int kSteps = kHeadDim / kMmaColumns;
+  static constexpr int kShares = kPlan.dim_shares();
+  static constexpr int kOutputSteps = kSteps / kShares;
+  static constexpr int kKvParts = kPlan.model.kv().parts;
+  /// Do registers hold the queries too?
+  static constexpr int kHeld =
+      kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
+  static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
+
+  /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
+  SOLITON_DEVICE QueryState(const unsigned char* queries, int share, int lane)
+      : queries_(reinterpret_cast<const uint4*>(queries) + lane), share_(share) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kHeld; ++i) held_[i] = load_shared(queries_ + i * kWarpLanes);
+  }
+
+  /// The i-th of this lane's tokens.
+  static SOLITON_DEVICE int token(int lane, int i) { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
+
+  /// Tiles of tokens that are added at once, as many as registers hold: chains of mma that do not wait for one another.
+  static constexpr int kTogether = kPlan.shares_registers ? 2 : 1;
+  static constexpr uint32_t kAllSeen = (1u << kTogether * 8) - 1;
+
+  /// Tiles of tokens. Bit 8 t + 4 half + i of `seen`: does query lane / 4 + 8 half see this lane's i-th token of tile t?
+  struct Tokens {
+    int keys[kTogether];  // offsets in shared memory
+    int values[kTogether];
+    uint32_t seen;
+    bool all_seen;  // by all lanes
+  };
+
+  SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, int lane) {
+    float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
+    SOLITON_NO_UNROLL
+    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
+      const unsigned char* first = shared + (of_kv * kSteps * kWarpLanes + lane) * kFragmentWord;
+      SOLITON_UNROLL
+      for (int i = 0; i < kSteps; ++i) {
+        uint4 k[kTogether];
+        SOLITON_UNROLL
+        for (int t = 0; t < kTogether; ++t) k[t] = load_fragment(first + tokens.keys[t] + i * kFragmentBytes);
+        SOLITON_UNROLL
+        for (int part = 0; part < kParts; ++part) {
+          const uint4 query = kHeld > 0 ? held_[i] : load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
+          SOLITON_UNROLL
+          for (int t = 0; t < kTogether; ++t) {
+            mma_f16(scores[t][0], query, make_uint2(k[t].x, k[t].z));
+            mma_f16(scores[t][1], query, make_uint2(k[t].y, k[t].w));
+          }
+        }
+      }
+    }
+    if (!tokens.all_seen) hide(tokens.seen, scores);
+    raise_maxima(scores);
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float base =
+          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
+      SOLITON_UNROLL
+      for (int t = 0; t < kTogether; ++t) {
+        float sums[2];
+        SOLITON_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          float(&s)[4] = scores[t][n];
+          SOLITON_UNROLL
+          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
+          sums[n] = s[2 * h] + s[2 * h + 1];
+        }
+        sum_[h] += sums[0] + sums[1];
+      }
+    }
+    uint4 weights[kTogether][kParts];
+    SOLITON_UNROLL
+    for (int t = 0; t < kTogether; ++t) {
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const auto pack = [&](float* s) {
+          const uint32_t packed = pack_f16(s[0], s[1]);
+          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
+          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
+          return packed;
+        };
+        float(&s)[2][4] = scores[t];
+        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
+        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
+      }
+    }
+    SOLITON_NO_UNROLL
+    for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
+      const unsigned char* first =
+          shared + ((of_kv * kSteps + share() * kOutputSteps) * kWarpLanes + lane) * kFragmentWord;
+      SOLITON_UNROLL
+      for (int i = 0; i < kOutputSteps; i += kStepsAtOnce) {
+        uint4 v[kTogether][kStepsAtOnce];
+        SOLITON_UNROLL
+        for (int k = 0; k < kTogether * kStepsAtOnce; ++k) {
+          const int t = k / kStepsAtOnce;
+          v[t][k % kStepsAtOnce] =
+              load_fragment(first + tokens.values[t] + (i + k % kStepsAtOnce) * kFragmentBytes);
+        }
+        SOLITON_UNROLL
+        for (int k = 0; k < kTogether * kParts; ++k) {
+          SOLITON_UNROLL
+          for (int n = 0; n < kStepsAtOnce; ++n) {
+            const uint4 value = v[k / kParts][n];
+            mma_f16(output_[2 * (i + n)], weights[k / kParts][k % kParts], make_uint2(value.x, value.z));
+            mma_f16(output_[2 * (i + n) + 1], weights[k / kParts][k % kParts], make_uint2(value.y, value.w));
+          }
+        }
+      }
+    }
+  }
+
+  /// Hands all of it to another warp's take_part().
+  SOLITON_DEVICE void give_part(float4* part, int lane) const {
+    store_shared(part + lane, make_float4(maximum_[0], maximum_[1], sum_[0], sum_[1]));
+    SOLITON_UNROLL
+    for (int i = 0; i < 2 * kOutputSteps; ++i) {
+      store_shared(part + (i + 1) * kWarpLanes + lane,
+                   make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
+    }
+  }
+  SOLITON_DEVICE void take_part(const float4* part, int lane) {
+    const float4 other = load_shared(part + lane);
+    const float maxima[2] = {other.x, other.y};
+    const float sums[2] = {other.z, other.w};
+    float own[2];
+    float others[2];
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float maximum = maxima[h] > maximum_[h] ? maxima[h] : maximum_[h];
+      const float base = maximum == -INFINITY ? 0.0f : maximum;
+      own[h] = exp2_fast(maximum_[h] - base);
+      others[h] = exp2_fast(maxima[h] - base);
+      maximum_[h] = maximum;
+      sum_[h] = sum_[h] * own[h] + sums[h] * others[h];
+    }
+    SOLITON_UNROLL
+    for (int i = 0; i < 2 * kOutputSteps; ++i) {
+      if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
+      const float4 v = load_shared(part + (i + 1) * kWarpLanes + lane);
+      output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
+      output_[i][1] = output_[i][1] * own[0] + v.y * others[0];
+      output_[i][2] = output_[i][2] * own[1] + v.z * others[1];
+      output_[i][3] = output_[i][3] * own[1] + v.w * others[1];
+    }
+  }
+
+  /// Writes the partial results of the item's rows among the tile's queries.
+  SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane) {
+    constexpr int kHeads = kPlan.model.group();
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float sum = sum_[h];
+      for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
+      const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+      const int row = query / kHeads;
+      const int head = query % kHeads;
+      if (row < item.first_row || row >= item.end_row) continue;
+      float* partial = partials + static_cast<int64_t>(item.first_partial + row - item.first_row) *
+                                      tree_partial_words(kHeads, kHeadDim);
+      if (lane % 4 < kMergeShares<kPlan> && share() == 0) {
+        float* const of_merger = partial + lane % 4 * 2 * kHeads + head;
+        store_relaxed(of_merger, publishable(maximum_[h]));
+        store_relaxed(of_merger + kHeads, publishable(sum));
+      }
+      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
+                      share() * (kHeadDim / kShares) + lane % 4 * 2;
+      SOLITON_UNROLL
+      for (int i = 0; i < 2 * kOutputSteps; ++i) {
+        store_relaxed(reinterpret_cast<float2*>(output + i * 8),
+                      make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
+      }
+    }
+  }
+
+ private:
+  SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
+
+  static constexpr int kFragmentWord = kFragmentBytes / kWarpLanes;  // of a lane
+  static SOLITON_DEVICE uint4 load_fragment(const unsigned char* bytes) {
+    return load_shared(reinterpret_cast<const uint4*>(bytes));
+  }
+
+  static SOLITON_DEVICE void hide(uint32_t seen, float (&scores)[kTogether][2][4]) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 8 * kTogether; ++i) {
+      if ((seen >> i & 1) == 0) scores[i / 8][i / 2 % 2][i / 4 % 2 * 2 + i % 2] = -INFINITY;
+    }
+  }
+
+  /// Takes scores, not yet scaled, into the maxima; after the first tokens these seldom change.
+  SOLITON_DEVICE void raise_maxima(const float (&scores)[kTogether][2][4]) {
+    float maxima[2];
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float most = scores[0][0][2 * h];
+      SOLITON_UNROLL
+      for (int i = 1; i < 4 * kTogether; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
+      for (int mask = 1; mask < 4; mask *= 2) most = larger_of(most, shuffle_xor(most, mask));
+      maxima[h] = larger_of(maximum_[h], most * kPlan.model.score_scale);
+    }
+    if (!warp_any(maxima[0] > maximum_[0] || maxima[1] > maximum_[1])) return;
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float factor = exp2_fast(maximum_[h] - (maxima[h] == -INFINITY ? 0.0f : maxima[h]));
+      maximum_[h] = maxima[h];
+      sum_[h] *= factor;
+      SOLITON_UNROLL
+      for (int i = 0; i < 2 * kOutputSteps; ++i) {
+        output_[i][2 * h] *= factor;
+        output_[i][2 * h + 1] *= factor;
+      }
+    }
+  }
+
+  const uint4* queries_;
+  uint4 held_[kHeld > 0 ? kHeld : 1];  // of them
+  int share_;
+  float maximum_[2] = {-INFINITY, -INFINITY};
+  float sum_[2] = {};  // of this lane's tokens
+  float output_[2 * kOutputSteps][4] = {};
+};
+
+}  // namespace soliton::rows
