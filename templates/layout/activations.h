@@ -18,8 +18,8 @@ constexpr int kWorkers = 8;
 constexpr int kGroupWarps = 4;  // of a warpgroup
 // Registers of each thread of a kernel that shares them out, at its launch and then.
 constexpr int kLaunchRegisters = 168;
-constexpr int kWorkerRegisters = 224;
-constexpr int kOtherRegisters = 56;
+constexpr int kWorkerRegisters = 216;
+constexpr int kOtherRegisters = 72;
 static_assert(3 * kLaunchRegisters == 2 * kWorkerRegisters + kOtherRegisters,
               "two warpgroups of workers, one of all others");
 
