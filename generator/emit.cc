@@ -198,6 +198,7 @@ void write_plan(const Plan& plan, TextWriter& out) {
       out.line(".input_buffers = {}, .max_query_tiles = {}, .warp_dims = {},", kernel.input_buffers,
                kernel.max_query_tiles, kernel.warp_dims);
       if (kernel.shares_registers) out.line(".shares_registers = true,");
+      if (kernel.warpgroups) out.line(".warpgroups = true,");
     }
     out.line(".vectors = {{  // in the workspace");
     out.indented([&] {
@@ -211,6 +212,8 @@ void write_plan(const Plan& plan, TextWriter& out) {
     if (plan.rows == 1)
       out.line(".partials = {{.offset = {}, .elements = {}}},", kernel.partials.offset,
                kernel.partials.elements);
+    if (kernel.warpgroups)
+      out.line(".sums = {{.offset = {}, .elements = {}}},", kernel.sums.offset, kernel.sums.elements);
     out.line(".counter_offset = {}, .counter_bytes = {}, .workspace_bytes = {},", kernel.counter_offset,
              kernel.counter_bytes, kernel.workspace_bytes);
     out.line(".num_regions = {},", kernel.num_regions);
@@ -276,6 +279,9 @@ std::string phase_text(const Plan& plan, const PlanPhase& phase) {
   if (phase.first_cta > 0) text += fmt::format(", .first_cta = {}", phase.first_cta);
   if (!phase.per_layer) text += ", .every_layer = false";
   if (phase.appends) text += ", .appends = true";
+  if (phase.column_slices > 1)
+    text +=
+        fmt::format(", .column_slices = {}, .first_counter = {}", phase.column_slices, phase.first_counter);
   return text + "}";
 }
 

@@ -15,7 +15,6 @@
 namespace soliton {
 namespace {
 
-constexpr int kWarpgroupCapability = 90;
 constexpr IntegerRange kComputeCapability = {.min = 0, .max = 999};
 constexpr IntegerRange kL2Bytes = {.min = 1 << 16, .max = 1 << 30};
 constexpr IntegerRange kSms = {.min = 1, .max = 1024};

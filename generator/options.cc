@@ -165,6 +165,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
       app, "--max-splits", "N",
       "CTAs at most that share the cache of a group of heads: where attention is split alike, kernels for "
       "other numbers of cards give equal bits");
+  ValueFlag column_slices(app, "--column-slices", "N",
+                          "CTAs that share the columns of a matrix's rows, where warpgroups multiply, "
+                          "instead of the planner's choice");
   ValueFlag kv_bits(app, "--kv-bits", "16|32",
                     "Bits of a key or value in the cache instead of the model's: f16, or two of them");
   ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
@@ -224,6 +227,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   }
   read_rows(rows, options.choices);
   options.choices.max_splits = max_splits.integer({.min = 1, .max = kMaxSplits}).value_or(0);
+  options.choices.column_slices = column_slices.integer({.min = 1, .max = kMostColumnSlices}).value_or(0);
   options.choices.num_cards = cards.integer({.min = 1, .max = kMaxLaunchCards}).value_or(1);
   options.kv_bits = read_kv_bits(kv_bits);
   options.ptx = read_ptx(ptx);

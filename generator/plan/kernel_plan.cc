@@ -49,7 +49,9 @@ Phase kernel_phase(const PlanPhase& phase) {
           .first_cta = phase.first_cta,
           .window = phase.window,
           .every_layer = phase.per_layer,
-          .appends = phase.appends};
+          .appends = phase.appends,
+          .column_slices = phase.column_slices,
+          .first_counter = phase.first_counter};
 }
 
 template <class Rules>
@@ -114,12 +116,15 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .input_buffers = plan.input_buffers,
                        .max_query_tiles = plan.max_query_tiles,
                        .warp_dims = plan.warp_dims,
-                       .shares_registers = plan.shares_registers};
+                       .shares_registers = plan.shares_registers,
+                       .warpgroups = plan.warpgroups};
   for (size_t i = 0; i < plan.vectors.size() && i < kNumVectors; ++i)
     kernel_.vectors[i] = kernel_vector(plan.vectors[i]);
   for (const PlanRegion& region : plan.workspace) {
     if (region.name == kPartialsRegion)
       kernel_.partials = {.offset = region.offset, .elements = static_cast<int>(region.bytes / 4)};
+    if (region.name == kSumsRegion)
+      kernel_.sums = {.offset = region.offset, .elements = static_cast<int>(region.bytes / 4)};
     if (region.name == kCountersRegion) {
       kernel_.counter_offset = region.offset;
       kernel_.counter_bytes = region.bytes;

@@ -11,7 +11,7 @@
 namespace soliton {
 namespace {
 
-constexpr int kRowCounts[] = {1, 8, 16, 32, 64};
+constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128};
 constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
@@ -26,8 +26,13 @@ constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
-constexpr int kWarpDims = 128;  // of a query tile's outputs in one warp's registers
+constexpr int kMostRowsOfWarps = 64;             // without warpgroups: a worker has 8 rows
+constexpr int kLeastWarpgroupRows = 128;         // measured: 64 rows are faster without
+constexpr int kLeastEmulatedWarpgroupRows = 64;  // so that small kernels are tried too
+constexpr int kWarpgroupWindow = 6;  // pages in flight: of pieces of four tiles, which take longer
+constexpr int kWarpDims = 128;       // of a query tile's outputs in one warp's registers
 constexpr int kFewWarpDims = 64;
+constexpr int kFewQueryTiles = 8;      // where activations leave no room for more
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 
 /// Does the card have little shared memory?
@@ -180,7 +185,8 @@ void shape_rows(Plan& plan) {
       plan.rows * squares_stride(shape, plan.all_ctas());
   plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
-  const int wanted_tiles = std::min(qkv.query_tiles(), kWantedQueryTiles / qkv.kv.parts);
+  const int wanted = plan.warpgroups ? kFewQueryTiles : kWantedQueryTiles;
+  const int wanted_tiles = std::min(qkv.query_tiles(), wanted / qkv.kv.parts);
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
   plan.max_query_tiles = fitting_query_tiles(plan);
 }
@@ -216,7 +222,9 @@ CopyKind choose_copies(const GpuSpec& gpu, const PlanChoices& choices) {
 
 /// Copies in flight. Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
 int choose_window(const Plan& plan, const PlanChoices& choices) {
-  return choices.window > 0 ? choices.window : plan.limits.default_window + (plan.rows >= kManyRows ? 1 : 0);
+  if (choices.window > 0) return choices.window;
+  if (plan.warpgroups) return kWarpgroupWindow;
+  return plan.limits.default_window + (plan.rows >= kManyRows ? 1 : 0);
 }
 
 /// Throws Error (kMismatch) for more than bulk copies take.
@@ -253,6 +261,21 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
                        padding_warps));
   }
   return rows;
+}
+
+/// Where they can: many rows are slow to multiply one warp at a time.
+bool choose_warpgroups(const Plan& plan) {
+  const bool is_bf16 = plan.facts.weight_bits == kBf16Bits && plan.facts.lm_head_bits == kBf16Bits;
+  const int least = plan.limits.emulated ? kLeastEmulatedWarpgroupRows : kLeastWarpgroupRows;
+  const bool chosen = plan.rows >= least && plan.copies == CopyKind::kBulk && is_bf16 &&
+                      plan.num_cards == 1 && has_warpgroups(plan.limits);
+  if (!chosen && plan.rows > kMostRowsOfWarps) {
+    throw Error(ExitCode::kMismatch,
+                fmt::format("--rows: expected at most {} without bf16 weights on one card whose warpgroups "
+                            "multiply, got {}",
+                            kMostRowsOfWarps, plan.rows));
+  }
+  return chosen;
 }
 
 /// Decides the numbers that depend on no matrix.
@@ -347,6 +370,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.copies = choose_copies(gpu, choices);
   plan.shares_registers = plan.rows > 1 && plan.copies == CopyKind::kBulk && has_warpgroups(gpu);
+  plan.warpgroups = choose_warpgroups(plan);
   plan.window = choose_window(plan, choices);
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);
@@ -355,6 +379,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   if (plan.rows > 1) {
     plan.warp_dims = choose_warp_dims(plan);
     shape_rows(plan);
+    if (plan.warpgroups) share_columns(plan, choices.column_slices);
     return plan;
   }
   plan.chunk_columns = choose_chunk(plan);

@@ -14,7 +14,8 @@ constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
 constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
-constexpr int kCounterLines = 2;  // stall claim, grid counter; one row: then one line per head block
+// Stall claim, grid counter; one row: then one line per head block; several: then one per team that shares columns
+constexpr int kCounterLines = 2;
 
 int64_t align(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -61,7 +62,8 @@ void place_workspace(Plan& plan) {
   for (PlanVector& vector : plan.vectors) vector.offset = add(vector.name, align(vector.bytes(), 16));
   const PlannedKernel kernel(plan);
   if (plan.rows == 1) add(kPartialsRegion, 4ll * kernel->partial_words() * plan.num_ctas);
-  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : 0);
+  if (plan.warpgroups) add(kSumsRegion, sums_bytes(plan));
+  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : slice_counters(plan));
   add(kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 

@@ -11,6 +11,7 @@
 #include "generator/graph.h"
 #include "layout/activations.h"
 #include "layout/deal.h"
+#include "layout/kernel_plan.h"
 #include "layout/phase.h"
 #include "models/model_config.h"
 
@@ -29,6 +30,7 @@ struct PlanChoices {
   int ring_slots = 0;
   int min_pages_per_split = 0;
   int max_splits = 0;
+  int column_slices = 0;  // CTAs that share the columns of tiles, where they can
   std::optional<int> prefetch_pages = std::nullopt;
   std::optional<CopyKind> copies = std::nullopt;
   SyncMode sync = SyncMode::kSelfValidating;
@@ -82,12 +84,15 @@ struct PlanPhase {
   bool appends = false;  // appends the step's keys and values to the cache
   int first_cta = 0;
   int window = 0;                  // pages in flight
+  int column_slices = 1;           // CTAs that share the columns of a tile, see deal_block()
+  int first_counter = 0;           // where they meet: one counter for each team of them, from this on
   std::vector<TileRun> runs = {};  // of each CTA of all cards; empty for attention
   double predicted_us = 0;
 };
 
 /// Pieces of the workspace that are no vectors.
 constexpr const char* kPartialsRegion = "partials";
+constexpr const char* kSumsRegion = "sums";
 constexpr const char* kCountersRegion = "counters";
 
 /// A piece of shared memory, or of the workspace. All pieces are live for the whole launch.
@@ -136,6 +141,7 @@ struct Plan {
   int max_query_tiles = 0;        // of an attention item
   int warp_dims = 128;            // output dims of a query tile that one warp's registers hold
   bool shares_registers = false;  // do workers take registers from the other warps?
+  bool warpgroups = false;        // do warpgroups multiply?
 
   std::vector<PlanVector> vectors;
   std::vector<PlanMatrix> matrices;
@@ -149,7 +155,7 @@ struct Plan {
   int all_ctas() const { return num_ctas * num_cards; }
   int threads() const { return threads_of(working_warps(), shares_registers); }
   int working_warps() const { return consumer_warps + producer_warps + 1; }
-  RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16); }
+  RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16, warpgroups); }
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);
     kv.num_kv_heads = kv_heads_of_card(kv.num_kv_heads, num_cards, 0);
@@ -182,6 +188,13 @@ int64_t device_bytes(const Plan& plan, int64_t context);
 /// Several rows: lets an attention item touch fewer query tiles, so that shared memory has room for a chunk of
 /// activations less. False if that is not possible.
 bool shrink_input(Plan& plan);
+
+/// Decides which phases share the columns of their tiles among CTAs: among as many as they can up to `most`, or, with 0,
+/// as many as lets a CTA move the fewest bytes.
+void share_columns(Plan& plan, int most);
+/// Counters of all phases that do, and bytes of the sums that CTAs exchange.
+int slice_counters(const Plan& plan);
+int64_t sums_bytes(const Plan& plan);
 
 /// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits beside the
 /// smallest input.

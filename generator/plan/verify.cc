@@ -46,6 +46,7 @@ constexpr const char* kRuleNames[] = {"number out of range",
                                       "threads exceeded",
                                       "too many CTAs",
                                       "parity two ahead",
+                                      "counter shared",
                                       "barrier count"};
 static_assert(std::size(kRuleNames) == static_cast<size_t>(Rule::kBarrierCount) + 1, "each rule has a name");
 
@@ -68,6 +69,7 @@ std::vector<Violation> verify(const Plan& plan) {
     } else {
       check_rows(plan, report);
     }
+    check_column_slices(plan, report);
     check_memory(plan, report);
     check_barriers(plan, report);
   }

@@ -37,7 +37,7 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
     case Arrivers::kFinishers: {
       // Of one tile handed over at once all that have 8 rows each, while there are workers.
       const int handed_tiles = plan.rows <= 8 ? 4 : 2;
-      return std::min(handed_tiles * plan.rows / 8, consumers);
+      return std::min(handed_tiles * plan.rows / 8, consumers);  // of more rows each has several
     }
     case Arrivers::kLane:
     case Arrivers::kWarp:

@@ -111,6 +111,7 @@ void check_workspace(const Plan& plan, Report& report) {
     regions.push_back({vector.name, vector.offset, vector.bytes()});
   }
   if (plan.rows == 1) regions.push_back(piece(plan.workspace, kPartialsRegion));
+  if (plan.warpgroups) regions.push_back(piece(plan.workspace, kSumsRegion));
   regions.push_back(piece(plan.workspace, kCountersRegion));
   check_needed("workspace", plan.workspace, needed_workspace(plan), report);
   check_regions(regions, plan.workspace_bytes(),
@@ -159,6 +160,11 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   if (plan.rows == 1) {
     needed.push_back({kPartialsRegion, partial_bytes(plan) * plan.num_ctas, kAccessBytes});
     lines += num_blocks(plan);
+  }
+  if (plan.warpgroups) needed.push_back({kSumsRegion, needed_sums_bytes(plan), kAccessBytes});
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.column_slices > 1)
+      lines = std::max(lines, kLeastLines + phase.first_counter + plan.num_ctas / phase.column_slices);
   }
   needed.push_back({kCountersRegion, static_cast<int64_t>(kLineBytes) * lines, kLineBytes});
   return needed;

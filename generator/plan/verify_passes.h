@@ -51,6 +51,9 @@ struct NeededRegion {
 };
 std::vector<NeededRegion> needed_workspace(const Plan& plan);
 
+/// Of the sums of tiles that warpgroups exchange: every CTA puts down those of a block twice in turn.
+int64_t needed_sums_bytes(const Plan& plan);
+
 /// The vector by which a step tells the next its token; -1 if there is none.
 inline int candidates_vector(const Plan& /*plan*/) {
   return vector_index(VectorId::kCandidates);
@@ -68,6 +71,7 @@ void check_formats(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
 void check_order(const Plan& plan, Report& report);
 void check_rows(const Plan& plan, Report& report);  // instead of these two
+void check_column_slices(const Plan& plan, Report& report);
 
 /// The first residual phase appends to the KV cache what attention kept: every CTA has read the layer's pages by then.
 void check_append(const Plan& plan, Report& report);

@@ -144,7 +144,7 @@ void check_norms(const Plan& plan, Report& report) {
 
 /// Of every row a sum of squares of each team of each CTA.
 void check_squares(const Plan& plan, Report& report) {
-  const int team_workers = plan.rows / 8;
+  const int team_workers = std::min(plan.rows / 8, kWorkers);
   const int handed = plan.rows <= 8 ? 4 : 2;
   const int teams = std::min(handed, kWorkers / team_workers);
   constexpr int kLoadFloats = 4 * kWarpLanes;

@@ -32,6 +32,12 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
+/// Words of 16 bytes that a thread brings at once of the tiles that it finishes, where warpgroups multiply.
+constexpr int kBroughtWords = 8;
+
+/// Tiles that a warpgroup multiplies together: the m of wgmma.
+constexpr int kGroupTiles = 4;
+
 /// Shape of a kernel that takes `rows` activation vectors a step.
 struct RowsShape {
   int rows = 0;
@@ -40,29 +46,53 @@ struct RowsShape {
   int tiles_together = 1;  // tiles that share what is read of x out of shared memory
   int column_warps = 0;  // workers that multiply different columns of a slot; the others multiply other rows
   int handed_tiles = 0;  // whose sums go to those that finish them, all at once
+  bool warpgroups =
+      false;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
 
-  /// A team has a worker for every 8 rows. Handed tiles go to the teams in turn.
-  SOLITON_HOST_DEVICE constexpr int team_workers() const { return rows / 8; }
+  /// Tiles whose sums workers hold at once: each of two warpgroups those of two groups of four, or of one.
+  SOLITON_HOST_DEVICE constexpr int tiles_at_once() const {
+    if (!warpgroups) return 4;
+    return rows > 64 ? 2 * kGroupTiles : 4 * kGroupTiles;
+  }
+
+  /// A team has a worker for every 8 rows, or for every 8 * rows_per_thread(). Handed tiles go to the teams in turn.
+  SOLITON_HOST_DEVICE constexpr int team_workers() const { return rows / 8 < kWorkers ? rows / 8 : kWorkers; }
+  SOLITON_HOST_DEVICE constexpr int rows_per_thread() const { return rows / 8 / team_workers(); }
   SOLITON_HOST_DEVICE constexpr int teams() const {
     const int most = kWorkers / team_workers();
     return handed_tiles < most ? handed_tiles : most;
   }
   SOLITON_HOST_DEVICE constexpr int finishing_workers() const { return teams() * team_workers(); }
+  /// Of warpgroups: what every thread has brought of the tiles that it finishes, and then what it gathers of its rows.
+  SOLITON_HOST_DEVICE constexpr int brought_bytes() const {
+    return kWorkers * kBroughtWords * kWarpLanes * 16;
+  }
   SOLITON_HOST_DEVICE constexpr int handed_bytes() const {
+    if (warpgroups) return brought_bytes() + kWorkers * kWarpLanes * rows_per_thread() * 8;
     return handed_tiles * column_warps * rows * kTileStride * 4;
   }
+  /// Sums of a tile: 16 of every row.
+  SOLITON_HOST_DEVICE constexpr int sums_bytes() const { return rows * kTileRows * 4; }
 };
 
 /// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
 /// tiles share what is read of x out of shared memory. Bulk copies of half a page are slower: each tile has a slot of its
 /// own if it can; as many columns of 64 rows of x would leave too little of shared memory, and the code for integers has
 /// no registers left for two slots.
-SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bool has_integers) {
+SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bool has_integers,
+                                                   bool warpgroups) {
+  if (warpgroups) {
+    return {.rows = rows,
+            .tiles_per_slot = kGroupTiles,
+            .column_warps = kWorkers,
+            .handed_tiles = 2,
+            .warpgroups = true};
+  }
   const bool whole_pages = copies == CopyKind::kBulk && !has_integers;
   return {.rows = rows,
           .parts = rows <= 8 ? 2 : 1,
@@ -79,8 +109,14 @@ SOLITON_HOST_DEVICE constexpr int squares_stride(const RowsShape& shape, int num
 }
 
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
-/// row, 32 bf16.
+/// row, 32 bf16. For warpgroups: blocks of the 8 columns that are a row of a core matrix, neighbouring pairs of all four
+/// quads of lanes (layout/page.h); in each 8 bf16 of every row.
 SOLITON_HOST_DEVICE constexpr int64_t activation_offset(RowsShape shape, int part, int row, int column) {
+  if (shape.warpgroups) {
+    const int block = column / kColumnBlock * 4 + column % 8 / 2;
+    const int place = column % kColumnBlock / 8 * 2 + column % 2;
+    return (static_cast<int64_t>(block) * shape.rows + row) * 16 + place * 2;
+  }
   const int64_t line = static_cast<int64_t>(column / kColumnBlock * shape.parts + part) * shape.rows + row;
   return line * kColumnBlock * 2 + column % kColumnBlock * 2;
 }

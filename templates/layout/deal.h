@@ -26,6 +26,33 @@ SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, i
   return {first, num_ctas, first < num_tiles ? (num_tiles - first + num_ctas - 1) / num_ctas : 0};
 }
 
+/// Tiles times columns of a matrix that one CTA multiplies, where several share the columns: CTAs of the same number modulo
+/// num_ctas / num_slices have the same tiles, each a slice of the columns. Between them they finish these tiles, as
+/// deal_tiles() deals them to all: of a block the tiles first_own, first_own + num_slices, ...
+constexpr int kMostColumnSlices = 8;
+struct TileBlock {
+  TileRun tiles = {};
+  int slice = 0;
+  int first_own = 0;
+  int first_column = 0;
+  int end_column = 0;
+};
+SOLITON_HOST_DEVICE constexpr TileBlock deal_block(int num_tiles, int first_cta, int num_ctas, int num_slices,
+                                                   int cta) {
+  const int team = num_ctas / num_slices;
+  TileBlock block;
+  block.tiles = deal_tiles(num_tiles, first_cta % team, team, cta % team);
+  block.slice = cta / team;
+  const int own = cta >= first_cta ? cta - first_cta : cta - first_cta + num_ctas;
+  block.first_own = own / team;
+  return block;
+}
+/// Slices are whole chunks of columns.
+SOLITON_HOST_DEVICE constexpr int slice_begin(int padded, int chunk, int num_slices, int slice) {
+  const int column = ceil_divide(padded, chunk) * slice / num_slices * chunk;
+  return column < padded ? column : padded;
+}
+
 /// Query heads that one attention unit handles: they are four columns of one mma, the other four being the
 /// low-order parts of the same values.
 constexpr int kHeadsPerBlock = 4;

@@ -87,10 +87,12 @@ struct KernelPlan {
   int max_query_tiles = 0;        // of an attention item
   int warp_dims = 128;            // output dims of a query tile that one warp's registers hold
   bool shares_registers = false;  // do workers take registers from the other warps, as whole warpgroups can?
+  bool warpgroups = false;        // do warpgroups multiply (wgmma)?
 
   Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
   Vector partials = {};              // one row: of attention that is split over CTAs
-  int64_t counter_offset = 0;        // in the workspace, as all up to
+  Vector sums = {};            // warpgroups: of tiles, of every CTA twice as many as it multiplies at once
+  int64_t counter_offset = 0;  // in the workspace, as all up to
   int64_t counter_bytes = 0;
   int64_t workspace_bytes = 0;
   int num_phases = 0;
@@ -122,7 +124,7 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
-    return rows_shape(rows, copies, model.integers.is_quantized());
+    return rows_shape(rows, copies, model.integers.is_quantized(), warpgroups);
   }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
@@ -221,7 +223,9 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
           .output = phase.output,
           .output_vector = plan.vector(phase.writes),
           .clears = plan.vector(phase.clears),
-          .appends = phase.appends};
+          .appends = phase.appends,
+          .column_slices = phase.column_slices,
+          .first_counter = phase.first_counter};
 }
 
 }  // namespace soliton

@@ -92,6 +92,8 @@ struct Phase {
   int window = 0;           // pages in flight, see with_phases()
   bool every_layer = true;  // or once, behind the last
   bool appends = false;     // appends the step's keys and values to the cache
+  int column_slices = 1;    // CTAs that share the columns of a tile, see deal_block()
+  int first_counter = 0;  // line, among the counters, of the first of those that share columns; others follow
 };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
@@ -123,6 +125,8 @@ struct MatrixPhase {
   Vector output_vector = {};
   Vector clears = {};
   bool appends = false;
+  int column_slices = 1;
+  int first_counter = 0;
 };
 
 }  // namespace soliton

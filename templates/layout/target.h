@@ -16,4 +16,7 @@ namespace soliton {
 
 constexpr int kBulkCopyCapability = SOLITON_BULK_COPY_CAPABILITY;
 
+/// The one architecture whose warpgroups multiply together (wgmma): of no later card, and not in PTX for them.
+constexpr int kWarpgroupCapability = 90;
+
 }  // namespace soliton

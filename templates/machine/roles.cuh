@@ -3,7 +3,7 @@
 //   consumers          multiply, and compute attention
 //   producers          walk the page stream of this CTA and fill the ring, together
 //   partner            one row: the epilogue; several rows: the input loader
-//   watch (one lane)   ends the kernel with a report if the others stop moving
+//   watch (one lane)   ends the kernel with a report if the others stop moving; warps behind it only make up a warpgroup
 #pragma once
 
 #include "machine/walk.cuh"
@@ -69,7 +69,7 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
     typename Roles::Partner partner(context);
     walk<kPlan>(partner);
   } else {
-    if (context.lane == 0) {
+    if (warp == kWorkingWarps && context.lane == 0) {
       watch_waits(context.template region<WarpStatus>(RegionId::kStatus), kWorkingWarps,
                   &context.barrier(BarrierId::kEnded), params, context.counter(kStallClaimWord));
     }

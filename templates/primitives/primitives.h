@@ -34,8 +34,16 @@
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
-//   Warpgroups, of four warps from a multiple of four on, all of which take part:
-//   void take_registers<n>(); give_registers<n>();    each thread's share for the rest of the launch
+//   Warpgroups, of four warps (threads 128 i to 128 i + 127), all of which take part; compute capability 9.0 alone:
+//   void warpgroup_multiply(float (&c)[rows / 2], uint4 a, const void* b);
+//                                                     c += a b, asynchronously, bf16 operands; each warp as by mma_bf16
+//                                                     for all rows: c[4 n + i] is c[i] of rows 8 n to 8 n + 7. b, in
+//                                                     shared memory: k 0 to 7 of every row, 16 bytes each, then k 8 to 15
+//   void warpgroup_fence();                           before the first of a set: its sums and a are as they were stored
+//   void warpgroup_commit();                          the products since the call before are a set
+//   void warpgroup_wait(float (&c)[n]);               until all sets are done. Before that nobody looks at their sums, nor
+//                                                     writes where b is
+//   void take_registers<n>(); give_registers<n>();    a warpgroup's share for the rest of the launch
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
 //                     void add_shared(uint32_t*, uint32_t);                  atomic, orders nothing
@@ -105,6 +113,8 @@
 
 #if defined(__CUDACC__)
 #include "primitives/cuda.h"
+#include "primitives/cuda_warpgroups.h"
 #else
 #include "primitives/host.h"
+#include "primitives/host_warpgroups.h"
 #endif

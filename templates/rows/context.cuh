@@ -15,10 +15,11 @@
 
 namespace soliton::rows {
 
-constexpr int kTilesAtOnce = 4;  // whose sums workers hold at once
-
 template <const KernelPlan& kPlan>
 constexpr RowsShape kShape = kPlan.shape();
+
+template <const KernelPlan& kPlan>
+constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
 
 template <const KernelPlan& kPlan>
 constexpr QkvLayout kQkv = kPlan.qkv_layout();
@@ -80,11 +81,32 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return stop == 0;
   }
 
-  /// Tiles, of all cards', of a phase that this CTA computes.
+  /// Tiles, of all cards', of a phase that this CTA finishes.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
+  }
+  /// Tiles and columns of a phase that this CTA multiplies.
+  SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
+    if constexpr (!kShape<kPlan>.warpgroups) {
+      return {.tiles = tiles(matrix), .end_column = matrix.padded};
+    } else {
+      const int slices = matrix.column_slices;
+      TileBlock block = deal_block(matrix.num_tiles, matrix.first_cta, kPlan.num_ctas, slices, cta);
+      if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) block.tiles.count = 0;
+      constexpr int kChunk = kShape<kPlan>.chunk_columns();
+      block.first_column = slice_begin(matrix.padded, kChunk, slices, block.slice);
+      block.end_column = slice_begin(matrix.padded, kChunk, slices, block.slice + 1);
+      return block;
+    }
+  }
+  /// Waits for all workers, collective: in turn with every other use of the barrier.
+  SOLITON_DEVICE void meet_workers(uint32_t& parity) const {
+    warp_arrive(&barrier(BarrierId::kTilesFull));
+    wait(barrier(BarrierId::kTilesFull), parity, WaitKind::kTileFull, 0);
+    warp_sync();
+    parity ^= 1;
   }
   /// KV heads of this card.
   SOLITON_DEVICE int card_kv_heads() const {

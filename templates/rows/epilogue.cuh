@@ -9,49 +9,49 @@
 // CTA publishes those of its columns. So the factor comes in after the product.
 #pragma once
 
-#include "ops/sampling.cuh"
+#include "rows/choice.cuh"
 #include "rows/heads.cuh"
+#include "rows/partial_sums.cuh"
 
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan>
-class Epilogue {
+class Epilogue : public Choice<kPlan> {
+  using Base = Choice<kPlan>;
+  using Base::context_, Base::worker_, Base::own_row_, Base::scale_;
+  using Base::find_token, Base::candidate, Base::end_choice;
+  using Base::is_active, Base::is_live, Base::team, Base::thread, Base::quarter, Base::row;
+  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kQuarters, Base::kOwnRows;
+  using Base::squares, Base::set_squares, Base::set_best, Base::sum_quarters;
+  using typename Base::Sums;
+
  public:
-  SOLITON_DEVICE Epilogue(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+  using Base::Base;
 
   /// Finds the tokens of the step, if it happens, and embeds them.
   SOLITON_DEVICE bool begin_step() {
     if (!is_active()) return context_.step_happens();
     bool stop = context_.step >= context_.params.num_steps;
-    int token = 0;
-    if (context_.step == 0) {
-      if (is_live()) token = load_constant(context_.params.input_tokens + row());
-      if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
-        store_system(context_.params.records + context_.params.num_steps * kPlan.rows,
-                     static_cast<uint64_t>(time_ns()) << 32);
-      }
-    } else if (context_.params.skips_choice == 0) {
-      const uint64_t* candidates =
-          context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
-      stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
-      token = choose(candidates + row() * kPlan.all_ctas());
-      if (is_live()) {
-        stop = stop || is_last_token(context_.params, token);
-        if (context_.is_first_cta() && team() == 0 && quarter() == 0) {
-          const SamplingView& sampling = context_.params.sampling;
-          if (sampling.logprobs != nullptr)
-            record_logprob<kPlan>(context_.params, row(), token, (context_.step - 1) * kPlan.rows + row());
-          store_system(context_.params.records + (context_.step - 1) * kPlan.rows + row(),
-                       static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
-        }
-      }
+    if (context_.step == 0 && context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
+      store_system(context_.params.records + context_.params.num_steps * kPlan.rows,
+                   static_cast<uint64_t>(time_ns()) << 32);
+    }
+    int tokens[kOwnRows];
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      tokens[i] = find_token(stop);
     }
     if (warp_any(stop) && context_.lane == 0) store_shared(&context_.decision().stop[worker_], 1);
     warp_arrive(&context_.barrier(BarrierId::kStepKnown));
     if (!context_.step_happens()) return false;
-    if (context_.params.sampling.seen != nullptr && team() == 0 && quarter() == 0)
-      store_global(context_.fed_tokens() + row(), token);
-    embed(token);
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      if (context_.params.sampling.seen != nullptr && team() == 0 && quarter() == 0)
+        store_global(context_.fed_tokens() + row(), tokens[i]);
+      embed(tokens[i]);
+    }
     return true;
   }
 
@@ -59,8 +59,86 @@ class Epilogue {
   SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run) {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
     if (at.phase.input == InputKind::kNormed && run.count > 0) find_factors();
-    squares_ = 0.0f;
-    best_ = kNoCandidate;
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      if (!kRowsShape.warpgroups || at.phase.output == OutputKind::kResidual) set_squares(0.0f);
+      if (!kRowsShape.warpgroups || at.phase.output == OutputKind::kLogits) set_best(kNoCandidate);
+    }
+  }
+
+  /// Finishes this CTA's own of the tiles of a block whose sums are there, from tile `begin` of the block on. A thread
+  /// brings what it needs of a few at once, and keeps it in shared memory: so the code that finishes a tile is there once,
+  /// and the loads are on their way together.
+  SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run, const TileBlock& block,
+                                   const PartialSums<kPlan>& sums, int begin) {
+    static_assert(kTeams == 1 || !kRowsShape.warpgroups, "all workers have rows of every tile");
+    const int first = begin / sums.slices();
+    const int most = kRowsShape.tiles_at_once() / sums.slices();
+    const int count = run.count - first < most ? run.count - first : most;
+    const bool needs_more =
+        at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
+    const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
+    uint4* words = context_.template region<uint4>(RegionId::kTiles) + worker_ * kBroughtWords * kWarpLanes +
+                   context_.lane;
+    const auto tile_at = [&](int piece) { return run.first + (first + piece / kOwnRows) * run.stride; };
+    const int pieces = count * kOwnRows;
+    SOLITON_NO_UNROLL
+    for (int piece = 0; piece < pieces; piece += at_once) {
+      const int end = pieces - piece < at_once ? pieces : piece + at_once;
+      const auto load = [&](int slice, int i) {
+        const int tile = block.first_own + (first + i / kOwnRows) * sums.slices() - begin;
+        own_row_ = i % kOwnRows;
+        return sums.load(slice, tile, row(), quarter());
+      };
+      if (needs_more) {
+        sums.template bring<kBroughtWords / 2, 4>(words, piece, end, load);
+        SOLITON_UNROLL
+        for (int i = 0; i < kBroughtWords / 2; ++i) {
+          own_row_ = (piece + i) % kOwnRows;
+          if (piece + i < end)
+            store_shared(words + (kBroughtWords / 2 + i) * kWarpLanes,
+                         load_ahead(at, tile_at(piece + i)).words);
+        }
+      } else {
+        sums.template bring<kBroughtWords, 2>(words, piece, end, load);
+      }
+      SOLITON_NO_UNROLL
+      for (int i = piece; i < end; ++i) {
+        own_row_ = i % kOwnRows;
+        scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
+        const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
+        const uint4 more = needs_more ? load_shared(words + (kBroughtWords / 2 + i - piece) * kWarpLanes) : v;
+        finish(at, tile_at(i), first + i / kOwnRows,
+               {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
+                make_float2(float_from_bits(v.z), float_from_bits(v.w))},
+               more);
+      }
+    }
+  }
+
+  /// gate and up of a tile as a warp has them from warpgroup_multiply(), number `index` of a run that has all columns.
+  /// Lanes of neighbouring elements swap, so that each has both for one row.
+  SOLITON_DEVICE void swiglu_of_warp(const MatrixPhase& phase, const TileRun& run, int index,
+                                     const float (&sums)[kPlan.rows / 2]) const {
+    constexpr int kBlockWords = 8 * 16 / 4;  // 8 rows of a core matrix
+    const int tile = run.first + index * run.stride;
+    const int lane = opaque(context_.lane);
+    const int element = lane / 4;
+    const bool odd = element % 2 != 0;
+    const int row = lane % 4 * 2;  // and the next, of every 8
+    uint32_t* to = reinterpret_cast<uint32_t*>(
+        context_.template workspace<unsigned char>(phase.output_vector.offset) +
+        activation_offset(kRowsShape, 0, row + (odd ? 1 : 0), tile * 8 + element / 2 * 2));
+    const float2* factors = reinterpret_cast<const float2*>(context_.factors() + row);
+    SOLITON_UNROLL
+    for (int n = 0; n < kPlan.rows / 8; ++n) {
+      const float2 scales = load_shared(factors + n * 4);
+      const float low = gated(sums[4 * n], sums[4 * n + 2], scales.x);
+      const float high = gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
+      const float other = shuffle_xor(odd ? low : high, 4);
+      context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));
+    }
   }
 
   /// Finishes this team's of the handed tiles, tiles first to first + count - 1 of the run, once all workers have
@@ -88,22 +166,7 @@ class Epilogue {
     for (int i = 0; i < kOwn; ++i) {
       const int t = team() + i * kTeams;
       if (t >= count || shared) break;
-      const int tile = run.first + (first + t) * run.stride;
-      const Sums sums = take(t);
-      switch (at.phase.output) {
-        case OutputKind::kRotary:
-          rotary(tile, with_bias(at.layer, tile, sums), ahead[i].words);
-          break;
-        case OutputKind::kSwiglu:
-          swiglu(at.phase.output_vector, tile, sums);
-          break;
-        case OutputKind::kResidual:
-          residual(at.phase.output_vector, tile, first + t, sums, ahead[i].words);
-          break;
-        case OutputKind::kLogits:
-          candidate(at.phase, tile, sums);
-          break;
-      }
+      finish(at, run.first + (first + t) * run.stride, first + t, take(t), ahead[i].words);
     }
     warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
   }
@@ -111,24 +174,15 @@ class Epilogue {
   /// After them.
   SOLITON_DEVICE void end(const MatrixPhase& phase) {
     if (!is_active()) return;
-    if (phase.output == OutputKind::kResidual) publish_squares();
-    if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      if (phase.output == OutputKind::kResidual) publish_squares();
+      if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
+    }
   }
 
  private:
-  static constexpr RowsShape kRowsShape = kShape<kPlan>;
-  static constexpr int kTeams = kRowsShape.teams();
-  static constexpr int kTeamWorkers = kRowsShape.team_workers();
-  static constexpr int kThreads = kTeamWorkers * kWarpLanes;  // of a team
-  static constexpr int kQuarters = 4;
-  static_assert(kThreads == kPlan.rows * kQuarters, "every thread has one row");
-
-  /// Four sums of this thread's row: of rows 2 q and 2 q + 1 of a tile, and of 2 q + 8 and 2 q + 9.
-  struct Sums {
-    float2 low;
-    float2 high;
-  };
-
   /// What finishing a tile needs beside its sums, loaded while they are not there yet: weights of a norm, or
   /// cos and sin of two pairs of dims.
   struct Ahead {
@@ -142,19 +196,23 @@ class Epilogue {
     return {};
   }
 
-  SOLITON_DEVICE bool is_active() const { return worker_ < kRowsShape.finishing_workers(); }
-  SOLITON_DEVICE int team() const { return kTeams == 1 ? 0 : worker_ / kTeamWorkers; }
-  SOLITON_DEVICE int thread() const {  // of the team
-    return (worker_ - team() * kTeamWorkers) * kWarpLanes + context_.lane;
-  }
-  SOLITON_DEVICE int quarter() const { return context_.lane % kQuarters; }
-  SOLITON_DEVICE int row() const { return thread() / kQuarters; }
-  SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
-
-  /// Sum over the lanes that share a row.
-  static SOLITON_DEVICE float sum_quarters(float value) {
-    for (int mask = 1; mask < kQuarters; mask *= 2) value += shuffle_xor(value, mask);
-    return value;
+  /// What becomes of this thread's sums of a tile, number `own_tile` of the CTA's.
+  SOLITON_DEVICE void finish(const MatrixInstance& at, int tile, int own_tile, const Sums& sums,
+                             uint4 ahead) {
+    switch (at.phase.output) {
+      case OutputKind::kRotary:
+        rotary(tile, with_bias(at.layer, tile, sums), ahead);
+        break;
+      case OutputKind::kSwiglu:
+        swiglu(at.phase.output_vector, tile, sums);
+        break;
+      case OutputKind::kResidual:
+        residual(at.phase.output_vector, tile, own_tile, sums, ahead);
+        break;
+      case OutputKind::kLogits:
+        candidate(at.phase, tile, sums);
+        break;
+    }
   }
 
   SOLITON_DEVICE Sums take(int tile) const {
@@ -216,7 +274,7 @@ class Epilogue {
   }
 
   SOLITON_DEVICE void publish_squares() const {
-    const float sum = sum_quarters(squares_);
+    const float sum = sum_quarters(squares());
     if (quarter() == 0)
       context_.publish(squares_of(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
   }
@@ -225,14 +283,16 @@ class Epilogue {
 
   /// This thread's values of the residual stream in one of this CTA's tiles.
   SOLITON_DEVICE float4* kept(int own_tile) const {
-    return context_.template region<float4>(RegionId::kResidual) + own_tile * kThreads + thread();
+    const int place = kOwnRows == 1 ? own_tile : own_tile * kOwnRows + own_row_;
+    return context_.template region<float4>(RegionId::kResidual) + place * kThreads + thread();
   }
 
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
   /// that reads them.
   SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
     store_shared(kept(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
-    squares_ += (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
+    const float added = (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
+    set_squares(squares() + added);
     const auto put = [&](int column, float2 pair, uint32_t w) {
       publish(vector, row(), column,
               make_float2(pair.x * bf16_to_float(static_cast<uint16_t>(w)),
@@ -254,7 +314,7 @@ class Epilogue {
   SOLITON_DEVICE void embed(int token) {
     const TileRun run =
         deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.all_ctas(), context_.global_cta());
-    squares_ = 0.0f;
+    set_squares(0.0f);
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
@@ -284,12 +344,12 @@ class Epilogue {
 
   /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
   SOLITON_DEVICE void swiglu(Vector vector, int tile, const Sums& v) const {
-    const auto gated = [&](float gate, float up) {
-      gate *= scale_;
-      return gate / (1.0f + exp_fast(-gate)) * (up * scale_);
-    };
     publish(vector, row(), tile * 8 + quarter() * 2,
-            make_float2(gated(v.low.x, v.high.x), gated(v.low.y, v.high.y)));
+            make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
+  }
+  static SOLITON_DEVICE float gated(float gate, float up, float scale) {
+    gate *= scale;
+    return gate / (1.0f + exp_fast(-gate)) * (up * scale);
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
@@ -388,67 +448,7 @@ class Epilogue {
         (static_cast<int64_t>(context_.position(row())) * (kHeadDim / 2) + pair) * 2));
   }
 
-  // ---- Choice
-
-  SOLITON_DEVICE void candidate(const MatrixPhase& phase, int tile, const Sums& v) {
-    const LaunchParams& params = context_.params;
-    if (!is_live()) return;
-    const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
-    SOLITON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
-      const float logit = logits[i] * scale_;
-      if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
-      if (token >= phase.rows) continue;
-      if (params.logits != nullptr) {
-        const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();
-        store_global(params.logits + line * phase.rows + token, logit);
-      }
-      const uint64_t proposed = propose(logit, logit, token);
-      if (proposed > best_) best_ = proposed;
-    }
-  }
-
-  /// Publishes the best candidates of this CTA, but for rows that are drawn for: see Worker::draw().
-  SOLITON_DEVICE void end_choice() const {
-    if (context_.params.skips_choice != 0) return;
-    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
-    const uint64_t best = best_of_quarters(best_);
-    const bool draws = is_live() && context_.params.sampling.rows != nullptr;
-    if (quarter() == 0 && !draws)
-      context_.publish(candidates + row() * kPlan.all_ctas() + context_.global_cta(), best);
-    if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
-      context_.publish(candidates + kPlan.rows * kPlan.all_ctas(),
-                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
-    }
-  }
-
-  static SOLITON_DEVICE uint64_t best_of_quarters(uint64_t best) {
-    for (int mask = 1; mask < kQuarters; mask *= 2) {
-      const uint64_t other = shuffle_xor(best, mask);
-      best = other > best ? other : best;
-    }
-    return best;
-  }
-
-  /// The best of all CTAs' candidates for a row; all lanes that share the row return it.
-  SOLITON_DEVICE int choose(const uint64_t* candidates) const {
-    uint64_t best = kNoCandidate;
-    SOLITON_UNROLL_BY_8
-    for (int i = quarter(); i < kPlan.all_ctas(); i += kQuarters) {
-      const uint64_t candidate = load_global(candidates + i);
-      best = candidate > best ? candidate : best;
-    }
-    best = best_of_quarters(best);
-    return best == kNoCandidate ? 0 : candidate_token(best);  // none: of a row that is not there
-  }
-
-  Context<kPlan>& context_;
-  int worker_;
-  uint32_t parity_ = 0;   // of the tiles that are taken next
-  float scale_ = 1.0f;    // of the norm
-  float squares_ = 0.0f;  // of this thread's values of the residual stream
-  uint64_t best_ = kNoCandidate;
+  uint32_t parity_ = 0;  // of the tiles that are taken next
 };
 
 }  // namespace soliton::rows

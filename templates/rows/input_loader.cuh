@@ -32,13 +32,13 @@ class InputLoader {
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
-    const TileRun run = context_.tiles(phase);
+    const TileBlock block = context_.block(phase);
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
     SOLITON_NO_UNROLL
-    for (int tile = 0; tile < run.count; tile += kTilesAtOnce) {
+    for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
-      for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
-        const int rest = phase.padded - column;
+      for (int column = block.first_column; column < block.end_column; column += kRowsShape.chunk_columns()) {
+        const int rest = block.end_column - column;
         const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
         push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
              columns * kRowsShape.column_bytes());

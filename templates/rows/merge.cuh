@@ -106,8 +106,15 @@ class HeadMerge {
       SOLITON_UNROLL
       for (int part = 0; part < kParts; ++part) {
         const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-        context_.publish(
-            reinterpret_cast<uint2*>(heads + activation_offset(kShape<kPlan>, part, row_, column)), packed);
+        unsigned char* to = heads + activation_offset(kShape<kPlan>, part, row_, column);
+        if constexpr (kShape<kPlan>.warpgroups) {  // two pairs of columns lie apart
+          context_.publish(reinterpret_cast<uint32_t*>(to), packed.x);
+          context_.publish(
+              reinterpret_cast<uint32_t*>(heads + activation_offset(kShape<kPlan>, part, row_, column + 2)),
+              packed.y);
+        } else {
+          context_.publish(reinterpret_cast<uint2*>(to), packed);
+        }
         if (part + 1 == kParts) break;
         v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
       }

@@ -51,7 +51,7 @@ class Multiplier {
   /// value[t][n][c][0] and [1] belong to row lane / 4 of tile t and rows 8 n + lane % 4 * 2 and the next of this
   /// worker's rows of activations, [2] and [3] to row lane / 4 + 8.
   struct Sums {
-    float value[kTilesAtOnce][kRowGroups][kChains][4];
+    float value[kTilesAtOnce<kPlan>][kRowGroups][kChains][4];
   };
 
   SOLITON_DEVICE Multiplier(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
@@ -65,7 +65,7 @@ class Multiplier {
     for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
       const unsigned char* input = wait_input();
       SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce; tile += kTiles) {
+      for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTiles) {
         if (tile >= tiles) break;
         multiply_tiles(stream, input, phase.padded - column, sums, {tile, tiles - tile});
       }
@@ -114,15 +114,16 @@ class Multiplier {
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < padded; begin += columns) {
       columns = page_columns(kPlan.model.integers, padded - begin);
-      int slots[kTilesAtOnce];
+      int slots[kTilesAtOnce<kPlan>];
       SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce; ++tile) slots[tile] = tile < tiles ? stream.wait() : slots[0];
+      for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile)
+        slots[tile] = tile < tiles ? stream.wait() : slots[0];
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
         const IntegerStep<kPlan> step(columns, column, column_warp());
         const unsigned char* input = wait_input();
         SOLITON_UNROLL
-        for (int tile = 0; tile < kTilesAtOnce; tile += kTilesTogether) {
+        for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
           if (tile >= tiles) break;
           const unsigned char* pages[kTilesTogether];
           SOLITON_UNROLL
@@ -132,7 +133,7 @@ class Multiplier {
         release_input();
       }
       SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce; ++tile) {
+      for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile) {
         if (tile < tiles) stream.release(slots[tile]);
       }
     }

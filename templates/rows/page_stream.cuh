@@ -1,6 +1,8 @@
 // Where a worker stands in the page stream. All workers meet every slot.
 #pragma once
 
+#include <type_traits>
+
 #include "machine/ring.cuh"
 #include "rows/context.cuh"
 
@@ -30,7 +32,8 @@ class PageStream {
 
  private:
   Context<kPlan>& context_;
-  RingPosition<kPlan.ring_slots> page_;
+  std::conditional_t<kPlan.warpgroups, PackedRingPosition<kPlan.ring_slots>, RingPosition<kPlan.ring_slots>>
+      page_;
 };
 
 }  // namespace soliton::rows

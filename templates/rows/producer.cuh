@@ -16,13 +16,16 @@ class SlotCursor {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
   SlotCursor() = default;
-  /// `matrix`: where tile 0 begins; `run`: of all cards' tiles, of which this card has one in num_cards.
-  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
+  /// `matrix`: where tile 0 begins; `block`: of all cards' tiles, of which this card has one in num_cards.
+  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileBlock& block)
       : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
-        padded_(padded),
-        tiles_left_(run.count) {}
+        first_tile_(matrix +
+                    static_cast<int64_t>(block.tiles.first / kPlan.num_cards) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(block.tiles.stride / kPlan.num_cards) * weight_bytes(padded)),
+        first_column_(block.first_column),
+        end_column_(block.end_column),
+        tiles_left_(block.tiles.count),
+        column_(first_column()) {}
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
   /// Copies the tiles' columns into the slot.
@@ -43,10 +46,10 @@ class SlotCursor {
     if (tile_ < at_once()) return;
     tile_ = 0;
     column_ += columns();
-    if (column_ < padded_) return;
-    column_ = 0;
-    first_tile_ += kTilesAtOnce * stride_;
-    tiles_left_ -= kTilesAtOnce;
+    if (column_ < end_column_) return;
+    column_ = first_column();
+    first_tile_ += kTilesAtOnce<kPlan> * stride_;
+    tiles_left_ -= kTilesAtOnce<kPlan>;
   }
 
  private:
@@ -58,14 +61,17 @@ class SlotCursor {
     return first_tile_ + (tile_ + tile) * stride_ + weight_bytes(column_);
   }
   SOLITON_DEVICE int tile_piece_bytes() const { return weight_bytes(columns()); }
-  SOLITON_DEVICE int at_once() const { return tiles_left_ < kTilesAtOnce ? tiles_left_ : kTilesAtOnce; }
+  SOLITON_DEVICE int at_once() const {
+    return tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>;
+  }
+  SOLITON_DEVICE int first_column() const { return kRowsShape.warpgroups ? first_column_ : 0; }
 
   SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
   SOLITON_DEVICE int tiles_per_slot() const {
     return is_integer<kPlan>(type_) ? 1 : kRowsShape.tiles_per_slot;
   }
   SOLITON_DEVICE int columns() const {
-    const int rest = padded_ - column_;
+    const int rest = end_column_ - column_;
     if (is_integer<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
     return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
   }
@@ -73,7 +79,8 @@ class SlotCursor {
   WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time
   int64_t stride_ = 0;
-  int padded_ = 0;
+  int first_column_ = 0;
+  int end_column_ = 0;
   int tiles_left_ = 0;
   int tile_ = 0;
   int column_ = 0;
@@ -143,7 +150,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
   SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
     return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
                 at.layer * at.phase.layer_stride,
-            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+            at.phase.format.type, at.phase.padded, context_.block(at.phase)};
   }
 
   /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.

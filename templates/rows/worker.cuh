@@ -1,10 +1,13 @@
 // A worker warp. Workers multiply together, finish the tiles (epilogue.cuh), and compute attention.
 #pragma once
 
+#include <type_traits>
+
 #include "rows/attention.cuh"
 #include "rows/epilogue.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"
+#include "rows/warpgroup_multiplier.cuh"
 
 namespace soliton::rows {
 
@@ -28,22 +31,13 @@ class Worker {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
-    constexpr int kHanded = kShape<kPlan>.handed_tiles;
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
     epilogue_.begin(at, run);
-    SOLITON_NO_UNROLL
-    for (int first = 0; first < run.count; first += kTilesAtOnce) {
-      const int tiles = run.count - first < kTilesAtOnce ? run.count - first : kTilesAtOnce;
-      typename Multiplier<kPlan>::Sums sums = {};
-      multiplier_.multiply(stream_, at.phase, tiles, sums);
-      SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce; tile += kHanded) {
-        if (tile >= tiles) break;
-        const int count = tiles - tile < kHanded ? tiles - tile : kHanded;
-        multiplier_.hand_over(sums, tile, count);
-        epilogue_.take_tiles(at, run, first + tile, count);
-      }
+    if constexpr (kShape<kPlan>.warpgroups) {
+      multiply_block(at);
+    } else {
+      multiply_tiles(at, run);
     }
     epilogue_.end(at.phase);
     if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
@@ -84,6 +78,51 @@ class Worker {
     context_.wait_begun();
   }
 
+  SOLITON_DEVICE void multiply_tiles(const MatrixInstance& at, const TileRun& run) {
+    constexpr int kHanded = kShape<kPlan>.handed_tiles;
+    constexpr int kAtOnce = kTilesAtOnce<kPlan>;
+    SOLITON_NO_UNROLL
+    for (int first = 0; first < run.count; first += kAtOnce) {
+      const int tiles = run.count - first < kAtOnce ? run.count - first : kAtOnce;
+      typename Multiplier<kPlan>::Sums sums = {};
+      multiplier_.multiply(stream_, at.phase, tiles, sums);
+      SOLITON_UNROLL
+      for (int tile = 0; tile < kAtOnce; tile += kHanded) {
+        if (tile >= tiles) break;
+        const int count = tiles - tile < kHanded ? tiles - tile : kHanded;
+        multiplier_.hand_over(sums, tile, count);
+        epilogue_.take_tiles(at, run, first + tile, count);
+      }
+    }
+  }
+
+  /// The same where warpgroups multiply: a block of tiles by a slice of the columns; then this CTA finishes its own tiles.
+  /// While tiles are multiplied registers are full: what is needed afterwards is found anew.
+  SOLITON_DEVICE void multiply_block(const MatrixInstance& at) {
+    constexpr int kAtOnce = kTilesAtOnce<kPlan>;
+    static_assert(kAtOnce % kMostColumnSlices == 0, "a CTA has as many tiles of its own each time");
+    const auto block = [&] { return context_.block(at.phase); };
+    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at, block(), first); };
+    const bool finishes_at_once = at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
+    if (at.phase.input == InputKind::kNormed) context_.meet_workers(met_);  // the norm's factors are there
+    SOLITON_NO_UNROLL
+    for (int first = 0; first < block().tiles.count; first += kAtOnce) {
+      const int left = block().tiles.count - first;
+      multiplier_.multiply(stream_, block(), left < kAtOnce ? left : kAtOnce, [&](int tile, const auto& own) {
+        context_.cta = opaque(context_.cta);
+        if (finishes_at_once) {
+          epilogue_.swiglu_of_warp(at.phase, block().tiles, first + tile, own);
+        } else {
+          sums(first).put(tile, own);
+        }
+      });
+      if (finishes_at_once) continue;
+      context_.cta = opaque(context_.cta);
+      sums(first).meet(met_);
+      epilogue_.finish_tiles(at, context_.tiles(at.phase), block(), sums(first), first);
+    }
+  }
+
   /// Draws for this worker's rows and publishes this CTA's candidates. The workers' histograms lie where tiles
   /// were; nothing else is put there before all workers have ended the phase.
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
@@ -96,8 +135,12 @@ class Worker {
     context_.lane = opaque(context_.lane);
     const int worker = opaque(worker_);
     const TileRun run = context_.tiles(phase);
-    if (run.count > 0) multiplier_.wait_taken();  // and all logits of this CTA are there
-    warp_sync();
+    if constexpr (kShape<kPlan>.warpgroups) {
+      context_.meet_workers(met_);
+    } else {
+      if (run.count > 0) multiplier_.wait_taken();  // and all logits of this CTA are there
+      warp_sync();
+    }
     constexpr int kLoads = 2;  // registers are few
     RowSampler<kPlan, Context<kPlan>, kLoads> sampler(
         context_, run, context_.region(RegionId::kTiles) + worker * SharedHistogram::kBytes, worker);
@@ -116,9 +159,10 @@ class Worker {
   Context<kPlan>& context_;
   int worker_;
   PageStream<kPlan> stream_;
-  Multiplier<kPlan> multiplier_;
+  std::conditional_t<kShape<kPlan>.warpgroups, WarpgroupMultiplier<kPlan>, Multiplier<kPlan>> multiplier_;
   Epilogue<kPlan> epilogue_;
   Attention<kPlan> attention_;
+  uint32_t met_ = 0;  // parity of the workers' next meeting
 };
 
 }  // namespace soliton::rows

@@ -15,6 +15,7 @@ class Tree : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
                          testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
+                                         "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64",
                                          "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
                                          "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
                                          "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
@@ -129,7 +130,8 @@ class TreeDraft : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraft,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "group7-4-rows32", "group8-3-rows64", "deep256-group4-3-rows32"),
+                                         "plain-2-rows128", "group7-4-rows32", "group8-3-rows64",
+                                         "deep256-group4-3-rows32"),
                          test_name);
 
 // The last children are accepted, so that tokens must move; what then follows reads them at their new place.

@@ -93,6 +93,18 @@ void commit_copies() {
 void wait_copies(int sets) {
   launch->wait_copies(sets);
 }
+void issue_product(const Product& product) {
+  launch->issue_product(product);
+}
+void fence_products() {
+  launch->fence_products();
+}
+void commit_products() {
+  launch->commit_products();
+}
+void wait_products() {
+  launch->wait_products();
+}
 void pause(const WaitSite& site) {
   launch->pause(site);
 }

@@ -31,6 +31,10 @@ enum class FaultKind : int32_t {
   kWeakenSystemRelease,  // add_release_system releases to this card alone
   kWeakenSystemAccess,   // loads and stores of system scope are of this card's
   kNoCopyWait,           // wait_copies returns at once
+  kDropRelease,          // add_release orders nothing
+  kDropProductFence,     // warpgroup_fence does nothing
+  kDropProductCommit,    // warpgroup_commit does nothing
+  kNoProductWait,        // warpgroup_wait returns at once
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
@@ -207,6 +211,19 @@ void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
 void copy_piece(void* shared, const void* global);
 void commit_copies();
 void wait_copies(int sets);
+
+/// A product that a thread's warp makes of its a and all of b, see warpgroup_multiply().
+struct Product {
+  float* c;  // [rows / 2]
+  int rows;
+  uint32_t a[4];
+  const void* b;
+};
+void issue_product(const Product& product);
+void fence_products();
+void commit_products();
+void wait_products();
+void multiply_product(void* const* operands);  // of Product
 
 void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.

@@ -205,6 +205,7 @@ void Launch::check_access(Access access, Space space, const void* address, size_
     fail("misaligned access of " + std::to_string(bytes) + " bytes by " + describe_thread(self));
   }
   if (system) return;
+  if (access == Access::kReleaseAdd && holds(FaultKind::kDropRelease)) access = Access::kRelaxedAdd;
   if (space == Space::kGlobal) check_scope(access, address);
   Race race;
   if (!races_->access(self.id, access, space, address, bytes, &race)) fail_race(race);

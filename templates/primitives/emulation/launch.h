@@ -58,6 +58,18 @@ struct PieceCopies {
   int engine = -1;
 };
 
+/// What a thread's warpgroup multiplies asynchronously.
+struct Products {
+  struct Sums {
+    float* c = nullptr;  // hold no number until they are there
+    std::vector<float> values;
+  };
+  bool fenced = false;
+  std::vector<Product> issued;
+  std::vector<Product> committed;
+  std::vector<Sums> sums;
+};
+
 /// An address, and a CTA that stores there.
 struct RemotePlace {
   void* address = nullptr;
@@ -131,6 +143,10 @@ class Launch {
   void copy_piece(void* shared, const void* global);
   void commit_copies();
   void wait_copies(int sets);
+  void issue_product(const Product& product);
+  void fence_products();
+  void commit_products();
+  void wait_products();
   void pause(const WaitSite& site);
   void note_host_load() { scheduler_.current().polls_host = true; }
 
@@ -179,6 +195,7 @@ class Launch {
   void complete_if_due(BarrierState& barrier);
   BarrierState& find_barrier(Barrier* barrier, const char* user);
   bool holds(FaultKind kind) const { return options_.fault.kind == kind; }
+  Products& products();
   Cta& cta() { return ctas_[running->cta]; }
 
   Kernel kernel_;
@@ -192,6 +209,7 @@ class Launch {
   std::unique_ptr<unsigned char[], void (*)(void*)> shared_;
   size_t shared_stride_ = 0;
   std::vector<std::unique_ptr<BarrierState>> barriers_;
+  std::vector<Products> products_;  // by thread, once there are any
   std::vector<PendingCopy> copies_;
   RemoteStores stores_;
   std::vector<std::pair<RemoteLine*, uint64_t>> before_;  // see land_stores_before(), with their numbers

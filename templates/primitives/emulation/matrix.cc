@@ -147,6 +147,25 @@ void multiply_accumulate_f16(void* const* operands) {
   multiply_f16(operands);
 }
 
+/// As so many products of 8 rows: each lane's b as mma_bf16 has it.
+void multiply_product(void* const* operands) {
+  const auto& first = *static_cast<const Product*>(operands[0]);
+  const auto* b = static_cast<const unsigned char*>(first.b);
+  for (int row = 0; row < first.rows; row += kColumns) {
+    MmaOperand own[kLanes];
+    void* pointers[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto& product = *static_cast<const Product*>(operands[lane]);
+      own[lane].c = product.c + row / 2;
+      std::memcpy(own[lane].a, product.a, sizeof product.a);
+      for (int reg = 0; reg < 2; ++reg)
+        std::memcpy(&own[lane].b[reg], b + (reg * first.rows + row + lane / 4) * 16 + lane % 4 * 4, 4);
+      pointers[lane] = &own[lane];
+    }
+    multiply_bf16(pointers);
+  }
+}
+
 void multiply_accumulate_u8(void* const* operands) {
   multiply_u8(operands);
 }

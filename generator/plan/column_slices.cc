@@ -1,0 +1,60 @@
+// Which phases share the columns of their tiles among CTAs, where warpgroups multiply: a CTA that has more tiles and fewer
+// columns reads less of the activations, and exchanges more sums.
+#include <algorithm>
+
+#include "generator/plan/plan.h"
+
+namespace soliton {
+namespace {
+
+constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team meets
+
+/// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
+/// block of tiles anew, and sums, which it puts down and whose parts it reads.
+int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) {
+  const RowsShape shape = plan.shape();
+  const int tiles = ceil_divide(matrix.num_tiles, plan.num_ctas / slices);
+  const int own = ceil_divide(matrix.num_tiles, plan.num_ctas);
+  const int64_t columns = round_up(matrix.padded, shape.chunk_columns() * slices) / slices;
+  return ceil_divide(tiles, shape.tiles_at_once()) * columns * shape.column_bytes() +
+         static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() + (slices > 1 ? kMeetingBytes : 0);
+}
+
+bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {
+  return plan.num_ctas % slices == 0 && matrix.padded >= plan.shape().chunk_columns() * slices;
+}
+
+}  // namespace
+
+void share_columns(Plan& plan, int most) {
+  int lines = 0;
+  for (PlanPhase& phase : plan.phases) {
+    if (phase.kind != PhaseKind::kMatrix) continue;
+    const PlanMatrix& matrix = plan.matrices[phase.matrix];
+    int64_t least = exchanged_bytes(plan, matrix, 1);
+    for (int slices = 2; slices <= (most > 0 ? most : kMostColumnSlices); slices *= 2) {
+      if (!can_share(plan, matrix, slices)) continue;
+      const int64_t bytes = exchanged_bytes(plan, matrix, slices);
+      if (most == 0 && bytes >= least) continue;
+      least = bytes;
+      phase.column_slices = slices;
+    }
+    if (phase.column_slices == 1) continue;
+    phase.first_counter = lines;
+    lines += plan.num_ctas / phase.column_slices;
+  }
+}
+
+int slice_counters(const Plan& plan) {
+  int lines = 0;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.column_slices > 1) lines += plan.num_ctas / phase.column_slices;
+  }
+  return lines;
+}
+
+int64_t sums_bytes(const Plan& plan) {
+  return 2ll * plan.num_ctas * plan.shape().tiles_at_once() * plan.shape().sums_bytes();
+}
+
+}  // namespace soliton

@@ -1,0 +1,140 @@
+// Where CTAs share the columns of tiles: every column of every tile has one CTA that multiplies by it, the CTAs that meet
+// are those that have a tile's columns, and the one that finishes the tile is among them. Derived from templates/rows/.
+#include <algorithm>
+#include <set>
+
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
+
+int chunk_columns() {
+  return kPageColumns / kGroupTiles;
+}
+
+/// CTAs by tile, and columns that they have had of it.
+struct TileUse {
+  std::set<int> ctas;
+  std::vector<int> owners;  // of each chunk of columns; -1: nobody
+};
+
+std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const int chunks = ceil_divide(matrix.padded, chunk_columns());
+  std::vector<TileUse> uses(matrix.num_tiles, {{}, std::vector<int>(chunks, -1)});
+  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+    const TileBlock block =
+        deal_block(matrix.num_tiles, phase.first_cta, plan.num_ctas, phase.column_slices, cta);
+    const int first =
+        slice_begin(matrix.padded, chunk_columns(), phase.column_slices, block.slice) / chunk_columns();
+    const int end = ceil_divide(
+        slice_begin(matrix.padded, chunk_columns(), phase.column_slices, block.slice + 1), chunk_columns());
+    for (int i = 0; i < block.tiles.count; ++i) {
+      const int tile = block.tiles.first + i * block.tiles.stride;
+      if (tile < 0 || tile >= matrix.num_tiles) {
+        report.refuse_once(phase.name, Rule::kPageOutOfRange,
+                           fmt::format("{}: CTA {}: expected tiles 0 to {}, got {}", phase.name, cta,
+                                       matrix.num_tiles - 1, tile));
+        continue;
+      }
+      uses[tile].ctas.insert(cta);
+      for (int chunk = first; chunk < end; ++chunk) {
+        int& owner = uses[tile].owners[chunk];
+        if (owner >= 0) {
+          report.refuse_once(
+              phase.name, Rule::kPageTwoOwners,
+              fmt::format("{}: tile {}: columns from {} on: expected one owner, got CTA {} and "
+                          "CTA {}",
+                          phase.name, tile, chunk * chunk_columns(), owner, cta));
+        }
+        owner = cta;
+      }
+    }
+  }
+  return uses;
+}
+
+/// Every column of every tile has an owner; the CTA that finishes a tile has some of them, at the place in its block where
+/// it looks for the sums.
+void check_blocks(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const std::vector<TileUse> uses = uses_of(plan, phase, report);
+  for (size_t tile = 0; tile < uses.size(); ++tile) {
+    const auto& owners = uses[tile].owners;
+    if (std::find(owners.begin(), owners.end(), -1) == owners.end()) continue;
+    report.refuse_once(phase.name, Rule::kPageSkipped,
+                       fmt::format("{}: tile {}: expected one CTA for all of its columns, got none for some",
+                                   phase.name, tile));
+  }
+  const int num_tiles = static_cast<int>(uses.size());
+  for (int cta = 0; cta < plan.num_ctas && cta < static_cast<int>(phase.runs.size()); ++cta) {
+    const TileBlock block = deal_block(num_tiles, phase.first_cta, plan.num_ctas, phase.column_slices, cta);
+    for (int i = 0; i < phase.runs[cta].count; ++i) {
+      const int place = block.first_own + i * phase.column_slices;
+      const int tile = phase.runs[cta].first + i * phase.runs[cta].stride;
+      if (place < block.tiles.count && block.tiles.first + place * block.tiles.stride == tile) continue;
+      report.refuse_once(phase.name, Rule::kDealtUnlike,
+                         fmt::format("{}: CTA {}: expected to finish tiles of its block, got tile {}",
+                                     phase.name, cta, tile));
+    }
+  }
+}
+
+void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const int slices = phase.column_slices;
+  const bool is_power = slices >= 1 && slices <= kMostColumnSlices && (slices & (slices - 1)) == 0;
+  const int most = !plan.warpgroups || phase.kind != PhaseKind::kMatrix ? 1 : kMostColumnSlices;
+  if (!is_power || slices > most || plan.num_ctas % slices != 0) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "{}: expected a power of two up to {} that divides {} as the number of CTAs that share "
+                  "columns, got {}",
+                  phase.name, most, plan.num_ctas, slices);
+    return;
+  }
+  if (plan.warpgroups && phase.kind == PhaseKind::kMatrix) check_blocks(plan, phase, report);
+}
+
+/// No two teams meet at one counter: each has its own count of meetings.
+void check_counters(const Plan& plan, Report& report) {
+  std::set<int> taken;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.column_slices <= 1 || plan.num_ctas % phase.column_slices != 0) continue;
+    for (int i = 0; i < plan.num_ctas / phase.column_slices; ++i) {
+      if (phase.first_counter >= 0 && taken.insert(phase.first_counter + i).second) continue;
+      report.refuse(Rule::kCounterShared, "{}: expected counters of its own, got number {} of another phase",
+                    phase.name, phase.first_counter + i);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t needed_sums_bytes(const Plan& plan) {
+  constexpr int kHalves = 2;
+  const int block_tiles =
+      plan.rows > 8 * kWorkers ? 8 : 16;  // a group of four, or two, for each of two warpgroups
+  return static_cast<int64_t>(kHalves) * block_tiles * plan.num_ctas * plan.rows * kSumBytes;
+}
+
+void check_column_slices(const Plan& plan, Report& report) {
+  for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
+  check_counters(plan, report);
+  if (!plan.warpgroups) return;
+  const bool fits = plan.copies == CopyKind::kBulk && plan.num_cards == 1 && plan.facts.weight_bits == 16 &&
+                    plan.facts.lm_head_bits == 16 && plan.rows >= 8 * kWorkers;
+  if (!fits) {
+    report.refuse(
+        Rule::kNumberOutOfRange,
+        "warpgroups: expected bulk copies, one card, weights in bf16 and {} rows or more, got {} rows",
+        8 * kWorkers, plan.rows);
+  }
+  if (!has_warpgroups(plan.limits)) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "warpgroups: expected the architecture of compute capability {}, got {}",
+                  kWarpgroupCapability, plan.limits.compute_capability);
+  }
+}
+
+}  // namespace soliton

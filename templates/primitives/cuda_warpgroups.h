@@ -1,0 +1,75 @@
+// Products of warpgroups on an NVIDIA GPU (wgmma), a part of cuda.h: only in code for the architecture that has them.
+#pragma once
+
+#include "primitives/cuda.h"
+
+namespace soliton {
+
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define SOLITON_WARPGROUPS
+#endif
+
+#if defined(SOLITON_WARPGROUPS)
+
+SOLITON_DEVICE void warpgroup_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+SOLITON_DEVICE void warpgroup_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int kSums>
+SOLITON_DEVICE void warpgroup_wait(float (&c)[kSums]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  // Nothing that reads a sum moves up over the wait.
+  SOLITON_UNROLL
+  for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(c[i])::"memory");
+}
+
+/// Where core matrices begin, those of the next 8 k and of the next 8 rows (all in units of 16 bytes), no swizzle.
+template <int kRows>
+SOLITON_DEVICE uint64_t core_matrices(const void* b) {
+  constexpr uint64_t kStrides = static_cast<uint64_t>(kRows) << 16 | static_cast<uint64_t>(8) << 32;
+  return kStrides | (shared_address(b) & 0x3ffff) >> 4;
+}
+
+#define SOLITON_SUMS_8(i)                                                                     \
+  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
+      "+f"(c[i + 6]), "+f"(c[i + 7])
+#define SOLITON_SUMS_32(i) \
+  SOLITON_SUMS_8(i), SOLITON_SUMS_8(i + 8), SOLITON_SUMS_8(i + 16), SOLITON_SUMS_8(i + 24)
+#define SOLITON_FIRST_32                                                                           \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25," \
+  "%26,%27,%28,%29,%30,%31"
+#define SOLITON_SECOND_32                                                                            \
+  "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
+  "%56,%57,%58,%59,%60,%61,%62,%63"
+
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, const void* b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SOLITON_FIRST_32
+               "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
+               : SOLITON_SUMS_32(0)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(core_matrices<64>(b)));
+}
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, const void* b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SOLITON_FIRST_32
+               "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, 1, 1, 1, 0;"
+               : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(core_matrices<128>(b)));
+}
+
+#undef SOLITON_SUMS_8
+#undef SOLITON_SUMS_32
+#undef SOLITON_FIRST_32
+#undef SOLITON_SECOND_32
+
+#else
+// Code for another architecture has no plan that calls them.
+SOLITON_DEVICE void warpgroup_fence() {}
+SOLITON_DEVICE void warpgroup_commit() {}
+template <int kSums>
+SOLITON_DEVICE void warpgroup_wait(float (&)[kSums]) {}
+template <int kSums>
+SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, const void*) {}
+#endif
+
+}  // namespace soliton

@@ -1,0 +1,97 @@
+// The choice of tokens by those who finish the tiles of logits, and what it means for the step that follows.
+#pragma once
+
+#include "ops/sampling.cuh"
+#include "rows/finisher.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+class Choice : public Finisher<kPlan> {
+  using Base = Finisher<kPlan>;
+
+ public:
+  using Base::Base;
+
+ protected:
+  using Base::context_, Base::worker_, Base::scale_;
+  using Base::is_live, Base::team, Base::quarter, Base::row, Base::best, Base::set_best;
+  using Base::kQuarters;
+  using typename Base::Sums;
+
+  /// The token of a row in this step; `stop`: is it, or is something else, a reason to end?
+  SOLITON_DEVICE int find_token(bool& stop) const {
+    if (context_.step == 0) return is_live() ? load_constant(context_.params.input_tokens + row()) : 0;
+    if (context_.params.skips_choice != 0) return 0;
+    const uint64_t* candidates =
+        context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+    stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
+    const int token = choose(candidates + row() * kPlan.all_ctas());
+    if (is_live()) {
+      stop = stop || is_last_token(context_.params, token);
+      if (context_.is_first_cta() && team() == 0 && quarter() == 0) {
+        const SamplingView& sampling = context_.params.sampling;
+        if (sampling.logprobs != nullptr)
+          record_logprob<kPlan>(context_.params, row(), token, (context_.step - 1) * kPlan.rows + row());
+        store_system(context_.params.records + (context_.step - 1) * kPlan.rows + row(),
+                     static_cast<uint64_t>(time_ns()) << 32 | static_cast<uint32_t>(token));
+      }
+    }
+    return token;
+  }
+
+  SOLITON_DEVICE void candidate(const MatrixPhase& phase, int tile, const Sums& v) {
+    const LaunchParams& params = context_.params;
+    if (!is_live()) return;
+    const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
+    SOLITON_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
+      const float logit = logits[i] * scale_;
+      if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
+      if (token >= phase.rows) continue;
+      if (params.logits != nullptr) {
+        const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();
+        store_global(params.logits + line * phase.rows + token, logit);
+      }
+      const uint64_t proposed = propose(logit, logit, token);
+      if (proposed > best()) set_best(proposed);
+    }
+  }
+
+  /// Publishes the best candidates of this CTA, but for rows that are drawn for: see Worker::draw().
+  SOLITON_DEVICE void end_choice() const {
+    if (context_.params.skips_choice != 0) return;
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+    const uint64_t most = best_of_quarters(best());
+    const bool draws = is_live() && context_.params.sampling.rows != nullptr;
+    if (quarter() == 0 && !draws)
+      context_.publish(candidates + row() * kPlan.all_ctas() + context_.global_cta(), most);
+    if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
+      context_.publish(candidates + kPlan.rows * kPlan.all_ctas(),
+                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+    }
+  }
+
+  static SOLITON_DEVICE uint64_t best_of_quarters(uint64_t best) {
+    for (int mask = 1; mask < kQuarters; mask *= 2) {
+      const uint64_t other = shuffle_xor(best, mask);
+      best = other > best ? other : best;
+    }
+    return best;
+  }
+
+  /// The best of all CTAs' candidates for a row; all lanes that share the row return it.
+  SOLITON_DEVICE int choose(const uint64_t* candidates) const {
+    uint64_t best = kNoCandidate;
+    SOLITON_UNROLL_BY_8
+    for (int i = quarter(); i < kPlan.all_ctas(); i += kQuarters) {
+      const uint64_t candidate = load_global(candidates + i);
+      best = candidate > best ? candidate : best;
+    }
+    best = best_of_quarters(best);
+    return best == kNoCandidate ? 0 : candidate_token(best);  // none: of a row that is not there
+  }
+};
+
+}  // namespace soliton::rows

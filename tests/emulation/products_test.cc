@@ -1,0 +1,113 @@
+// Asynchronous products of warpgroups: what they are, and what is found of those who do not wait for them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "emulation/emulator_testing.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kRows = 64;
+constexpr int kThreads = 128;
+constexpr int kSums = kRows / 2;
+constexpr int kOperandBytes = kRows * 32;
+
+/// a of every thread, b, and the sums of every thread.
+struct Data {
+  uint4 a[kThreads];
+  uint16_t b[kOperandBytes / 2];
+  float sums[kThreads][kSums];
+};
+
+enum class Misuse { kNone, kNoFence, kNoCommit, kNoWait, kLooksTooEarly, kOverwrites };
+Misuse misuse = Misuse::kNone;
+
+void product_kernel(LaunchParams params) {
+  auto* data = static_cast<Data*>(params.workspace);
+  auto* b = reinterpret_cast<uint16_t*>(shared_memory());
+  const int thread = thread_index();
+  for (int i = thread; i < kOperandBytes / 2; i += kThreads) store_shared(b + i, load_global(data->b + i));
+  cta_sync();
+  float sums[kSums];
+  for (float& sum : sums) sum = 1.0f;
+  if (misuse != Misuse::kNoFence) warpgroup_fence();
+  warpgroup_multiply(sums, load_global(data->a + thread), b);
+  if (misuse != Misuse::kNoCommit) warpgroup_commit();
+  const float early = sums[0];
+  if (misuse == Misuse::kOverwrites) {
+    // As if it were free: another warp's threads may not have waited.
+    store_shared(b + thread, uint16_t{0});
+  }
+  if (misuse != Misuse::kNoWait) warpgroup_wait(sums);
+  if (misuse == Misuse::kLooksTooEarly) sums[0] = early;
+  for (int i = 0; i < kSums; ++i) store_global(&data->sums[thread][i], sums[i]);
+}
+
+float bf16_at(const uint16_t* values, int index) {
+  return bf16_to_float(values[index]);
+}
+
+void fill(Data& data) {
+  for (int i = 0; i < kOperandBytes / 2; ++i) data.b[i] = float_to_bf16(static_cast<float>(i * 7 % 19 - 9));
+  for (int thread = 0; thread < kThreads; ++thread) {
+    const auto word = [&](int reg) {
+      return pack_bf16(static_cast<float>((thread * 4 + reg) % 13 - 6),
+                       static_cast<float>((thread + reg) % 7 - 3));
+    };
+    data.a[thread] = make_uint4(word(0), word(1), word(2), word(3));
+  }
+}
+
+/// a of row `row` of the warpgroup's 64 and column k: as lanes hold the operand of mma.m16n8k16.
+float a_at(const Data& data, int row, int k) {
+  const int within = row % 16;
+  const int thread = row / 16 * 32 + within % 8 * 4 + k % 8 / 2;
+  const uint4& a = data.a[thread];
+  const uint32_t regs[] = {a.x, a.y, a.z, a.w};
+  const uint32_t reg = regs[within / 8 + k / 8 * 2];
+  return bf16_to_float(static_cast<uint16_t>(k % 2 == 0 ? reg : reg >> 16));
+}
+
+std::string run_with(Misuse how, Buffer<Data>& data) {
+  misuse = how;
+  fill(data[0]);
+  return run(product_kernel, with_workspace(data.data()), {1, kThreads, kOperandBytes}, checked());
+}
+
+TEST(Products, AreTheMatrixProduct) {
+  Buffer<Data> data(1);
+  ASSERT_EQ(run_with(Misuse::kNone, data), "");
+  for (int row = 0; row < kThreads / 2; ++row) {
+    for (int column = 0; column < kRows; ++column) {
+      float expected = 1.0f;
+      for (int k = 0; k < 16; ++k)
+        expected += a_at(data[0], row, k) * bf16_at(data[0].b, (k / 8 * kRows + column) * 8 + k % 8);
+      const int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
+      const float got = data[0].sums[thread][column / 8 * 4 + row % 16 / 8 * 2 + column % 2];
+      ASSERT_EQ(got, expected) << row << " " << column;  // small integers: exact
+    }
+  }
+}
+
+TEST(Products, WantAFenceBeforeThem) {
+  Buffer<Data> data(1);
+  EXPECT_TRUE(contains(run_with(Misuse::kNoFence, data), "without a warpgroup_fence"));
+}
+
+TEST(Products, AreNotThereWithoutCommitOrWait) {
+  for (const Misuse how : {Misuse::kNoCommit, Misuse::kNoWait, Misuse::kLooksTooEarly}) {
+    Buffer<Data> data(1);
+    ASSERT_EQ(run_with(how, data), "");
+    EXPECT_TRUE(std::isnan(data[0].sums[5][0]));
+  }
+}
+
+TEST(Products, ReadTheirOperandUntilTheWait) {
+  Buffer<Data> data(1);
+  EXPECT_TRUE(contains(run_with(Misuse::kOverwrites, data), "race"));
+}
+
+}  // namespace
+}  // namespace soliton

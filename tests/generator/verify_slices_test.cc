@@ -1,0 +1,113 @@
+// The verifier's rules where CTAs share the columns of tiles, each broken in turn; and how a deal of blocks looks.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "generator/plan/verify.h"
+#include "models/error.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+struct SlicesMutant {
+  const char* name;
+  Rule rule;
+  std::function<void(Plan&)> change;
+};
+
+void PrintTo(const SlicesMutant& mutant, std::ostream* out) {
+  *out << mutant.name;
+}
+
+class VerifySlices : public testing::TestWithParam<SlicesMutant> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, VerifySlices,
+    testing::Values(
+        SlicesMutant{"three_share", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { named(plan.phases, "o").column_slices = 3; }},
+        SlicesMutant{"more_share_than_can", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { named(plan.phases, "o").column_slices = 2 * kMostColumnSlices; }},
+        SlicesMutant{"attention_is_shared", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { named(plan.phases, "attention").column_slices = 2; }},
+        SlicesMutant{"counters_of_another_phase", Rule::kCounterShared,
+                     [](Plan& plan) {
+                       named(plan.phases, "o").first_counter = named(plan.phases, "qkv").first_counter;
+                     }},
+        SlicesMutant{"too_few_counters", Rule::kPieceTooSmall,
+                     [](Plan& plan) { named(plan.workspace, kCountersRegion).bytes = 256; }},
+        SlicesMutant{"sums_too_small", Rule::kPieceTooSmall,
+                     [](Plan& plan) { named(plan.workspace, kSumsRegion).bytes /= 2; }},
+        SlicesMutant{"finishes_a_tile_of_others", Rule::kDealtUnlike,
+                     [](Plan& plan) {
+                       PlanPhase& phase = named(plan.phases, "o");
+                       std::swap(phase.runs[0], phase.runs[1]);
+                     }},
+        SlicesMutant{"without_bulk_copies", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { plan.copies = CopyKind::kLanes; }},
+        SlicesMutant{"on_a_later_card", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { plan.limits.compute_capability = 100; }},
+        SlicesMutant{"in_ptx", Rule::kNumberOutOfRange, [](Plan& plan) { plan.limits.ptx = true; }}),
+    [](const testing::TestParamInfo<SlicesMutant>& info) { return std::string(info.param.name); });
+
+TEST_P(VerifySlices, IsRefused) {
+  Plan plan = shipped_plan("llama-3.1-8b", "h200", {.rows = 128});
+  ASSERT_TRUE(plan.warpgroups);
+  ASSERT_GT(named(plan.phases, "qkv").column_slices, 1);
+  ASSERT_GT(named(plan.phases, "o").column_slices, 1);
+  ASSERT_TRUE(verify(plan).empty());
+  GetParam().change(plan);
+  const std::vector<Violation> violations = verify(plan);
+  EXPECT_TRUE(std::any_of(violations.begin(), violations.end(), [](const Violation& violation) {
+    return violation.rule == GetParam().rule;
+  })) << (violations.empty() ? "nothing refused" : violations[0].message);
+}
+
+TEST(ColumnSlices, GiveEveryPieceOneOwnerWhateverTheNumbers) {
+  for (const int num_ctas : {4, 6, 8, 128}) {
+    for (int slices = 1; slices <= 4; slices *= 2) {
+      if (num_ctas % slices != 0) continue;
+      for (const int num_tiles : {1, 7, 8, 9, 300}) {
+        for (const int first_cta : {0, 3, num_ctas - 1}) {
+          std::set<std::pair<int, int>> owned;  // tile and slice
+          for (int cta = 0; cta < num_ctas; ++cta) {
+            const TileBlock block = deal_block(num_tiles, first_cta, num_ctas, slices, cta);
+            for (int i = 0; i < block.tiles.count; ++i) {
+              EXPECT_TRUE(owned.insert({block.tiles.first + i * block.tiles.stride, block.slice}).second);
+            }
+            const TileRun own = deal_tiles(num_tiles, first_cta, num_ctas, cta);
+            for (int i = 0; i < own.count; ++i) {
+              const int place = block.first_own + i * slices;
+              ASSERT_LT(place, block.tiles.count);
+              EXPECT_EQ(block.tiles.first + place * block.tiles.stride, own.first + i * own.stride);
+            }
+          }
+          EXPECT_EQ(static_cast<int>(owned.size()), num_tiles * slices);
+        }
+      }
+    }
+  }
+}
+
+TEST(ColumnSlices, CoverAllColumns) {
+  constexpr int kChunk = 128;
+  for (const int padded : {128, 256, 1536, 14336}) {
+    for (int slices = 1; slices <= 8; slices *= 2) {
+      EXPECT_EQ(slice_begin(padded, kChunk, slices, 0), 0);
+      EXPECT_EQ(slice_begin(padded, kChunk, slices, slices), padded);
+      for (int slice = 0; slice < slices; ++slice)
+        EXPECT_LE(slice_begin(padded, kChunk, slices, slice), slice_begin(padded, kChunk, slices, slice + 1));
+    }
+  }
+}
+
+TEST(ColumnSlices, AreForWarpgroupsAlone) {
+  EXPECT_FALSE(shipped_plan("llama-3.1-8b", "h200", {.rows = 64}).warpgroups);
+  EXPECT_THROW(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .copies = CopyKind::kLanes}), Error);
+  EXPECT_THROW(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .num_cards = 2}), Error);
+}
+
+}  // namespace
+}  // namespace soliton
