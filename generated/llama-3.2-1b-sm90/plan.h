@@ -1,4 +1,4 @@
-// Generated from models/llama-3.2-1b.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.2-1b.yaml --gpu h200,h100 --rows 1,8,16,32,64
+// Generated from models/llama-3.2-1b.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.2-1b.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -314,6 +314,60 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 5, 1, false},
     {"page_empty", 5, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows128Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 3, .max_query_tiles = 32, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
+    {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
+    {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
+    {.offset = 1835008, .elements = 524288, .signatures = 0},  // ffn
+    {.offset = 3932160, .elements = 131072, .signatures = 0},  // hidden
+    {.offset = 4456448, .elements = 32770, .signatures = 0},  // candidates
+    {.offset = 4587776, .elements = 16384, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 4653312, .elements = 4456448},
+  .counter_offset = 22479104, .counter_bytes = 10496, .workspace_bytes = 22489600,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 28672},
+    {"residual", 225280, 0},
+    {"factors", 225280, 512},
+    {"held", 225792, 2448},
+    {"decision", 228240, 32},
+    {"status", 228272, 320},
+    {"barriers", 228592, 440},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
     {"input_full", 3, 1, false},
     {"input_empty", 3, 8, true},
     {"tiles_full", 1, 8, true},

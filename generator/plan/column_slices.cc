@@ -2,7 +2,7 @@
 // columns reads less of the activations, and exchanges more sums.
 #include <algorithm>
 
-#include "generator/plan/plan.h"
+#include "generator/plan/kernel_plan.h"
 
 namespace soliton {
 namespace {
@@ -54,7 +54,8 @@ int slice_counters(const Plan& plan) {
 }
 
 int64_t sums_bytes(const Plan& plan) {
-  return 2ll * plan.num_ctas * plan.shape().tiles_at_once() * plan.shape().sums_bytes();
+  const int64_t of_cta = 2ll * plan.shape().tiles_at_once() * plan.shape().sums_bytes();
+  return plan.num_ctas * (of_cta + PlannedKernel(plan)->residual_bytes());
 }
 
 }  // namespace soliton

@@ -265,10 +265,9 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
 
 /// Where they can: many rows are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  const bool is_bf16 = plan.facts.weight_bits == kBf16Bits && plan.facts.lm_head_bits == kBf16Bits;
   const int least = plan.limits.emulated ? kLeastEmulatedWarpgroupRows : kLeastWarpgroupRows;
-  const bool chosen = plan.rows >= least && plan.copies == CopyKind::kBulk && is_bf16 &&
-                      plan.num_cards == 1 && has_warpgroups(plan.limits);
+  const bool chosen = plan.rows >= least && plan.copies == CopyKind::kBulk &&
+                      can_use_warpgroups(plan.facts, plan.limits, plan.num_cards);
   if (!chosen && plan.rows > kMostRowsOfWarps) {
     throw Error(ExitCode::kMismatch,
                 fmt::format("--rows: expected at most {} without bf16 weights on one card whose warpgroups "
@@ -348,6 +347,11 @@ bool shrink_input(Plan& plan) {
   const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
   const int needed = std::min(plan.qkv_layout().query_tiles(), ceil_divide(group - 1, kQueryRows) + 1);
   return plan.max_query_tiles >= needed;
+}
+
+bool can_use_warpgroups(const ModelFacts& facts, const GpuSpec& gpu, int num_cards) {
+  return has_warpgroups(gpu) && num_cards == 1 && facts.weight_bits == kBf16Bits &&
+         facts.lm_head_bits == kBf16Bits;
 }
 
 int most_rows(const ModelFacts& facts) {

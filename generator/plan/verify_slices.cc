@@ -115,7 +115,9 @@ int64_t needed_sums_bytes(const Plan& plan) {
   constexpr int kHalves = 2;
   const int block_tiles =
       plan.rows > 8 * kWorkers ? 8 : 16;  // a group of four, or two, for each of two warpgroups
-  return static_cast<int64_t>(kHalves) * block_tiles * plan.num_ctas * plan.rows * kSumBytes;
+  const int hidden_tiles = plan.facts.hidden / kTileRows;
+  const int kept_tiles = (hidden_tiles + plan.num_ctas - 1) / plan.num_ctas;  // of the residual stream
+  return static_cast<int64_t>(kHalves * block_tiles + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
 }
 
 void check_column_slices(const Plan& plan, Report& report) {

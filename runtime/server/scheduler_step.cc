@@ -14,6 +14,7 @@ using Distribution = Metrics::Distribution;
 
 constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
 constexpr int kRowsBeside = 32;         // of a step that feeds prompts beside few that decode
+constexpr int kManyRows = 128;          // of a step that warpgroups multiply
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
 constexpr int kLoneLaunchTokens = 256;  // a launch that ends for whoever comes may be long
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
@@ -67,11 +68,12 @@ bool Scheduler::decodes_beside_prompts() const {
 
 // ---- Prompts
 
-/// Rows of a step that feeds prompts. Beside those that decode they are fewer than there could be: a step of 64 takes a third
-/// longer than one of 32, and all the others wait for it.
+/// Rows of a step that feeds prompts. Beside those that decode they are those for which a token of a prompt holds the others
+/// up least: 32 rather than 64, which take a third longer; or all that warpgroups multiply at once.
 int Scheduler::rows_of_step() const {
   const int decoding = num_decoding();
-  if (decoding == 0 || !decodes_beside_prompts()) return engine_.max_rows();
+  if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows)
+    return engine_.max_rows();
   const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
   return engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows;
 }

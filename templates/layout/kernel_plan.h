@@ -177,9 +177,18 @@ struct KernelPlan {
   /// Query tiles that an attention item of any length may touch: all are at work at once. The pages of one with more
   /// stay in the ring until it is done.
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
+  /// What a CTA keeps of the residual stream.
+  SOLITON_HOST_DEVICE constexpr int residual_bytes() const { return 4 * residual_tiles * kTileRows * rows; }
+  /// Where warpgroups multiply it lies behind the sums in the workspace: shared memory has better use for the room.
+  SOLITON_HOST_DEVICE constexpr int64_t residual_offset(int cta) const {
+    const int64_t sums_bytes = 2ll * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
+    return sums.offset + sums_bytes + static_cast<int64_t>(cta) * residual_bytes();
+  }
+  /// Do workers share the tokens of an attention item that has few query tiles? Where warpgroups multiply it has many.
+  SOLITON_HOST_DEVICE constexpr bool divides_tokens() const { return !warpgroups; }
   /// Sums of tiles, or parts of query tiles.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
-    const int parts = kPartPlaces * query_part_bytes();
+    const int parts = divides_tokens() ? kPartPlaces * query_part_bytes() : 0;
     return shape().handed_bytes() > parts ? shape().handed_bytes() : parts;
   }
   /// Tokens of an attention item that touches more than streamed_query_tiles(): its pages stay in the ring.

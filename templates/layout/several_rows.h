@@ -93,7 +93,7 @@ enum class RegionId : int {
   kPages,  // the ring
   kInput,  // chunks of activations; during attention queries and new tokens of items
   kTiles,  // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts of query tiles
-  kResidual,  // residual stream, as threads hold it
+  kResidual,  // residual stream, as threads hold it; where warpgroups multiply it lies in device memory
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan
   kDecision,  // StepDecision
@@ -111,7 +111,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
   rules[RegionId::kInput] = {"input", plan.input_bytes(), 16};
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
-  rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows * plan.rows, 16};
+  rules[RegionId::kResidual] = {"residual", plan.warpgroups ? 0 : plan.residual_bytes(), 16};
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
   rules[RegionId::kHeld] = {"held", held_bytes(plan.rows), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};

@@ -30,6 +30,13 @@ SOLITON_DEVICE void init_barriers(unsigned char* shared) {
   }
 }
 
+/// Of a warp of which one lane does the work: true for that one, which is lane 0 from now on.
+SOLITON_DEVICE bool goes_on_alone(int& lane) {
+  if (!elect_lane()) return false;
+  lane = 0;
+  return true;
+}
+
 /// Body of a kernel. Roles: Context, Consumer, Producer and Partner; BarrierId and RegionId.
 template <const KernelPlan& kPlan, class Roles>
 SOLITON_DEVICE void run_roles(const LaunchParams& params) {
@@ -60,12 +67,12 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
     typename Roles::Consumer consumer(context, warp);
     walk<kPlan>(consumer);
   } else if (warp < kPartner) {
-    if (context.lane >= kPlan.copy_lanes()) return;
+    if (kPlan.copy_lanes() == 1 && !goes_on_alone(context.lane)) return;
     typename Roles::Producer producer(context, warp - kProducer);
     walk<kPlan>(producer);
     producer.drain();
   } else if (warp == kPartner) {
-    if (context.lane >= Roles::kPartnerLanes) return;
+    if (Roles::kPartnerLanes == 1 && !goes_on_alone(context.lane)) return;
     typename Roles::Partner partner(context);
     walk<kPlan>(partner);
   } else {

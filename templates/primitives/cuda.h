@@ -76,6 +76,19 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 SOLITON_DEVICE void warp_sync() {
   __syncwarp();
 }
+/// True in one lane, the first, of a whole warp. The compiler knows that one lane goes on, and gives bulk copies their
+/// operands without asking all.
+SOLITON_DEVICE bool elect_lane() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  uint32_t elected;
+  asm volatile(
+      "{\n\t.reg .pred elected;\n\telect.sync _|elected, 0xffffffff;\n\tselp.u32 %0, 1, 0, elected;\n\t}"
+      : "=r"(elected));
+  return elected != 0;
+#else
+  return thread_index() % 32 == 0;
+#endif
+}
 SOLITON_DEVICE bool warp_any(bool condition) {
   return __any_sync(kAllLanes, condition);
 }

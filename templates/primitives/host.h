@@ -117,6 +117,9 @@ void take_registers() {}
 template <int kCount>
 void give_registers() {}
 
+inline bool elect_lane() {
+  return thread_index() % 32 == 0;
+}
 inline void warp_sync() {
   emulation::collective(emulation::do_nothing, "warp_sync", nullptr);
 }

@@ -178,7 +178,7 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
       role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
       role.shares = shape.queries.count * State::kShares;
       role.at_once = role.shares > 4 ? 8 : role.shares > 2 ? 4 : role.shares;
-      role.parts = item.undivided != 0 ? 1 : kWorkers / role.at_once;
+      role.parts = item.undivided != 0 || !kPlan.divides_tokens() ? 1 : kWorkers / role.at_once;
       while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
     }
   }
@@ -249,7 +249,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         slot = behind(slot, 2 * kSlots);
       }
     }
-    if (role.parts > 1) {
+    if (kPlan.divides_tokens() && role.parts > 1) {
       // The parts of the item before have been read.
       if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
       merge_parts(state, role);

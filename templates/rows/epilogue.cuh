@@ -76,43 +76,65 @@ class Epilogue : public Choice<kPlan> {
     const int first = begin / sums.slices();
     const int most = kRowsShape.tiles_at_once() / sums.slices();
     const int count = run.count - first < most ? run.count - first : most;
-    const bool needs_more =
-        at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
-    const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
+    const OutputKind output = at.phase.output;
+    const int at_once = output == OutputKind::kResidual ? kBroughtResiduals
+                        : output == OutputKind::kRotary ? kBroughtRotations
+                                                        : kBroughtWords;
     uint4* words = context_.template region<uint4>(RegionId::kTiles) + worker_ * kBroughtWords * kWarpLanes +
                    context_.lane;
+    uint4* rotations = words + kBroughtRotations * kWarpLanes;
+    uint2* norms =
+        reinterpret_cast<uint2*>(words - context_.lane + kBroughtResiduals * kWarpLanes) + context_.lane;
     const auto tile_at = [&](int piece) { return run.first + (first + piece / kOwnRows) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
     for (int piece = 0; piece < pieces; piece += at_once) {
       const int end = pieces - piece < at_once ? pieces : piece + at_once;
+      const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
+      const auto before = [&](int i) {
+        own_row_ = i % kOwnRows;
+        return i < end ? load_kept(first + i / kOwnRows) : nothing(i);
+      };
       const auto load = [&](int slice, int i) {
         const int tile = block.first_own + (first + i / kOwnRows) * sums.slices() - begin;
         own_row_ = i % kOwnRows;
         return sums.load(slice, tile, row(), quarter());
       };
-      if (needs_more) {
-        sums.template bring<kBroughtWords / 2, 4>(words, piece, end, load);
+      if (output == OutputKind::kResidual) {
+        sums.template bring<kBroughtResiduals, 4>(words, piece, end, before, load);
         SOLITON_UNROLL
-        for (int i = 0; i < kBroughtWords / 2; ++i) {
+        for (int i = 0; i < kBroughtResiduals; ++i) {
+          if (piece + i >= end) break;
+          const uint4 weights = load_ahead(at, tile_at(piece + i)).words;
+          store_shared(norms + i * kWarpLanes, make_uint2(weights.x, weights.y));
+        }
+      } else if (output == OutputKind::kRotary) {
+        sums.template bring<kBroughtRotations, 4>(words, piece, end, nothing, load);
+        SOLITON_UNROLL
+        for (int i = 0; i < kBroughtRotations; ++i) {
           own_row_ = (piece + i) % kOwnRows;
           if (piece + i < end)
-            store_shared(words + (kBroughtWords / 2 + i) * kWarpLanes,
-                         load_ahead(at, tile_at(piece + i)).words);
+            store_shared(rotations + i * kWarpLanes, load_ahead(at, tile_at(piece + i)).words);
         }
       } else {
-        sums.template bring<kBroughtWords, 2>(words, piece, end, load);
+        sums.template bring<kBroughtWords, 2>(words, piece, end, nothing, load);
       }
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
-        const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
-        const uint4 more = needs_more ? load_shared(words + (kBroughtWords / 2 + i - piece) * kWarpLanes) : v;
+        const int place = (i - piece) * kWarpLanes;
+        const uint4 v = load_shared(words + place);
+        uint4 ahead = {};
+        if (output == OutputKind::kRotary) ahead = load_shared(rotations + place);
+        if (output == OutputKind::kResidual) {
+          const uint2 weights = load_shared(norms + place);
+          ahead = make_uint4(weights.x, weights.y, 0, 0);
+        }
         finish(at, tile_at(i), first + i / kOwnRows,
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},
-               more);
+               ahead);
       }
     }
   }
@@ -284,13 +306,30 @@ class Epilogue : public Choice<kPlan> {
   /// This thread's values of the residual stream in one of this CTA's tiles.
   SOLITON_DEVICE float4* kept(int own_tile) const {
     const int place = kOwnRows == 1 ? own_tile : own_tile * kOwnRows + own_row_;
-    return context_.template region<float4>(RegionId::kResidual) + place * kThreads + thread();
+    float4* values;
+    if constexpr (kRowsShape.warpgroups) {
+      constexpr int64_t kFirst = kPlan.residual_offset(0);
+      constexpr int64_t kBytes = kPlan.residual_bytes();
+      values = context_.template workspace<float4>(kFirst + context_.cta * kBytes);
+    } else {
+      values = context_.template region<float4>(RegionId::kResidual);
+    }
+    return values + place * kThreads + thread();
+  }
+  SOLITON_DEVICE float4 load_kept(int own_tile) const {
+    if constexpr (kRowsShape.warpgroups) return load_global(kept(own_tile));
+    return load_shared(kept(own_tile));
   }
 
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
   /// that reads them.
   SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
-    store_shared(kept(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
+    const float4 value = make_float4(v.low.x, v.low.y, v.high.x, v.high.y);
+    if constexpr (kRowsShape.warpgroups) {
+      store_global(kept(own_tile), value);
+    } else {
+      store_shared(kept(own_tile), value);
+    }
     const float added = (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
     set_squares(squares() + added);
     const auto put = [&](int column, float2 pair, uint32_t w) {
@@ -332,11 +371,13 @@ class Epilogue : public Choice<kPlan> {
   }
 
   SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
-    const float4 before = load_shared(kept(own_tile));
-    v.low.x += before.x;
-    v.low.y += before.y;
-    v.high.x += before.z;
-    v.high.y += before.w;
+    if constexpr (!kRowsShape.warpgroups) {  // there the sums begin with it
+      const float4 before = load_kept(own_tile);
+      v.low.x += before.x;
+      v.low.y += before.y;
+      v.high.x += before.z;
+      v.high.y += before.w;
+    }
     keep(vector, tile, own_tile, v, weights);
   }
 

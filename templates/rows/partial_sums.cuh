@@ -76,12 +76,13 @@ class PartialSums {
     return load_global(sums_of(number_ + slice * team_, tile) + row * kQuarters + quarter);
   }
 
-  /// Sums up the slices of pieces `first` to end - 1, in order, and puts them to `words`. `load(slice, piece)`.
-  template <int kPieces, int kSlices, class Load>
-  SOLITON_DEVICE void bring(uint4* words, int first, int end, const Load& load) const {
+  /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`. `before(piece)`,
+  /// `load(slice, piece)`.
+  template <int kPieces, int kSlices, class Before, class Load>
+  SOLITON_DEVICE void bring(uint4* words, int first, int end, const Before& before, const Load& load) const {
     float4 sums[kPieces];
     SOLITON_UNROLL
-    for (int i = 0; i < kPieces; ++i) sums[i] = make_float4(0, 0, 0, 0);
+    for (int i = 0; i < kPieces; ++i) sums[i] = before(first + i);
     SOLITON_NO_UNROLL
     for (int slice = 0; slice < slices_; slice += kSlices) {
       float4 parts[kSlices][kPieces];

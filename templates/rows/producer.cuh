@@ -34,8 +34,12 @@ class SlotCursor {
     const int bytes = tile_piece_bytes();
     const int tiles = num_tiles();
     producer.expect(tiles * bytes);
-    for (int i = 0; i < tiles; ++i)
-      producer.copy(i * (kPageBytes / kRowsShape.tiles_per_slot), address(i), bytes);
+    const char* piece = address(0);
+    SOLITON_UNROLL
+    for (int i = 0; i < kRowsShape.tiles_per_slot; ++i) {
+      if (i < tiles) producer.copy(i * (kPageBytes / kRowsShape.tiles_per_slot), piece, bytes);
+      piece += stride_;
+    }
   }
   template <class Copies>
   SOLITON_DEVICE void prefetch(const Copies& copies) const {

@@ -111,6 +111,7 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
   choices.rows = 1;
   choices.leaves_out = true;
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64};
+  if (!gpu.emulated && can_use_warpgroups(facts, gpu, num_cards)) choices.further_rows.push_back(128);
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most_rows(facts); });
   return choices;
 }
