@@ -32,12 +32,8 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
-/// Words of 16 bytes that a thread brings at once of the tiles that it finishes, where warpgroups multiply: its sums; of the
-/// residual stream with them two norm weights of 4 bytes, of queries and keys a word of rotations.
-constexpr int kBroughtWords = 6;
-constexpr int kBroughtResiduals = 4;
-constexpr int kBroughtRotations = 3;
-static_assert(kBroughtResiduals * (16 + 8) <= kBroughtWords * 16 && 2 * kBroughtRotations <= kBroughtWords);
+/// Words of 16 bytes that a thread brings at once of the tiles that it finishes, where warpgroups multiply.
+constexpr int kBroughtWords = 4;
 
 /// Tiles that a warpgroup multiplies together: the m of wgmma.
 constexpr int kGroupTiles = 4;

@@ -76,45 +76,35 @@ class Epilogue : public Choice<kPlan> {
     const int first = begin / sums.slices();
     const int most = kRowsShape.tiles_at_once() / sums.slices();
     const int count = run.count - first < most ? run.count - first : most;
-    const OutputKind output = at.phase.output;
-    const int at_once = output == OutputKind::kResidual ? kBroughtResiduals
-                        : output == OutputKind::kRotary ? kBroughtRotations
-                                                        : kBroughtWords;
+    const bool needs_more =
+        at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
+    const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
     uint4* words = context_.template region<uint4>(RegionId::kTiles) + worker_ * kBroughtWords * kWarpLanes +
                    context_.lane;
-    uint4* rotations = words + kBroughtRotations * kWarpLanes;
-    uint2* norms =
-        reinterpret_cast<uint2*>(words - context_.lane + kBroughtResiduals * kWarpLanes) + context_.lane;
     const auto tile_at = [&](int piece) { return run.first + (first + piece / kOwnRows) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
     for (int piece = 0; piece < pieces; piece += at_once) {
       const int end = pieces - piece < at_once ? pieces : piece + at_once;
-      const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
-      const auto before = [&](int i) {
-        own_row_ = i % kOwnRows;
-        return i < end ? load_kept(first + i / kOwnRows) : nothing(i);
-      };
       const auto load = [&](int slice, int i) {
         const int tile = block.first_own + (first + i / kOwnRows) * sums.slices() - begin;
         own_row_ = i % kOwnRows;
         return sums.load(slice, tile, row(), quarter());
       };
-      if (output == OutputKind::kResidual) {
-        sums.template bring<kBroughtResiduals, 4>(words, piece, end, before, load);
+      const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
+      if (needs_more) {
+        const auto before = [&](int i) {
+          own_row_ = i % kOwnRows;
+          return at.phase.output == OutputKind::kResidual && i < end ? load_kept(first + i / kOwnRows)
+                                                                     : make_float4(0, 0, 0, 0);
+        };
+        sums.template bring<kBroughtWords / 2, 4>(words, piece, end, before, load);
         SOLITON_UNROLL
-        for (int i = 0; i < kBroughtResiduals; ++i) {
-          if (piece + i >= end) break;
-          const uint4 weights = load_ahead(at, tile_at(piece + i)).words;
-          store_shared(norms + i * kWarpLanes, make_uint2(weights.x, weights.y));
-        }
-      } else if (output == OutputKind::kRotary) {
-        sums.template bring<kBroughtRotations, 4>(words, piece, end, nothing, load);
-        SOLITON_UNROLL
-        for (int i = 0; i < kBroughtRotations; ++i) {
+        for (int i = 0; i < kBroughtWords / 2; ++i) {
           own_row_ = (piece + i) % kOwnRows;
           if (piece + i < end)
-            store_shared(rotations + i * kWarpLanes, load_ahead(at, tile_at(piece + i)).words);
+            store_shared(words + (kBroughtWords / 2 + i) * kWarpLanes,
+                         load_ahead(at, tile_at(piece + i)).words);
         }
       } else {
         sums.template bring<kBroughtWords, 2>(words, piece, end, nothing, load);
@@ -123,18 +113,12 @@ class Epilogue : public Choice<kPlan> {
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
-        const int place = (i - piece) * kWarpLanes;
-        const uint4 v = load_shared(words + place);
-        uint4 ahead = {};
-        if (output == OutputKind::kRotary) ahead = load_shared(rotations + place);
-        if (output == OutputKind::kResidual) {
-          const uint2 weights = load_shared(norms + place);
-          ahead = make_uint4(weights.x, weights.y, 0, 0);
-        }
+        const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
+        const uint4 more = needs_more ? load_shared(words + (kBroughtWords / 2 + i - piece) * kWarpLanes) : v;
         finish(at, tile_at(i), first + i / kOwnRows,
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},
-               ahead);
+               more);
       }
     }
   }

@@ -24,7 +24,7 @@ class WarpgroupMultiplier {
     if (own == 2) {
       if constexpr (kMostGroups > 1) multiply_groups<2>(stream, chunks, count, put);
     } else if (own == 1) {
-      multiply_group(stream, chunks, count, put);
+      multiply_groups<1>(stream, chunks, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         wait_input();
@@ -51,38 +51,6 @@ class WarpgroupMultiplier {
 
   SOLITON_DEVICE int warpgroup() const { return worker_ / kGroupWarps; }
   SOLITON_DEVICE int tile_of_group() const { return worker_ % kGroupWarps; }
-
-  /// Of one group. While a chunk is multiplied, the next one's weights are loaded.
-  template <class Put>
-  SOLITON_DEVICE void multiply_group(PageStream<kPlan>& stream, int chunks, int count, const Put& put) {
-    float sums[kPlan.rows / 2] = {};
-    const int groups = ceil_divide(count, kGroupTiles);
-    // A warp whose tile is not there multiplies zeros, and nobody looks at it.
-    const bool is_there = warpgroup() * kGroupTiles + tile_of_group() < count;
-    Part parts[2];
-    const auto bring = [&](Part& part) {
-      pass(stream, warpgroup());
-      const int slot = stream.wait();
-      load(slot, 0, is_there, part);
-      stream.release(slot);
-      pass(stream, groups - 1 - warpgroup());
-    };
-    bring(parts[0]);
-    SOLITON_NO_UNROLL
-    for (; chunks > 0; chunks -= 2) {
-      SOLITON_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (i == 1 && chunks == 1) break;
-        const unsigned char* input = wait_input();
-        issue(sums, parts[i], input);
-        if (chunks > i + 1) bring(parts[1 - i]);
-        warpgroup_wait(sums);
-        release_input();
-      }
-    }
-    const int own = warpgroup() * kGroupTiles + tile_of_group();
-    if (own < count) put(own, sums);
-  }
 
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int count, const Put& put) {
