@@ -26,6 +26,7 @@
 //
 //   Warp collectives (all 32 lanes take part; each also orders the lanes' accesses):
 //   void warp_sync();
+//   bool elect_lane();                                true in the first lane alone, as the compiler knows
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
 //   uint32_t warp_max(uint32_t value);
