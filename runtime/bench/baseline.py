@@ -168,9 +168,7 @@ def depth_list(text: str) -> list[int]:
     return [at_least(0)(part) for part in text.split(",")]
 
 
-def parse_options() -> argparse.Namespace:
-    parser = Parser(prog="baseline.py", description=__doc__,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_test_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", type=pathlib.Path,
                         help="a shape, such as models/llama-3.1-8b.yaml")
     parser.add_argument("-d", "--n-depth", dest="depths", metavar="LIST", type=depth_list, default=[0],
@@ -179,18 +177,24 @@ def parse_options() -> argparse.Namespace:
                         help="tokens to generate (default 128)")
     parser.add_argument("-r", "--repetitions", dest="repeats", metavar="N", type=at_least(1), default=5,
                         help="repeats of each test (default 5)")
+    parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa")
+    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path,
+                        help="also writes JSON to this file")
+
+
+def parse_options() -> argparse.Namespace:
+    parser = Parser(prog="baseline.py", description=__doc__,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_test_flags(parser)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--mode", choices=["eager", "reduce-overhead", "max-autotune"],
                         help="default reduce-overhead; eager on the CPU and for --self-check")
-    parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa")
     parser.add_argument("--int4", action="store_true", help="4-bit weights in the layers")
     parser.add_argument("--int4-lm-head", action="store_true",
                         help="4-bit weights in the layers and the lm_head")
     parser.add_argument("--group", metavar="N", type=at_least(1),
                         help=f"columns that share a scale: {', '.join(map(str, INT4_GROUPS))} (default "
                              f"{INT4_GROUP}, or the shape's)")
-    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path,
-                        help="also writes JSON to this file")
     parser.add_argument("--self-check", action="store_true",
                         help="compares tiny models with transformers, on the CPU")
     options = parser.parse_args()

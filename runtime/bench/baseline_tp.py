@@ -18,7 +18,6 @@ import argparse
 import dataclasses
 import json
 import os
-import pathlib
 import statistics
 import sys
 from typing import Callable
@@ -29,9 +28,9 @@ import torch.distributed._functional_collectives as collectives
 import torch.multiprocessing as processes
 from torch import Tensor
 
-from baseline import (COMPILE_STEPS, Parser, Row, at_least, depth_list, device_name, markdown, time_tokens)
+from baseline import (COMPILE_STEPS, Parser, Row, add_test_flags, at_least, device_name, markdown, time_tokens)
 from baseline_facts import Facts, Rope, Unusable, read_facts
-from baseline_model import ATTENTION, CACHE_MULTIPLE, SEED, Decoder, Matrix, rms_norm
+from baseline_model import CACHE_MULTIPLE, SEED, Decoder, Matrix, rms_norm
 
 PORT = 29541
 CHECK_CARDS = 2
@@ -248,17 +247,9 @@ def self_check() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = Parser(prog="baseline_tp.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="?", type=pathlib.Path, help="a shape, such as models/llama-3.1-8b.yaml")
+    add_test_flags(parser)
     parser.add_argument("--cards", metavar="N", type=at_least(2), default=2, help="CUDA devices 0 to N - 1 (default 2)")
-    parser.add_argument("-d", "--n-depth", dest="depths", metavar="LIST", type=depth_list, default=[0],
-                        help="tokens in the cache before, a list (default 0)")
-    parser.add_argument("-n", "--n-gen", dest="tokens", metavar="N", type=at_least(1), default=128,
-                        help="tokens to generate (default 128)")
-    parser.add_argument("-r", "--repetitions", dest="repeats", metavar="N", type=at_least(1), default=5,
-                        help="repeats of each test (default 5)")
     parser.add_argument("--mode", choices=["eager", "compiled"], default="compiled")
-    parser.add_argument("--attention", choices=list(ATTENTION), default="sdpa")
-    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path, help="also writes JSON to this file")
     parser.add_argument("--self-check", action="store_true", help="compares two processes with one, on the CPU")
     options = parser.parse_args()
     if options.self_check == (options.model is not None):

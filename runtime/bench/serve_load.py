@@ -27,15 +27,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
-import json
-import pathlib
 import random
 import sys
 import time
 from typing import Any, Sequence
 
 from serve_load_client import Answer, Connection, Failed, Server
-from serve_load_report import markdown, summary
+from serve_load_report import markdown, report, summary
 
 WORDS = ("time year people way day man thing woman life child world school state family student group country problem hand "
          "part place case week company system program question work government number night point home water room mother "
@@ -284,14 +282,9 @@ def without_key(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     options = parse_options(arguments)
-    try:
-        results = asyncio.run(measure(options))
-        if options.json_file:
-            pathlib.Path(options.json_file).write_text(json.dumps(results, indent=2) + "\n")
-    except (Failed, ValueError, OSError) as error:
-        print(f"serve_load.py: {error}", file=sys.stderr)
+    results = report("serve_load.py", measure(options), options.json_file, markdown)
+    if results is None:
         return 2
-    print(markdown(results))
     return 1 if any(point["failures"] for point in results["points"]) else 0
 
 

@@ -1,10 +1,16 @@
-"""What the requests of serve_load.py come to: percentiles, and a table of them."""
+"""What the requests of serve_load.py and serve_mix.py come to: percentiles, tables and files."""
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import json
+import pathlib
 import statistics
-from typing import Any, Iterable, Sequence
+import sys
+from typing import Any, Callable, Coroutine, Iterable, Sequence
+
+from serve_load_client import Failed
 
 PERCENTILES = (50, 90, 99)
 BUSY = 0.7  # of a core: beyond it the load script itself may be what is waited for
@@ -127,3 +133,18 @@ def remarks(points: list[dict[str, Any]]) -> list[str]:
     if any(point["load_cpu_share"] > BUSY for point in points):
         lines.append("\nThis script kept a core busy for more than 70 % of the time: figures may be its own.")
     return lines
+
+
+def report(program: str, measurement: Coroutine[Any, Any, dict[str, Any]], json_file: str | None,
+           table: Callable[[dict[str, Any]], str]) -> dict[str, Any] | None:
+    """Measures; writes the figures to the file, if there is to be one; prints their table. None, and a line that says why,
+    if something of that can't be done."""
+    try:
+        results = asyncio.run(measurement)
+        if json_file:
+            pathlib.Path(json_file).write_text(json.dumps(results, indent=2) + "\n")
+    except (Failed, ValueError, OSError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return None
+    print(table(results))
+    return results

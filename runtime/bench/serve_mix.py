@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import collections
 import json
-import pathlib
 import random
 import re
 import sys
@@ -28,6 +27,7 @@ from typing import Any, Sequence
 
 from serve_load import WORDS, find_server, number, numbers, without_key
 from serve_load_client import Connection, Failed, Server
+from serve_load_report import report
 
 GRAMMAR = 'root ::= (" " [0-9]{1,3}){3,6}'
 OF_GRAMMAR = re.compile(r"( [0-9]{1,3}){3,6}")
@@ -238,14 +238,9 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     options = parse_options(arguments)
-    try:
-        results = asyncio.run(measure(options))
-        if options.json_file:
-            pathlib.Path(options.json_file).write_text(json.dumps(results, indent=2) + "\n")
-    except (Failed, ValueError, OSError) as error:
-        print(f"serve_mix.py: {error}", file=sys.stderr)
+    results = report("serve_mix.py", measure(options), options.json_file, markdown)
+    if results is None:
         return 2
-    print(markdown(results))
     return 1 if any(results["left"].values()) or any(point["failures"] for point in results["points"]) else 0
 
 

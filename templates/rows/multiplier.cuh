@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/integers.cuh"
+#include "rows/input_stream.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
@@ -54,7 +55,8 @@ class Multiplier {
     float value[kTilesAtOnce<kPlan>][kRowGroups][kChains][4];
   };
 
-  SOLITON_DEVICE Multiplier(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+  SOLITON_DEVICE Multiplier(Context<kPlan>& context, int worker)
+      : context_(context), worker_(worker), input_(context) {}
 
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
@@ -63,13 +65,13 @@ class Multiplier {
     }
     SOLITON_NO_UNROLL
     for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
-      const unsigned char* input = wait_input();
+      const unsigned char* input = input_.wait();
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTiles) {
         if (tile >= tiles) break;
         multiply_tiles(stream, input, phase.padded - column, sums, {tile, tiles - tile});
       }
-      release_input();
+      input_.release();
     }
   }
 
@@ -121,7 +123,7 @@ class Multiplier {
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
         const IntegerStep<kPlan> step(columns, column, column_warp());
-        const unsigned char* input = wait_input();
+        const unsigned char* input = input_.wait();
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
           if (tile >= tiles) break;
@@ -130,7 +132,7 @@ class Multiplier {
           for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
           multiply_step(step, pages, input, tile, sums);
         }
-        release_input();
+        input_.release();
       }
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile) {
@@ -258,23 +260,10 @@ class Multiplier {
     return load_shared(reinterpret_cast<const uint4*>(own + (part * kPlan.rows + n * 8) * kColumnBlock * 2));
   }
 
-  /// Waits for the next chunk of activations. Pairs with the copy's completion.
-  SOLITON_DEVICE const unsigned char* wait_input() {
-    context_.wait(context_.barrier(BarrierId::kInputFull, chunk_.slot()), chunk_.parity(),
-                  WaitKind::kInputFull, chunk_.slot());
-    warp_sync();
-    return context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes();
-  }
-  /// Pairs with the input loader's wait for input_empty.
-  SOLITON_DEVICE void release_input() {
-    warp_arrive(&context_.barrier(BarrierId::kInputEmpty, chunk_.slot()));
-    chunk_.advance();
-  }
-
   Context<kPlan>& context_;
   int worker_;
-  RingPosition<kPlan.input_buffers> chunk_;  // of activations
-  uint32_t parity_ = 0;                      // of the tiles that are handed over next
+  InputStream<kPlan> input_;
+  uint32_t parity_ = 0;  // of the tiles that are handed over next
 };
 
 }  // namespace soliton::rows

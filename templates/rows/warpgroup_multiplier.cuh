@@ -2,6 +2,7 @@
 // activations the one in shared memory. Of every four tiles a warp has one, and a warpgroup every second four.
 #pragma once
 
+#include "rows/input_stream.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
@@ -12,7 +13,7 @@ class WarpgroupMultiplier {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
   SOLITON_DEVICE WarpgroupMultiplier(Context<kPlan>& context, int worker)
-      : context_(context), worker_(worker) {}
+      : context_(context), worker_(worker), input_(context) {}
 
   /// Multiplies the next `count` tiles of a block, tiles_at_once() at most, by its columns, and puts down their sums
   /// with `put(tile, sums)`.
@@ -27,26 +28,24 @@ class WarpgroupMultiplier {
       multiply_groups<1>(stream, chunks, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        wait_input();
+        input_.wait();
         pass(stream, groups);
-        release_input();
+        input_.release();
       }
     }
   }
 
  private:
   static constexpr int kWarpgroups = kWorkers / kGroupWarps;
-  static constexpr int kSlotSteps = kRowsShape.chunk_columns() / kMmaColumns;
-  static constexpr int kParts = 1;
-  static constexpr int kSteps =
-      kSlotSteps / kParts;  // that are multiplied together: every set of products costs time
+  static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
   static constexpr int kStepBytes = kPlan.rows * kMmaColumns * 2;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
   static constexpr int kMostGroups = kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);
   static_assert(kMostGroups == 1 || kMostGroups == 2);
 
-  struct Part {
-    uint4 weights[kSteps];
+  /// What a warp has of a slot: its tile's weights. Multiplied together, as every set of products costs time.
+  struct Weights {
+    uint4 steps[kSteps];
   };
 
   SOLITON_DEVICE int warpgroup() const { return worker_ / kGroupWarps; }
@@ -58,24 +57,23 @@ class WarpgroupMultiplier {
     const int groups = ceil_divide(count, kGroupTiles);
     const int last =
         groups - 1 - ((kGroups - 1) * kWarpgroups + warpgroup());  // of the others', behind the last own
-    // A warp whose tile is not there multiplies by whatever the slot holds, and nobody looks at it.
+    // A warp whose tile is not there multiplies zeros, and nobody looks at it.
     const int tile = (groups - 1) * kGroupTiles + tile_of_group();
     const bool last_is_there = tile < count;
     SOLITON_NO_UNROLL
     for (; chunks > 0; --chunks) {
-      const unsigned char* input = wait_input();
+      const unsigned char* input = input_.wait();
       SOLITON_UNROLL
       for (int i = 0; i < kGroups; ++i) {
         pass(stream, i == 0 ? warpgroup() : kWarpgroups - 1);
         const int slot = stream.wait();
-        Part part;
-        load(slot, 0, i * kWarpgroups + warpgroup() < groups - 1 || last_is_there, part);
+        const Weights weights = load(slot, i * kWarpgroups + warpgroup() < groups - 1 || last_is_there);
         stream.release(slot);
-        issue(sums[i], part, input);
+        issue(sums[i], weights, input);
         warpgroup_wait(sums[i]);
       }
       pass(stream, last);
-      release_input();
+      input_.release();
     }
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) {
@@ -90,43 +88,32 @@ class WarpgroupMultiplier {
     for (; slots > 0; --slots) stream.release(stream.wait());
   }
 
-  /// A part of a slot's weights of this warp's tile, if it is there, from step `first` on.
-  SOLITON_DEVICE void load(int slot, int first, bool is_there, Part& part) const {
+  /// A slot's weights of this warp's tile, if it is there.
+  SOLITON_DEVICE Weights load(int slot, bool is_there) const {
     const uint4* fragments =
         reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
                                        tile_of_group() * (kPageBytes / kGroupTiles)) +
         context_.lane;
+    Weights weights;
     SOLITON_UNROLL
     for (int k = 0; k < kSteps; ++k) {
-      part.weights[k] = make_uint4(0, 0, 0, 0);
-      if (is_there) part.weights[k] = load_shared(fragments + (first + k) * kWarpLanes);
+      weights.steps[k] = make_uint4(0, 0, 0, 0);
+      if (is_there) weights.steps[k] = load_shared(fragments + k * kWarpLanes);
     }
+    return weights;
   }
 
-  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Part& part,
+  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights& weights,
                             const unsigned char* input) const {
     warpgroup_fence();
     SOLITON_UNROLL
-    for (int k = 0; k < kSteps; ++k) warpgroup_multiply(sums, part.weights[k], input + k * kStepBytes);
+    for (int k = 0; k < kSteps; ++k) warpgroup_multiply(sums, weights.steps[k], input + k * kStepBytes);
     warpgroup_commit();
-  }
-
-  /// Waits for the next chunk of activations. Pairs with the copy's completion.
-  SOLITON_DEVICE const unsigned char* wait_input() const {
-    context_.wait(context_.barrier(BarrierId::kInputFull, chunk_.slot()), chunk_.parity(),
-                  WaitKind::kInputFull, chunk_.slot());
-    warp_sync();
-    return context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes();
-  }
-  /// Pairs with the input loader's wait for input_empty.
-  SOLITON_DEVICE void release_input() {
-    warp_arrive(&context_.barrier(BarrierId::kInputEmpty, chunk_.slot()));
-    chunk_.advance();
   }
 
   Context<kPlan>& context_;
   int worker_;
-  PackedRingPosition<kPlan.input_buffers> chunk_;  // of activations
+  InputStream<kPlan> input_;
 };
 
 }  // namespace soliton::rows

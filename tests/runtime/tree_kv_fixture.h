@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <random>
 
 #include "layout/page.h"
 #include "models/error.h"
+#include "refusals.h"
 #include "runtime/tree/kv_tree.h"
 #include "tree_drafts.h"
 
@@ -19,16 +19,6 @@ namespace soliton {
 
 using Tokens = std::vector<int>;
 inline constexpr int kGarbage = -1;
-
-inline void expect_error(const std::function<void()>& action, ExitCode code, const std::string& fragment) {
-  try {
-    action();
-    ADD_FAILURE() << "no error; expected: " << fragment;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
-  }
-}
 
 /// All that a caller can see of a tree.
 struct State {
