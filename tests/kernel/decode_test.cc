@@ -21,11 +21,12 @@ INSTANTIATE_TEST_SUITE_P(
                     "broad-20", "int4-3", "int4-5-four", "int4-3-counter", "int4-zeros-4", "int4-wide-3",
                     "int4-ordered-3", "int4-ordered-4-split", "micro-1-rows8", "micro-3-rows8",
                     "micro-12-rows16", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64", "wide128-5-rows8",
-                    "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32",
-                    "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "broad-2-rows8", "plain-4-all",
-                    "int4-3-all", "int4-zeros-2-rows8", "int4-wide-2-rows32", "int4-bias-3-all",
-                    "norm128-4-all", "norm64-bias-5-counter", "norm64-bias-3-rows32", "plain-4-split-lanes",
+                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64", "group7-4-rows64",
+                    "narrow96-3-rows128", "norm64-bias-2-rows128", "wide128-5-rows8", "wide128-5-rows32",
+                    "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
+                    "group8-3-rows64", "narrow96-5-rows8", "broad-2-rows8", "plain-4-all", "int4-3-all",
+                    "int4-zeros-2-rows8", "int4-wide-2-rows32", "int4-bias-3-all", "norm128-4-all",
+                    "norm64-bias-5-counter", "norm64-bias-3-rows32", "plain-4-split-lanes",
                     "micro-3-counter-lanes", "plain-4-rows8-lanes", "int4-3-lanes-all"),
     test_name);
 
@@ -80,10 +81,11 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Race,
                                          "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
                                          "broad-2", "broad-3", "int4-3", "int4-5-four", "int4-zeros-4",
                                          "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "plain-2-rows128", "broad-4-rows64", "group7-4-rows32",
-                                         "deep256-group4-3-rows32", "norm128-4-all", "norm64-bias-5-counter",
-                                         "norm64-bias-3-rows32", "plain-4-split-lanes",
-                                         "micro-3-counter-lanes", "plain-4-rows8-lanes", "int4-3-lanes-all"),
+                                         "plain-2-rows128", "broad-4-rows64", "norm64-bias-2-rows128",
+                                         "group7-4-rows32", "deep256-group4-3-rows32", "norm128-4-all",
+                                         "norm64-bias-5-counter", "norm64-bias-3-rows32",
+                                         "plain-4-split-lanes", "micro-3-counter-lanes",
+                                         "plain-4-rows8-lanes", "int4-3-lanes-all"),
                          test_name);
 
 TEST_P(Race, HasNone) {
