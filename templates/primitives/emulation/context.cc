@@ -4,9 +4,17 @@
 
 #include <cstdint>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) (static_cast<void>(address), static_cast<void>(bytes))
+#endif
+
 namespace soliton::emulation {
 
-Context make_context(void* top, size_t /*bytes*/, void (*entry)()) {
+Context make_context(void* top, size_t bytes, void (*entry)()) {
+  // Frames lay here that nobody has returned from.
+  ASAN_UNPOISON_MEMORY_REGION(static_cast<char*>(top) - bytes, bytes);
   // Above stands the return address of the entry, which nobody uses; so its stack is aligned as after a call.
   auto* words = static_cast<uintptr_t*>(top) - 3;
   words[0] = reinterpret_cast<uintptr_t>(entry);
