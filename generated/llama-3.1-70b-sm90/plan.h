@@ -350,8 +350,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 16252928, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 16384256, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 16449792, .elements = 5242880},
-  .counter_offset = 37421312, .counter_bytes = 28928, .workspace_bytes = 37450240,
+  .sums = {.offset = 16449792, .elements = 9437184},
+  .counter_offset = 54198528, .counter_bytes = 20736, .workspace_bytes = 54219264,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

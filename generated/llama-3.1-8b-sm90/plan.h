@@ -350,8 +350,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 8388608, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 8519936, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 8585472, .elements = 4718592},
-  .counter_offset = 27459840, .counter_bytes = 16640, .workspace_bytes = 27476480,
+  .sums = {.offset = 8585472, .elements = 8912896},
+  .counter_offset = 44237056, .counter_bytes = 20736, .workspace_bytes = 44257792,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

@@ -350,8 +350,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 4456448, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 4587776, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 4653312, .elements = 4456448},
-  .counter_offset = 22479104, .counter_bytes = 10496, .workspace_bytes = 22489600,
+  .sums = {.offset = 4653312, .elements = 8650752},
+  .counter_offset = 39256320, .counter_bytes = 20736, .workspace_bytes = 39277056,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

@@ -350,8 +350,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 5767168, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 5898496, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 5964032, .elements = 4718592},
-  .counter_offset = 24838400, .counter_bytes = 16640, .workspace_bytes = 24855040,
+  .sums = {.offset = 5964032, .elements = 8912896},
+  .counter_offset = 41615616, .counter_bytes = 20736, .workspace_bytes = 41636352,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

@@ -246,8 +246,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 3997696, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 4129024, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 4194560, .elements = 4456448},
-  .counter_offset = 22020352, .counter_bytes = 18688, .workspace_bytes = 22039040,
+  .sums = {.offset = 4194560, .elements = 8650752},
+  .counter_offset = 38797568, .counter_bytes = 18688, .workspace_bytes = 38816256,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

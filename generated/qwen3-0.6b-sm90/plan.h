@@ -249,8 +249,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 3014912, .elements = 16384, .signatures = 0},  // squares
     {.offset = 3080448, .elements = 393216, .signatures = 0},  // unnormed
   },
-  .sums = {.offset = 4653312, .elements = 4456448},
-  .counter_offset = 22479104, .counter_bytes = 20736, .workspace_bytes = 22499840,
+  .sums = {.offset = 4653312, .elements = 8650752},
+  .counter_offset = 39256320, .counter_bytes = 8448, .workspace_bytes = 39264768,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

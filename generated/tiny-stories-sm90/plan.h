@@ -350,8 +350,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 524288, .elements = 32770, .signatures = 0},  // candidates
     {.offset = 655616, .elements = 16384, .signatures = 0},  // squares
   },
-  .sums = {.offset = 721152, .elements = 4456448},
-  .counter_offset = 18546944, .counter_bytes = 4352, .workspace_bytes = 18551296,
+  .sums = {.offset = 721152, .elements = 8650752},
+  .counter_offset = 35324160, .counter_bytes = 8448, .workspace_bytes = 35332608,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

@@ -8,6 +8,7 @@ namespace soliton {
 namespace {
 
 constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team meets
+constexpr int kSumsCost = 4;  // measured: a byte of sums takes as long as so many of activations
 
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
 /// block of tiles anew, and sums, which it puts down and whose parts it reads.
@@ -17,7 +18,8 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
   const int own = ceil_divide(matrix.num_tiles, plan.num_ctas);
   const int64_t columns = round_up(matrix.padded, shape.chunk_columns() * slices) / slices;
   return ceil_divide(tiles, shape.tiles_at_once()) * columns * shape.column_bytes() +
-         static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() + (slices > 1 ? kMeetingBytes : 0);
+         kSumsCost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
+         (slices > 1 ? kMeetingBytes : 0);
 }
 
 bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {

@@ -88,16 +88,22 @@ void place_shared(Plan& plan) {
   }
 }
 
+/// Warpgroups take slots in turn, and always meet the same ones.
+int ring_step(const Plan& plan) {
+  return plan.warpgroups ? kWarpgroups : 1;
+}
+
 /// Pages that the ring holds at least: of several rows an item's keys and values of a page are there at once.
 int least_ring_slots(const Plan& plan) {
   const int of_attention = 2 * kv_shape(plan.facts).slots_per_half();
-  return plan.rows == 1 ? kMinRingSlots : std::max(kMinRingSlots, of_attention);
+  return plan.rows == 1 ? kMinRingSlots : round_up(std::max(kMinRingSlots, of_attention), ring_step(plan));
 }
 
 /// Shared memory with the longest ring that it has room for, or with the shortest; false if that does not fit.
 bool fit_ring(Plan& plan) {
   const int least = least_ring_slots(plan);
-  for (plan.ring_slots = std::max(kMaxRingSlots, least);; --plan.ring_slots) {
+  plan.ring_slots = std::max(kMaxRingSlots / ring_step(plan) * ring_step(plan), least);
+  for (;; plan.ring_slots -= ring_step(plan)) {
     place_shared(plan);
     if (plan.shared_bytes() <= plan.limits.max_shared_bytes_per_block) return true;
     if (plan.ring_slots == least) return false;
@@ -147,6 +153,11 @@ void place(Plan& plan, const PlanChoices& choices) {
   place_weights(plan);
   place_workspace(plan);
   if (choices.ring_slots > 0) {
+    if (choices.ring_slots % ring_step(plan) != 0) {
+      throw Error(ExitCode::kMismatch,
+                  fmt::format("--ring-slots: expected a multiple of {} where warpgroups multiply, got {}",
+                              ring_step(plan), choices.ring_slots));
+    }
     plan.ring_slots = choices.ring_slots;
     place_shared(plan);
   } else {

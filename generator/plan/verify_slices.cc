@@ -113,8 +113,7 @@ void check_counters(const Plan& plan, Report& report) {
 
 int64_t needed_sums_bytes(const Plan& plan) {
   constexpr int kHalves = 2;
-  const int block_tiles =
-      plan.rows > 8 * kWorkers ? 8 : 16;  // a group of four, or two, for each of two warpgroups
+  constexpr int block_tiles = 16;  // two groups of four for each of two warpgroups
   const int hidden_tiles = plan.facts.hidden / kTileRows;
   const int kept_tiles = (hidden_tiles + plan.num_ctas - 1) / plan.num_ctas;  // of the residual stream
   return static_cast<int64_t>(kHalves * block_tiles + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
@@ -131,6 +130,9 @@ void check_column_slices(const Plan& plan, Report& report) {
         Rule::kNumberOutOfRange,
         "warpgroups: expected bulk copies, one card, weights in bf16 and {} rows or more, got {} rows",
         8 * kWorkers, plan.rows);
+  }
+  if (plan.ring_slots % 2 != 0) {  // each of two warpgroups waits for every second slot, by parity
+    report.refuse(Rule::kParityTwoAhead, "ring: expected an even number of slots, got {}", plan.ring_slots);
   }
   if (!has_warpgroups(plan.limits)) {
     report.refuse(Rule::kNumberOutOfRange,

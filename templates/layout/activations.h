@@ -35,7 +35,8 @@ constexpr int kTileStride = kTileRows + 4;
 /// Words of 16 bytes that a thread brings at once of the tiles that it finishes, where warpgroups multiply.
 constexpr int kBroughtWords = 4;
 
-/// Tiles that a warpgroup multiplies together: the m of wgmma.
+/// Warpgroups that multiply, and tiles that one multiplies together: the m of wgmma.
+constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
 
 /// Shape of a kernel that takes `rows` activation vectors a step.
@@ -54,11 +55,8 @@ struct RowsShape {
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
 
-  /// Tiles whose sums workers hold at once: each of two warpgroups those of two groups of four, or of one.
-  SOLITON_HOST_DEVICE constexpr int tiles_at_once() const {
-    if (!warpgroups) return 4;
-    return rows > 64 ? 2 * kGroupTiles : 4 * kGroupTiles;
-  }
+  /// Tiles whose sums workers hold at once: each of two warpgroups those of two groups of four.
+  SOLITON_HOST_DEVICE constexpr int tiles_at_once() const { return warpgroups ? 4 * kGroupTiles : 4; }
 
   /// A team has a worker for every 8 rows, or for every 8 * rows_per_thread(). Handed tiles go to the teams in turn.
   SOLITON_HOST_DEVICE constexpr int team_workers() const { return rows / 8 < kWorkers ? rows / 8 : kWorkers; }

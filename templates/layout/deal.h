@@ -36,6 +36,18 @@ struct TileBlock {
   int first_own = 0;
   int first_column = 0;
   int end_column = 0;
+  int first_chunk = 0;
+
+  /// Chunks of columns, and which of them is the `i`th. CTAs begin at different ones: if all read the same columns of their
+  /// tiles at once, distances in memory are powers of two and a few of its channels have all to do.
+  SOLITON_HOST_DEVICE constexpr int num_chunks(int chunk_columns) const {
+    return (end_column - first_column) / chunk_columns;
+  }
+  SOLITON_HOST_DEVICE constexpr int chunk(int i, int chunk_columns) const {
+    const int at = first_chunk + i;
+    const int count = num_chunks(chunk_columns);
+    return at < count ? at : at - count;
+  }
 };
 SOLITON_HOST_DEVICE constexpr TileBlock deal_block(int num_tiles, int first_cta, int num_ctas, int num_slices,
                                                    int cta) {

@@ -14,6 +14,11 @@ class RingPosition {
   SOLITON_DEVICE uint32_t parity() const { return parity_; }
   /// Of the use before of the same slot.
   SOLITON_DEVICE uint32_t parity_before() const { return parity_ ^ 1; }
+  SOLITON_DEVICE RingPosition round_before() const {
+    RingPosition position = *this;
+    position.parity_ ^= 1;
+    return position;
+  }
   SOLITON_DEVICE void advance() {
     if (++slot_ == kSlots) {
       slot_ = 0;
@@ -30,13 +35,20 @@ class RingPosition {
 template <int kSlots>
 class PackedRingPosition {
  public:
-  SOLITON_DEVICE int slot() const { return at_ < kSlots ? at_ : at_ - kSlots; }
-  SOLITON_DEVICE uint32_t parity() const { return at_ < kSlots ? 0 : 1; }
-  SOLITON_DEVICE void advance() {
-    if (++at_ == 2 * kSlots) at_ = 0;
+  /// `ahead`: uses behind the next.
+  SOLITON_DEVICE int slot(int ahead = 0) const {
+    const int place = at(ahead);
+    return place < kSlots ? place : place - kSlots;
   }
+  SOLITON_DEVICE uint32_t parity(int ahead = 0) const { return at(ahead) < kSlots ? 0 : 1; }
+  SOLITON_DEVICE void advance(int uses = 1) { at_ = at(uses); }
 
  private:
+  SOLITON_DEVICE int at(int ahead) const {
+    const int place = at_ + ahead;
+    return place < 2 * kSlots ? place : place - 2 * kSlots;
+  }
+
   int at_ = 0;
 };
 

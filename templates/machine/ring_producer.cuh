@@ -33,6 +33,10 @@ class RingProducer {
   /// Waits for the copies in flight: shared memory must outlive them.
   SOLITON_DEVICE void drain() {
     if constexpr (PageCopies::kBulk) {
+      if (!kWindowLimits && issued_ > kPlan.ring_slots) {
+        landed_ = issued_ - kPlan.ring_slots;
+        oldest_ = next_.round_before();
+      }
       while (landed_ < issued_) wait_landed();
     } else {
       copies_.announce();
@@ -85,6 +89,8 @@ class RingProducer {
   /// Sets of copies that one producer has in flight.
   static constexpr int kMostPending = kPlan.window > kProducers || kPlan.kv_window > kProducers ? 2 : 1;
   using PageCopies = Copies<kPlan, kMostPending>;
+  /// Are fewer pages in flight at most than the ring has slots?
+  static constexpr bool kWindowLimits = kPlan.window < kPlan.ring_slots || kPlan.kv_window < kPlan.ring_slots;
   static_assert(!PageCopies::kBulk || kProducers == 1, "bulk copies are one lane's");
 
   /// For what one producer does for all.
@@ -113,7 +119,6 @@ class RingProducer {
   WaitClock window_waits_;
   uint32_t issued_ = 0;  // pages since the launch began, by all producers
 
- private:
   /// Fills the next slot, if it is this producer's turn and the launch has not stopped.
   template <class Idle, class Fill>
   SOLITON_DEVICE void add_page(int window, const Idle& idle, const Fill& fill) {
@@ -129,6 +134,7 @@ class RingProducer {
     next_.advance();
   }
 
+ private:
   /// Waits until fewer than `window` pages are in flight and the next slot is free. Collective; false once the launch
   /// has stopped.
   template <class Idle>
@@ -145,7 +151,9 @@ class RingProducer {
     return !stopped_;
   }
   SOLITON_DEVICE void wait_window(int window) {
-    if constexpr (!PageCopies::kBulk) {
+    if constexpr (PageCopies::kBulk && !kWindowLimits) {
+      return;  // who waits for a slot that is free waits for enough
+    } else if constexpr (!PageCopies::kBulk) {
       window_waits_.begin();
       copies_.limit(ceil_divide(window, kProducers) - 1);
       window_waits_.end();

@@ -311,8 +311,13 @@ SOLITON_DEVICE void barrier_init_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+SOLITON_DEVICE void barrier_arrive(Barrier* barrier, int times = 1) {
+  if (times == 1) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+  } else {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(times)
+                 : "memory");
+  }
 }
 // compute-sanitizer's racecheck sees a barrier order the accesses of the threads that arrive on it, not those
 // of lanes that a warp's arrival stands for: in a build for it, every lane arrives.
@@ -320,17 +325,17 @@ SOLITON_DEVICE void barrier_arrive(Barrier* barrier) {
 SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
   barrier_init(barrier, warps * 32);
 }
-SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
+SOLITON_DEVICE void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
-  barrier_arrive(barrier);
+  barrier_arrive(barrier, times);
 }
 #else
 SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
   barrier_init(barrier, warps);
 }
-SOLITON_DEVICE void warp_arrive(Barrier* barrier) {
+SOLITON_DEVICE void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
-  if (thread_index() % 32 == 0) barrier_arrive(barrier);
+  if (thread_index() % 32 == 0) barrier_arrive(barrier, times);
 }
 #endif
 SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {

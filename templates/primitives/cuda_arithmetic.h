@@ -18,6 +18,10 @@ SOLITON_DEVICE float log2_fast(float x) {
 SOLITON_DEVICE float exp_fast(float x) {
   return __expf(x);
 }
+/// To two units in the last place; 0 where b is 2^126 or more.
+SOLITON_DEVICE float divide_fast(float a, float b) {
+  return __fdividef(a, b);
+}
 SOLITON_DEVICE float rsqrt_fast(float x) {
   return rsqrtf(x);
 }

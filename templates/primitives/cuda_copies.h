@@ -5,8 +5,8 @@ namespace soliton {
 
 /// Weights and KV pages are read once a token: they should leave L2 first.
 SOLITON_DEVICE void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
-  uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  constexpr uint64_t policy =
+      0x12f0000000000000;  // what createpolicy.fractional.L2::evict_first gives for all
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
       "[%3], %4;" ::"r"(shared_address(shared)),

@@ -25,12 +25,28 @@ SOLITON_DEVICE void warpgroup_wait(float (&c)[kSums]) {
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 
-/// Where core matrices begin, those of the next 8 k and of the next 8 rows (all in units of 16 bytes), no swizzle.
-template <int kRows>
-SOLITON_DEVICE uint64_t core_matrices(const void* b) {
-  constexpr uint64_t kStrides = static_cast<uint64_t>(kRows) << 16 | static_cast<uint64_t>(8) << 32;
-  return kStrides | (shared_address(b) & 0x3ffff) >> 4;
+SOLITON_DEVICE void warpgroup_wait_but_last() {
+  asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
 }
+
+/// Where core matrices begin, in units of 16 bytes.
+struct CoreMatrices {
+  uint32_t place;
+
+  /// The same in all lanes of the warp, which the compiler is to know: descriptors then need no registers of the lanes.
+  SOLITON_DEVICE explicit CoreMatrices(const void* b) : place(shuffle(shared_address(b) >> 4, 0)) {}
+  SOLITON_DEVICE CoreMatrices behind(int bytes) const {
+    CoreMatrices other = *this;
+    other.place += bytes / 16;
+    return other;
+  }
+  /// With the distances of those of the next 8 k and of the next 8 rows; no swizzle.
+  template <int kRows>
+  SOLITON_DEVICE uint64_t descriptor() const {
+    constexpr uint64_t kStrides = static_cast<uint64_t>(kRows) << 16 | static_cast<uint64_t>(8) << 32;
+    return kStrides | place;
+  }
+};
 
 #define SOLITON_SUMS_8(i)                                                                     \
   "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
@@ -44,17 +60,17 @@ SOLITON_DEVICE uint64_t core_matrices(const void* b) {
   "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
   "%56,%57,%58,%59,%60,%61,%62,%63"
 
-SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, const void* b) {
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SOLITON_FIRST_32
                "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
                : SOLITON_SUMS_32(0)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(core_matrices<64>(b)));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64>()));
 }
-SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, const void* b) {
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SOLITON_FIRST_32
                "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, 1, 1, 1, 0;"
                : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(core_matrices<128>(b)));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128>()));
 }
 
 #undef SOLITON_SUMS_8
@@ -68,8 +84,13 @@ SOLITON_DEVICE void warpgroup_fence() {}
 SOLITON_DEVICE void warpgroup_commit() {}
 template <int kSums>
 SOLITON_DEVICE void warpgroup_wait(float (&)[kSums]) {}
+SOLITON_DEVICE void warpgroup_wait_but_last() {}
+struct CoreMatrices {
+  SOLITON_DEVICE explicit CoreMatrices(const void*) {}
+  SOLITON_DEVICE CoreMatrices behind(int) const { return *this; }
+};
 template <int kSums>
-SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, const void*) {}
+SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, CoreMatrices) {}
 #endif
 
 }  // namespace soliton

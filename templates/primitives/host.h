@@ -320,15 +320,15 @@ inline void barrier_init(Barrier* barrier, int arrivals) {
 inline void barrier_init_fence() {
   emulation::fence_barrier_init();
 }
-inline void barrier_arrive(Barrier* barrier) {
-  emulation::arrive(barrier, 0);
+inline void barrier_arrive(Barrier* barrier, int times = 1) {
+  for (; times > 0; --times) emulation::arrive(barrier, 0);
 }
 inline void barrier_init_warps(Barrier* barrier, int warps) {
   barrier_init(barrier, warps);
 }
-inline void warp_arrive(Barrier* barrier) {
+inline void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
-  if (thread_index() % 32 == 0) barrier_arrive(barrier);
+  if (thread_index() % 32 == 0) barrier_arrive(barrier, times);
 }
 inline void barrier_arrive_expect(Barrier* barrier, int bytes) {
   emulation::arrive(barrier, bytes);

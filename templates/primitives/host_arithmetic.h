@@ -12,6 +12,9 @@ inline float larger_of(float a, float b) {
 inline float log2_fast(float x) {
   return std::log2(x);
 }
+inline float divide_fast(float a, float b) {
+  return a / b;
+}
 inline float exp_fast(float x) {
   return std::exp(x);
 }

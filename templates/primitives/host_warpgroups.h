@@ -14,11 +14,20 @@ inline void warpgroup_commit() {
 }
 template <int kSums>
 void warpgroup_wait(float (&)[kSums]) {
-  emulation::wait_products();
+  emulation::wait_products(0);
 }
+inline void warpgroup_wait_but_last() {
+  emulation::wait_products(1);
+}
+struct CoreMatrices {
+  const unsigned char* place;
+
+  explicit CoreMatrices(const void* b) : place(static_cast<const unsigned char*>(b)) {}
+  CoreMatrices behind(int bytes) const { return CoreMatrices(place + bytes); }
+};
 template <int kSums>
-void warpgroup_multiply(float (&c)[kSums], uint4 a, const void* b) {
-  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b});
+void warpgroup_multiply(float (&c)[kSums], uint4 a, CoreMatrices b) {
+  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place});
 }
 
 }  // namespace soliton

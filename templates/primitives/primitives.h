@@ -36,7 +36,7 @@
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //
 //   Warpgroups, of four warps (threads 128 i to 128 i + 127), all of which take part; compute capability 9.0 alone:
-//   void warpgroup_multiply(float (&c)[rows / 2], uint4 a, const void* b);
+//   void warpgroup_multiply(float (&c)[rows / 2], uint4 a, CoreMatrices b);
 //                                                     c += a b, asynchronously, bf16 operands; each warp as by mma_bf16
 //                                                     for all rows: c[4 n + i] is c[i] of rows 8 n to 8 n + 7. b, in
 //                                                     shared memory: k 0 to 7 of every row, 16 bytes each, then k 8 to 15
@@ -44,6 +44,8 @@
 //   void warpgroup_commit();                          the products since the call before are a set
 //   void warpgroup_wait(float (&c)[n]);               until all sets are done. Before that nobody looks at their sums, nor
 //                                                     writes where b is
+//   void warpgroup_wait_but_last();                   the same of all sets but the last
+//   CoreMatrices(const void* b), .behind(bytes)       operand b, the same in all lanes of a warp, and one behind it
 //   void take_registers<n>(); give_registers<n>();    a warpgroup's share for the rest of the launch
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
@@ -67,8 +69,8 @@
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();
 //   void barrier_init_warps(Barrier*, int warps);     for a Barrier on which warps arrive
-//   void barrier_arrive(Barrier*);
-//   void warp_arrive(Barrier*);                       collective: one arrival, after all lanes' accesses
+//   void barrier_arrive(Barrier*, int times = 1);
+//   void warp_arrive(Barrier*, int times = 1);        collective: one lane's arrivals, after all lanes' accesses
 //   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
@@ -95,7 +97,8 @@
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
 //   float larger_of(float, float);                    of a NaN and a number the number
-//   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float); uint32_t time_ns();
+//   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float);
+//   float divide_fast(float, float); uint32_t time_ns();
 //   void sleep_ns(uint32_t ns);                       for about as long, at most 1 ms
 //   uint32_t pack_bf16(float low, float high);        round to nearest even
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);

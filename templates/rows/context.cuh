@@ -98,6 +98,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       constexpr int kChunk = kShape<kPlan>.chunk_columns();
       block.first_column = slice_begin(matrix.padded, kChunk, slices, block.slice);
       block.end_column = slice_begin(matrix.padded, kChunk, slices, block.slice + 1);
+      block.first_chunk = cta % block.num_chunks(kChunk);
       return block;
     }
   }

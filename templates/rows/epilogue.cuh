@@ -374,7 +374,9 @@ class Epilogue : public Choice<kPlan> {
   }
   static SOLITON_DEVICE float gated(float gate, float up, float scale) {
     gate *= scale;
-    return gate / (1.0f + exp_fast(-gate)) * (up * scale);
+    const float divisor = 1.0f + exp_fast(-gate);
+    // The code for many rows is long, and an exact division's too.
+    return (kRowsShape.warpgroups ? divide_fast(gate, divisor) : gate / divisor) * (up * scale);
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are

@@ -27,6 +27,7 @@ class InputLoader {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
+    constexpr int kChunk = kRowsShape.chunk_columns();
     const MatrixPhase& phase = at.phase;
     begin_phase();
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
@@ -37,11 +38,11 @@ class InputLoader {
     SOLITON_NO_UNROLL
     for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
-      for (int column = block.first_column; column < block.end_column; column += kRowsShape.chunk_columns()) {
+      for (int i = 0; i * kChunk < block.end_column - block.first_column; ++i) {
+        const int column = block.first_column + (kRowsShape.warpgroups ? block.chunk(i, kChunk) : i) * kChunk;
         const int rest = block.end_column - column;
-        const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
         push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
-             columns * kRowsShape.column_bytes());
+             (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
       }
     }
     context_.end_phase();

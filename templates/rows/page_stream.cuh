@@ -22,6 +22,22 @@ class PageStream {
     page_.advance();
     return slot;
   }
+  /// Where warpgroups take slots in turn: waits for that of `turn` among the next kWarpgroups, and leaves the others of
+  /// them. Sound as every slot of the ring has one owner while a phase of a matrix lasts, and nobody begins the next phase
+  /// before all have ended this one: its parity is never more than one phase off.
+  SOLITON_DEVICE int wait_turn(int turn) {
+    static_assert(kPlan.ring_slots % kWarpgroups == 0, "a warpgroup always meets the same slots in a phase");
+    const int slot = page_.slot(turn);
+    context_.wait(context_.barrier(BarrierId::kPageFull, slot), page_.parity(turn), WaitKind::kPageFull,
+                  slot);
+    warp_sync();
+    page_.advance(kWarpgroups);
+    return slot;
+  }
+  /// Of such a slot, for the others too.
+  SOLITON_DEVICE void release_turn(int slot) const {
+    warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot), kWarpgroups);
+  }
   /// The slot that wait() will return next.
   SOLITON_DEVICE int next() const { return page_.slot(); }
   SOLITON_DEVICE const unsigned char* bytes(int slot) const {

@@ -64,7 +64,7 @@ class PartialSums {
       for (;;) {
         const uint32_t seen = load_acquire(counter);
         if (static_cast<int32_t>(seen - target_) >= 0) break;
-        spin.pause(context_.site(WaitKind::kPartial, line_, target_, seen));
+        spin.go_on(context_.site(WaitKind::kPartial, line_, target_, seen));
       }
     }
     warp_sync();

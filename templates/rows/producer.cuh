@@ -22,10 +22,8 @@ class SlotCursor {
         first_tile_(matrix +
                     static_cast<int64_t>(block.tiles.first / kPlan.num_cards) * weight_bytes(padded)),
         stride_(static_cast<int64_t>(block.tiles.stride / kPlan.num_cards) * weight_bytes(padded)),
-        first_column_(block.first_column),
         end_column_(block.end_column),
-        tiles_left_(block.tiles.count),
-        column_(first_column()) {}
+        tiles_left_(block.tiles.count) {}
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
   /// Copies the tiles' columns into the slot.
@@ -51,7 +49,7 @@ class SlotCursor {
     tile_ = 0;
     column_ += columns();
     if (column_ < end_column_) return;
-    column_ = first_column();
+    column_ = 0;
     first_tile_ += kTilesAtOnce<kPlan> * stride_;
     tiles_left_ -= kTilesAtOnce<kPlan>;
   }
@@ -68,7 +66,6 @@ class SlotCursor {
   SOLITON_DEVICE int at_once() const {
     return tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>;
   }
-  SOLITON_DEVICE int first_column() const { return kRowsShape.warpgroups ? first_column_ : 0; }
 
   SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
   SOLITON_DEVICE int tiles_per_slot() const {
@@ -83,7 +80,6 @@ class SlotCursor {
   WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time
   int64_t stride_ = 0;
-  int first_column_ = 0;
   int end_column_ = 0;
   int tiles_left_ = 0;
   int tile_ = 0;
@@ -116,7 +112,11 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& next) {
     context_.begin_phase();
-    this->stream(slots(at), at.phase.window, [&] { return slots(next); });
+    if constexpr (kPlan.warpgroups) {
+      stream_groups(at);
+    } else {
+      this->stream(slots(at), at.phase.window, [&] { return slots(next); });
+    }
     context_.end_phase();
   }
 
@@ -156,6 +156,49 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
                 at.layer * at.phase.layer_stride,
             at.phase.format.type, at.phase.padded, context_.block(at.phase)};
   }
+
+  /// Where warpgroups multiply: of a few tiles at a time one chunk of columns after the other, of which every group of
+  /// tiles fills a slot. Each warpgroup has as many slots of a chunk: the last may be empty. One lane has to do this
+  /// faster than memory is: loops of their own, and a short way for slots that are full.
+  SOLITON_DEVICE void stream_groups(const MatrixInstance& at) {
+    const MatrixPhase& phase = at.phase;
+    const TileBlock block = context_.block(phase);
+    const auto bytes_of = [&](int columns) { return known_weight_bytes<kPlan>(phase.format.type, columns); };
+    const int64_t tile_bytes = bytes_of(phase.padded);
+    const int64_t stride = block.tiles.stride * tile_bytes;
+    const char* tiles = static_cast<const char*>(context_.params.weights) + phase.weights +
+                        at.layer * phase.layer_stride + block.tiles.first * tile_bytes +
+                        bytes_of(block.first_column);
+    SOLITON_NO_UNROLL
+    for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
+      SOLITON_NO_UNROLL
+      for (int i = 0; i < block.num_chunks(kChunk); ++i) {
+        if (this->stopped()) return;
+        const char* group = tiles + block.chunk(i, kChunk) * kPieceBytes;
+        const int end =
+            -round_up(count < kTilesAtOnce<kPlan> ? count : kTilesAtOnce<kPlan>, kWarpgroups * kGroupTiles);
+        SOLITON_NO_UNROLL
+        for (int tile = 0; tile > end; tile -= kGroupTiles) {
+          this->add_page(phase.window, nothing, [&] { fill(group, stride, count + tile); });
+          group += kGroupTiles * stride;
+        }
+      }
+      tiles += kTilesAtOnce<kPlan> * stride;
+    }
+  }
+  SOLITON_DEVICE void fill(const char* group, int64_t stride, int tiles) const {
+    if (tiles >= kGroupTiles) {
+      this->expect(kGroupTiles * kPieceBytes);
+      SOLITON_UNROLL
+      for (int i = 0; i < kGroupTiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
+      return;
+    }
+    this->expect((tiles < 0 ? 0 : tiles) * kPieceBytes);
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
+  }
+  static constexpr int kPieceBytes = kPageBytes / kGroupTiles;
+  static constexpr int kChunk = kShape<kPlan>.chunk_columns();
 
   /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.
   SOLITON_DEVICE bool wait_attending() {

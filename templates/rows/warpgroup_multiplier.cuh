@@ -19,60 +19,66 @@ class WarpgroupMultiplier {
   /// with `put(tile, sums)`.
   template <class Put>
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const TileBlock& block, int count, const Put& put) {
-    const int groups = ceil_divide(count, kGroupTiles);
-    const int own = (groups + kWarpgroups - 1 - warpgroup()) / kWarpgroups;
-    const int chunks = ceil_divide(block.end_column - block.first_column, kRowsShape.chunk_columns());
+    const int chunks = block.num_chunks(kRowsShape.chunk_columns());
+    const int slots =
+        ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
+    const int own = ceil_divide(count - warpgroup() * kGroupTiles, kWarpgroups * kGroupTiles);
     if (own == 2) {
-      if constexpr (kMostGroups > 1) multiply_groups<2>(stream, chunks, count, put);
+      multiply_groups<2>(stream, chunks, 0, count, put);
     } else if (own == 1) {
-      multiply_groups<1>(stream, chunks, count, put);
+      multiply_groups<1>(stream, chunks, slots - own, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         input_.wait();
-        pass(stream, groups);
+        pass(stream, slots);
         input_.release();
       }
     }
   }
 
  private:
-  static constexpr int kWarpgroups = kWorkers / kGroupWarps;
   static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
+  static constexpr int kSets = 2;  // that a slot's products are made in
+  static constexpr int kSetSteps = kSteps / kSets;
   static constexpr int kStepBytes = kPlan.rows * kMmaColumns * 2;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
-  static constexpr int kMostGroups = kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);
-  static_assert(kMostGroups == 1 || kMostGroups == 2);
+  static_assert(kRowsShape.tiles_at_once() == 2 * kWarpgroups * kGroupTiles,
+                "a warpgroup has up to two groups");
 
-  /// What a warp has of a slot: its tile's weights. Multiplied together, as every set of products costs time.
+  /// What a warp has of a slot at once: weights of its tile for a set of products.
   struct Weights {
-    uint4 steps[kSteps];
+    uint4 steps[kSetSteps];
   };
 
   SOLITON_DEVICE int warpgroup() const { return worker_ / kGroupWarps; }
   SOLITON_DEVICE int tile_of_group() const { return worker_ % kGroupWarps; }
 
+  /// While one set of products is made, the weights of the next are loaded.
   template <int kGroups, class Put>
-  SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int count, const Put& put) {
+  SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
+                                      const Put& put) {
     float sums[kGroups][kPlan.rows / 2] = {};
-    const int groups = ceil_divide(count, kGroupTiles);
-    const int last =
-        groups - 1 - ((kGroups - 1) * kWarpgroups + warpgroup());  // of the others', behind the last own
-    // A warp whose tile is not there multiplies zeros, and nobody looks at it.
-    const int tile = (groups - 1) * kGroupTiles + tile_of_group();
-    const bool last_is_there = tile < count;
+    Weights weights[2];
+    // What a warp multiplies whose tile is not there nobody looks at.
+    const int last = ((kGroups - 1) * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
+    const int last_tile = last < count ? tile_of_group() : 0;
     SOLITON_NO_UNROLL
     for (; chunks > 0; --chunks) {
-      const unsigned char* input = input_.wait();
+      const CoreMatrices input(input_.wait());
       SOLITON_UNROLL
       for (int i = 0; i < kGroups; ++i) {
-        pass(stream, i == 0 ? warpgroup() : kWarpgroups - 1);
-        const int slot = stream.wait();
-        const Weights weights = load(slot, i * kWarpgroups + warpgroup() < groups - 1 || last_is_there);
-        stream.release(slot);
-        issue(sums[i], weights, input);
-        warpgroup_wait(sums[i]);
+        const int slot = stream.wait_turn(warpgroup());
+        SOLITON_UNROLL
+        for (int set = 0; set < kSets; ++set) {
+          load(weights[set % 2], slot, set, i < kGroups - 1 ? tile_of_group() : last_tile);
+          if (set == kSets - 1) stream.release_turn(slot);
+          issue(sums[i], weights[set % 2], input.behind(set * kSetSteps * kStepBytes));
+          if (i < kGroups - 1 || set < kSets - 1) warpgroup_wait_but_last();
+        }
       }
-      pass(stream, last);
+      if (kGroups == 1) pass(stream, empty_slots);
+      SOLITON_UNROLL
+      for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
       input_.release();
     }
     SOLITON_UNROLL
@@ -82,32 +88,26 @@ class WarpgroupMultiplier {
     }
   }
 
-  /// Slots of the other warpgroup: every worker meets every slot.
+  /// Slots that are empty.
   SOLITON_DEVICE void pass(PageStream<kPlan>& stream, int slots) const {
-    SOLITON_NO_UNROLL
-    for (; slots > 0; --slots) stream.release(stream.wait());
+    for (; slots > 0; --slots) stream.release_turn(stream.wait_turn(warpgroup()));
   }
 
-  /// A slot's weights of this warp's tile, if it is there.
-  SOLITON_DEVICE Weights load(int slot, bool is_there) const {
+  SOLITON_DEVICE void load(Weights& weights, int slot, int set, int tile) const {
     const uint4* fragments =
         reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
-                                       tile_of_group() * (kPageBytes / kGroupTiles)) +
+                                       tile * (kPageBytes / kGroupTiles)) +
         context_.lane;
-    Weights weights;
     SOLITON_UNROLL
-    for (int k = 0; k < kSteps; ++k) {
-      weights.steps[k] = make_uint4(0, 0, 0, 0);
-      if (is_there) weights.steps[k] = load_shared(fragments + k * kWarpLanes);
-    }
-    return weights;
+    for (int k = 0; k < kSetSteps; ++k)
+      weights.steps[k] = load_shared(fragments + (set * kSetSteps + k) * kWarpLanes);
   }
 
-  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights& weights,
-                            const unsigned char* input) const {
+  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights& weights, CoreMatrices input) const {
     warpgroup_fence();
     SOLITON_UNROLL
-    for (int k = 0; k < kSteps; ++k) warpgroup_multiply(sums, weights.steps[k], input + k * kStepBytes);
+    for (int k = 0; k < kSetSteps; ++k)
+      warpgroup_multiply(sums, weights.steps[k], input.behind(k * kStepBytes));
     warpgroup_commit();
   }
 

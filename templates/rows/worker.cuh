@@ -16,11 +16,11 @@ class Worker {
  public:
   SOLITON_DEVICE Worker(Context<kPlan>& context, int worker)
       : context_(context),
-        worker_(worker),
+        worker_(of_warp(worker)),
         stream_(context),
-        multiplier_(context, worker),
-        epilogue_(context, worker),
-        attention_(context, worker) {}
+        multiplier_(context, worker_),
+        epilogue_(context, worker_),
+        attention_(context, worker_) {}
 
   SOLITON_DEVICE bool begin_step() {
     begin_phase();
@@ -64,6 +64,11 @@ class Worker {
   }
 
  private:
+  /// Where registers are short the compiler is to know that it is the same in all lanes.
+  static SOLITON_DEVICE int of_warp(int worker) {
+    return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
+  }
+
   /// Behind a phase that no CTA has begun before all had read the layer's pages, while the others end it.
   SOLITON_DEVICE void append_new_tokens(int layer) {
     const int kv_heads = context_.card_kv_heads();

@@ -33,7 +33,7 @@ void product_kernel(LaunchParams params) {
   float sums[kSums];
   for (float& sum : sums) sum = 1.0f;
   if (misuse != Misuse::kNoFence) warpgroup_fence();
-  warpgroup_multiply(sums, load_global(data->a + thread), b);
+  warpgroup_multiply(sums, load_global(data->a + thread), CoreMatrices(b));
   if (misuse != Misuse::kNoCommit) warpgroup_commit();
   const float early = sums[0];
   if (misuse == Misuse::kOverwrites) {
@@ -107,6 +107,50 @@ TEST(Products, AreNotThereWithoutCommitOrWait) {
 TEST(Products, ReadTheirOperandUntilTheWait) {
   Buffer<Data> data(1);
   EXPECT_TRUE(contains(run_with(Misuse::kOverwrites, data), "race"));
+}
+
+enum class Overwritten { kNone, kFirst, kSecond };
+Overwritten overwritten = Overwritten::kNone;
+
+/// Two sets of products, of b and of what lies behind it.
+void two_sets_kernel(LaunchParams params) {
+  auto* data = static_cast<Data*>(params.workspace);
+  auto* b = reinterpret_cast<uint16_t*>(shared_memory());
+  const int thread = thread_index();
+  for (int i = thread; i < kOperandBytes; i += kThreads)
+    store_shared(b + i, load_global(data->b + i % (kOperandBytes / 2)));
+  cta_sync();
+  float sums[kSums] = {};
+  const CoreMatrices first(b);
+  for (int set = 0; set < 2; ++set) {
+    warpgroup_fence();
+    warpgroup_multiply(sums, load_global(data->a + thread), first.behind(set * kOperandBytes));
+    warpgroup_commit();
+  }
+  warpgroup_wait_but_last();
+  const float early = sums[0];
+  cta_sync();
+  if (overwritten == Overwritten::kFirst) store_shared(b + thread, uint16_t{0});
+  if (overwritten == Overwritten::kSecond) store_shared(b + kOperandBytes / 2 + thread, uint16_t{0});
+  warpgroup_wait(sums);
+  store_global(&data->sums[thread][0], early);
+  store_global(&data->sums[thread][1], sums[1]);
+}
+
+std::string run_two_sets(Overwritten which, Buffer<Data>& data) {
+  overwritten = which;
+  fill(data[0]);
+  return run(two_sets_kernel, with_workspace(data.data()), {1, kThreads, 2 * kOperandBytes}, checked());
+}
+
+TEST(Products, OfAllSetsButTheLastAreWaitedFor) {
+  Buffer<Data> data(1);
+  ASSERT_EQ(run_with(Misuse::kNone, data), "");
+  const float once = data[0].sums[5][1] - 1.0f;
+  ASSERT_EQ(run_two_sets(Overwritten::kFirst, data), "");
+  EXPECT_TRUE(std::isnan(data[0].sums[5][0]));
+  EXPECT_EQ(data[0].sums[5][1], 2 * once);
+  EXPECT_TRUE(contains(run_two_sets(Overwritten::kSecond, data), "race"));
 }
 
 }  // namespace

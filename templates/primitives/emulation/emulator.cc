@@ -102,8 +102,8 @@ void fence_products() {
 void commit_products() {
   launch->commit_products();
 }
-void wait_products() {
-  launch->wait_products();
+void wait_products(int sets_left) {
+  launch->wait_products(sets_left);
 }
 void pause(const WaitSite& site) {
   launch->pause(site);

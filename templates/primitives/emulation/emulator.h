@@ -222,7 +222,7 @@ struct Product {
 void issue_product(const Product& product);
 void fence_products();
 void commit_products();
-void wait_products();
+void wait_products(int sets_left);
 void multiply_product(void* const* operands);  // of Product
 
 void pause(const WaitSite& site);

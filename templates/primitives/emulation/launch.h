@@ -66,7 +66,7 @@ struct Products {
   };
   bool fenced = false;
   std::vector<Product> issued;
-  std::vector<Product> committed;
+  std::deque<std::vector<Product>> committed;  // sets
   std::vector<Sums> sums;
 };
 
@@ -146,7 +146,8 @@ class Launch {
   void issue_product(const Product& product);
   void fence_products();
   void commit_products();
-  void wait_products();
+  void wait_products(int sets_left);
+  void make_product(const Product& product);
   void pause(const WaitSite& site);
   void note_host_load() { scheduler_.current().polls_host = true; }
 

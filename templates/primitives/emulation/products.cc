@@ -1,6 +1,7 @@
 // Asynchronous products of warpgroups: made as late as may be, when their thread waits for them.
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "primitives/emulation/launch.h"
 #include "primitives/emulation/report.h"
@@ -41,30 +42,34 @@ void Launch::commit_products() {
   Products& own = products();
   own.fenced = false;
   if (holds(FaultKind::kDropProductCommit)) return;
-  own.committed.insert(own.committed.end(), own.issued.begin(), own.issued.end());
+  own.committed.push_back(std::move(own.issued));
   own.issued.clear();
 }
 
-void Launch::wait_products() {
+void Launch::make_product(const Product& product) {
+  constexpr int kPieceBytes = 16;
+  if (checking) {
+    const int bytes = product.rows * 32;  // 16 k of every row
+    const auto* b = static_cast<const unsigned char*>(product.b);
+    for (int at = scheduler_.current().lane * kPieceBytes; at < bytes; at += kLanes * kPieceBytes)
+      check_access(Access::kLoad, Space::kShared, b + at, kPieceBytes);
+  }
+  Product operand = product;
+  for (Products::Sums& sums : products().sums) {
+    if (sums.c == product.c) operand.c = sums.values.data();
+  }
+  collective(multiply_product, "warpgroup_wait", &operand);
+}
+
+void Launch::wait_products(int sets_left) {
   maybe_preempt();
   Products& own = products();
   if (holds(FaultKind::kNoProductWait)) return;
-  constexpr int kPieceBytes = 16;
-  for (const Product& product : own.committed) {
-    if (checking) {
-      const int bytes = product.rows * 32;  // 16 k of every row
-      const auto* b = static_cast<const unsigned char*>(product.b);
-      for (int at = scheduler_.current().lane * kPieceBytes; at < bytes; at += kLanes * kPieceBytes)
-        check_access(Access::kLoad, Space::kShared, b + at, kPieceBytes);
-    }
-    Product operand = product;
-    for (Products::Sums& sums : own.sums) {
-      if (sums.c == product.c) operand.c = sums.values.data();
-    }
-    collective(multiply_product, "warpgroup_wait", &operand);
+  for (; static_cast<int>(own.committed.size()) > sets_left; own.committed.pop_front()) {
+    for (const Product& product : own.committed.front()) make_product(product);
   }
-  own.committed.clear();
-  if (!own.issued.empty()) return;  // of a set that was never committed
+  // Of sums to which more is to come nobody knows anything.
+  if (!own.issued.empty() || !own.committed.empty()) return;
   for (const Products::Sums& sums : own.sums)
     std::memcpy(sums.c, sums.values.data(), sums.values.size() * sizeof(float));
   own.sums.clear();
