@@ -199,6 +199,33 @@ TEST_F(SchedulerWithManyRows, StepsBesideThoseThatDecodeAreShort) {
   EXPECT_LE(test.metrics().value(Metrics::Counter::kLaunches), launches + 2);
 }
 
+class SchedulerWith128Rows : public SchedulerTest {
+ protected:
+  SchedulerWith128Rows() : SchedulerTest(kManyPages, "plain-2-to-128") {}
+};
+
+// All rows that warpgroups multiply: a prompt of 200 tokens beside a row that decodes is fed in two steps, of 127 tokens
+// and the rest, not in seven of 31.
+TEST_F(SchedulerWith128Rows, PromptsTakeAllOfThemBesideThoseThatDecode) {
+  ASSERT_EQ(engine().max_rows(), 128);
+  SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 2});
+  size_t second = 0;
+  const auto ask_at_5 = [&](int, const GeneratedToken&) {
+    if (test.heard(0).tokens.size() == 5) second = test.ask({.prompt = prompt(200), .max_tokens = 3});
+    return true;
+  };
+  const size_t first = test.ask({.prompt = prompt(10), .max_tokens = 40, .on_token = ask_at_5});
+  test.run(2);
+  const size_t told = test.heard(first).tokens.size();
+  test.run(2);
+  EXPECT_EQ(test.heard(first).tokens.size(), told + 2);
+  EXPECT_TRUE(test.heard(second).tokens.empty());
+  test.run(1);
+  EXPECT_FALSE(test.heard(second).tokens.empty());
+  test.run_to_end();
+  EXPECT_EQ(test.heard(first).tokens.size(), 40u);
+}
+
 TEST_F(SchedulerTest, CancelledOnesLeave) {
   SchedulerUnderTest test = with({});
   const auto cancel_at_5 = [&](int, const GeneratedToken&) {
