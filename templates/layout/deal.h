@@ -38,8 +38,8 @@ struct TileBlock {
   int end_column = 0;
   int first_chunk = 0;
 
-  /// Chunks of columns, and which of them is the `i`th. CTAs begin at different ones: if all read the same columns of their
-  /// tiles at once, distances in memory are powers of two and a few of its channels have all to do.
+  /// Chunks of columns, and which of them is the `i`th. CTAs begin at different ones: read in step, pieces of tiles at
+  /// distances of powers of two come more slowly.
   SOLITON_HOST_DEVICE constexpr int num_chunks(int chunk_columns) const {
     return (end_column - first_column) / chunk_columns;
   }
