@@ -92,7 +92,15 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
                   phase.name, most, plan.num_ctas, slices);
     return;
   }
-  if (plan.warpgroups && phase.kind == PhaseKind::kMatrix) check_blocks(plan, phase, report);
+  if (!plan.warpgroups || phase.kind != PhaseKind::kMatrix) return;
+  const int padded = plan.matrices[phase.matrix].padded;
+  if (padded % chunk_columns() != 0 || padded < slices * chunk_columns()) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "{}: expected whole chunks of {} columns for each of {} CTAs, got {} columns", phase.name,
+                  chunk_columns(), slices, padded);
+    return;
+  }
+  check_blocks(plan, phase, report);
 }
 
 /// No two teams meet at one counter: each has its own count of meetings.

@@ -30,6 +30,11 @@ INSTANTIATE_TEST_SUITE_P(
                      [](Plan& plan) { named(plan.phases, "o").column_slices = 3; }},
         SlicesMutant{"more_share_than_can", Rule::kNumberOutOfRange,
                      [](Plan& plan) { named(plan.phases, "o").column_slices = 2 * kMostColumnSlices; }},
+        SlicesMutant{"half_a_chunk", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { plan.matrices[named(plan.phases, "o").matrix].padded += 64; }},
+        SlicesMutant{"a_slice_without_columns", Rule::kNumberOutOfRange,
+                     [](Plan& plan) { plan.matrices[named(plan.phases, "o").matrix].padded = 128; }},
+        SlicesMutant{"ring_of_odd_slots", Rule::kParityTwoAhead, [](Plan& plan) { ++plan.ring_slots; }},
         SlicesMutant{"attention_is_shared", Rule::kNumberOutOfRange,
                      [](Plan& plan) { named(plan.phases, "attention").column_slices = 2; }},
         SlicesMutant{"counters_of_another_phase", Rule::kCounterShared,
@@ -101,6 +106,28 @@ TEST(ColumnSlices, CoverAllColumns) {
         EXPECT_LE(slice_begin(padded, kChunk, slices, slice), slice_begin(padded, kChunk, slices, slice + 1));
     }
   }
+}
+
+TEST(ColumnSlices, AreWalkedWholeFromAnyChunkOn) {
+  constexpr int kChunk = 128;
+  for (const int count : {1, 2, 7, 32}) {
+    for (int first = 0; first < count; ++first) {
+      const TileBlock block = {.first_column = 256, .end_column = 256 + count * kChunk, .first_chunk = first};
+      ASSERT_EQ(block.num_chunks(kChunk), count);
+      EXPECT_EQ(block.chunk(0, kChunk), first);
+      std::set<int> met;
+      for (int i = 0; i < count; ++i) met.insert(block.chunk(i, kChunk));
+      EXPECT_EQ(static_cast<int>(met.size()), count);
+      EXPECT_EQ(*met.begin(), 0);
+      EXPECT_EQ(*met.rbegin(), count - 1);
+    }
+  }
+}
+
+TEST(ColumnSlices, WantARingOfWhichEachWarpgroupAlwaysMeetsTheSameSlots) {
+  EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200", {.rows = 128}).ring_slots % 2, 0);
+  EXPECT_EQ(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .ring_slots = 4}).ring_slots, 4);
+  EXPECT_THROW(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .ring_slots = 5}), Error);
 }
 
 TEST(ColumnSlices, AreForWarpgroupsAlone) {
