@@ -125,6 +125,11 @@ SOLITON_HOST_DEVICE constexpr int merge_shares(int rows, int head_dim) {
   return head_dim % (4 * shares) == 0 ? shares : 1;
 }
 
+/// Do partials of a kernel of `rows` rows hold outputs as f16, divided by the sum? With many rows it counts what is moved.
+SOLITON_HOST_DEVICE constexpr bool packs_partials(int rows) {
+  return rows > 16;
+}
+
 /// One partial: for each of those warps of each query head of the KV head the maximum, of each the sum; and from here on
 /// the heads' outputs, not divided by the sums.
 SOLITON_HOST_DEVICE constexpr int tree_partial_outputs(int heads_per_kv_head) {

@@ -12,6 +12,9 @@ SOLITON_DEVICE bool is_missing(float value) {
 SOLITON_DEVICE bool is_missing(float4 v) {
   return is_missing(v.x) || is_missing(v.y) || is_missing(v.z) || is_missing(v.w);
 }
+SOLITON_DEVICE bool is_missing(uint2 v) {
+  return v.x == kMissing || v.y == kMissing;
+}
 SOLITON_DEVICE bool is_missing(uint64_t value) {
   return value == ~0ull;
 }

@@ -173,6 +173,14 @@ SOLITON_DEVICE float4 load_relaxed(const float4* pointer) {
                : "memory");
   return v;
 }
+SOLITON_DEVICE uint2 load_relaxed(const uint2* pointer) {
+  uint2 v;
+  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0,%1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(pointer)
+               : "memory");
+  return v;
+}
 SOLITON_DEVICE float load_relaxed(const float* pointer) {
   float v;
   asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(pointer) : "memory");
@@ -187,6 +195,9 @@ SOLITON_DEVICE void store_relaxed(float4* pointer, float4 v) {
   asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(pointer), "f"(v.x), "f"(v.y),
                "f"(v.z), "f"(v.w)
                : "memory");
+}
+SOLITON_DEVICE void store_relaxed(uint2* pointer, uint2 v) {
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};" ::"l"(pointer), "r"(v.x), "r"(v.y) : "memory");
 }
 SOLITON_DEVICE void store_relaxed(float2* pointer, float2 v) {
   asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1,%2};" ::"l"(pointer), "f"(v.x), "f"(v.y) : "memory");

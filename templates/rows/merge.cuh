@@ -6,6 +6,8 @@
 // it, with the grid counter of all phases in between.
 #pragma once
 
+#include <type_traits>
+
 #include "ops/missing.cuh"
 #include "rows/context.cuh"
 
@@ -26,6 +28,9 @@ class HeadMerge {
   static constexpr int kLoads = kGroups == 1 ? 16 / kPieces : kLanes;  // partials of a group at once
   static constexpr int kPartials = kLoads * kGroups;                   // of all groups
   static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
+  static constexpr bool kPacked = packs_partials(kPlan.rows);
+  static_assert(!kPacked || kShares == 1);
+  using Loaded = std::conditional_t<kPacked, uint2, float4>;  // four outputs
   static_assert(kPartials <= kWarpLanes, "a lane looks after the weight of each");
 
   SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head, int share)
@@ -47,8 +52,8 @@ class HeadMerge {
       maximum = load_relaxed(own);
       sum = load_relaxed(own + kHeads);
     }
-    float4 loaded[kLoads][kPieces] = {};
-    on_outputs(place, loaded, [](float4& outputs, const float4* at) { outputs = load_relaxed(at); });
+    Loaded loaded[kLoads][kPieces] = {};
+    on_outputs(place, loaded, [](Loaded& outputs, const Loaded* at) { outputs = load_relaxed(at); });
     Spin spin(context_.bound());
     for (;;) {
       bool missing = false;
@@ -57,7 +62,7 @@ class HeadMerge {
         maximum = load_relaxed(own);
         sum = load_relaxed(own + kHeads);
       }
-      on_outputs(place, loaded, [&](float4& outputs, const float4* at) {
+      on_outputs(place, loaded, [&](Loaded& outputs, const Loaded* at) {
         if (!is_missing(outputs)) return;
         missing = true;
         outputs = load_relaxed(at);
@@ -71,10 +76,11 @@ class HeadMerge {
       const float scale = shuffle(weight, k * kGroups + group());
       SOLITON_UNROLL
       for (int p = 0; p < kPieces; ++p) {
-        outputs_[p].x += scale * loaded[k][p].x;
-        outputs_[p].y += scale * loaded[k][p].y;
-        outputs_[p].z += scale * loaded[k][p].z;
-        outputs_[p].w += scale * loaded[k][p].w;
+        const float4 added = unpacked(loaded[k][p]);
+        outputs_[p].x += scale * added.x;
+        outputs_[p].y += scale * added.y;
+        outputs_[p].z += scale * added.z;
+        outputs_[p].w += scale * added.w;
       }
     }
     const float none = float_from_bits(kMissing);
@@ -82,8 +88,13 @@ class HeadMerge {
       store_relaxed(own, none);
       store_relaxed(own + kHeads, none);
     }
-    on_outputs(place, loaded,
-               [&](const float4&, float4* at) { store_relaxed(at, make_float4(none, none, none, none)); });
+    on_outputs(place, loaded, [&](const Loaded&, Loaded* at) {
+      if constexpr (kPacked) {
+        store_relaxed(at, make_uint2(kMissing, kMissing));
+      } else {
+        store_relaxed(at, make_float4(none, none, none, none));
+      }
+    });
   }
 
   /// Writes the outputs, divided by the sum, where the next phase reads them.
@@ -103,15 +114,16 @@ class HeadMerge {
       float4 v = make_float4(outputs_[p].x * scale, outputs_[p].y * scale, outputs_[p].z * scale,
                              outputs_[p].w * scale);
       const int column = context_.head_of_model(head_) * kHeadDim + share_ * kDims + dim(p);
+      constexpr int kNext = kPacked ? 8 : 2;  // from the first two columns to the others
       SOLITON_UNROLL
       for (int part = 0; part < kParts; ++part) {
         const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
         unsigned char* to = heads + activation_offset(kShape<kPlan>, part, row_, column);
-        if constexpr (kShape<kPlan>.warpgroups) {  // two pairs of columns lie apart
+        if constexpr (kPacked || kShape<kPlan>.warpgroups) {  // two pairs of columns lie apart
           context_.publish(reinterpret_cast<uint32_t*>(to), packed.x);
-          context_.publish(
-              reinterpret_cast<uint32_t*>(heads + activation_offset(kShape<kPlan>, part, row_, column + 2)),
-              packed.y);
+          context_.publish(reinterpret_cast<uint32_t*>(
+                               heads + activation_offset(kShape<kPlan>, part, row_, column + kNext)),
+                           packed.y);
         } else {
           context_.publish(reinterpret_cast<uint2*>(to), packed);
         }
@@ -123,15 +135,20 @@ class HeadMerge {
 
  private:
   SOLITON_DEVICE int group() const { return kGroups == 1 ? 0 : context_.lane / kLanes; }
-  /// The first of this lane's dims of a piece, in the share.
-  SOLITON_DEVICE int dim(int piece) const { return (context_.lane % kLanes + piece * kLanes) * 4; }
+  /// The first of this lane's dims of a piece, in the share; neighbours follow, but where outputs are packed as those have
+  /// them that write: of 16 dims a lane has two pairs that are 8 apart.
+  SOLITON_DEVICE int dim(int piece) const {
+    if constexpr (kPacked) return (context_.lane / 4 + piece * kLanes / 4) * 16 + context_.lane % 4 * 2;
+    return (context_.lane % kLanes + piece * kLanes) * 4;
+  }
   SOLITON_DEVICE bool is_there(int piece) const { return dim(piece) < kDims; }
 
   /// visit(value, address) for this lane's outputs of every partial of its group.
   template <class Visit>
-  SOLITON_DEVICE void on_outputs(int place, float4 (&values)[kLoads][kPieces], const Visit& visit) const {
-    float* const outputs =
-        partials_ + tree_partial_outputs(kHeads) + head_ % kHeads * kHeadDim + share_ * kDims;
+  SOLITON_DEVICE void on_outputs(int place, Loaded (&values)[kLoads][kPieces], const Visit& visit) const {
+    constexpr int kOutputsOfWord = kPacked ? 2 : 1;
+    float* const outputs = partials_ + tree_partial_outputs(kHeads) +
+                           (head_ % kHeads * kHeadDim + share_ * kDims) / kOutputsOfWord;
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
       const int from = shuffle(place, k * kGroups + group());
@@ -139,10 +156,17 @@ class HeadMerge {
       SOLITON_UNROLL
       for (int p = 0; p < kPieces; ++p) {
         if (!is_there(p)) continue;
+        const int place_of_lane = (context_.lane % kLanes + p * kLanes) * 4 / kOutputsOfWord;
         visit(values[k][p],
-              reinterpret_cast<float4*>(outputs + static_cast<int64_t>(from) * kWords + dim(p)));
+              reinterpret_cast<Loaded*>(outputs + static_cast<int64_t>(from) * kWords + place_of_lane));
       }
     }
+  }
+
+  static SOLITON_DEVICE float4 unpacked(float4 v) { return v; }
+  static SOLITON_DEVICE float4 unpacked(uint2 v) {
+    const auto number = [](uint32_t word) { return f16_to_float(static_cast<uint16_t>(word)); };
+    return make_float4(number(v.x), number(v.x >> 16), number(v.y), number(v.y >> 16));
   }
 
   /// Takes this lane's partial into maximum and sum, and rescales the outputs so far; returns the partial's weight.
@@ -164,7 +188,7 @@ class HeadMerge {
       outputs_[p] = make_float4(outputs_[p].x * before, outputs_[p].y * before, outputs_[p].z * before,
                                 outputs_[p].w * before);
     }
-    return weight;
+    return kPacked ? own_sum * weight : weight;
   }
 
   const Context<kPlan>& context_;

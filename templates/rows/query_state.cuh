@@ -186,12 +186,25 @@ class QueryState {
         store_relaxed(of_merger, publishable(maximum_[h]));
         store_relaxed(of_merger + kHeads, publishable(sum));
       }
-      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
-                      share() * (kHeadDim / kShares) + lane % 4 * 2;
-      SOLITON_UNROLL
-      for (int i = 0; i < 2 * kOutputSteps; ++i) {
-        store_relaxed(reinterpret_cast<float2*>(output + i * 8),
-                      make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
+      if constexpr (packs_partials(kPlan.rows)) {
+        const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+        uint32_t* output = reinterpret_cast<uint32_t*>(partial + tree_partial_outputs(kHeads)) +
+                           (head * kHeadDim + share() * (kHeadDim / kShares)) / 2 + lane % 4 * 2;
+        SOLITON_UNROLL
+        for (int i = 0; i < 2 * kOutputSteps; i += 2) {
+          const auto packed = [&](int i) {
+            return pack_f16(output_[i][2 * h] * scale, output_[i][2 * h + 1] * scale);
+          };
+          store_relaxed(reinterpret_cast<uint2*>(output + i * 4), make_uint2(packed(i), packed(i + 1)));
+        }
+      } else {
+        float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
+                        share() * (kHeadDim / kShares) + lane % 4 * 2;
+        SOLITON_UNROLL
+        for (int i = 0; i < 2 * kOutputSteps; ++i) {
+          store_relaxed(reinterpret_cast<float2*>(output + i * 8),
+                        make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
+        }
       }
     }
   }
