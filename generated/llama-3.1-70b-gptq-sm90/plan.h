@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -227,43 +227,99 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
-constexpr KernelPlan kDecodeRows32Numbers{
+constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 7, .slot_bytes = 16896, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 4,
-  .input_buffers = 4, .max_query_tiles = 12, .warp_dims = 128,
+  .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
-    {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
-    {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
-    {.offset = 1179648, .elements = 131072, .signatures = 0},  // post_attention
-    {.offset = 1703936, .elements = 458752, .signatures = 0},  // ffn
-    {.offset = 3538944, .elements = 131072, .signatures = 0},  // hidden
-    {.offset = 4063232, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 4096256, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
+    {.offset = 1310720, .elements = 262144, .signatures = 0},  // heads
+    {.offset = 2359296, .elements = 262144, .signatures = 0},  // post_attention
+    {.offset = 3407872, .elements = 917504, .signatures = 0},  // ffn
+    {.offset = 7077888, .elements = 262144, .signatures = 0},  // hidden
+    {.offset = 8126464, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 8192256, .elements = 8192, .signatures = 0},  // squares
   },
-  .counter_offset = 4129024, .counter_bytes = 256, .workspace_bytes = 4129280,
+  .sums = {.offset = 8225024, .elements = 4718592},
+  .counter_offset = 27099392, .counter_bytes = 20736, .workspace_bytes = 27120128,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 118272},
-    {"input", 118272, 65536},
-    {"tiles", 183808, 34816},
-    {"residual", 218624, 8192},
-    {"factors", 226816, 128},
-    {"held", 226944, 912},
-    {"decision", 227856, 32},
-    {"status", 227888, 320},
-    {"barriers", 228208, 472},
+    {"pages", 0, 135168},
+    {"input", 135168, 65536},
+    {"tiles", 200704, 18432},
+    {"residual", 219136, 0},
+    {"factors", 219136, 256},
+    {"held", 219392, 1424},
+    {"decision", 220816, 32},
+    {"status", 220848, 320},
+    {"barriers", 221168, 488},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 7, 1, false},
-    {"page_empty", 7, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
     {"input_full", 4, 1, false},
     {"input_empty", 4, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows128Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .residual_tiles = 4,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 655360, .signatures = 0},  // qkv
+    {.offset = 2621440, .elements = 524288, .signatures = 0},  // heads
+    {.offset = 4718592, .elements = 524288, .signatures = 0},  // post_attention
+    {.offset = 6815744, .elements = 1835008, .signatures = 0},  // ffn
+    {.offset = 14155776, .elements = 524288, .signatures = 0},  // hidden
+    {.offset = 16252928, .elements = 32770, .signatures = 0},  // candidates
+    {.offset = 16384256, .elements = 16384, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 16449792, .elements = 9437184},
+  .counter_offset = 54198528, .counter_bytes = 20736, .workspace_bytes = 54219264,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 20480},
+    {"residual", 220160, 0},
+    {"factors", 220160, 512},
+    {"held", 220672, 2448},
+    {"decision", 223120, 32},
+    {"status", 223152, 320},
+    {"barriers", 223472, 440},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
     {"tiles_full", 1, 8, true},
     {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},

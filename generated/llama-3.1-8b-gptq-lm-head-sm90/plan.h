@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32
+// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -227,41 +227,97 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
-constexpr KernelPlan kDecodeRows32Numbers{
+constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 2,
-  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
-    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
-    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 917504, .elements = 229376, .signatures = 0},  // ffn
-    {.offset = 1835008, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2097152, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 2130176, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
+    {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
+    {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
+    {.offset = 1835008, .elements = 458752, .signatures = 0},  // ffn
+    {.offset = 3670016, .elements = 131072, .signatures = 0},  // hidden
+    {.offset = 4194304, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 4260096, .elements = 8192, .signatures = 0},  // squares
   },
-  .counter_offset = 2162944, .counter_bytes = 256, .workspace_bytes = 2163200,
+  .sums = {.offset = 4292864, .elements = 4456448},
+  .counter_offset = 22118656, .counter_bytes = 20736, .workspace_bytes = 22139392,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 135168},
-    {"input", 135168, 49152},
-    {"tiles", 184320, 34816},
-    {"residual", 219136, 4096},
-    {"factors", 223232, 128},
-    {"held", 223360, 912},
-    {"decision", 224272, 32},
-    {"status", 224304, 320},
-    {"barriers", 224624, 472},
+    {"input", 135168, 65536},
+    {"tiles", 200704, 18432},
+    {"residual", 219136, 0},
+    {"factors", 219136, 256},
+    {"held", 219392, 1424},
+    {"decision", 220816, 32},
+    {"status", 220848, 320},
+    {"barriers", 221168, 488},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 8, 1, false},
     {"page_empty", 8, 8, true},
+    {"input_full", 4, 1, false},
+    {"input_empty", 4, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows128Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .residual_tiles = 2,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 393216, .signatures = 0},  // qkv
+    {.offset = 1572864, .elements = 262144, .signatures = 0},  // heads
+    {.offset = 2621440, .elements = 262144, .signatures = 0},  // post_attention
+    {.offset = 3670016, .elements = 917504, .signatures = 0},  // ffn
+    {.offset = 7340032, .elements = 262144, .signatures = 0},  // hidden
+    {.offset = 8388608, .elements = 32770, .signatures = 0},  // candidates
+    {.offset = 8519936, .elements = 16384, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 8585472, .elements = 8912896},
+  .counter_offset = 44237056, .counter_bytes = 20736, .workspace_bytes = 44257792,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 20480},
+    {"residual", 220160, 0},
+    {"factors", 220160, 512},
+    {"held", 220672, 2448},
+    {"decision", 223120, 32},
+    {"status", 223152, 320},
+    {"barriers", 223472, 440},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
     {"input_full", 3, 1, false},
     {"input_empty", 3, 8, true},
     {"tiles_full", 1, 8, true},

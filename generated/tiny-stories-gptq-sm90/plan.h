@@ -1,4 +1,4 @@
-// Generated from models/tiny-stories-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories-gptq.yaml --gpu h200,h100 --rows 1,8,16,32
+// Generated from models/tiny-stories-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories-gptq.yaml --gpu h200,h100 --rows 1,8,16,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -227,43 +227,99 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
-constexpr KernelPlan kDecodeRows32Numbers{
+constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
   .matrices = kModel.matrices,
-  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 18432, .window = 4, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 0,
   .residual_tiles = 1,
-  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
-    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
-    {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
-    {.offset = 65536, .elements = 8192, .signatures = 0},  // post_attention
-    {.offset = 98304, .elements = 16384, .signatures = 0},  // ffn
-    {.offset = 163840, .elements = 8192, .signatures = 0},  // hidden
-    {.offset = 196608, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 229632, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
+    {.offset = 65536, .elements = 16384, .signatures = 0},  // heads
+    {.offset = 131072, .elements = 16384, .signatures = 0},  // post_attention
+    {.offset = 196608, .elements = 32768, .signatures = 0},  // ffn
+    {.offset = 327680, .elements = 16384, .signatures = 0},  // hidden
+    {.offset = 393216, .elements = 16386, .signatures = 0},  // candidates
+    {.offset = 459008, .elements = 8192, .signatures = 0},  // squares
   },
-  .counter_offset = 262400, .counter_bytes = 256, .workspace_bytes = 262656,
+  .sums = {.offset = 491776, .elements = 4325376},
+  .counter_offset = 17793280, .counter_bytes = 8448, .workspace_bytes = 17801728,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 165888},
-    {"input", 165888, 32768},
-    {"tiles", 198656, 20480},
-    {"residual", 219136, 2048},
-    {"factors", 221184, 128},
-    {"held", 221312, 912},
-    {"decision", 222224, 32},
-    {"status", 222256, 320},
-    {"barriers", 222576, 472},
+    {"pages", 0, 147456},
+    {"input", 147456, 49152},
+    {"tiles", 196608, 18432},
+    {"residual", 215040, 0},
+    {"factors", 215040, 256},
+    {"held", 215296, 1424},
+    {"decision", 216720, 32},
+    {"status", 216752, 320},
+    {"barriers", 217072, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 9, 1, false},
-    {"page_empty", 9, 8, true},
-    {"input_full", 2, 1, false},
-    {"input_empty", 2, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows128Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 4, .slot_bytes = 18432, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
+    {.offset = 131072, .elements = 32768, .signatures = 0},  // heads
+    {.offset = 262144, .elements = 32768, .signatures = 0},  // post_attention
+    {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
+    {.offset = 655360, .elements = 32768, .signatures = 0},  // hidden
+    {.offset = 786432, .elements = 32770, .signatures = 0},  // candidates
+    {.offset = 917760, .elements = 16384, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 983296, .elements = 8650752},
+  .counter_offset = 35586304, .counter_bytes = 8448, .workspace_bytes = 35594752,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 73728},
+    {"input", 73728, 98304},
+    {"tiles", 172032, 20480},
+    {"residual", 192512, 0},
+    {"factors", 192512, 512},
+    {"held", 193024, 2448},
+    {"decision", 195472, 32},
+    {"status", 195504, 320},
+    {"barriers", 195824, 408},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 4, 1, false},
+    {"page_empty", 4, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
     {"tiles_full", 1, 8, true},
     {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},

@@ -14,16 +14,18 @@ constexpr int kSumsCost = 4;  // measured: a byte of sums takes as long as so ma
 /// block of tiles anew, and sums, which it puts down and whose parts it reads.
 int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) {
   const RowsShape shape = plan.shape();
-  const int tiles = ceil_divide(matrix.num_tiles, plan.num_ctas / slices);
-  const int own = ceil_divide(matrix.num_tiles, plan.num_ctas);
-  const int64_t columns = round_up(matrix.padded, shape.chunk_columns() * slices) / slices;
+  const int tiles = ceil_divide(matrix.num_tiles, plan.all_ctas() / slices);
+  const int own = ceil_divide(matrix.num_tiles, plan.all_ctas());
+  const int chunk = shape.slot_columns(matrix.format.is_quantized());
+  const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
   return ceil_divide(tiles, shape.tiles_at_once()) * columns * shape.column_bytes() +
          kSumsCost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
          (slices > 1 ? kMeetingBytes : 0);
 }
 
 bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {
-  return plan.num_ctas % slices == 0 && matrix.padded >= plan.shape().chunk_columns() * slices;
+  const int chunk = plan.shape().slot_columns(matrix.format.is_quantized());
+  return plan.num_ctas % slices == 0 && matrix.padded >= chunk * slices;
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
-constexpr int kMostRowsOfWarps = 64;             // without warpgroups: a worker has 8 rows
-constexpr int kLeastWarpgroupRows = 128;         // measured: 64 rows are faster without
+constexpr int kMostRowsOfWarps = 64;             // without warpgroups: a worker has 8 rows,
+constexpr int kMostIntegerRowsOfWarps = 32;      // and spreading integers for more has no registers
+constexpr int kLeastWarpgroupRows = 128;         // measured: 64 rows of bf16 are faster without
 constexpr int kLeastEmulatedWarpgroupRows = 64;  // so that small kernels are tried too
 constexpr int kWarpgroupWindow = 8;  // pages in flight: of pieces of four tiles, which take longer
 constexpr int kWarpDims = 128;       // of a query tile's outputs in one warp's registers
@@ -242,7 +243,8 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
 }
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
-int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding_warps) {
+int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps) {
+  const ModelFacts& facts = plan.facts;
   const int rows = choices.rows > 0 ? choices.rows : 1;
   const auto refuse = [](const std::string& text) { throw Error(ExitCode::kMismatch, text); };
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
@@ -252,9 +254,11 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
     refuse(fmt::format(
         "--rows: expected 1 for a model with act-order (desc_act, actorder, act_order), got {}", rows));
   }
-  if (rows > most_rows(facts)) {
-    refuse(
-        fmt::format("--rows: expected at most {} for a model of integers, got {}", most_rows(facts), rows));
+  const bool warpgroups = plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
+  const int most = most_rows(facts, warpgroups);
+  if (rows > most) {
+    refuse(fmt::format("--rows: expected at most {}{} but on a card whose warpgroups multiply, got {}", most,
+                       facts.weight_bits == kBf16Bits ? "" : " for a model of integers", rows));
   }
   if (rows > 1 && padding_warps < kMinPaddingWarps) {
     refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
@@ -263,18 +267,13 @@ int choose_rows(const ModelFacts& facts, const PlanChoices& choices, int padding
   return rows;
 }
 
-/// Where they can: many rows are slow to multiply one warp at a time.
+/// Do warpgroups multiply? Where they can: many rows are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  const int least = plan.limits.emulated ? kLeastEmulatedWarpgroupRows : kLeastWarpgroupRows;
-  const bool chosen = plan.rows >= least && plan.copies == CopyKind::kBulk &&
-                      can_use_warpgroups(plan.facts, plan.limits, plan.num_cards);
-  if (!chosen && plan.rows > kMostRowsOfWarps) {
-    throw Error(ExitCode::kMismatch,
-                fmt::format("--rows: expected at most {} without bf16 weights on one card whose warpgroups "
-                            "multiply, got {}",
-                            kMostRowsOfWarps, plan.rows));
-  }
-  return chosen;
+  const bool of_integers = plan.facts.weight_bits != kBf16Bits;
+  const int least = of_integers            ? kMostIntegerRowsOfWarps + 1
+                    : plan.limits.emulated ? kLeastEmulatedWarpgroupRows
+                                           : kLeastWarpgroupRows;
+  return plan.rows >= least && plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
 }
 
 /// Decides the numbers that depend on no matrix.
@@ -349,15 +348,10 @@ bool shrink_input(Plan& plan) {
   return plan.max_query_tiles >= needed;
 }
 
-bool can_use_warpgroups(const ModelFacts& facts, const GpuSpec& gpu, int num_cards) {
-  return has_warpgroups(gpu) && num_cards == 1 && facts.weight_bits == kBf16Bits &&
-         facts.lm_head_bits == kBf16Bits;
-}
-
-int most_rows(const ModelFacts& facts) {
-  constexpr int kMostIntegerRows = 32;  // with more, spreading integers wants more registers than there are
-  if (facts.weight_bits == kBf16Bits) return *std::rbegin(kRowCounts);
-  return facts.weight_order != 0 ? 1 : kMostIntegerRows;  // what writes activations in an order takes one row
+int most_rows(const ModelFacts& facts, bool warpgroups) {
+  if (facts.weight_order != 0) return 1;  // what writes activations in an order takes one row
+  if (warpgroups) return *std::rbegin(kRowCounts);
+  return facts.weight_bits == kBf16Bits ? kMostRowsOfWarps : kMostIntegerRowsOfWarps;
 }
 
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {
@@ -370,9 +364,9 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.num_cards = choices.num_cards;
   // All kernels of a library read the same packed weights: padding is the same for any number of rows.
   const int padding_warps = choose_consumer_warps(plan.facts, choices);
-  plan.rows = choose_rows(plan.facts, choices, padding_warps);
-  plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.copies = choose_copies(gpu, choices);
+  plan.rows = choose_rows(plan, choices, padding_warps);
+  plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.shares_registers = plan.rows > 1 && plan.copies == CopyKind::kBulk && has_warpgroups(gpu);
   plan.warpgroups = choose_warpgroups(plan);
   plan.window = choose_window(plan, choices);

@@ -175,10 +175,8 @@ struct PhaseInstance {
 /// The phases of one step, in order.
 std::vector<PhaseInstance> step_sequence(const Plan& plan);
 
-/// Can warpgroups multiply in a model's kernels for a card, which then may have more than 64 rows?
-bool can_use_warpgroups(const ModelFacts& facts, const GpuSpec& gpu, int num_cards);
-/// The most rows a step that kernels of a model can have.
-int most_rows(const ModelFacts& facts);
+/// The most rows a step that kernels of a model can have: more where warpgroups multiply.
+int most_rows(const ModelFacts& facts, bool warpgroups);
 
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);

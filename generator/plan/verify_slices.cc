@@ -10,8 +10,9 @@ namespace {
 
 constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
-int chunk_columns() {
-  return kPageColumns / kGroupTiles;
+/// That a slot has of a group of tiles; of integers of two groups.
+int chunk_columns(const PlanMatrix& matrix) {
+  return kPageBytes / (kGroupTiles * kTileRows * 2) * (matrix.format.is_quantized() ? 2 : 1);
 }
 
 /// CTAs by tile, and columns that they have had of it.
@@ -22,15 +23,15 @@ struct TileUse {
 
 std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const int chunks = ceil_divide(matrix.padded, chunk_columns());
+  const int columns = chunk_columns(matrix);
+  const int chunks = ceil_divide(matrix.padded, columns);
   std::vector<TileUse> uses(matrix.num_tiles, {{}, std::vector<int>(chunks, -1)});
-  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
     const TileBlock block =
-        deal_block(matrix.num_tiles, phase.first_cta, plan.num_ctas, phase.column_slices, cta);
-    const int first =
-        slice_begin(matrix.padded, chunk_columns(), phase.column_slices, block.slice) / chunk_columns();
-    const int end = ceil_divide(
-        slice_begin(matrix.padded, chunk_columns(), phase.column_slices, block.slice + 1), chunk_columns());
+        deal_block(matrix.num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
+    const int first = slice_begin(matrix.padded, columns, phase.column_slices, block.slice) / columns;
+    const int end =
+        ceil_divide(slice_begin(matrix.padded, columns, phase.column_slices, block.slice + 1), columns);
     for (int i = 0; i < block.tiles.count; ++i) {
       const int tile = block.tiles.first + i * block.tiles.stride;
       if (tile < 0 || tile >= matrix.num_tiles) {
@@ -47,7 +48,7 @@ std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& r
               phase.name, Rule::kPageTwoOwners,
               fmt::format("{}: tile {}: columns from {} on: expected one owner, got CTA {} and "
                           "CTA {}",
-                          phase.name, tile, chunk * chunk_columns(), owner, cta));
+                          phase.name, tile, chunk * columns, owner, cta));
         }
         owner = cta;
       }
@@ -68,8 +69,8 @@ void check_blocks(const Plan& plan, const PlanPhase& phase, Report& report) {
                                    phase.name, tile));
   }
   const int num_tiles = static_cast<int>(uses.size());
-  for (int cta = 0; cta < plan.num_ctas && cta < static_cast<int>(phase.runs.size()); ++cta) {
-    const TileBlock block = deal_block(num_tiles, phase.first_cta, plan.num_ctas, phase.column_slices, cta);
+  for (int cta = 0; cta < plan.all_ctas() && cta < static_cast<int>(phase.runs.size()); ++cta) {
+    const TileBlock block = deal_block(num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
     for (int i = 0; i < phase.runs[cta].count; ++i) {
       const int place = block.first_own + i * phase.column_slices;
       const int tile = phase.runs[cta].first + i * phase.runs[cta].stride;
@@ -93,11 +94,13 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
     return;
   }
   if (!plan.warpgroups || phase.kind != PhaseKind::kMatrix) return;
-  const int padded = plan.matrices[phase.matrix].padded;
-  if (padded % chunk_columns() != 0 || padded < slices * chunk_columns()) {
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const int padded = matrix.padded;
+  const int chunk = chunk_columns(matrix);
+  if (padded % chunk != 0 || padded < slices * chunk) {
     report.refuse(Rule::kNumberOutOfRange,
                   "{}: expected whole chunks of {} columns for each of {} CTAs, got {} columns", phase.name,
-                  chunk_columns(), slices, padded);
+                  chunk, slices, padded);
     return;
   }
   check_blocks(plan, phase, report);
@@ -123,7 +126,7 @@ int64_t needed_sums_bytes(const Plan& plan) {
   constexpr int kHalves = 2;
   constexpr int block_tiles = 16;  // two groups of four for each of two warpgroups
   const int hidden_tiles = plan.facts.hidden / kTileRows;
-  const int kept_tiles = (hidden_tiles + plan.num_ctas - 1) / plan.num_ctas;  // of the residual stream
+  const int kept_tiles = (hidden_tiles + plan.all_ctas() - 1) / plan.all_ctas();  // of the residual stream
   return static_cast<int64_t>(kHalves * block_tiles + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
 }
 
@@ -131,13 +134,10 @@ void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   check_counters(plan, report);
   if (!plan.warpgroups) return;
-  const bool fits = plan.copies == CopyKind::kBulk && plan.num_cards == 1 && plan.facts.weight_bits == 16 &&
-                    plan.facts.lm_head_bits == 16 && plan.rows >= 8 * kWorkers;
-  if (!fits) {
-    report.refuse(
-        Rule::kNumberOutOfRange,
-        "warpgroups: expected bulk copies, one card, weights in bf16 and {} rows or more, got {} rows",
-        8 * kWorkers, plan.rows);
+  if (plan.copies != CopyKind::kBulk || plan.rows < 8 * kWorkers) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "warpgroups: expected bulk copies and {} rows or more, got {} rows", 8 * kWorkers,
+                  plan.rows);
   }
   if (plan.ring_slots % 2 != 0) {  // each of two warpgroups waits for every second slot, by parity
     report.refuse(Rule::kParityTwoAhead, "ring: expected an even number of slots, got {}", plan.ring_slots);

@@ -52,6 +52,10 @@ struct RowsShape {
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
+  /// The same of a slot where warpgroups multiply: of integers it holds two chunks, of twice as many tiles.
+  SOLITON_HOST_DEVICE constexpr int slot_columns(bool of_integers) const {
+    return of_integers ? 2 * chunk_columns() : chunk_columns();
+  }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
 

@@ -49,9 +49,14 @@ struct TileBlock {
     return at < count ? at : at - count;
   }
 };
+/// n / num_slices, which is a power of two: divisions need registers that the producer has not.
+SOLITON_HOST_DEVICE constexpr int of_slices(int n, int num_slices) {
+  static_assert(kMostColumnSlices == 8);
+  return n >> ((num_slices > 1) + (num_slices > 2) + (num_slices > 4));
+}
 SOLITON_HOST_DEVICE constexpr TileBlock deal_block(int num_tiles, int first_cta, int num_ctas, int num_slices,
                                                    int cta) {
-  const int team = num_ctas / num_slices;
+  const int team = of_slices(num_ctas, num_slices);
   TileBlock block;
   block.tiles = deal_tiles(num_tiles, first_cta % team, team, cta % team);
   block.slice = cta / team;
@@ -61,7 +66,7 @@ SOLITON_HOST_DEVICE constexpr TileBlock deal_block(int num_tiles, int first_cta,
 }
 /// Slices are whole chunks of columns.
 SOLITON_HOST_DEVICE constexpr int slice_begin(int padded, int chunk, int num_slices, int slice) {
-  const int column = ceil_divide(padded, chunk) * slice / num_slices * chunk;
+  const int column = of_slices(ceil_divide(padded, chunk) * slice, num_slices) * chunk;
   return column < padded ? column : padded;
 }
 

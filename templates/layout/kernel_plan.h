@@ -167,6 +167,14 @@ struct KernelPlan {
   }
 
   // Several rows.
+  /// Are all pages of integers as wide as they may be?
+  SOLITON_HOST_DEVICE constexpr bool has_full_pages() const {
+    for (int i = 0; i < kNumMatrices; ++i) {
+      if (matrices[i].format.is_quantized() && matrices[i].padded_columns % kIntegerPageColumns != 0)
+        return false;
+    }
+    return true;
+  }
   SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {

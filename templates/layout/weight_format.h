@@ -59,6 +59,21 @@ SOLITON_HOST_DEVICE constexpr int page_columns(WeightFormat format, int rest) {
   return columns;
 }
 
+/// The page that holds a column of a tile of `padded` columns.
+struct PageSpan {
+  int first_column = 0;
+  int columns = 0;
+};
+SOLITON_HOST_DEVICE constexpr PageSpan page_of(WeightFormat format, int padded, int column) {
+  const int full = full_page_columns(format);
+  PageSpan page = {column / full * full, 0};
+  for (;;) {
+    page.columns = page_columns(format, padded - page.first_column);
+    if (column < page.first_column + page.columns) return page;
+    page.first_column += page.columns;
+  }
+}
+
 /// Bytes that 32 columns of a tile take, with their share of what stands behind them.
 SOLITON_HOST_DEVICE constexpr int block_bytes(WeightFormat format) {
   if (!format.is_quantized()) return kColumnBlock * kTileRows * 2;

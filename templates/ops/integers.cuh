@@ -11,6 +11,8 @@
 // sums for strip j / 2 of rows g and g + 8; and only has to know that strip's scales.
 #pragma once
 
+#include <type_traits>
+
 #include "layout/weight_format.h"
 #include "primitives/primitives.h"
 
@@ -129,10 +131,17 @@ SOLITON_DEVICE uint4 spread_to_bf16(uint32_t word, const int32_t (&zeros)[2]) {
   constexpr uint32_t k128 = 0x43004300u;  // two bf16 whose last bits count 1
   const uint32_t lower = k128 + static_cast<uint32_t>(zeros[0]) * 0x00010001u;
   const uint32_t upper = k128 + static_cast<uint32_t>(zeros[1]) * 0x00010001u;
-  return make_uint4(subtract_bf16((word & kIntegers) | k128, lower),
-                    subtract_bf16((word >> 4 & kIntegers) | k128, upper),
-                    subtract_bf16((word >> 8 & kIntegers) | k128, lower),
-                    subtract_bf16((word >> 12 & kIntegers) | k128, upper));
+  return make_uint4(subtract_bf16(and_or(word, kIntegers, k128), lower),
+                    subtract_bf16(and_or(word >> 4, kIntegers, k128), upper),
+                    subtract_bf16(and_or(word >> 8, kIntegers, k128), lower),
+                    subtract_bf16(and_or(word >> 12, kIntegers, k128), upper));
+}
+
+/// The same times the rows' scales, two bf16 each, and rounded to bf16.
+SOLITON_DEVICE uint4 scale_to_bf16(uint32_t word, const int32_t (&zeros)[2], const uint32_t (&scales)[2]) {
+  const uint4 differences = spread_to_bf16(word, zeros);
+  return make_uint4(multiply_bf16(differences.x, scales[0]), multiply_bf16(differences.y, scales[1]),
+                    multiply_bf16(differences.z, scales[0]), multiply_bf16(differences.w, scales[1]));
 }
 
 /// Scales and zeros of rows lane / 4 and lane / 4 + 8 for one group.
@@ -141,18 +150,30 @@ struct RowScales {
   int32_t zero[2];
 };
 
+/// The same as they stand.
 template <WeightFormat kFormat>
-SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int lane, int group) {
-  const unsigned char* words = page + scale_offset(kFormat, columns, lane / 4, group);
+using ScaleWords = std::conditional_t<kFormat.has_zeros, uint2, uint32_t>;
+
+/// `words`: where those of row lane / 4 stand.
+template <WeightFormat kFormat>
+SOLITON_DEVICE ScaleWords<kFormat> load_scale_words(const unsigned char* words) {
+  return load_shared(reinterpret_cast<const ScaleWords<kFormat>*>(words));
+}
+template <WeightFormat kFormat>
+SOLITON_DEVICE RowScales row_scales(ScaleWords<kFormat> rows) {
   if constexpr (kFormat.has_zeros) {
-    const uint2 rows = load_shared(reinterpret_cast<const uint2*>(words));
     return {{f16_to_float(static_cast<uint16_t>(rows.x)), f16_to_float(static_cast<uint16_t>(rows.y))},
             {static_cast<int32_t>(rows.x >> 16), static_cast<int32_t>(rows.y >> 16)}};
   } else {
-    const uint32_t rows = load_shared(reinterpret_cast<const uint32_t*>(words));
     return {{f16_to_float(static_cast<uint16_t>(rows)), f16_to_float(static_cast<uint16_t>(rows >> 16))},
             {kSymmetricZero, kSymmetricZero}};
   }
+}
+
+template <WeightFormat kFormat>
+SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int lane, int group) {
+  return row_scales<kFormat>(
+      load_scale_words<kFormat>(page + scale_offset(kFormat, columns, lane / 4, group)));
 }
 
 /// Adds the products of warp `warp`'s columns of a page to sums[0] (row lane / 4) and sums[1] (row lane / 4 + 8):

@@ -41,6 +41,16 @@ SOLITON_DEVICE uint32_t subtract_bf16(uint32_t a, uint32_t b) {
 #endif
   return result;
 }
+SOLITON_DEVICE uint32_t multiply_bf16(uint32_t a, uint32_t b) {
+  uint32_t result;
+#if defined(SOLITON_SM_90)
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+#else
+  constexpr uint32_t kMinusZeros = 0x80008000u;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(kMinusZeros));
+#endif
+  return result;
+}
 SOLITON_DEVICE float bf16_to_float(uint16_t value) {
   return __uint_as_float(static_cast<uint32_t>(value) << 16);
 }
@@ -57,6 +67,11 @@ SOLITON_DEVICE float f16_to_float(uint16_t value) {
 }
 SOLITON_DEVICE uint16_t float_to_f16(float value) {
   return static_cast<uint16_t>(pack_f16(value, 0.0f));
+}
+SOLITON_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
+  uint32_t result;  // the compiler by itself takes two instructions
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "r"(mask), "r"(bits));
+  return result;
 }
 SOLITON_DEVICE uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice) {
   return __byte_perm(low, high, choice);

@@ -37,6 +37,9 @@ inline float float_from_bits(uint32_t bits) {
   return std::bit_cast<float>(bits);
 }
 
+inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
+  return (a & mask) | bits;
+}
 inline uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice) {
   const uint64_t bytes = static_cast<uint64_t>(high) << 32 | low;
   uint32_t result = 0;
@@ -69,6 +72,13 @@ inline uint32_t subtract_bf16(uint32_t a, uint32_t b) {
                    bf16_to_float(high) - bf16_to_float(static_cast<uint16_t>(b >> 16)));
 }
 
+inline uint32_t multiply_bf16(uint32_t a, uint32_t b) {
+  const auto low = static_cast<uint16_t>(a);
+  const auto high = static_cast<uint16_t>(a >> 16);
+  return pack_bf16(bf16_to_float(low) * bf16_to_float(static_cast<uint16_t>(b)),
+                   bf16_to_float(high) * bf16_to_float(static_cast<uint16_t>(b >> 16)));
+}
+
 /// By hand, because without an instruction for it a conversion is a call of the compiler's library.
 inline float f16_to_float(uint16_t value) {
   constexpr float kExponents = 0x1p112f;  // between the least of f16 and of float
@@ -81,6 +91,8 @@ inline float f16_to_float(uint16_t value) {
 
 inline uint16_t float_to_f16(float value) {
   constexpr float kLargest = 65504.0f;
+  constexpr uint16_t kNan = 0x7fff;
+  if (std::isnan(value)) return kNan;
   if (value > kLargest) value = kLargest;
   if (value < -kLargest) value = -kLargest;
   return std::bit_cast<uint16_t>(static_cast<F16>(value));

@@ -118,7 +118,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, const Be
     } else {
       pass(stream, role);
     }
-    if (role.parts > 1) {
+    if (kPlan.divides_tokens() && role.parts > 1) {
       phase.unmerged = 0;
       parts_parity_ ^= places_used(role);
     }

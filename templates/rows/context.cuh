@@ -11,6 +11,7 @@
 
 #include "layout/several_rows.h"
 #include "machine/context.cuh"
+#include "ops/known_format.cuh"
 #include "ops/split.cuh"
 
 namespace soliton::rows {
@@ -30,11 +31,19 @@ constexpr int kMergeShares = merge_shares(kPlan.rows, kPlan.model.head_dim);
 template <const KernelPlan& kPlan>
 constexpr int kColumnWarps = kShape<kPlan>.column_warps;
 
+/// Columns of a phase's slots, where warpgroups multiply.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
+  constexpr int kOfIntegers = kShape<kPlan>.slot_columns(true);
+  constexpr int kOthers = kShape<kPlan>.slot_columns(false);
+  return is_integer<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
+}
+
 /// What every thread knows.
 template <const KernelPlan& kPlan>
 struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   using Base = MachineContext<kPlan, RegionId, BarrierId>;
-  using Base::barrier, Base::cta, Base::global_cta, Base::lane, Base::params, Base::phases_done, Base::region,
+  using Base::barrier, Base::cta, Base::global_cta, Base::lane, Base::params, Base::phase, Base::region,
       Base::step, Base::wait;
   static_assert(kPlan.num_ctas > 0 && kPlan.consumer_warps == kWorkers);
 
@@ -69,7 +78,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Waits until all CTAs have ended the phase before. All warps that wait here take part in phase_done: the
   /// parity is never more than one phase off.
   SOLITON_DEVICE void wait_begun() const {
-    wait(barrier(BarrierId::kBegun), phases_done & 1, WaitKind::kPhaseBegun, phases_done);
+    // phases_done, for which workers have no register.
+    constexpr int kStepPhases = 2 + kPlan.model.num_layers * (kPlan.num_phases - 1);
+    const uint32_t ended = static_cast<uint32_t>(step * kStepPhases + phase);
+    wait(barrier(BarrierId::kBegun), ended & 1, WaitKind::kPhaseBegun, ended);
   }
   /// Waits until it is known whether the step happens. Pairs with the arrivals of workers that finish tiles.
   SOLITON_DEVICE bool step_happens() const {
@@ -93,12 +105,13 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       return {.tiles = tiles(matrix), .end_column = matrix.padded};
     } else {
       const int slices = matrix.column_slices;
-      TileBlock block = deal_block(matrix.num_tiles, matrix.first_cta, kPlan.num_ctas, slices, cta);
+      TileBlock block =
+          deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), slices, global_cta());
       if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) block.tiles.count = 0;
-      constexpr int kChunk = kShape<kPlan>.chunk_columns();
-      block.first_column = slice_begin(matrix.padded, kChunk, slices, block.slice);
-      block.end_column = slice_begin(matrix.padded, kChunk, slices, block.slice + 1);
-      block.first_chunk = cta % block.num_chunks(kChunk);
+      const int chunk = slot_columns<kPlan>(matrix);
+      block.first_column = slice_begin(matrix.padded, chunk, slices, block.slice);
+      block.end_column = slice_begin(matrix.padded, chunk, slices, block.slice + 1);
+      block.first_chunk = global_cta() % block.num_chunks(chunk);
       return block;
     }
   }

@@ -37,12 +37,15 @@ class InputLoader {
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
     SOLITON_NO_UNROLL
     for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>) {
-      SOLITON_NO_UNROLL
-      for (int i = 0; i * kChunk < block.end_column - block.first_column; ++i) {
-        const int column = block.first_column + (kRowsShape.warpgroups ? block.chunk(i, kChunk) : i) * kChunk;
-        const int rest = block.end_column - column;
-        push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
-             (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
+      if constexpr (kRowsShape.warpgroups) {
+        push_slots(phase, block, input);
+      } else {
+        SOLITON_NO_UNROLL
+        for (int column = 0; column < block.end_column; column += kChunk) {
+          const int rest = block.end_column - column;
+          push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
+               (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
+        }
       }
     }
     context_.end_phase();
@@ -150,7 +153,31 @@ class InputLoader {
     }
   }
 
-  SOLITON_DEVICE void push(const unsigned char* source, int bytes) {
+  /// Where warpgroups multiply: what each slot of pages meets.
+  SOLITON_DEVICE void push_slots(const MatrixPhase& phase, const TileBlock& block,
+                                 const unsigned char* input) {
+    constexpr int kChunkBytes = kRowsShape.chunk_bytes();
+    const bool integers = is_integer<kPlan>(phase.format.type);
+    const int columns = slot_columns<kPlan>(phase);
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < block.num_chunks(columns); ++i) {
+      const int column = block.first_column + block.chunk(i, columns) * columns;
+      const unsigned char* slot = input + static_cast<int64_t>(column) * kRowsShape.column_bytes();
+      if (!integers) {
+        push(slot, kChunkBytes);
+        continue;
+      }
+      // A word of a full page has columns of both strips of a unit: a chunk is half of either.
+      const bool divided = page_of(phase.format, phase.padded, column).columns == kIntegerPageColumns;
+      const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
+      SOLITON_NO_UNROLL
+      for (int half = 0; half < 2; ++half, slot += piece)
+        push(slot, piece, divided ? slot + kChunkBytes : nullptr);
+    }
+  }
+
+  /// A chunk of one piece, or of two.
+  SOLITON_DEVICE void push(const unsigned char* source, int bytes, const unsigned char* second = nullptr) {
     Barrier* full = &context_.barrier(BarrierId::kInputFull, chunk_.slot());
     if (chunks_ >= kPlan.input_buffers) {
       // Pairs with the workers' arrival in release_input().
@@ -158,9 +185,10 @@ class InputLoader {
       copies_.announce_unless(context_.leads() && barrier_peek(&empty, chunk_.parity_before()));
       context_.wait(empty, chunk_.parity_before(), WaitKind::kInputEmpty, chunks_);
     }
-    copies_.begin(full, bytes);
-    copies_.vector(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), source,
-                   bytes, full);
+    unsigned char* to = context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes();
+    copies_.begin(full, second != nullptr ? 2 * bytes : bytes);
+    copies_.vector(to, source, bytes, full);
+    if (second != nullptr) copies_.vector(to + bytes, second, bytes, full);
     copies_.end(full);
     ++chunks_;
     chunk_.advance();

@@ -4,6 +4,7 @@
 #include "machine/ring_producer.cuh"
 #include "ops/known_format.cuh"
 #include "rows/context.cuh"
+#include "rows/integer_slot.cuh"
 
 namespace soliton::rows {
 
@@ -165,10 +166,13 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     const TileBlock block = context_.block(phase);
     const auto bytes_of = [&](int columns) { return known_weight_bytes<kPlan>(phase.format.type, columns); };
     const int64_t tile_bytes = bytes_of(phase.padded);
-    const int64_t stride = block.tiles.stride * tile_bytes;
+    const int64_t stride = block.tiles.stride / kPlan.num_cards * tile_bytes;
     const char* tiles = static_cast<const char*>(context_.params.weights) + phase.weights +
-                        at.layer * phase.layer_stride + block.tiles.first * tile_bytes +
-                        bytes_of(block.first_column);
+                        at.layer * phase.layer_stride + block.tiles.first / kPlan.num_cards * tile_bytes;
+    if constexpr (kPlan.model.integers.is_quantized()) {
+      if (is_integer<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
+    }
+    tiles += bytes_of(block.first_column);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
@@ -197,6 +201,57 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     SOLITON_NO_UNROLL
     for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
   }
+
+  /// The same of integers: a slot holds the tiles of both groups of a warpgroup, words and then scales.
+  SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
+                                      int64_t stride) {
+    constexpr int kColumns = kShape<kPlan>.slot_columns(true);
+    SOLITON_NO_UNROLL
+    for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
+      SOLITON_NO_UNROLL
+      for (int i = 0; i < block.num_chunks(kColumns); ++i) {
+        if (this->stopped()) return;
+        const int column = block.first_column + block.chunk(i, kColumns) * kColumns;
+        const PageSpan page = page_of(kPlan.model.integers, phase.padded, column);
+        const int within = column - page.first_column;
+        const int begin = known_weight_bytes<kPlan>(phase.format.type, page.first_column);
+        const int words = begin + within * (kTileRows / 2);
+        const int scales = begin + scale_offset(kPlan.model.integers, page.columns, 0, 0) +
+                           within / kColumns * Integers::kScaleBytes;
+        SOLITON_NO_UNROLL
+        for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles) {
+          this->add_page(phase.window, nothing, [&] {
+            fill_integers(tiles, {words, scales}, stride, tile, count);
+          });
+        }
+      }
+      tiles += kTilesAtOnce<kPlan> * stride;
+    }
+  }
+  /// Offsets in a tile.
+  struct IntegerPieces {
+    int words;
+    int scales;
+  };
+  /// Of tiles `first` to `first` + 3, and of those a warpgroup's groups further, what is there of `count`.
+  SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
+                                    int count) const {
+    constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
+    const auto tiles_from = [&](int tile) {
+      const int left = count - tile;
+      return left < 0 ? 0 : left < kGroupTiles ? left : kGroupTiles;
+    };
+    const int in_all = tiles_from(first) + tiles_from(first + kNext);
+    this->expect(in_all * (Integers::kWordBytes + Integers::kScaleBytes));
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < in_all; ++i) {  // the first group is whole if there is a second
+      const char* tile = tiles + (first + i + (i >= kGroupTiles ? kNext - kGroupTiles : 0)) * stride;
+      this->copy(i * Integers::kWordBytes, tile + pieces.words, Integers::kWordBytes);
+      this->copy(Integers::scales_of(i), tile + pieces.scales, Integers::kScaleBytes);
+    }
+  }
+  using Integers = IntegerSlot<kPlan>;
+
   static constexpr int kPieceBytes = kPageBytes / kGroupTiles;
   static constexpr int kChunk = kShape<kPlan>.chunk_columns();
 

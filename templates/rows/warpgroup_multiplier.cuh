@@ -1,8 +1,11 @@
 // The matrix work where warpgroups multiply: weights are the operand in registers, in the order in which pages have them,
-// activations the one in shared memory. Of every four tiles a warp has one, and a warpgroup every second four.
+// activations the one in shared memory. Of every four tiles a warp has one, and a warpgroup every second four. Integers
+// become bf16 on their way to the registers, times their scales.
 #pragma once
 
+#include "ops/integers.cuh"
 #include "rows/input_stream.cuh"
+#include "rows/integer_slot.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
@@ -18,7 +21,11 @@ class WarpgroupMultiplier {
   /// Multiplies the next `count` tiles of a block, tiles_at_once() at most, by its columns, and puts down their sums
   /// with `put(tile, sums)`.
   template <class Put>
-  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const TileBlock& block, int count, const Put& put) {
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
+                               int count, const Put& put) {
+    if constexpr (kPlan.model.integers.is_quantized()) {
+      if (is_integer<kPlan>(phase.format.type)) return multiply_integers(stream, phase, block, count, put);
+    }
     const int chunks = block.num_chunks(kRowsShape.chunk_columns());
     const int slots =
         ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
@@ -29,8 +36,8 @@ class WarpgroupMultiplier {
       multiply_groups<1>(stream, chunks, slots - own, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
-        input_.wait();
         pass(stream, slots);
+        input_.wait();
         input_.release();
       }
     }
@@ -40,14 +47,15 @@ class WarpgroupMultiplier {
   static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
   static constexpr int kSets = 2;  // that a slot's products are made in
   static constexpr int kSetSteps = kSteps / kSets;
-  static constexpr int kStepBytes = kPlan.rows * kMmaColumns * 2;
+  static constexpr int kMmaBytes = kPlan.rows * kMmaColumns * 2;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
   static_assert(kRowsShape.tiles_at_once() == 2 * kWarpgroups * kGroupTiles,
                 "a warpgroup has up to two groups");
 
-  /// What a warp has of a slot at once: weights of its tile for a set of products.
+  /// Weights of a warp's tile for a set of products.
+  template <int kMmas>
   struct Weights {
-    uint4 steps[kSetSteps];
+    uint4 mmas[kMmas];
   };
 
   SOLITON_DEVICE int warpgroup() const { return worker_ / kGroupWarps; }
@@ -58,10 +66,7 @@ class WarpgroupMultiplier {
   SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
                                       const Put& put) {
     float sums[kGroups][kPlan.rows / 2] = {};
-    Weights weights[2];
-    // What a warp multiplies whose tile is not there nobody looks at.
-    const int last = ((kGroups - 1) * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
-    const int last_tile = last < count ? tile_of_group() : 0;
+    Weights<kSetSteps> weights[2];
     SOLITON_NO_UNROLL
     for (; chunks > 0; --chunks) {
       const CoreMatrices input(input_.wait());
@@ -70,17 +75,32 @@ class WarpgroupMultiplier {
         const int slot = stream.wait_turn(warpgroup());
         SOLITON_UNROLL
         for (int set = 0; set < kSets; ++set) {
-          load(weights[set % 2], slot, set, i < kGroups - 1 ? tile_of_group() : last_tile);
+          load(weights[set % 2], slot, set, tile_of<kGroups>(i, count) % kGroupTiles);
           if (set == kSets - 1) stream.release_turn(slot);
-          issue(sums[i], weights[set % 2], input.behind(set * kSetSteps * kStepBytes));
+          issue(sums[i], weights[set % 2], input.behind(set * kSetSteps * kMmaBytes));
           if (i < kGroups - 1 || set < kSets - 1) warpgroup_wait_but_last();
         }
       }
       if (kGroups == 1) pass(stream, empty_slots);
-      SOLITON_UNROLL
-      for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
-      input_.release();
+      end_chunk(sums);
     }
+    put_all(sums, count, put);
+  }
+
+  /// Of group `i`, among the tiles of this warpgroup. What a warp multiplies whose tile is not there nobody looks at.
+  template <int kGroups>
+  SOLITON_DEVICE int tile_of(int i, int count) const {
+    const int last = ((kGroups - 1) * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
+    return i * kGroupTiles + (i < kGroups - 1 || last < count ? tile_of_group() : 0);
+  }
+  template <int kGroups>
+  SOLITON_DEVICE void end_chunk(float (&sums)[kGroups][kPlan.rows / 2]) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
+    input_.release();
+  }
+  template <int kGroups, class Put>
+  SOLITON_DEVICE void put_all(const float (&sums)[kGroups][kPlan.rows / 2], int count, const Put& put) const {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) {
       const int own = (i * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
@@ -93,23 +113,158 @@ class WarpgroupMultiplier {
     for (; slots > 0; --slots) stream.release_turn(stream.wait_turn(warpgroup()));
   }
 
-  SOLITON_DEVICE void load(Weights& weights, int slot, int set, int tile) const {
+  SOLITON_DEVICE void load(Weights<kSetSteps>& weights, int slot, int set, int tile) const {
     const uint4* fragments =
         reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
                                        tile * (kPageBytes / kGroupTiles)) +
         context_.lane;
     SOLITON_UNROLL
     for (int k = 0; k < kSetSteps; ++k)
-      weights.steps[k] = load_shared(fragments + (set * kSetSteps + k) * kWarpLanes);
+      weights.mmas[k] = load_shared(fragments + (set * kSetSteps + k) * kWarpLanes);
   }
 
-  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights& weights, CoreMatrices input) const {
+  template <int kMmas>
+  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights<kMmas>& weights,
+                            CoreMatrices input) const {
     warpgroup_fence();
     SOLITON_UNROLL
-    for (int k = 0; k < kSetSteps; ++k)
-      warpgroup_multiply(sums, weights.steps[k], input.behind(k * kStepBytes));
+    for (int k = 0; k < kMmas; ++k) warpgroup_multiply(sums, weights.mmas[k], input.behind(k * kMmaBytes));
     warpgroup_commit();
   }
+
+  // ---- Integers
+
+  static constexpr WeightFormat kFormat = kPlan.model.integers;
+
+  template <class Put>
+  SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                        const TileBlock& block, int count, const Put& put) {
+    const int own = ceil_divide(count - warpgroup() * kGroupTiles, kWarpgroups * kGroupTiles);
+    if (own == 2) {
+      multiply_integer_groups<2>(stream, phase, block, count, put);
+    } else if (own == 1) {
+      multiply_integer_groups<1>(stream, phase, block, count, put);
+    } else {
+      for (int i = 0; i < block.num_chunks(kIntegerColumns); ++i) {
+        pass(stream, 1);
+        for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
+          input_.wait();
+          input_.release();
+        }
+      }
+    }
+  }
+
+  /// What a lane has of both strips of a step: words and scales as they stand, and what it multiplies by of one.
+  struct Step {
+    uint4 words;
+    ScaleWords<kFormat> scales[kStrips];
+  };
+  using Strip = Weights<kStepColumns / kMmaColumns>;
+
+  /// A slot has the tiles of all groups, and of their columns all chunks that it meets. While a strip is multiplied, the
+  /// next is made, and what the one behind it is made of is loaded.
+  template <int kGroups, class Put>
+  SOLITON_DEVICE void multiply_integer_groups(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                              const TileBlock& block, int count, const Put& put) {
+    float sums[kGroups][kPlan.rows / 2] = {};
+    Strip strips[kStrips];
+    int left = block.num_chunks(kIntegerColumns);  // slots
+    int slot = stream.wait_turn(warpgroup());
+    int steps = steps_of_unit(phase, left);
+    const auto load = [&](int group, int index) {
+      return load_step(stream.bytes(slot), tile_of<kGroups>(group, count), index, steps);
+    };
+    Step step = load(0, 0);
+    strips[0] = strip_of(step, 0);
+    SOLITON_NO_UNROLL
+    for (; left > 0; --left) {
+      SOLITON_NO_UNROLL
+      for (int first = 0; first < kSlotSteps; first += kChunkSteps) {
+        const bool ends_slot = first + kChunkSteps == kSlotSteps;
+        const CoreMatrices input(input_.wait());
+        const bool pairs = steps > 1;
+        SOLITON_UNROLL
+        for (int group = 0; group < kGroups; ++group) {
+          SOLITON_UNROLL
+          for (int k = 0; k < kChunkSteps; ++k) {
+            issue(sums[group], strips[0], input.behind(place_of(k, 0, pairs)));
+            warpgroup_wait_but_last();
+            strips[1] = strip_of(step, 1);
+            issue(sums[group], strips[1], input.behind(place_of(k, 1, pairs)));
+            if (k < kChunkSteps - 1) {
+              step = load(group, first + k + 1);
+              if (ends_slot && group == kGroups - 1) stream.release_turn(slot);
+            } else if (group < kGroups - 1) {
+              step = load(group + 1, first);
+            } else if (!ends_slot) {
+              step = load(0, first + kChunkSteps);
+            } else if (left > 1) {
+              slot = stream.wait_turn(warpgroup());
+              steps = steps_of_unit(phase, left - 1);
+              step = load(0, 0);
+            }
+            warpgroup_wait_but_last();
+            strips[0] = strip_of(step, 0);
+          }
+        }
+        end_chunk(sums);
+      }
+    }
+    put_all(sums, count, put);
+  }
+
+  /// In the page that a slot is of, behind which `left` - 1 others of this CTA's block follow. There are no registers to keep
+  /// the block in: it is found anew.
+  SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, int left) const {
+    int columns = kIntegerPageColumns;
+    if constexpr (!kPlan.has_full_pages()) {
+      context_.cta = opaque(context_.cta);
+      const TileBlock block = context_.block(phase);
+      const int column =
+          block.first_column +
+          block.chunk(block.num_chunks(kIntegerColumns) - left, kIntegerColumns) * kIntegerColumns;
+      columns = page_of(kPlan.model.integers, phase.padded, column).columns;
+    }
+    return columns / kMinIntegerColumns;
+  }
+
+  /// Step `index` of a slot's columns, of a page whose units have `steps` steps.
+  SOLITON_DEVICE Step load_step(const unsigned char* slot, int tile, int index, int steps) const {
+    using Slot = IntegerSlot<kPlan>;
+    const unsigned char* words = slot + tile * Slot::kWordBytes + index * kStepBytes;
+    Step step = {load_shared(reinterpret_cast<const uint4*>(words) + context_.lane), {}};
+    SOLITON_UNROLL
+    for (int strip = 0; strip < kStrips; ++strip) {
+      step.scales[strip] =
+          load_scale_words<kFormat>(slot + Slot::scales_of(tile) +
+                                    Slot::scale_offset(group_of(index, strip, steps), context_.lane / 4));
+    }
+    return step;
+  }
+  /// Of a slot's groups.
+  static SOLITON_DEVICE int group_of(int index, int strip, int steps) {
+    constexpr int kGroupSteps = kFormat.group / kStepColumns;
+    if constexpr (kPlan.has_full_pages())
+      return index % kSlotSteps / kGroupSteps + strip * kSlotSteps / kGroupSteps;
+    const int first = (index & -steps) + index;  // units before it have two strips of as many steps
+    return (first + strip * steps) / kGroupSteps;
+  }
+  static SOLITON_DEVICE Strip strip_of(const Step& step, int strip) {
+    const RowScales own = row_scales<kFormat>(step.scales[strip]);
+    const uint32_t scales[2] = {pack_bf16(own.scale[0], own.scale[0]), pack_bf16(own.scale[1], own.scale[1])};
+    return {{scale_to_bf16(strip == 0 ? step.words.x : step.words.z, own.zero, scales),
+             scale_to_bf16(strip == 0 ? step.words.y : step.words.w, own.zero, scales)}};
+  }
+  /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
+  /// pages whose units have one step.
+  static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
+    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kPlan.rows * 2;
+  }
+  static constexpr int kIntegerColumns = kRowsShape.slot_columns(true);
+  static constexpr int kSlotChunks = kIntegerColumns / kRowsShape.chunk_columns();
+  static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
+  static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
 
   Context<kPlan>& context_;
   int worker_;

@@ -113,14 +113,15 @@ class Worker {
     SOLITON_NO_UNROLL
     for (int first = 0; first < block().tiles.count; first += kAtOnce) {
       const int left = block().tiles.count - first;
-      multiplier_.multiply(stream_, block(), left < kAtOnce ? left : kAtOnce, [&](int tile, const auto& own) {
-        context_.cta = opaque(context_.cta);
-        if (finishes_at_once) {
-          epilogue_.swiglu_of_warp(at.phase, block().tiles, first + tile, own);
-        } else {
-          sums(first).put(tile, own);
-        }
-      });
+      multiplier_.multiply(stream_, at.phase, block(), left < kAtOnce ? left : kAtOnce,
+                           [&](int tile, const auto& own) {
+                             context_.cta = opaque(context_.cta);
+                             if (finishes_at_once) {
+                               epilogue_.swiglu_of_warp(at.phase, block().tiles, first + tile, own);
+                             } else {
+                               sums(first).put(tile, own);
+                             }
+                           });
       if (finishes_at_once) continue;
       context_.cta = opaque(context_.cta);
       sums(first).meet(met_);

@@ -85,7 +85,7 @@ TEST(Integers, PlansAreSound) {
 }
 
 TEST(Integers, PlansOfSeveralRowsAreSound) {
-  for (const int rows : {8, 16, 32}) {
+  for (const int rows : {8, 16, 32, 64, 128}) {
     for (const char* model : kGptqModels) {
       const Plan plan = shipped_plan(model, "h200", {.rows = rows});
       EXPECT_EQ(plan.rows, rows);
@@ -95,8 +95,9 @@ TEST(Integers, PlansOfSeveralRowsAreSound) {
       EXPECT_EQ(refusals(test_plan(model, {.rows = rows})), "") << model << ", " << rows << " rows";
     }
   }
-  EXPECT_EQ(error_of([] { test_plan("int4", {.rows = 64}); }),
-            "5 --rows: expected at most 32 for a model of integers, got 64");
+  EXPECT_EQ(error_of([] { test_plan("int4", {.rows = 64, .copies = CopyKind::kLanes}); }),
+            "5 --rows: expected at most 32 for a model of integers but on a card whose warpgroups multiply, "
+            "got 64");
 }
 
 // 16 rows of 2048 integers are 16 KiB; for each row and group 2 bytes, or 4 with a zero.

@@ -1,7 +1,8 @@
 // The verifier's rules where CTAs share the columns of tiles, each broken in turn; and how a deal of blocks looks.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <functional>
+#include <map>
 #include <set>
 
 #include "generator/plan/verify.h"
@@ -133,7 +134,43 @@ TEST(ColumnSlices, WantARingOfWhichEachWarpgroupAlwaysMeetsTheSameSlots) {
 TEST(ColumnSlices, AreForWarpgroupsAlone) {
   EXPECT_FALSE(shipped_plan("llama-3.1-8b", "h200", {.rows = 64}).warpgroups);
   EXPECT_THROW(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .copies = CopyKind::kLanes}), Error);
-  EXPECT_THROW(shipped_plan("llama-3.1-8b", "h200", {.rows = 128, .num_cards = 2}), Error);
+}
+
+// Sums of tiles lie in the memory of one card, and the tiles of a team too.
+TEST(ColumnSlices, AreSharedWithinACard) {
+  for (const char* model : {"llama-3.1-8b", "llama-3.1-8b-gptq", "llama-3.2-1b"}) {
+    for (const int cards : {2, 3, 8}) {
+      const Plan plan = shipped_plan(model, "h200", {.rows = 128, .num_cards = cards});
+      EXPECT_EQ(refusals(plan), "") << model << " over " << cards;
+      for (const PlanPhase& phase : plan.phases) {
+        if (phase.column_slices == 1) continue;
+        const int num_tiles = plan.matrices[phase.matrix].num_tiles;
+        std::map<int, std::set<int>> cards_of_tile;
+        for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+          const TileBlock block =
+              deal_block(num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
+          for (int i = 0; i < block.tiles.count; ++i)
+            cards_of_tile[block.tiles.first + i * block.tiles.stride].insert(cta % cards);
+        }
+        for (const auto& [tile, of_tile] : cards_of_tile)
+          EXPECT_EQ(of_tile, std::set<int>{tile % cards}) << phase.name << ", tile " << tile;
+      }
+    }
+  }
+}
+
+// Of integers a slot, of which a CTA has whole ones, holds two chunks of columns.
+TEST(ColumnSlices, OfIntegersAreWholeSlots) {
+  const auto padded_to = [](int columns) {
+    Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = 128});
+    EXPECT_TRUE(plan.warpgroups);
+    EXPECT_EQ(named(plan.phases, "o").column_slices, 2);
+    plan.matrices[named(plan.phases, "o").matrix].padded = columns;
+    return refusals(plan);
+  };
+  EXPECT_EQ(padded_to(4096), "");
+  EXPECT_THAT(padded_to(4096 + 128), testing::HasSubstr("o: expected whole chunks of 256 columns"));
+  EXPECT_THAT(padded_to(256), testing::HasSubstr("o: expected whole chunks of 256 columns"));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST(CardsTreeBits, AreThoseOfOneCardWithAsManyCtas) {
 }
 
 TEST(CardsTreeBits, AreTheSameUnderEverySchedule) {
-  for (const char* name : {"plain-1-rows8-cards4", "plain-2-rows32-cards2"}) {
+  for (const char* name : {"plain-1-rows8-cards4", "plain-2-rows32-cards2", "plain-2-rows64-cards2"}) {
     TreeUnderTest kernel(name);
     const Branch root = kernel.tree().open();
     kernel.fill(root, 100);

@@ -100,6 +100,13 @@ INSTANTIATE_TEST_SUITE_P(
             "warpgroups_no_fence_of_products", "plain-3-rows64", {.kind = FaultKind::kDropProductFence}},
         FaultCase{
             "warpgroups_no_commit_of_products", "plain-3-rows64", {.kind = FaultKind::kDropProductCommit}},
+        FaultCase{
+            "integers_no_wait_for_products", "int4-zeros-3-rows64", {.kind = FaultKind::kNoProductWait}},
+        FaultCase{
+            "integers_no_fence_of_products", "int4-zeros-3-rows64", {.kind = FaultKind::kDropProductFence}},
+        FaultCase{
+            "integers_no_commit_of_products", "int4-zeros-3-rows64", {.kind = FaultKind::kDropProductCommit}},
+        FaultCase{"integers_no_wait_for_pages", "int4-zeros-3-rows64", skip(WaitKind::kPageFull)},
         FaultCase{"warpgroups_no_wait_for_the_input", "broad-4-rows64", skip(WaitKind::kInputFull)},
         FaultCase{"warpgroups_no_wait_for_free_input", "broad-4-rows64", skip(WaitKind::kInputEmpty)},
         FaultCase{"warpgroups_no_wait_for_the_workers", "plain-3-rows64", skip(WaitKind::kTileFull)},

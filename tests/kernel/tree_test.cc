@@ -21,6 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
                                          "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
                                          "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32",
                                          "micro-2-all-cards2", "plain-2-rows32-cards2",
+                                         "plain-2-rows64-cards2", "int4-zeros-3-rows64",
                                          "plain-1-rows8-cards4", "group7-2-rows8-cards3",
                                          "norm128-2-rows8-cards2", "int4-1-rows8-cards8"),
                          test_name);
@@ -279,6 +280,7 @@ class TreeRace : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows32",
                                          "micro-2-all-cards2", "plain-2-rows32-cards2",
+                                         "plain-2-rows64-cards2", "int4-zeros-3-rows64",
                                          "plain-1-rows8-cards4", "group7-2-rows8-cards3",
                                          "norm128-2-rows8-cards2", "int4-1-rows8-cards8"),
                          test_name);

@@ -115,6 +115,22 @@ std::vector<int> pages_of(WeightFormat format, int padded) {
   return pages;
 }
 
+TEST(WeightFormat, AColumnIsOfThePageThatHoldsIt) {
+  for (const WeightFormat format : integer_formats()) {
+    for (const int padded : {512, 1536, 2048, 3584, 14336}) {
+      int begin = 0;
+      for (const int columns : pages_of(format, padded)) {
+        for (const int column : {begin, begin + columns / 2, begin + columns - 1}) {
+          const PageSpan page = page_of(format, padded, column);
+          EXPECT_EQ(page.first_column, begin) << "column " << column << " of " << padded;
+          EXPECT_EQ(page.columns, columns);
+        }
+        begin += columns;
+      }
+    }
+  }
+}
+
 TEST(WeightFormat, PagesAddUpToTheirTile) {
   for (const WeightFormat format : integer_formats()) {
     for (int padded = kMinIntegerColumns; padded <= 20480; padded += kMinIntegerColumns) {
