@@ -88,8 +88,8 @@ TEST_F(Cli, GenTakesFoldersOfIntegers) {
   EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
   EXPECT_NE(read_text(path() / "a" / "plan.h").find("WeightType::kInt4"), std::string::npos);
   EXPECT_EQ(run("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "c", "--rows", "1,8,16,32"}).status, 0);
-  expect_error("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "d", "--rows", "64"}, kMismatch, "--rows",
-               "expected at most 32 for a model of integers");
+  expect_error("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "d", "--rows", "64", "--copies", "lanes"},
+               kMismatch, "--rows", "expected at most 32 for a model of integers");
   edit_config("\"desc_act\": false", "\"desc_act\": true");
   EXPECT_EQ(run("soliton-gen", {"tiny-stories", "--gpu", "cpu", "-o", "e"}).status, 0);
   EXPECT_NE(read_text(path() / "e" / "plan.h").find(".ordered = true"), std::string::npos);
