@@ -187,7 +187,9 @@ void Engine::throw_failure() const {
       others += fmt::format("; {}{}", name, failed ? device.last_error() : "nothing is running there");
     }
   }
-  if (stalls.empty()) throw file_error(ExitCode::kDevice, library_.path(), "{}", reason);
+  if (stalls.empty()) {
+    throw file_error(ExitCode::kDevice, library_.path(), "{}", is_one ? reason : others.substr(2));
+  }
   std::sort(stalls.begin(), stalls.end());
   std::string text = stalls[0].second;
   for (size_t i = 1; i < stalls.size(); ++i) text += "; " + stalls[i].second;

@@ -171,6 +171,18 @@ TEST(CardsLaunch, EndsWithoutACardThatNeverBegins) {
   }
 }
 
+// Where no wait has lasted too long yet, as when a card is lost in mid-launch.
+TEST(CardsLaunch, NamesACardThatFails) {
+  KernelUnderTest kernel("micro-3-cards2");
+  for (const int failing : {1, 0}) {
+    kernel.device().failing_card = failing;
+    const std::string error = error_of([&] { kernel.decode(kernel.prompt(1), 1); });
+    EXPECT_THAT(error, HasSubstr(fmt::format("device {}: CPU emulation: the card has failed", failing)));
+    EXPECT_THAT(error, HasSubstr(fmt::format("device {}: nothing is running there", 1 - failing)));
+    kernel.device() = {};
+  }
+}
+
 TEST(CardsLaunch, WantsCardsOfOneKindThatReachOneAnother) {
   KernelUnderTest kernel("micro-3-cards2");
   const auto error_with = [&](std::vector<int> devices) {

@@ -81,6 +81,7 @@ struct EmulatedDevice {
   int64_t free_bytes = 0;     // 0: what the machine has
   int odd_card = -1;          // one that is of another kind
   int unreachable_card = -1;  // one whose memory no other card can use
+  int failing_card = -1;      // one whose launches fail once they have begun
 };
 
 struct EmulationControl {

@@ -52,6 +52,9 @@ bool is_launched() {
   const std::vector<bool>& launched = runtime().launched;
   return static_cast<size_t>(entered) < launched.size() && launched[entered];
 }
+bool has_failed() {
+  return entered == runtime().control.device.failing_card;
+}
 
 /// Begins the launch that has been started, if there is one.
 void begin() {
@@ -193,14 +196,17 @@ int start(Kernel kernel, const Descriptor& descriptor, const LaunchParams* param
 
 LaunchState poll() {
   begin();
-  return is_launched() ? runtime().state.load() : LaunchState::kDone;
+  if (!is_launched()) return LaunchState::kDone;
+  return has_failed() ? LaunchState::kFailed : runtime().state.load();
 }
 
 int wait() {
   begin();
   HostRuntime& self = runtime();
   if (self.thread.joinable()) self.thread.join();
-  return is_launched() && self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;
+  if (!is_launched()) return 0;
+  if (has_failed()) return fail("CPU emulation: the card has failed");
+  return self.state == LaunchState::kFailed ? fail(self.launch_error) : 0;
 }
 
 int measure_bandwidth(const void*, size_t, int, ReadRates* rates) {
