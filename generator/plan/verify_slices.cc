@@ -12,7 +12,7 @@ constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
 /// That a slot has of a group of tiles; of integers of two groups.
 int chunk_columns(const PlanMatrix& matrix) {
-  return kPageBytes / (kGroupTiles * kTileRows * 2) * (matrix.format.is_quantized() ? 2 : 1);
+  return kPageColumns / kGroupTiles * (matrix.format.is_quantized() ? 2 : 1);
 }
 
 /// CTAs by tile, and columns that they have had of it.

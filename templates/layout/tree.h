@@ -131,7 +131,7 @@ SOLITON_HOST_DEVICE constexpr bool packs_partials(int rows) {
 }
 
 /// One partial: for each of those warps of each query head of the KV head the maximum, of each the sum; and from here on
-/// the heads' outputs, not divided by the sums.
+/// the heads' outputs, not divided by the sums unless they are packed.
 SOLITON_HOST_DEVICE constexpr int tree_partial_outputs(int heads_per_kv_head) {
   return round_up(2 * kMaxMergeShares * heads_per_kv_head, 4);
 }
