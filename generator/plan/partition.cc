@@ -250,10 +250,6 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
-  if (facts.weight_order != 0 && rows > 1) {
-    refuse(fmt::format(
-        "--rows: expected 1 for a model with act-order (desc_act, actorder, act_order), got {}", rows));
-  }
   const bool warpgroups = plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
   const int most = most_rows(facts, warpgroups);
   if (rows > most) {
@@ -349,7 +345,6 @@ bool shrink_input(Plan& plan) {
 }
 
 int most_rows(const ModelFacts& facts, bool warpgroups) {
-  if (facts.weight_order != 0) return 1;  // what writes activations in an order takes one row
   if (warpgroups) return *std::rbegin(kRowCounts);
   return facts.weight_bits == kBf16Bits ? kMostRowsOfWarps : kMostIntegerRowsOfWarps;
 }

@@ -21,4 +21,11 @@ SOLITON_HOST_DEVICE constexpr int64_t order_offset(int hidden, int heads, int la
                                                    : hidden + heads);
 }
 
+/// The same of what norm `norm` scales: 2 l is that of q, k and v of layer l (behind the last layer, of the lm_head),
+/// 2 l + 1 that of gate and up.
+SOLITON_HOST_DEVICE constexpr int64_t normed_order_offset(int hidden, int heads, int norm) {
+  return order_offset(hidden, heads, norm / 2,
+                      norm % 2 == 0 ? OrderTable::kHidden : OrderTable::kPostAttention);
+}
+
 }  // namespace soliton

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layout/kernel_plan.h"
+#include "layout/order.h"
 #include "machine/delay.cuh"
 #include "machine/peers.cuh"
 #include "primitives/primitives.h"
@@ -66,6 +67,17 @@ struct MachineContext {
   }
   SOLITON_DEVICE uint32_t* counter(int word) const {
     return workspace<uint32_t>(kPlan.counter_offset) + word;
+  }
+
+  /// Where a vector's reader has element `element`; see layout/order.h.
+  SOLITON_DEVICE int place(OrderTable table, int layer, int element) const {
+    if constexpr (kPlan.model.ordered) {
+      return load_constant(
+          params.positions +
+          order_offset(kPlan.model.hidden, kPlan.model.num_heads * kPlan.model.head_dim, layer, table) +
+          element);
+    }
+    return element;
   }
 
   /// Made where it is needed: registers are few.

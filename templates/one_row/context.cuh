@@ -5,7 +5,6 @@
 #pragma once
 
 #include "layout/one_row.h"
-#include "layout/order.h"
 #include "machine/context.cuh"
 
 namespace soliton::one_row {
@@ -77,17 +76,6 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Sum of squares of a consumer's slice of x.
   SOLITON_DEVICE float* squares(uint32_t generation, int warp) const {
     return this->template region<float>(RegionId::kSquares) + generation * kPlan.consumer_warps + warp;
-  }
-
-  /// Where a vector's reader has element `element`; see layout/order.h.
-  SOLITON_DEVICE int place(OrderTable table, int layer, int element) const {
-    if constexpr (kPlan.model.ordered) {
-      return load_constant(
-          params.positions +
-          order_offset(kPlan.model.hidden, kPlan.model.num_heads * kPlan.model.head_dim, layer, table) +
-          element);
-    }
-    return element;
   }
 
   SOLITON_DEVICE int position() const { return params.first_position + step; }

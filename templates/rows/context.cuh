@@ -144,6 +144,16 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE void publish_of_head(int kv_head, T* word, T value) const {
     store_to_card<kPlan>(params, &PeerOffsets::workspace, kv_head % kPlan.num_cards, word, value);
   }
+  /// Publishes one element of an activation vector. A neighbour may be another thread's.
+  SOLITON_DEVICE void publish_element(Vector vector, int row, int column, float value) const {
+    unsigned char* to = this->template workspace<unsigned char>(vector.offset);
+    SOLITON_UNROLL
+    for (int part = 0; part < kShape<kPlan>.parts; ++part) {
+      publish(reinterpret_cast<uint16_t*>(to + activation_offset(kShape<kPlan>, part, row, column)),
+              float_to_bf16(value));
+      value = low_part(value);
+    }
+  }
 
   SOLITON_DEVICE HeldPlan& held() const { return *this->template region<HeldPlan>(RegionId::kHeld); }
   /// TreeRow::position and ::seen_end of every row.

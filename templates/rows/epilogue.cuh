@@ -306,7 +306,7 @@ class Epilogue : public Choice<kPlan> {
   }
 
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
-  /// that reads them.
+  /// that reads them, see norm_weights().
   SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
     const float4 value = make_float4(v.low.x, v.low.y, v.high.x, v.high.y);
     if constexpr (kRowsShape.warpgroups) {
@@ -316,6 +316,16 @@ class Epilogue : public Choice<kPlan> {
     }
     const float added = (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
     set_squares(squares() + added);
+    if constexpr (kPlan.model.ordered) {
+      const float values[] = {v.low.x, v.low.y, v.high.x, v.high.y};
+      const uint32_t words[] = {weights.x, weights.y, weights.z, weights.w};
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        context_.publish_element(vector, row(), place_of(words[i]),
+                                 values[i] * bf16_to_float(static_cast<uint16_t>(words[i] >> 16)));
+      }
+      return;
+    }
     const auto put = [&](int column, float2 pair, uint32_t w) {
       publish(vector, row(), column,
               make_float2(pair.x * bf16_to_float(static_cast<uint16_t>(w)),
@@ -325,12 +335,27 @@ class Epilogue : public Choice<kPlan> {
     put(column, v.low, weights.x);
     put(column + 8, v.high, weights.y);
   }
-  /// A norm's weights of this thread's columns of a tile, in the first two words.
+  /// A norm's weights of this thread's columns of a tile, in the first two words. Where readers have columns in an order
+  /// of their own a word for each: where its reader has it, and its weight in the upper half.
   SOLITON_DEVICE uint4 norm_weights(int norm, int tile) const {
-    const uint16_t* weights = context_.params.norms + static_cast<int64_t>(norm) * kPlan.model.hidden +
-                              tile * kTileRows + quarter() * 2;
-    return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights)),
-                      load_constant(reinterpret_cast<const uint32_t*>(weights + 8)), 0, 0);
+    const uint16_t* weights = context_.params.norms + static_cast<int64_t>(norm) * kPlan.model.hidden;
+    const int first = tile * kTileRows + quarter() * 2;
+    if constexpr (kPlan.model.ordered) {
+      constexpr int kHeads = kPlan.model.num_heads * kPlan.model.head_dim;
+      const int32_t* places =
+          context_.params.positions + normed_order_offset(kPlan.model.hidden, kHeads, norm) + first;
+      const auto word = [&](int column) {
+        const int place = load_constant(places + column);
+        return static_cast<uint32_t>(load_constant(weights + place)) << 16 | static_cast<uint32_t>(place);
+      };
+      return make_uint4(word(0), word(1), word(8), word(9));
+    }
+    return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights + first)),
+                      load_constant(reinterpret_cast<const uint32_t*>(weights + first + 8)), 0, 0);
+  }
+  static SOLITON_DEVICE int place_of(uint32_t word) {
+    static_assert(!kPlan.model.ordered || kPlan.model.hidden <= 1 << 16, "half a word holds a place");
+    return static_cast<int>(word & 0xffff);
   }
 
   /// The residual stream begins with the tokens' embeddings.
@@ -341,17 +366,30 @@ class Epilogue : public Choice<kPlan> {
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
-      const uint16_t* embedding = context_.params.embedding +
-                                  static_cast<int64_t>(token) * kPlan.model.hidden + tile * kTileRows +
-                                  quarter() * 2;
-      const auto pair = [&](int column) {
-        const uint32_t v = load_constant(reinterpret_cast<const uint32_t*>(embedding + column));
-        return make_float2(bf16_to_float(static_cast<uint16_t>(v)),
-                           bf16_to_float(static_cast<uint16_t>(v >> 16)));
-      };
-      keep(kPlan.vector(VectorId::kHidden), tile, i, {pair(0), pair(8)}, norm_weights(0, tile));
+      const uint4 weights = norm_weights(0, tile);
+      keep(kPlan.vector(VectorId::kHidden), tile, i, embedding_of(token, tile, weights), weights);
     }
     publish_squares();
+  }
+
+  /// Of a token, of this thread's columns of a tile; where columns have an order, in that of layer 0: `weights` of its norm
+  /// say where.
+  SOLITON_DEVICE Sums embedding_of(int token, int tile, uint4 weights) const {
+    const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * kPlan.model.hidden;
+    if constexpr (kPlan.model.ordered) {
+      const auto value = [&](uint32_t word) {
+        return bf16_to_float(load_constant(embedding + place_of(word)));
+      };
+      return {make_float2(value(weights.x), value(weights.y)),
+              make_float2(value(weights.z), value(weights.w))};
+    }
+    const auto pair = [&](int column) {
+      const uint32_t v = load_constant(
+          reinterpret_cast<const uint32_t*>(embedding + tile * kTileRows + quarter() * 2 + column));
+      return make_float2(bf16_to_float(static_cast<uint16_t>(v)),
+                         bf16_to_float(static_cast<uint16_t>(v >> 16)));
+    };
+    return {pair(0), pair(8)};
   }
 
   SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {

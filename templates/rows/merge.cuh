@@ -97,11 +97,9 @@ class HeadMerge {
     });
   }
 
-  /// Writes the outputs, divided by the sum, where the next phase reads them.
-  SOLITON_DEVICE void publish() {
-    constexpr int kParts = kShape<kPlan>.parts;
+  /// Writes the outputs, divided by the sum, where the next phase, of layer `layer`, reads them.
+  SOLITON_DEVICE void publish(int layer) {
     const float scale = 1.0f / sum_;
-    unsigned char* heads = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
     SOLITON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
       for (int mask = kLanes; mask < kWarpLanes; mask *= 2) {
@@ -111,24 +109,13 @@ class HeadMerge {
         outputs_[p].w += shuffle_xor(outputs_[p].w, mask);
       }
       if (group() != 0 || !is_there(p)) continue;
-      float4 v = make_float4(outputs_[p].x * scale, outputs_[p].y * scale, outputs_[p].z * scale,
-                             outputs_[p].w * scale);
+      const float4 v = make_float4(outputs_[p].x * scale, outputs_[p].y * scale, outputs_[p].z * scale,
+                                   outputs_[p].w * scale);
       const int column = context_.head_of_model(head_) * kHeadDim + share_ * kDims + dim(p);
-      constexpr int kNext = kPacked ? 8 : 2;  // from the first two columns to the others
-      SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
-        unsigned char* to = heads + activation_offset(kShape<kPlan>, part, row_, column);
-        if constexpr (kPacked || kShape<kPlan>.warpgroups) {  // two pairs of columns lie apart
-          context_.publish(reinterpret_cast<uint32_t*>(to), packed.x);
-          context_.publish(reinterpret_cast<uint32_t*>(
-                               heads + activation_offset(kShape<kPlan>, part, row_, column + kNext)),
-                           packed.y);
-        } else {
-          context_.publish(reinterpret_cast<uint2*>(to), packed);
-        }
-        if (part + 1 == kParts) break;
-        v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
+      if constexpr (kPlan.model.ordered) {
+        publish_each(v, column, layer);
+      } else {
+        publish_pairs(v, column);
       }
     }
   }
@@ -142,6 +129,36 @@ class HeadMerge {
     return (context_.lane % kLanes + piece * kLanes) * 4;
   }
   SOLITON_DEVICE bool is_there(int piece) const { return dim(piece) < kDims; }
+  static constexpr int kNext = kPacked ? 8 : 2;  // from the first two of a piece's columns to the others
+
+  SOLITON_DEVICE void publish_pairs(float4 v, int column) const {
+    constexpr int kParts = kShape<kPlan>.parts;
+    unsigned char* heads = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
+    SOLITON_UNROLL
+    for (int part = 0; part < kParts; ++part) {
+      const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+      unsigned char* to = heads + activation_offset(kShape<kPlan>, part, row_, column);
+      if constexpr (kPacked || kShape<kPlan>.warpgroups) {  // two pairs of columns lie apart
+        context_.publish(reinterpret_cast<uint32_t*>(to), packed.x);
+        context_.publish(
+            reinterpret_cast<uint32_t*>(heads + activation_offset(kShape<kPlan>, part, row_, column + kNext)),
+            packed.y);
+      } else {
+        context_.publish(reinterpret_cast<uint2*>(to), packed);
+      }
+      if (part + 1 == kParts) break;
+      v = make_float4(low_part(v.x), low_part(v.y), low_part(v.z), low_part(v.w));
+    }
+  }
+  /// Where the reader has columns in an order of its own.
+  SOLITON_DEVICE void publish_each(float4 v, int column, int layer) const {
+    const float values[] = {v.x, v.y, v.z, v.w};
+    SOLITON_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int place = context_.place(OrderTable::kHeads, layer, column + i / 2 * kNext + i % 2);
+      context_.publish_element(kPlan.vector(VectorId::kHeads), row_, place, values[i]);
+    }
+  }
 
   /// visit(value, address) for this lane's outputs of every partial of its group.
   template <class Visit>
@@ -203,7 +220,7 @@ class HeadMerge {
 
 /// Merges unit `unit` of this card: a share of a query head of a row. `worker` holds the merge list of its first unit.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int worker) {
+SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int worker, int layer) {
   using Merge = HeadMerge<kPlan>;
   const int heads = context.card_kv_heads() * Merge::kHeads;
   const int head_unit = unit / Merge::kShares;
@@ -221,7 +238,7 @@ SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int work
     if (context.lane < Merge::kPartials && i < end) at = context.merge(worker, is_held, row, i);
     merge.add(at.first_step <= context.step ? at.partial : -1);
   }
-  merge.publish();
+  merge.publish(layer);
 }
 
 /// Appends the key and value of a row's token to its page.

@@ -53,13 +53,13 @@ class Worker {
 
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
   template <int kPhase>
-  SOLITON_DEVICE void attend(int /*layer*/) {
+  SOLITON_DEVICE void attend(int layer) {
     context_.begin_phase();
     attention_.attend(stream_, [&] { context_.wait_begun(); });
     const int units = context_.num_units();
     SOLITON_NO_UNROLL
     for (int unit = context_.first_unit(worker_); unit < units; unit += Context<kPlan>::kUnitStride)
-      merge_unit(context_, unit, worker_);
+      merge_unit(context_, unit, worker_, layer);
     context_.finish_phase();
   }
 

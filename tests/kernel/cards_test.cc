@@ -23,7 +23,8 @@ class Cards : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, Cards,
                          testing::Values("micro-3-cards2", "plain-2-split-cards2",
                                          "plain-2-split-cards2-counter", "micro-2-cards3", "plain-1-cards4",
-                                         "micro-1-cards8", "int4-ordered-2-cards2", "norm128-2-cards2-lanes"),
+                                         "micro-1-cards8", "int4-ordered-2-all-cards2",
+                                         "norm128-2-cards2-lanes"),
                          name_of_cards);
 
 TEST_P(Cards, MatchReferenceAroundPageBoundaries) {

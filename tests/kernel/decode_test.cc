@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "plain-4-split", "plain-4-split-counter", "narrow96-5", "wide128-4-split",
                     "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter", "broad-2", "broad-3",
                     "broad-20", "int4-3", "int4-5-four", "int4-3-counter", "int4-zeros-4", "int4-wide-3",
-                    "int4-ordered-3", "int4-ordered-4-split", "micro-1-rows8", "micro-3-rows8",
+                    "int4-ordered-3-all", "int4-ordered-4-split", "micro-1-rows8", "micro-3-rows8",
                     "micro-12-rows16", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
                     "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64", "group7-4-rows64",
                     "narrow96-3-rows128", "norm64-bias-2-rows128", "wide128-5-rows8", "wide128-5-rows32",

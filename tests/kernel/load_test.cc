@@ -118,7 +118,7 @@ void expect_counted(const KernelLibrary& library, const DeviceWeights& weights) 
 
 // What is said of a model's memory before it is loaded, and what loading it takes.
 TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
-  for (const char* name : {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3"}) {
+  for (const char* name : {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3-all"}) {
     SCOPED_TRACE(name);
     KernelLibrary library = KernelLibrary::open(fs::path(SOLITON_TEST_KERNELS) / fmt::format("{}.so", name));
     library.select_device(0);
@@ -134,7 +134,7 @@ TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
 
 // Where the device's memory is the host's, tiles are packed where the kernel reads them.
 TEST(LoadUnified, PacksTheSameBytesWithoutACopy) {
-  for (const char* name : {"plain-4-split", "int4-ordered-3", "norm64-bias-5-counter"}) {
+  for (const char* name : {"plain-4-split", "int4-ordered-3-all", "norm64-bias-5-counter"}) {
     SCOPED_TRACE(name);
     KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
     EmulationControl& control =

@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {"gptq-v1-zeros-32-lm-head", "gptq-v2-zeros-32-lm-head", "c-t-zeros-32-lm-head"}},
                     Formats{"int4-mixed-3",
                             {"gptq-v1-zeros-128", "gptq-v2-zeros-128", "awq-zeros-128", "c-t-zeros-128"}},
-                    Formats{"int4-ordered-3",
+                    Formats{"int4-ordered-3-all",
                             {"gptq-v1-zeros-32-act-order+lm-head", "gptq-v2-zeros-32-act-order+lm-head"}},
                     Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {

@@ -29,7 +29,7 @@ class Verify : public testing::TestWithParam<const char*> {};
 class VerifyFaults : public testing::TestWithParam<const char*> {};  // of each tensor: some take a while
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
-                         testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3",
+                         testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
                                          "int4-bias-3-all", "norm128-4-all"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
