@@ -71,14 +71,15 @@ class Attention {
     context_.wait(context_.barrier(BarrierId::kItemDone, turn % kItemSlots), turn / kItemSlots & 1,
                   WaitKind::kAttentionEmpty, turn);
   }
-  /// Parts that are handed over in a round are those of [half, 2 half); in the first they lie at [0, half).
+  /// Parts that are handed over in a round are those of [half, 2 half); in the first they lie at [0, half). Only where there
+  /// is place for four shares may there be fewer, and then parts are handed over once: nobody waits for the place left.
   static SOLITON_DEVICE uint32_t places_used(const Role& role) {
     uint32_t used = 0;
     SOLITON_UNROLL
     for (int round = 0; round < kMergeRounds; ++round) {
       const int half = role.parts >> (round + 1);
-      const uint32_t places = (1u << half * role.at_once) - 1;
-      used |= places << ((round == 0 ? 0 : half * role.at_once) + round * kPartPlaces);
+      const uint32_t places = (1u << half * role.shares) - 1;
+      used |= places << ((round == 0 ? 0 : half * role.shares) + round * kPartPlaces);
     }
     return used;
   }

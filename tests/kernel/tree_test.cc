@@ -124,6 +124,24 @@ TEST_P(TreeShapes, SixteenNodesAboveOneAnother) {
   kernel.generate(others, 1);
 }
 
+// Workers share query tiles by powers of two: where there are three, nobody takes the fourth place, and the next item may.
+// Of six nodes the two shortest, with 16 rows and with 12, are one CTA's.
+TEST(TreePlaces, ThatWereLeftAreTakenLater) {
+  TreeUnderTest kernel("wide128-5-rows32", 1024);
+  const Branch root = kernel.open();
+  int short_rows = 16;
+  for (Branch branch : kernel.fork(root, 2)) {
+    for (const int rows : {16, 12, 9}) {
+      kernel.feed(branch, rows == short_rows ? 128 : 192);
+      const int next = rows == 16 ? 12 : rows == 12 ? 9 : 1;
+      branch = kernel.fork(branch, 1 + rows - next)[0];
+    }
+    short_rows = 12;
+  }
+  ASSERT_EQ(kernel.tree().branches().size(), 32u);
+  kernel.generate(kernel.tree().branches(), 2, SliceRule::kBalanced);
+}
+
 // ---- Speculation
 
 class TreeDraft : public testing::TestWithParam<const char*> {};
