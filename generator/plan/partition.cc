@@ -158,6 +158,12 @@ int fitting_query_tiles(const Plan& plan) {
   return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
 }
 
+/// Query tiles that an item cannot do with fewer of: it begins anywhere in its first tile, and holds all heads of a row.
+int least_query_tiles(const Plan& plan) {
+  const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
+  return std::min(plan.qkv_layout().query_tiles(), ceil_divide(group - 1, kQueryRows) + 1);
+}
+
 /// Fewer where code needs more registers (before compute capability 9.0), or where shared memory is short: warps hand
 /// each other their outputs.
 int choose_warp_dims(const Plan& plan) {
@@ -187,7 +193,8 @@ void shape_rows(Plan& plan) {
   plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
   const int wanted = plan.warpgroups ? kFewQueryTiles : kWantedQueryTiles;
-  const int wanted_tiles = std::min(qkv.query_tiles(), wanted / qkv.kv.parts);
+  const int wanted_tiles =
+      std::max(least_query_tiles(plan), std::min(qkv.query_tiles(), wanted / qkv.kv.parts));
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
   plan.max_query_tiles = fitting_query_tiles(plan);
 }
@@ -338,10 +345,7 @@ bool shrink_input(Plan& plan) {
   if (plan.rows == 1 || plan.input_buffers <= least_input_buffers(plan)) return false;
   --plan.input_buffers;
   plan.max_query_tiles = fitting_query_tiles(plan);
-  // An item begins anywhere in its first tile, and holds all heads of a row.
-  const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
-  const int needed = std::min(plan.qkv_layout().query_tiles(), ceil_divide(group - 1, kQueryRows) + 1);
-  return plan.max_query_tiles >= needed;
+  return plan.max_query_tiles >= least_query_tiles(plan);
 }
 
 int most_rows(const ModelFacts& facts, bool warpgroups) {

@@ -279,6 +279,20 @@ TEST(Generate, RowsThatCannotBePlannedAreLeftOutWhereAsked) {
   EXPECT_EQ(generated.files.at("plan.h").find("Rows64"), std::string::npos);
 }
 
+/// All heads of a row are in one item: where shared memory cannot hold them, that is said, and not a plan made of it.
+TEST(Generate, RowsWhoseHeadsFillSharedMemoryAreRefused) {
+  ModelConfig model = load_model_config(std::string(SOLITON_SOURCE_DIR) + "/tests/models/micro.yaml");
+  model.facts.num_heads = 184;
+  model.facts.num_kv_heads = 1;
+  model.facts.head_dim = 256;
+  EXPECT_EQ(error_of([&] {
+              generate(model, shipped_gpu("h200"), {.rows = 16});
+            }).find("5 micro: h200: 16 rows a step: expected shared memory for at least 4 pages, got "),
+            0u);
+  model.facts.num_heads = 176;
+  EXPECT_EQ(generate(model, shipped_gpu("h200"), {.rows = 16}).plan.max_query_tiles, 12);
+}
+
 /// Fewer query tiles in an item make room for the ring.
 TEST(Generate, HeadsOf256HaveKernelsOfAllRows) {
   const ModelConfig model =
