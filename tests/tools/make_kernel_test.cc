@@ -149,7 +149,7 @@ TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
   EXPECT_TRUE(testing::internal::GetCapturedStderr().starts_with("Making the kernel for CPU emulation, "));
 }
 
-// In short runs of a model of which shared memory holds one row only: nvcc takes half a minute for the kernels of all rows.
+// In short runs of a model of which shared memory holds one row only: nvcc takes half a minute for kernels of all rows.
 TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
   if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
   request_.card = device_called("NVIDIA H200", 90, 132);
