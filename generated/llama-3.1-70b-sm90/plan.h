@@ -40,7 +40,7 @@ constexpr ModelDescriptor kModel{
       .rope_attention_factor = 1.0,
     },
   .facts_hash = 0x8732fec88575bdfcull,
-  .page_layout = 1,
+  .page_layout = 2,
   .compute_capability = 90,
   .num_cards = 2,
   .cards =

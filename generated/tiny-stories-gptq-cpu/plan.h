@@ -40,7 +40,7 @@ constexpr ModelDescriptor kModel{
       .rope_attention_factor = 1.0,
     },
   .facts_hash = 0xa193a320e9ff57f2ull,
-  .page_layout = 1,
+  .page_layout = 2,
   .compute_capability = 0,
   .num_cards = 1,
   .cards =

@@ -1,7 +1,7 @@
 // Geometry of everything that streams through the ring: weight pages and KV pages.
-// All of it lies in the order in which `mma.m16n8k16` wants its A operand, so that a lane's operand is one
-// 16-byte shared-memory load without bank conflicts. The runtime packs by these formulas, the kernel reads by
-// them.
+// Weights lie in the order in which `mma.m16n8k16` wants its A operand, so that a lane's operand is one
+// 16-byte shared-memory load without bank conflicts; keys and values in core matrices of 8 rows x 16 bytes, which both
+// `ldmatrix` and `wgmma` take. The runtime packs by these formulas, the kernel reads by them.
 //
 //   A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring
 //   k:
@@ -16,15 +16,18 @@
 namespace soliton {
 
 constexpr int kWarpLanes = 32;
-constexpr int kTileRows = 16;                               // output rows of a weight tile: the m of the mma
-constexpr int kMmaColumns = 16;                             // the k of the mma
-constexpr int kFragmentBytes = 512;                         // one A operand: 16 x 16 bf16
+constexpr int kTileRows = 16;        // output rows of a weight tile: the m of the mma
+constexpr int kMmaColumns = 16;      // the k of the mma
+constexpr int kFragmentBytes = 512;  // one A operand: 16 x 16 bf16
+constexpr int kCoreRows = 8;         // of a core matrix
+constexpr int kCoreRowBytes = 16;
+constexpr int kCoreBytes = kCoreRows * kCoreRowBytes;
 constexpr int kPageBytes = 16384;                           // payload of a ring slot
 constexpr int kPageColumns = kPageBytes / (kTileRows * 2);  // 512 bf16 columns of a full weight page
 constexpr int kColumnBlock = 32;                            // two mma share one 16-byte load of x
 constexpr int kKvPageTokens = 64;                           // tokens of one KV page
 constexpr int kTailTokens = 16;  // of a tile of tokens; one holds the keys and values of a step's own rows
-constexpr int kPageLayoutVersion = 1;  // raise it whenever an offset formula of this file changes
+constexpr int kPageLayoutVersion = 2;  // raise it whenever an offset formula of this file changes
 
 SOLITON_HOST_DEVICE constexpr int ceil_divide(int a, int b) {
   return (a + b - 1) / b;
@@ -71,24 +74,26 @@ struct KvShape {
   SOLITON_HOST_DEVICE constexpr int64_t page_offset(int64_t page, int layer, int kv_head) const {
     return ((page * num_layers + layer) * num_kv_heads + kv_head) * 2 * half_bytes();
   }
-  /// Byte offset of (token, dim) in the K half: rows are tokens, k is the dim. Lane quad j owns dims
-  /// j*head_dim/4 .. (j+1)*head_dim/4, so that its part of q is contiguous.
+  /// Byte offset of (token, dim) in the K half: rows are tokens, k is the dim. Core matrices of 8 tokens, one behind the
+  /// other: a row of each has a pair of dims of all four lane quads, of which quad j owns dims j*head_dim/4 ..
+  /// (j+1)*head_dim/4, so that its part of q is contiguous.
   SOLITON_HOST_DEVICE constexpr int key_offset(int token, int dim, int part = 0) const {
     const int quad = dim / (head_dim / 4);
     const int rest = dim % (head_dim / 4);
     const int row = token % kTailTokens;
-    const int reg = rest % 4 / 2 * 2 + (row >= 8 ? 1 : 0);
-    const int lane = row % 8 * 4 + quad;
-    return part_offset(token, part) + (rest / 4 * kWarpLanes + lane) * 16 + reg * 4 + dim % 2 * 2;
+    return part_offset(token, part) + row / kCoreRows * key_stride() + rest / 2 * kCoreBytes +
+           row % kCoreRows * kCoreRowBytes + quad * 4 + dim % 2 * 2;
   }
-  /// Byte offset of (token, dim) in the V half: rows are dims, k is the token.
+  /// From 8 tokens to the next, of keys; the core matrices of the next 8 k lie side by side.
+  SOLITON_HOST_DEVICE constexpr int key_stride() const { return kCoreRows * head_dim * 2; }
+  /// Byte offset of (token, dim) in the V half: rows are dims, k is the token. Of each 16 tokens core matrices of 8 dims by
+  /// 8 tokens: those of the next 8 tokens lie side by side.
   SOLITON_HOST_DEVICE constexpr int value_offset(int token, int dim, int part = 0) const {
-    const int row = dim % 16;
     const int k = token % kTailTokens;
-    const int reg = (k >= 8 ? 2 : 0) + (row >= 8 ? 1 : 0);
-    const int lane = row % 8 * 4 + k % 8 / 2;
-    return part_offset(token, part) + (dim / 16 * kWarpLanes + lane) * 16 + reg * 4 + token % 2 * 2;
+    return part_offset(token, part) + dim / kCoreRows * kValueStride + k / kCoreRows * kCoreBytes +
+           dim % kCoreRows * kCoreRowBytes + k % kCoreRows * 2;
   }
+  static constexpr int kValueStride = 2 * kCoreBytes;  // from 8 dims to the next, of values
 
  private:
   SOLITON_HOST_DEVICE constexpr int part_offset(int token, int part) const {

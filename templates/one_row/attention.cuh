@@ -22,7 +22,8 @@ class AttentionState {
   static constexpr int kHeadDim = kPlan.model.head_dim;
   static constexpr int kSteps =
       kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
-  static constexpr int kKvParts = kPlan.model.kv().parts;
+  static constexpr KvShape kKv = kPlan.model.kv();
+  static constexpr int kKvParts = kKv.parts;
 
   SOLITON_DEVICE void begin(const Context<kPlan>& context, int lane) {
     constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
@@ -47,11 +48,14 @@ class AttentionState {
 
   /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
   /// the position of its first token; tokens from `end_token` on do not count (at least one does).
-  SOLITON_DEVICE uint2 add_scores(const uint4* keys, int lane, int first_token, int end_token) {
+  SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int end_token) {
     float chains[2][4] = {};  // of dependent mma: two hide their latency
     SOLITON_UNROLL
-    for (int i = 0; i < kKvParts * kSteps; ++i)
-      mma_f16(chains[i % 2], load_shared(keys + i * kWarpLanes + lane), query_[i % kSteps]);
+    for (int i = 0; i < kKvParts * kSteps; ++i) {
+      const int offset = i / kSteps * kKv.part_bytes() + i % kSteps * 2 * kCoreBytes;
+      mma_f16(chains[i % 2], load_matrices<kKv.key_stride(), kCoreBytes>(keys + offset, lane),
+              query_[i % kSteps]);
+    }
     float scores[4];
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
@@ -87,10 +91,12 @@ class AttentionState {
                       transpose_8x8(pack_f16(scores[2], scores[3])));
   }
 
-  SOLITON_DEVICE void add_values(const uint4* values, int lane, uint2 probabilities) {
+  SOLITON_DEVICE void add_values(const unsigned char* values, int lane, uint2 probabilities) {
     SOLITON_UNROLL
-    for (int i = 0; i < kKvParts * kSteps; ++i)
-      mma_f16(output_[i % kSteps], load_shared(values + i * kWarpLanes + lane), probabilities);
+    for (int i = 0; i < kKvParts * kSteps; ++i) {
+      mma_f16(output_[i % kSteps],
+              load_matrices<kKv.kValueStride, kCoreBytes>(values + i * kFragmentBytes, lane), probabilities);
+    }
   }
 
   SOLITON_DEVICE void store(AttentionPart<kPlan>& part, int lane) {
@@ -209,22 +215,21 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
   constexpr int kTiles = kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
   constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
   constexpr int kSlots = kKv.slots_per_half();
-  constexpr int kTileFragments = kKv.tile_bytes() / 16;  // 16-byte words of a token tile
   const int lane = context_.lane;
   const int cached = context_.position();
   for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
     const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
     const int key_slot = wait_page();
     const int value_slot = wait_page();
-    const uint4* keys = reinterpret_cast<const uint4*>(page_bytes(key_slot));
-    const uint4* values = reinterpret_cast<const uint4*>(page_bytes(value_slot));
+    const unsigned char* keys = page_bytes(key_slot);
+    const unsigned char* values = page_bytes(value_slot);
     SOLITON_UNROLL
     for (int own = 0; own < kOwnTiles; ++own) {
       const int tile = first_own + own * kWarps;
       const int token = (slot * kTiles + tile) * 16;
       if (tile < kTiles && token < cached) {
-        const uint2 probabilities = state.add_scores(keys + tile * kTileFragments, lane, token, cached);
-        state.add_values(values + tile * kTileFragments, lane, probabilities);
+        const uint2 probabilities = state.add_scores(keys + tile * kKv.tile_bytes(), lane, token, cached);
+        state.add_values(values + tile * kKv.tile_bytes(), lane, probabilities);
       }
     }
     release_page(key_slot);

@@ -139,6 +139,17 @@ SOLITON_DEVICE uint32_t transpose_8x8(uint32_t value) {
   return result;
 }
 
+template <int kNextRows, int kNextColumns>
+SOLITON_DEVICE uint4 load_matrices(const unsigned char* first, int lane) {
+  const uint32_t row =
+      shared_address(first) + lane / 8 % 2 * kNextRows + lane / 16 * kNextColumns + lane % 8 * 16;
+  uint4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(row));
+  return v;
+}
+
 // Shared memory.
 
 template <class T>

@@ -40,10 +40,11 @@ struct CoreMatrices {
     other.place += bytes / 16;
     return other;
   }
-  /// With the distances of those of the next 8 k and of the next 8 rows; no swizzle.
-  template <int kRows>
+  /// With the distances in bytes of those of the next 8 k and of the next 8 rows; no swizzle.
+  template <int kNextK, int kNextRows>
   SOLITON_DEVICE uint64_t descriptor() const {
-    constexpr uint64_t kStrides = static_cast<uint64_t>(kRows) << 16 | static_cast<uint64_t>(8) << 32;
+    constexpr uint64_t kStrides =
+        static_cast<uint64_t>(kNextK / 16) << 16 | static_cast<uint64_t>(kNextRows / 16) << 32;
     return kStrides | place;
   }
 };
@@ -64,13 +65,28 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) 
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SOLITON_FIRST_32
                "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
                : SOLITON_SUMS_32(0)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64>()));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()));
 }
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SOLITON_FIRST_32
                "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, 1, 1, 1, 0;"
                : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128>()));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128 * 16, 128>()));
+}
+
+template <int kNextK, int kNextRows>
+SOLITON_DEVICE void warpgroup_multiply_f16(float (&c)[32], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" SOLITON_FIRST_32
+               "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
+               : SOLITON_SUMS_32(0)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<kNextK, kNextRows>()));
+}
+template <int kNextK, int kNextRows>
+SOLITON_DEVICE void warpgroup_multiply_f16(float (&c)[64], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" SOLITON_FIRST_32 "," SOLITON_SECOND_32
+               "}, {%64,%65,%66,%67}, %68, 1, 1, 1, 0;"
+               : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<kNextK, kNextRows>()));
 }
 
 #undef SOLITON_SUMS_8
@@ -91,6 +107,8 @@ struct CoreMatrices {
 };
 template <int kSums>
 SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, CoreMatrices) {}
+template <int kNextK, int kNextRows, int kSums>
+SOLITON_DEVICE void warpgroup_multiply_f16(float (&)[kSums], uint4, CoreMatrices) {}
 #endif
 
 }  // namespace soliton

@@ -209,6 +209,17 @@ T load_shared(const T* address) {
   return emulation::load<emulation::Access::kLoad, emulation::Space::kShared>(address);
 }
 
+/// Each lane loads what it receives: no lane waits for others.
+template <int kNextRows, int kNextColumns>
+uint4 load_matrices(const unsigned char* first, int lane) {
+  const auto word = [&](int matrix) {
+    return load_shared(reinterpret_cast<const uint32_t*>(first + matrix % 2 * kNextRows +
+                                                         matrix / 2 * kNextColumns + lane / 4 * 16) +
+                       lane % 4);
+  };
+  return make_uint4(word(0), word(1), word(2), word(3));
+}
+
 template <class T>
 void store_shared(T* address, std::type_identity_t<T> value) {
   emulation::store<emulation::Access::kStore, emulation::Space::kShared>(address, value);

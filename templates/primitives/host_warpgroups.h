@@ -27,7 +27,11 @@ struct CoreMatrices {
 };
 template <int kSums>
 void warpgroup_multiply(float (&c)[kSums], uint4 a, CoreMatrices b) {
-  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place});
+  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place, 2 * kSums * 16, 128, false});
+}
+template <int kNextK, int kNextRows, int kSums>
+void warpgroup_multiply_f16(float (&c)[kSums], uint4 a, CoreMatrices b) {
+  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place, kNextK, kNextRows, true});
 }
 
 }  // namespace soliton

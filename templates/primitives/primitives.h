@@ -34,6 +34,10 @@
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
+//   uint4 load_matrices<kNextRows, kNextColumns>(const unsigned char* first, int lane);   ldmatrix.sync.aligned.m8n8.x4:
+//                                                     four core matrices in shared memory, of 8 rows of 16 bytes: the
+//                                                     first, those of the next 8 rows and of the next 16 bytes, so many
+//                                                     bytes further, and that of both, as A operand of an mma
 //
 //   Warpgroups, of four warps (threads 128 i to 128 i + 127), all of which take part; compute capability 9.0 alone:
 //   void warpgroup_multiply(float (&c)[rows / 2], uint4 a, CoreMatrices b);

@@ -2,9 +2,11 @@
 //
 // Queries of a KV head are packed into tiles of 16, whatever row and head they belong to; a warp takes one
 // tile at a time. scores = q k^T, rows are queries, columns are tokens; probabilities turn from accumulators
-// into the operand of output = p v without leaving their lane. Keys and values lie in pages in the order of A
-// operands (layout/page.h); the halves of such an operand are the two B operands of 16 tokens, or dims.
-// Softmax is online, in base 2.
+// into the operand of output = p v without leaving their lane. Keys and values lie in pages in core matrices
+// (layout/page.h): four of them are the two B operands of 16 tokens, or dims. Softmax is online, in base 2.
+//
+// Where there are warpgroups the four warps of one may take whole pages together, each for a tile of its own: a page lies as
+// wgmma wants its B operand, and each warp of a warpgroup has 16 of the 64 rows of the other.
 #pragma once
 
 #include "ops/missing.cuh"
@@ -23,7 +25,8 @@ class QueryState {
   static constexpr int kSteps = kHeadDim / kMmaColumns;
   static constexpr int kShares = kPlan.dim_shares();
   static constexpr int kOutputSteps = kSteps / kShares;
-  static constexpr int kKvParts = kPlan.model.kv().parts;
+  static constexpr KvShape kKv = kPlan.model.kv();
+  static constexpr int kKvParts = kKv.parts;
   /// Do registers hold the queries too?
   static constexpr int kHeld =
       kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
@@ -31,9 +34,9 @@ class QueryState {
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
   SOLITON_DEVICE QueryState(const unsigned char* queries, int share, int lane)
-      : queries_(reinterpret_cast<const uint4*>(queries) + lane), share_(share) {
+      : queries_(queries), share_(share) {
     SOLITON_UNROLL
-    for (int i = 0; i < kHeld; ++i) held_[i] = load_shared(queries_ + i * kWarpLanes);
+    for (int i = 0; i < kHeld; ++i) held_[i] = load_query(0, i, lane);
   }
 
   /// The i-th of this lane's tokens.
@@ -55,15 +58,15 @@ class QueryState {
     float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
-      const unsigned char* first = shared + (of_kv * kSteps * kWarpLanes + lane) * kFragmentWord;
+      const unsigned char* first = shared + of_kv * kKv.part_bytes();
       SOLITON_UNROLL
       for (int i = 0; i < kSteps; ++i) {
         uint4 k[kTogether];
         SOLITON_UNROLL
-        for (int t = 0; t < kTogether; ++t) k[t] = load_fragment(first + tokens.keys[t] + i * kFragmentBytes);
+        for (int t = 0; t < kTogether; ++t) k[t] = load_keys(first + tokens.keys[t], i, lane);
         SOLITON_UNROLL
         for (int part = 0; part < kParts; ++part) {
-          const uint4 query = kHeld > 0 ? held_[i] : load_shared(queries_ + (part * kSteps + i) * kWarpLanes);
+          const uint4 query = kHeld > 0 ? held_[i] : load_query(part, i, lane);
           SOLITON_UNROLL
           for (int t = 0; t < kTogether; ++t) {
             mma_f16(scores[t][0], query, make_uint2(k[t].x, k[t].z));
@@ -109,16 +112,15 @@ class QueryState {
     }
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
-      const unsigned char* first =
-          shared + ((of_kv * kSteps + share() * kOutputSteps) * kWarpLanes + lane) * kFragmentWord;
+      const unsigned char* first = shared + (of_kv * kSteps + share() * kOutputSteps) * kFragmentBytes;
       SOLITON_UNROLL
       for (int i = 0; i < kOutputSteps; i += kStepsAtOnce) {
         uint4 v[kTogether][kStepsAtOnce];
         SOLITON_UNROLL
         for (int k = 0; k < kTogether * kStepsAtOnce; ++k) {
           const int t = k / kStepsAtOnce;
-          v[t][k % kStepsAtOnce] =
-              load_fragment(first + tokens.values[t] + (i + k % kStepsAtOnce) * kFragmentBytes);
+          v[t][k % kStepsAtOnce] = load_matrices<kKv.kValueStride, kCoreBytes>(
+              first + tokens.values[t] + (i + k % kStepsAtOnce) * kFragmentBytes, lane);
         }
         SOLITON_UNROLL
         for (int k = 0; k < kTogether * kParts; ++k) {
@@ -212,9 +214,12 @@ class QueryState {
  private:
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
 
-  static constexpr int kFragmentWord = kFragmentBytes / kWarpLanes;  // of a lane
-  static SOLITON_DEVICE uint4 load_fragment(const unsigned char* bytes) {
-    return load_shared(reinterpret_cast<const uint4*>(bytes));
+  /// The `step`-th 16 dims of 16 tokens, or queries, whose first core matrix lies at `first`.
+  static SOLITON_DEVICE uint4 load_keys(const unsigned char* first, int step, int lane) {
+    return load_matrices<kKv.key_stride(), kCoreBytes>(first + step * 2 * kCoreBytes, lane);
+  }
+  SOLITON_DEVICE uint4 load_query(int part, int step, int lane) const {
+    return load_keys(queries_ + part * kKv.part_bytes(), step, lane);
   }
 
   static SOLITON_DEVICE void hide(uint32_t seen, float (&scores)[kTogether][2][4]) {
@@ -249,7 +254,7 @@ class QueryState {
     }
   }
 
-  const uint4* queries_;
+  const unsigned char* queries_;
   uint4 held_[kHeld > 0 ? kHeld : 1];  // of them
   int share_;
   float maximum_[2] = {-INFINITY, -INFINITY};

@@ -121,16 +121,26 @@ TEST(Page, WeightOperandsMeetTheirColumnsOfX) {
   }
 }
 
+/// Offset of an element of the A operand whose core matrices lie from `first` on: what load_matrices() gives a lane.
+int core_offset(int first, int next_rows, const OperandElement& element) {
+  return first + element.row / 8 * next_rows + element.pair / 4 * kCoreBytes + element.row % 8 * 16 +
+         element.pair % 4 * 4 + element.half * 2;
+}
+
 // Scores: rows are tokens. The lane with quad j has a quarter of q, dims j * head_dim / 4 and on; mma i of a
 // token tile and part takes its dims 4 i to 4 i + 3.
 TEST(Page, KeyOperandsMeetTheirDimsOfQ) {
   for (const KvShape& kv : kv_shapes()) {
     const int steps = kv.head_dim / kMmaColumns;
-    for_each_operand_element(kv.half_bytes(), [&](int offset, int fragment, const OperandElement& element) {
-      const int token = fragment / steps / kv.parts * 16 + element.row;
+    for_each_operand_element(kv.half_bytes(), [&](int, int fragment, const OperandElement& element) {
+      const int tile = fragment / steps / kv.parts;
+      const int part = fragment / steps % kv.parts;
       const int quad = element.pair % 4;
       const int dim = quad * (kv.head_dim / 4) + fragment % steps * 4 + element.pair / 4 * 2 + element.half;
-      ASSERT_EQ(kv.key_offset(token, dim, fragment / steps % kv.parts), offset) << "head_dim " << kv.head_dim;
+      const int first = tile * kv.tile_bytes() + part * kv.part_bytes() + fragment % steps * 2 * kCoreBytes;
+      ASSERT_EQ(kv.key_offset(tile * 16 + element.row, dim, part),
+                core_offset(first, kv.key_stride(), element))
+          << "head_dim " << kv.head_dim;
     });
   }
 }
@@ -139,11 +149,28 @@ TEST(Page, KeyOperandsMeetTheirDimsOfQ) {
 TEST(Page, ValueOperandsMeetTheirTokens) {
   for (const KvShape& kv : kv_shapes()) {
     const int steps = kv.head_dim / 16;
-    for_each_operand_element(kv.half_bytes(), [&](int offset, int fragment, const OperandElement& element) {
+    for_each_operand_element(kv.half_bytes(), [&](int, int fragment, const OperandElement& element) {
       const int token = fragment / steps / kv.parts * 16 + element.pair * 2 + element.half;
       const int dim = fragment % steps * 16 + element.row;
-      ASSERT_EQ(kv.value_offset(token, dim, fragment / steps % kv.parts), offset)
+      ASSERT_EQ(kv.value_offset(token, dim, fragment / steps % kv.parts),
+                core_offset(fragment * kFragmentBytes, KvShape::kValueStride, element))
           << "head_dim " << kv.head_dim;
+    });
+  }
+}
+
+// The B operands of wgmma: of a page of one part the core matrices of keys, and of the values of each 16 tokens, lie at one
+// distance.
+TEST(Page, CoreMatricesLieAtOneDistance) {
+  for (const KvShape& kv : kv_shapes()) {
+    if (kv.parts > 1) continue;
+    for_each_cached(kv, [&](int token, int dim, int) {
+      const int k = kv.key_offset(0, dim);
+      ASSERT_EQ(kv.key_offset(token, dim), k + token / 8 * kv.key_stride() + token % 8 * 16);
+      const int tile = token / 16 * 16;
+      ASSERT_EQ(kv.value_offset(token, dim), kv.value_offset(tile, 0) + token % 16 / 8 * kCoreBytes +
+                                                 token % 8 * 2 + dim / 8 * KvShape::kValueStride +
+                                                 dim % 8 * 16);
     });
   }
 }

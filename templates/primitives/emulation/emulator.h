@@ -219,6 +219,9 @@ struct Product {
   int rows;
   uint32_t a[4];
   const void* b;
+  int next_k;  // bytes from a core matrix of b to that of the next 8 k
+  int next_rows;
+  bool of_f16;  // or of bf16
 };
 void issue_product(const Product& product);
 void fence_products();

@@ -159,10 +159,16 @@ void multiply_product(void* const* operands) {
       own[lane].c = product.c + row / 2;
       std::memcpy(own[lane].a, product.a, sizeof product.a);
       for (int reg = 0; reg < 2; ++reg)
-        std::memcpy(&own[lane].b[reg], b + (reg * first.rows + row + lane / 4) * 16 + lane % 4 * 4, 4);
+        std::memcpy(&own[lane].b[reg],
+                    b + reg * first.next_k + row / kColumns * first.next_rows + lane / 4 * 16 + lane % 4 * 4,
+                    4);
       pointers[lane] = &own[lane];
     }
-    multiply_bf16(pointers);
+    if (first.of_f16) {
+      multiply_f16(pointers);
+    } else {
+      multiply_bf16(pointers);
+    }
   }
 }
 

@@ -47,12 +47,14 @@ void Launch::commit_products() {
 }
 
 void Launch::make_product(const Product& product) {
-  constexpr int kPieceBytes = 16;
+  constexpr int kPieceBytes = 16;  // 8 k of a row
   if (checking) {
-    const int bytes = product.rows * 32;  // 16 k of every row
     const auto* b = static_cast<const unsigned char*>(product.b);
-    for (int at = scheduler_.current().lane * kPieceBytes; at < bytes; at += kLanes * kPieceBytes)
+    for (int piece = scheduler_.current().lane; piece < 2 * product.rows; piece += kLanes) {
+      const int row = piece / 2;
+      const int at = piece % 2 * product.next_k + row / 8 * product.next_rows + row % 8 * kPieceBytes;
       check_access(Access::kLoad, Space::kShared, b + at, kPieceBytes);
+    }
   }
   Product operand = product;
   for (Products::Sums& sums : products().sums) {
