@@ -194,6 +194,11 @@ struct KernelPlan {
   }
   /// Do workers share the tokens of an attention item that has few query tiles? Where warpgroups multiply it has many.
   SOLITON_HOST_DEVICE constexpr bool divides_tokens() const { return !warpgroups; }
+  /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
+  SOLITON_HOST_DEVICE constexpr bool attends_together() const {
+    return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&
+           (model.head_dim == 64 || model.head_dim == 128);
+  }
   /// Sums of tiles, or parts of query tiles.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
     const int parts = divides_tokens() ? kPartPlaces * query_part_bytes() : 0;

@@ -5,6 +5,10 @@
 // more, an item's pages stay in the ring until all query tiles have been through them: the planner keeps such items short
 // enough. Workers that an item does not need pass its pages and go on to the next item, which begins with the worker
 // behind the last one of the item before.
+//
+// Where warpgroups multiply pages by wgmma, items of many query tiles, or of many tokens, are whole warpgroups': of four
+// tiles, or of what is there of them, each page is one warpgroup's. What is behind the last whole page, and the step's own
+// tokens, they do as others do.
 #pragma once
 
 #include "rows/page_stream.cuh"
@@ -43,6 +47,8 @@ class Attention {
   struct Role {
     bool has_work;  // has the item any?
     bool is_own;    // and this worker?
+    bool together;  // do its warpgroup's workers attend to pages together?
+    int whole;      // pages of which they do
     int pages;
     int units;   // of tokens that are added at once
     int shares;  // query tiles, or shares of them
@@ -60,11 +66,27 @@ class Attention {
   static SOLITON_DEVICE PackedRole pack(const Role& role);
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);
 
+  static constexpr bool kTogether = kPlan.attends_together();
+  /// From these numbers on it pays to multiply tiles that are not there as well; those that are there twice, in parts, have
+  /// to be more. What rows other than those of a tile there are has no say where bits must not depend on it.
+  static constexpr int kWholePages = 2;
+  static constexpr int kManyShares = 3;
+  static constexpr int kFewShares = State::kParts > 1 ? kManyShares : 2;
+  static SOLITON_DEVICE bool attends_together(const TreeItem& item, int shares, int whole) {
+    if (!kTogether) return false;
+    return whole >= (item.undivided == 0 && shares >= kManyShares ? 1 : kWholePages) &&
+           (item.undivided != 0 || shares >= kFewShares);
+  }
+
   SOLITON_DEVICE PackedRole look_at(int first, Phase& phase) const;
   SOLITON_DEVICE void pass(PageStream<kPlan>& stream, const Role& role);
   SOLITON_DEVICE void take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase, int index);
   SOLITON_DEVICE typename State::Tokens tokens_of(int index, const Role& role, int query_tile, int unit,
                                                   int slot) const;
+  /// Offset of a slot in shared memory.
+  static SOLITON_DEVICE int page_at(int slot) {
+    return kPlan.regions[static_cast<int>(RegionId::kPages)].offset + slot * kPlan.slot_bytes;
+  }
   SOLITON_DEVICE uint32_t seen_of_fresh(const TreeItem& item, int query_tile, int tile) const;
   SOLITON_DEVICE void merge_parts(State& state, const Role& role);
   SOLITON_DEVICE void wait_item(uint32_t turn) const {
@@ -132,7 +154,8 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, const Be
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::pack(const Role& role) {
   const auto bit = [](bool is_set, int at) { return static_cast<uint32_t>(is_set) << at; };
-  return {{static_cast<uint32_t>(role.pages) | bit(role.has_work, 30) | bit(role.is_own, 31),
+  return {{static_cast<uint32_t>(role.pages) | bit(role.whole < role.pages, 28) | bit(role.together, 29) |
+               bit(role.has_work, 30) | bit(role.is_own, 31),
            static_cast<uint32_t>(role.units - role.pages * kPageUnits + kPageUnits) |
                static_cast<uint32_t>(role.shares) << 8 | static_cast<uint32_t>(role.parts) << 16 |
                static_cast<uint32_t>(role.part) << 20 | static_cast<uint32_t>(role.at_once) << 24 |
@@ -144,9 +167,12 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename Attention<kPlan>::Role Attention<kPlan>::unpack(const PackedRole& packed) {
   const uint32_t a = packed.words[0];
   const uint32_t b = packed.words[1];
-  const int pages = static_cast<int>(a & 0x3fffffff);
+  const int pages = static_cast<int>(a & 0xfffffff);
+  const bool together = (a >> 29 & 1) != 0;
   return {.has_work = (a >> 30 & 1) != 0,
           .is_own = a >> 31 != 0,
+          .together = together,
+          .whole = together ? pages - static_cast<int>(a >> 28 & 1) : 0,
           .pages = pages,
           .units = pages * kPageUnits - kPageUnits + static_cast<int>(b & 0xff),
           .shares = static_cast<int>(b >> 8 & 0xff),
@@ -178,7 +204,9 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
       role.pages = ceil_divide(cached, kKvPageTokens);
       role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
       role.shares = shape.queries.count * State::kShares;
-      role.at_once = role.shares > 4 ? 8 : role.shares > 2 ? 4 : role.shares;
+      role.whole = cached / kKvPageTokens;
+      role.together = attends_together(item, role.shares, role.whole);
+      role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
       role.parts = item.undivided != 0 || !kPlan.divides_tokens() ? 1 : kWorkers / role.at_once;
       while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
     }
@@ -189,6 +217,8 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
     const int workers = shuffle(role.at_once * role.parts, k);
     if (of_bytes == 0) continue;
     const int place = phase.places.take(of_bytes);
+    if (kTogether && shuffle(static_cast<int>(role.together), k) != 0)
+      phase.first_worker = round_up(phase.first_worker, kGroupWarps);
     if (lane == k) {
       const int rank = (worker_ - phase.first_worker) & (kWorkers - 1);
       role.place = place;
@@ -197,7 +227,7 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
                   : role.at_once == 2 ? rank >> 1
                   : role.at_once == 4 ? rank >> 2
                                       : 0;
-      role.is_own = role.share < role.shares && role.part < role.parts;
+      role.is_own = (role.share < role.shares || role.together) && role.part < role.parts;
     }
     phase.first_worker += workers;
   }
@@ -220,16 +250,18 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
                 WaitKind::kQueryFull, items_);
   warp_sync();
   const int page_units = role.pages * kPageUnits;
+  const int whole_units = kTogether ? role.whole * kPageUnits : 0;
   const int first_slot = stream.next();
   SOLITON_NO_UNROLL
   for (int first = 0; first < (kOnePass ? 1 : role.shares); first += kWorkers) {
     const bool is_last = kOnePass || role.shares - first <= kWorkers;
     const int share = first + role.share;
-    const bool works = kOnePass || share < role.shares;
+    const bool works = (kOnePass && !kTogether) || share < role.shares;
+    const bool group_works = kTogether && share / kGroupWarps * kGroupWarps < role.shares;
     const int query_tile = share / State::kShares;
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
-    int next = works ? role.part : role.units;  // unit that this worker takes
+    int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < role.units; ++unit) {
@@ -238,7 +270,13 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         SOLITON_UNROLL
         for (int i = 0; i < 2 * kSlots; ++i) stream.wait();
       }
-      if (unit == next) {
+      if (unit < whole_units) {
+        if constexpr (kTogether) {
+          const bool is_turn = unit % kPageUnits == 0 && unit / kPageUnits % role.parts == role.part;
+          if (group_works && is_turn)
+            state.add_page(context_.shared, page_at(slot), page_at(behind(slot, 1)), context_.lane);
+        }
+      } else if (unit == next) {
         next += role.parts;
         state.add(context_.shared, tokens_of(index, role, query_tile, unit, slot), context_.lane);
       }
@@ -250,7 +288,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         slot = behind(slot, 2 * kSlots);
       }
     }
-    if (kPlan.divides_tokens() && role.parts > 1) {
+    if (kPlan.divides_tokens() && role.parts > 1 && works) {
       // The parts of the item before have been read.
       if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
       merge_parts(state, role);
@@ -266,14 +304,13 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(in
                                                                               int query_tile, int unit,
                                                                               int slot) const {
   constexpr int kTileBytes = kKv.tile_bytes();
-  constexpr int kPages = kPlan.regions[static_cast<int>(RegionId::kPages)].offset;
   typename State::Tokens tokens;
   SOLITON_UNROLL
   for (int t = 0; t < State::kTogether; ++t) {
     const int tile = unit % kPageUnits * State::kTogether + t;  // of the page
     const int keys_slot = behind(slot, tile / kSlotTiles);
-    tokens.keys[t] = kPages + keys_slot * kPlan.slot_bytes + tile % kSlotTiles * kTileBytes;
-    tokens.values[t] = kPages + behind(keys_slot, kSlots) * kPlan.slot_bytes + tile % kSlotTiles * kTileBytes;
+    tokens.keys[t] = page_at(keys_slot) + tile % kSlotTiles * kTileBytes;
+    tokens.values[t] = page_at(behind(keys_slot, kSlots)) + tile % kSlotTiles * kTileBytes;
   }
   // Of all but the last page all tokens are there.
   tokens.all_seen = unit < (role.pages - 1) * kPageUnits;

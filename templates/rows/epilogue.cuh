@@ -42,7 +42,8 @@ class Epilogue : public Choice<kPlan> {
       own_row_ = i;
       tokens[i] = find_token(stop);
     }
-    if (warp_any(stop) && context_.lane == 0) store_shared(&context_.decision().stop[worker_], 1);
+    const int worker = opaque(worker_);  // no register holds the address for the launch
+    if (warp_any(stop) && context_.lane == 0) store_shared(&context_.decision().stop[worker], 1);
     warp_arrive(&context_.barrier(BarrierId::kStepKnown));
     if (!context_.step_happens()) return false;
     SOLITON_UNROLL

@@ -227,6 +227,7 @@ SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int work
   const int row = head_unit / heads;
   const TreeView& tree = context.params.tree;
   const bool is_held = Context<kPlan>::kHoldsMerges && unit == context.first_unit(worker);
+  worker = opaque(worker);  // no register holds the address for the launch
   const int end = is_held
                       ? load_shared(&context.held_merges().count[worker])
                       : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);

@@ -76,40 +76,8 @@ class QueryState {
       }
     }
     if (!tokens.all_seen) hide(tokens.seen, scores);
-    raise_maxima(scores);
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float base =
-          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
-      SOLITON_UNROLL
-      for (int t = 0; t < kTogether; ++t) {
-        float sums[2];
-        SOLITON_UNROLL
-        for (int n = 0; n < 2; ++n) {
-          float(&s)[4] = scores[t][n];
-          SOLITON_UNROLL
-          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
-          sums[n] = s[2 * h] + s[2 * h + 1];
-        }
-        sum_[h] += sums[0] + sums[1];
-      }
-    }
     uint4 weights[kTogether][kParts];
-    SOLITON_UNROLL
-    for (int t = 0; t < kTogether; ++t) {
-      SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const auto pack = [&](float* s) {
-          const uint32_t packed = pack_f16(s[0], s[1]);
-          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
-          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
-          return packed;
-        };
-        float(&s)[2][4] = scores[t];
-        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
-        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
-      }
-    }
+    weigh(scores, weights);
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
       const unsigned char* first = shared + (of_kv * kSteps + share() * kOutputSteps) * kFragmentBytes;
@@ -133,6 +101,41 @@ class QueryState {
         }
       }
     }
+  }
+
+  /// All tokens of a page, whose keys and values begin at these offsets in shared memory: together with the other warps of
+  /// the warpgroup, which call it for tiles of theirs.
+  SOLITON_DEVICE void add_page(const unsigned char* shared, int keys, int values, int lane) {
+    constexpr int kTiles = kKvPageTokens / kTailTokens;
+    static_assert(kKvParts == 1 && kShares == 1, "operands lie at one distance, and a warp has all dims");
+    const CoreMatrices k(shared + keys);
+    const CoreMatrices v(shared + values);
+    float scores[kTiles][2][4] = {};
+    auto& all_scores = reinterpret_cast<float(&)[8 * kTiles]>(scores);
+    auto& outputs = reinterpret_cast<float(&)[8 * kOutputSteps]>(output_);
+    SOLITON_UNROLL
+    for (int part = 0; part < kParts; ++part) {  // registers hold the queries of one
+      uint4 queries[kSteps];
+      SOLITON_UNROLL
+      for (int i = 0; i < kSteps; ++i) queries[i] = kHeld > 0 ? held_[i] : load_query(part, i, lane);
+      warpgroup_fence();
+      SOLITON_UNROLL
+      for (int i = 0; i < kSteps; ++i)
+        warpgroup_multiply_f16<kCoreBytes, kKv.key_stride()>(all_scores, queries[i],
+                                                             k.behind(i * 2 * kCoreBytes));
+      warpgroup_commit();
+      warpgroup_wait(all_scores);
+    }
+    uint4 weights[kTiles][kParts];
+    weigh(scores, weights);
+    warpgroup_fence();
+    SOLITON_UNROLL
+    for (int i = 0; i < kTiles * kParts; ++i) {
+      warpgroup_multiply_f16<kCoreBytes, kKv.kValueStride>(outputs, weights[i / kParts][i % kParts],
+                                                           v.behind(i / kParts * kKv.part_bytes()));
+    }
+    warpgroup_commit();
+    warpgroup_wait(outputs);
   }
 
   /// Hands all of it to another warp's take_part().
@@ -229,14 +232,53 @@ class QueryState {
     }
   }
 
+  /// Turns scores, not yet scaled, into weights, as operands.
+  template <int kTiles>
+  SOLITON_DEVICE void weigh(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
+    raise_maxima(scores);
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float base =
+          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
+      SOLITON_UNROLL
+      for (int t = 0; t < kTiles; ++t) {
+        float sums[2];
+        SOLITON_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          float(&s)[4] = scores[t][n];
+          SOLITON_UNROLL
+          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
+          sums[n] = s[2 * h] + s[2 * h + 1];
+        }
+        sum_[h] += sums[0] + sums[1];
+      }
+    }
+    SOLITON_UNROLL
+    for (int t = 0; t < kTiles; ++t) {
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const auto pack = [&](float* s) {
+          const uint32_t packed = pack_f16(s[0], s[1]);
+          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
+          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
+          return packed;
+        };
+        float(&s)[2][4] = scores[t];
+        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
+        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
+      }
+    }
+  }
+
   /// Takes scores, not yet scaled, into the maxima; after the first tokens these seldom change.
-  SOLITON_DEVICE void raise_maxima(const float (&scores)[kTogether][2][4]) {
+  template <int kTiles>
+  SOLITON_DEVICE void raise_maxima(const float (&scores)[kTiles][2][4]) {
     float maxima[2];
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       float most = scores[0][0][2 * h];
       SOLITON_UNROLL
-      for (int i = 1; i < 4 * kTogether; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
+      for (int i = 1; i < 4 * kTiles; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
       for (int mask = 1; mask < 4; mask *= 2) most = larger_of(most, shuffle_xor(most, mask));
       maxima[h] = larger_of(maximum_[h], most * kPlan.model.score_scale);
     }

@@ -124,6 +124,49 @@ TEST_P(TreeShapes, SixteenNodesAboveOneAnother) {
   kernel.generate(others, 1);
 }
 
+class TreeLong : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, TreeLong,
+                         testing::Values("plain-4-rows8", "plain-4-rows32", "plain-2-rows128",
+                                         "group7-4-rows64", "plain-2-rows64-cards2", "int4-zeros-3-rows64"),
+                         test_name);
+
+// Whole pages, of one query tile to many; the last page is partly filled, or whole.
+TEST_P(TreeLong, NodesOfWholePages) {
+  TreeUnderTest kernel(GetParam(), 1024);
+  const int rows = kernel.engine().max_rows();
+  const Branch root = kernel.open();
+  kernel.feed(root, 300);
+  const std::vector<Branch> below = kernel.fork(root, 3);
+  kernel.feed(below[1], 256);
+  kernel.feed(below[2], 150);
+  kernel.fork(below[1], rows / 2);
+  kernel.fork(below[2], rows - rows / 2 - 1);
+  for (const SliceRule rule : {SliceRule::kBalanced, SliceRule::kFixed})
+    kernel.generate(kernel.tree().branches(), 2, rule);
+}
+
+class TreeLongFault : public testing::TestWithParam<FaultKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TreeLongFault,
+                         testing::Values(FaultKind::kDropProductFence, FaultKind::kDropProductCommit,
+                                         FaultKind::kNoProductWait));
+
+// Where only attention multiplies by warpgroups.
+TEST_P(TreeLongFault, IsFound) {
+  TreeUnderTest kernel("plain-4-rows32");
+  kernel.fill(kernel.tree().open(), 200);
+  kernel.tree().fork(kernel.tree().branches()[0], 32);
+  const Drafts drafts = kernel.plain(kernel.tree().branches());
+  const TreeResult expected = kernel.run(drafts, 1, SliceRule::kBalanced);
+  kernel.take_back(drafts);
+  kernel.emulation().fault.kind = GetParam();
+  try {
+    EXPECT_NE(kernel.run(drafts, 1, SliceRule::kBalanced).logits, expected.logits);
+  } catch (const Error&) {
+  }
+}
+
 // Workers share query tiles by powers of two: where there are three, nobody takes the fourth place, and the next item may.
 // Of six nodes the two shortest, with 16 rows and with 12, are one CTA's.
 TEST(TreePlaces, ThatWereLeftAreTakenLater) {
