@@ -26,10 +26,9 @@ constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
-constexpr int kMostRowsOfWarps = 64;             // without warpgroups: a worker has 8 rows,
-constexpr int kMostIntegerRowsOfWarps = 32;      // and spreading integers for more has no registers
-constexpr int kLeastWarpgroupRows = 128;         // measured: 64 rows of bf16 are faster without
-constexpr int kLeastEmulatedWarpgroupRows = 64;  // so that small kernels are tried too
+constexpr int kMostRowsOfWarps = 64;         // without warpgroups: a worker has 8 rows,
+constexpr int kMostIntegerRowsOfWarps = 32;  // and spreading integers for more has no registers
+constexpr int kLeastWarpgroupRows = 64;
 constexpr int kWarpgroupWindow = 8;  // pages in flight: of pieces of four tiles, which take longer
 constexpr int kWarpDims = 128;       // of a query tile's outputs in one warp's registers
 constexpr int kFewWarpDims = 64;
@@ -273,9 +272,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 /// Do warpgroups multiply? Where they can: many rows are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
   const bool of_integers = plan.facts.weight_bits != kBf16Bits;
-  const int least = of_integers            ? kMostIntegerRowsOfWarps + 1
-                    : plan.limits.emulated ? kLeastEmulatedWarpgroupRows
-                                           : kLeastWarpgroupRows;
+  const int least = of_integers ? kMostIntegerRowsOfWarps + 1 : kLeastWarpgroupRows;
   return plan.rows >= least && plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
 }
 

@@ -300,10 +300,11 @@ TEST(Generate, HeadsOf256HaveKernelsOfAllRows) {
   for (const int rows : {1, 8, 16, 32, 64}) {
     const Plan plan = generate(model, shipped_gpu("h200"), {.rows = rows}).plan;
     EXPECT_GE(plan.ring_slots, 4) << rows;
-    if (rows == 64) {
-      EXPECT_EQ(plan.max_query_tiles, 4);
-    }
   }
+  const Plan plan = generate(model, shipped_gpu("h200"), {.rows = 64, .copies = CopyKind::kLanes})
+                        .plan;  // without warpgroups
+  EXPECT_GE(plan.ring_slots, 4);
+  EXPECT_EQ(plan.max_query_tiles, 4);
 }
 
 TEST(Generate, RandomModelsGenerate) {
