@@ -67,6 +67,10 @@ class Attention {
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);
 
   static constexpr bool kTogether = kPlan.attends_together();
+  /// Do scores of a page come about while those before become weights? It takes the ring to hold values, the other
+  /// warpgroup's page and the keys of the next; and registers, which there are not where warpgroups multiply integers.
+  static constexpr bool kOverlaps =
+      kPlan.ring_slots >= 4 && !(kPlan.warpgroups && kPlan.model.integers.is_quantized());
   /// From these numbers on it pays to multiply tiles that are not there as well; those that are there twice, in parts, have
   /// to be more. What rows other than those of a tile there are has no say where bits must not depend on it.
   static constexpr int kWholePages = 2;
@@ -81,6 +85,13 @@ class Attention {
   SOLITON_DEVICE PackedRole look_at(int first, Phase& phase) const;
   SOLITON_DEVICE void pass(PageStream<kPlan>& stream, const Role& role);
   SOLITON_DEVICE void take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase, int index);
+  /// How often the pages of an item go by is more than once if not all query tiles find a worker at once.
+  struct Pass {
+    bool is_first;  // pages have to be waited for
+    bool is_last;   // and are released
+  };
+  SOLITON_DEVICE int add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass, bool works,
+                               int slot, State& state) const;
   SOLITON_DEVICE typename State::Tokens tokens_of(int index, const Role& role, int query_tile, int unit,
                                                   int slot) const;
   /// Offset of a slot in shared memory.
@@ -257,26 +268,23 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     const bool is_last = kOnePass || role.shares - first <= kWorkers;
     const int share = first + role.share;
     const bool works = (kOnePass && !kTogether) || share < role.shares;
-    const bool group_works = kTogether && share / kGroupWarps * kGroupWarps < role.shares;
     const int query_tile = share / State::kShares;
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
+    if constexpr (kTogether) {
+      const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
+      if (role.whole > 0) slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, state);
+    }
     SOLITON_NO_UNROLL
-    for (int unit = 0; unit < role.units; ++unit) {
+    for (int unit = whole_units; unit < role.units; ++unit) {
       const bool in_page = unit < page_units;
       if (in_page && unit % kPageUnits == 0 && first == 0) {
         SOLITON_UNROLL
         for (int i = 0; i < 2 * kSlots; ++i) stream.wait();
       }
-      if (unit < whole_units) {
-        if constexpr (kTogether) {
-          const bool is_turn = unit % kPageUnits == 0 && unit / kPageUnits % role.parts == role.part;
-          if (group_works && is_turn)
-            state.add_page(context_.shared, page_at(slot), page_at(behind(slot, 1)), context_.lane);
-        }
-      } else if (unit == next) {
+      if (unit == next) {
         next += role.parts;
         state.add(context_.shared, tokens_of(index, role, query_tile, unit, slot), context_.lane);
       }
@@ -296,6 +304,68 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     if (works && role.part == 0)
       state.write(context_.item(opaque(index)), query_tile, context_.params.partials, context_.lane);
   }
+}
+
+/// The item's whole pages, of which a warpgroup has every role.parts-th, if it `works` at all. `slot`: of the first page;
+/// returns the one behind the last.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass,
+                                               bool works, int slot, State& state) const {
+  static_assert(kSlots == 1, "a slot has all keys of a page, or all values");
+  const auto take = [&] {
+    const int taken = slot;
+    if (pass.is_first) stream.wait();
+    slot = behind(slot, 1);
+    return taken;
+  };
+  const auto leave = [&](int taken) {
+    if (pass.is_last) stream.release(taken);
+  };
+  const auto skip = [&](int pages) {
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < 2 * pages; ++i) leave(take());
+  };
+  const int before = works && role.part < role.whole ? role.part : role.whole;
+  int left = (role.whole - before + role.parts - 1) / role.parts;  // pages of this warpgroup
+  const int behind_last = role.whole - before - (left - 1) * role.parts - 1;
+  skip(before);
+  if (left == 0) return slot;
+  typename State::PageScores scores;
+  typename State::TileScores own;
+  typename State::PageWeights weights;
+  int keys;
+  const auto begin_page = [&] {
+    keys = take();
+    state.begin_scores(context_.shared, page_at(keys), scores, context_.lane);
+  };
+  begin_page();
+  warpgroup_wait(scores);
+  SOLITON_NO_UNROLL
+  for (; left > 1; --left) {
+    leave(keys);
+    const int values = take();
+    state.take_scores(scores, own);
+    if (kOverlaps) {
+      skip(role.parts - 1);
+      begin_page();
+    }
+    state.weigh_page(own, weights);
+    state.add_values(context_.shared, page_at(values), weights);
+    leave(values);
+    if (!kOverlaps) {
+      skip(role.parts - 1);
+      begin_page();
+    }
+    warpgroup_wait(scores);
+  }
+  leave(keys);
+  const int values = take();
+  state.take_scores(scores, own);
+  state.weigh_page(own, weights);
+  state.add_values(context_.shared, page_at(values), weights);
+  leave(values);
+  skip(behind_last);
+  return slot;
 }
 
 /// The tiles of a unit. `slot`: the first of the page that it begins in.

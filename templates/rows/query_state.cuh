@@ -103,34 +103,48 @@ class QueryState {
     }
   }
 
-  /// All tokens of a page, whose keys and values begin at these offsets in shared memory: together with the other warps of
-  /// the warpgroup, which call it for tiles of theirs.
-  SOLITON_DEVICE void add_page(const unsigned char* shared, int keys, int values, int lane) {
-    constexpr int kTiles = kKvPageTokens / kTailTokens;
+  /// Whole pages are a warpgroup's: its warps call these together, each for a tile of its own. Keys and values begin at
+  /// offsets in shared memory. Scores are there, and values added, after warpgroup_wait().
+  static constexpr int kPageTiles = kKvPageTokens / kTailTokens;
+  using PageScores = float[8 * kPageTiles];
+  using TileScores = float[kPageTiles][2][4];
+  using PageWeights = uint4[kPageTiles][kParts];
+
+  SOLITON_DEVICE void begin_scores(const unsigned char* shared, int keys, PageScores& scores,
+                                   int lane) const {
     static_assert(kKvParts == 1 && kShares == 1, "operands lie at one distance, and a warp has all dims");
     const CoreMatrices k(shared + keys);
-    const CoreMatrices v(shared + values);
-    float scores[kTiles][2][4] = {};
-    auto& all_scores = reinterpret_cast<float(&)[8 * kTiles]>(scores);
-    auto& outputs = reinterpret_cast<float(&)[8 * kOutputSteps]>(output_);
+    SOLITON_UNROLL
+    for (float& score : scores) score = 0.0f;
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {  // registers hold the queries of one
+      if (part > 0) warpgroup_wait(scores);
       uint4 queries[kSteps];
       SOLITON_UNROLL
       for (int i = 0; i < kSteps; ++i) queries[i] = kHeld > 0 ? held_[i] : load_query(part, i, lane);
       warpgroup_fence();
       SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i)
-        warpgroup_multiply_f16<kCoreBytes, kKv.key_stride()>(all_scores, queries[i],
+      for (int i = 0; i < kSteps; ++i) {
+        warpgroup_multiply_f16<kCoreBytes, kKv.key_stride()>(scores, queries[i],
                                                              k.behind(i * 2 * kCoreBytes));
+      }
       warpgroup_commit();
-      warpgroup_wait(all_scores);
     }
-    uint4 weights[kTiles][kParts];
-    weigh(scores, weights);
+  }
+  /// Makes room for the scores of the next page. All that depends on how large they are is done here: nothing branches
+  /// while products are made.
+  SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
+    raise_maxima(scores);
+  }
+  SOLITON_DEVICE void weigh_page(TileScores& scores, PageWeights& weights) { weigh_raised(scores, weights); }
+  SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights) {
+    const CoreMatrices v(shared + values);
+    auto& outputs = reinterpret_cast<float(&)[8 * kOutputSteps]>(output_);
     warpgroup_fence();
     SOLITON_UNROLL
-    for (int i = 0; i < kTiles * kParts; ++i) {
+    for (int i = 0; i < kPageTiles * kParts; ++i) {
       warpgroup_multiply_f16<kCoreBytes, kKv.kValueStride>(outputs, weights[i / kParts][i % kParts],
                                                            v.behind(i / kParts * kKv.part_bytes()));
     }
@@ -236,6 +250,11 @@ class QueryState {
   template <int kTiles>
   SOLITON_DEVICE void weigh(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
     raise_maxima(scores);
+    weigh_raised(scores, weights);
+  }
+  /// The same behind raise_maxima().
+  template <int kTiles>
+  SOLITON_DEVICE void weigh_raised(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       const float base =
