@@ -199,10 +199,24 @@ struct KernelPlan {
     return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&
            (model.head_dim == 64 || model.head_dim == 128);
   }
-  /// Sums of tiles, or parts of query tiles.
+  /// What an item of attention takes of the room for activations at most.
+  SOLITON_HOST_DEVICE constexpr int item_bytes() const {
+    const QkvLayout qkv = qkv_layout();
+    return max_query_tiles * qkv.query_tile_bytes() + 2 * qkv.tail_bytes();
+  }
+  /// Sums of tiles, or parts of query tiles but for what is lent to these.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
-    const int parts = divides_tokens() ? kPartPlaces * query_part_bytes() : 0;
+    const int parts = part_bytes() - lent_bytes();
     return shape().handed_bytes() > parts ? shape().handed_bytes() : parts;
+  }
+  SOLITON_HOST_DEVICE constexpr int part_bytes() const {
+    return divides_tokens() ? kPartPlaces * query_part_bytes() : 0;
+  }
+  /// The end of the room for activations that no item needs: what parts take beside the sums' room, so that the ring gets it.
+  SOLITON_HOST_DEVICE constexpr int lent_bytes() const {
+    const int wanted = part_bytes() - shape().handed_bytes();
+    const int left = input_bytes() - item_bytes();
+    return wanted <= 0 || left <= 0 ? 0 : wanted < left ? wanted : left;
   }
   /// Tokens of an attention item that touches more than streamed_query_tiles(): its pages stay in the ring.
   SOLITON_HOST_DEVICE constexpr int resident_tokens() const {

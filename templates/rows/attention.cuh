@@ -448,7 +448,7 @@ SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, const Role& role
                                          : role.part;
     const int number = round * kPartPlaces + at * role.at_once + role.share;
     Barrier& full = context_.barrier(BarrierId::kPartsFull, number);
-    float4* place = reinterpret_cast<float4*>(context_.region(RegionId::kTiles) +
+    float4* place = reinterpret_cast<float4*>(context_.region(RegionId::kTiles) - kPlan.lent_bytes() +
                                               (at * role.at_once + role.share) * kPlan.query_part_bytes());
     if (gives) {
       state.give_part(place, context_.lane);

@@ -303,12 +303,16 @@ struct ItemParts {
 template <const KernelPlan& kPlan>
 struct ItemPlaces {
   static constexpr Region kInput = kPlan.regions[static_cast<int>(RegionId::kInput)];
+  static constexpr int kEnd = kInput.offset + kInput.bytes - kPlan.lent_bytes();
+  static_assert(kPlan.lent_bytes() == 0 ||
+                    kPlan.regions[static_cast<int>(RegionId::kTiles)].offset == kInput.offset + kInput.bytes,
+                "what is lent lies right before the tiles");
 
   int end = kInput.offset;  // of the last one, in shared memory
 
   /// The place of the next.
   SOLITON_DEVICE int take(int bytes) {
-    const int place = end + bytes > kInput.offset + kInput.bytes ? kInput.offset : end;
+    const int place = end + bytes > kEnd ? kInput.offset : end;
     end = place + bytes;
     return place;
   }
