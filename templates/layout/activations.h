@@ -15,6 +15,9 @@ constexpr int kPartPlaces = 4;
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
 
+/// Rows of a kernel that is for chunks of prompts.
+constexpr int kChunkRows = 128;
+
 constexpr int kGroupWarps = 4;  // of a warpgroup
 // Registers of each thread of a kernel that shares them out, at its launch and then.
 constexpr int kLaunchRegisters = 168;

@@ -192,8 +192,11 @@ struct KernelPlan {
     const int64_t sums_bytes = 2ll * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
     return sums.offset + sums_bytes + static_cast<int64_t>(cta) * residual_bytes();
   }
-  /// Do workers share the tokens of an attention item that has few query tiles? Where warpgroups multiply it has many.
-  SOLITON_HOST_DEVICE constexpr bool divides_tokens() const { return !warpgroups; }
+  /// Do workers share the tokens of an attention item that has few query tiles? Steps of many rows are chunks of prompts,
+  /// whose items have many tiles; where warpgroups multiply integers the code has no registers for it.
+  SOLITON_HOST_DEVICE constexpr bool divides_tokens() const {
+    return !warpgroups || (rows < kChunkRows && !model.integers.is_quantized());
+  }
   /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
   SOLITON_HOST_DEVICE constexpr bool attends_together() const {
     return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&

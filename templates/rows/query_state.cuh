@@ -30,6 +30,8 @@ class QueryState {
   /// Do registers hold the queries too?
   static constexpr int kHeld =
       kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
+  /// In which a page's products are made: registers hold the queries of one set.
+  static constexpr int kQuerySets = kPlan.warpgroups && kPlan.divides_tokens() && kSteps % 2 == 0 ? 2 : 1;
   static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
@@ -117,16 +119,19 @@ class QueryState {
     SOLITON_UNROLL
     for (float& score : scores) score = 0.0f;
     SOLITON_UNROLL
-    for (int part = 0; part < kParts; ++part) {  // registers hold the queries of one
-      if (part > 0) warpgroup_wait(scores);
-      uint4 queries[kSteps];
+    for (int set = 0; set < kParts * kQuerySets; ++set) {
+      if (set > 0) warpgroup_wait(scores);
+      constexpr int kOfSet = kSteps / kQuerySets;
+      const int first = set % kQuerySets * kOfSet;
+      uint4 queries[kOfSet];
       SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) queries[i] = kHeld > 0 ? held_[i] : load_query(part, i, lane);
+      for (int i = 0; i < kOfSet; ++i)
+        queries[i] = kHeld > 0 ? held_[first + i] : load_query(set / kQuerySets, first + i, lane);
       warpgroup_fence();
       SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kOfSet; ++i) {
         warpgroup_multiply_f16<kCoreBytes, kKv.key_stride()>(scores, queries[i],
-                                                             k.behind(i * 2 * kCoreBytes));
+                                                             k.behind((first + i) * 2 * kCoreBytes));
       }
       warpgroup_commit();
     }
