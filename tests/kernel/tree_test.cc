@@ -143,7 +143,7 @@ TEST_P(TreeLong, NodesOfWholePages) {
   kernel.fork(below[1], rows / 2);
   kernel.fork(below[2], rows - rows / 2 - 1);
   for (const SliceRule rule : {SliceRule::kBalanced, SliceRule::kFixed})
-    kernel.generate(kernel.tree().branches(), 2, rule);
+    kernel.generate(kernel.tree().branches(), long_tests() ? 2 : 1, rule);
 }
 
 class TreeLongFault : public testing::TestWithParam<FaultKind> {};

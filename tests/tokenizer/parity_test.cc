@@ -137,7 +137,7 @@ TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
     GTEST_SKIP() << python << " has no package tokenizers; set SOLITON_PYTHON to one that has";
   }
   const char* const chosen_count = std::getenv("SOLITON_PARITY_TEXTS");
-  const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "10000";
+  const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "5000";
   const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / GetParam();
   const std::string log = folder.string() + ".log";  // the library reports each of its panics
   fs::remove_all(folder);
