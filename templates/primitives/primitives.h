@@ -44,6 +44,8 @@
 //                                                     c += a b, asynchronously, bf16 operands; each warp as by mma_bf16
 //                                                     for all rows: c[4 n + i] is c[i] of rows 8 n to 8 n + 7. b, in
 //                                                     shared memory: k 0 to 7 of every row, 16 bytes each, then k 8 to 15
+//   void warpgroup_multiply_f16<kNextK, kNextRows>(c, a, b);   the same with f16 operands: b's core matrices of the next
+//                                                     8 k, and of the next 8 rows, lie so many bytes further
 //   void warpgroup_fence();                           before the first of a set: its sums and a are as they were stored
 //   void warpgroup_commit();                          the products since the call before are a set
 //   void warpgroup_wait(float (&c)[n]);               until all sets are done. Before that nobody looks at their sums, nor

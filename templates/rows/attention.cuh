@@ -31,8 +31,7 @@ class Attention {
   static constexpr KvShape kKv = kPlan.model.kv();
   static constexpr int kSlots = kKv.slots_per_half();
   static constexpr int kSlotTiles = kKv.slot_tokens() / kTailTokens;
-  static constexpr int kPageTiles = kKvPageTokens / kTailTokens;
-  static constexpr int kPageUnits = kPageTiles / State::kTogether;
+  static constexpr int kPageUnits = State::kPageTiles / State::kTogether;
   /// Units of a part. A kernel of few rows has few items a CTA: nothing else is to be done meanwhile.
   static constexpr int kLeastUnits = kPlan.rows <= 8 ? 1 : 2;
 
@@ -349,7 +348,7 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
       skip(role.parts - 1);
       begin_page();
     }
-    state.weigh_page(own, weights);
+    state.weigh_raised(own, weights);
     state.add_values(context_.shared, page_at(values), weights);
     leave(values);
     if (!kOverlaps) {
@@ -361,7 +360,7 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
   leave(keys);
   const int values = take();
   state.take_scores(scores, own);
-  state.weigh_page(own, weights);
+  state.weigh_raised(own, weights);
   state.add_values(context_.shared, page_at(values), weights);
   leave(values);
   skip(behind_last);

@@ -143,7 +143,42 @@ class QueryState {
     for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
     raise_maxima(scores);
   }
-  SOLITON_DEVICE void weigh_page(TileScores& scores, PageWeights& weights) { weigh_raised(scores, weights); }
+  /// Turns scores, not yet scaled, into weights, as operands, once they have been taken into the maxima.
+  template <int kTiles>
+  SOLITON_DEVICE void weigh_raised(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float base =
+          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
+      SOLITON_UNROLL
+      for (int t = 0; t < kTiles; ++t) {
+        float sums[2];
+        SOLITON_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          float(&s)[4] = scores[t][n];
+          SOLITON_UNROLL
+          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
+          sums[n] = s[2 * h] + s[2 * h + 1];
+        }
+        sum_[h] += sums[0] + sums[1];
+      }
+    }
+    SOLITON_UNROLL
+    for (int t = 0; t < kTiles; ++t) {
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const auto pack = [&](float* s) {
+          const uint32_t packed = pack_f16(s[0], s[1]);
+          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
+          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
+          return packed;
+        };
+        float(&s)[2][4] = scores[t];
+        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
+        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
+      }
+    }
+  }
   SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights) {
     const CoreMatrices v(shared + values);
     auto& outputs = reinterpret_cast<float(&)[8 * kOutputSteps]>(output_);
@@ -256,42 +291,6 @@ class QueryState {
   SOLITON_DEVICE void weigh(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
     raise_maxima(scores);
     weigh_raised(scores, weights);
-  }
-  /// The same behind raise_maxima().
-  template <int kTiles>
-  SOLITON_DEVICE void weigh_raised(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float base =
-          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
-      SOLITON_UNROLL
-      for (int t = 0; t < kTiles; ++t) {
-        float sums[2];
-        SOLITON_UNROLL
-        for (int n = 0; n < 2; ++n) {
-          float(&s)[4] = scores[t][n];
-          SOLITON_UNROLL
-          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
-          sums[n] = s[2 * h] + s[2 * h + 1];
-        }
-        sum_[h] += sums[0] + sums[1];
-      }
-    }
-    SOLITON_UNROLL
-    for (int t = 0; t < kTiles; ++t) {
-      SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const auto pack = [&](float* s) {
-          const uint32_t packed = pack_f16(s[0], s[1]);
-          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
-          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
-          return packed;
-        };
-        float(&s)[2][4] = scores[t];
-        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
-        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
-      }
-    }
   }
 
   /// Takes scores, not yet scaled, into the maxima; after the first tokens these seldom change.
