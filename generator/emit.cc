@@ -279,9 +279,7 @@ std::string phase_text(const Plan& plan, const PlanPhase& phase) {
   if (phase.first_cta > 0) text += fmt::format(", .first_cta = {}", phase.first_cta);
   if (!phase.per_layer) text += ", .every_layer = false";
   if (phase.appends) text += ", .appends = true";
-  if (phase.column_slices > 1)
-    text +=
-        fmt::format(", .column_slices = {}, .first_counter = {}", phase.column_slices, phase.first_counter);
+  if (phase.column_slices > 1) text += fmt::format(", .column_slices = {}", phase.column_slices);
   return text + "}";
 }
 

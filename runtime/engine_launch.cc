@@ -192,6 +192,9 @@ void Engine::clear_workspace(const EngineCard& card, const Descriptor& descripto
   library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.counter_offset, 0,
                              static_cast<size_t>(descriptor.counter_bytes)),
                  "clear the counters");
+  library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.sums_offset, kMissingByte,
+                             static_cast<size_t>(descriptor.sums_bytes)),
+                 "clear the sums");
   signals_.as<Signals>()[card.index] = {};
 }
 

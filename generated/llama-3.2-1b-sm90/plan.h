@@ -299,18 +299,18 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {.offset = 2294016, .elements = 8192, .signatures = 0},  // squares
   },
   .sums = {.offset = 2326784, .elements = 4325376},
-  .counter_offset = 19628288, .counter_bytes = 20736, .workspace_bytes = 19649024,
+  .counter_offset = 19628288, .counter_bytes = 256, .workspace_bytes = 19628544,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 131072},
     {"input", 131072, 49152},
-    {"tiles", 180224, 18432},
-    {"residual", 198656, 0},
-    {"factors", 198656, 256},
-    {"held", 198912, 1424},
-    {"decision", 200336, 32},
-    {"status", 200368, 320},
-    {"barriers", 200688, 472},
+    {"tiles", 180224, 26624},
+    {"residual", 206848, 0},
+    {"factors", 206848, 256},
+    {"held", 207104, 1424},
+    {"decision", 208528, 32},
+    {"status", 208560, 320},
+    {"barriers", 208880, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -353,7 +353,7 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 4587776, .elements = 16384, .signatures = 0},  // squares
   },
   .sums = {.offset = 4653312, .elements = 8650752},
-  .counter_offset = 39256320, .counter_bytes = 20736, .workspace_bytes = 39277056,
+  .counter_offset = 39256320, .counter_bytes = 256, .workspace_bytes = 39256576,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

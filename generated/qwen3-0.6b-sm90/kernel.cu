@@ -42,9 +42,9 @@ constexpr Phase kStep64[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 4, .first_counter = 0},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 4},
   {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .first_cta = 64},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 4, .first_counter = 32},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 4},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_cta = 64, .every_layer = false},
 };
 constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);

@@ -43,7 +43,7 @@ constexpr Phase kStep64[] = {
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
   {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true},
   {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .first_cta = 16},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 2, .first_counter = 0},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_cta = 16, .every_layer = false},
 };
 constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);

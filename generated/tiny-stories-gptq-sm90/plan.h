@@ -247,7 +247,7 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {.offset = 459008, .elements = 8192, .signatures = 0},  // squares
   },
   .sums = {.offset = 491776, .elements = 4325376},
-  .counter_offset = 17793280, .counter_bytes = 8448, .workspace_bytes = 17801728,
+  .counter_offset = 17793280, .counter_bytes = 256, .workspace_bytes = 17793536,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 147456},
@@ -301,7 +301,7 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 917760, .elements = 16384, .signatures = 0},  // squares
   },
   .sums = {.offset = 983296, .elements = 8650752},
-  .counter_offset = 35586304, .counter_bytes = 8448, .workspace_bytes = 35594752,
+  .counter_offset = 35586304, .counter_bytes = 256, .workspace_bytes = 35586560,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 73728},

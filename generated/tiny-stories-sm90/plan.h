@@ -304,13 +304,13 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 131072},
     {"input", 131072, 49152},
-    {"tiles", 180224, 18432},
-    {"residual", 198656, 0},
-    {"factors", 198656, 256},
-    {"held", 198912, 1424},
-    {"decision", 200336, 32},
-    {"status", 200368, 320},
-    {"barriers", 200688, 472},
+    {"tiles", 180224, 26624},
+    {"residual", 206848, 0},
+    {"factors", 206848, 256},
+    {"held", 207104, 1424},
+    {"decision", 208528, 32},
+    {"status", 208560, 320},
+    {"barriers", 208880, 472},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -353,7 +353,7 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {.offset = 655616, .elements = 16384, .signatures = 0},  // squares
   },
   .sums = {.offset = 721152, .elements = 8650752},
-  .counter_offset = 35324160, .counter_bytes = 8448, .workspace_bytes = 35332608,
+  .counter_offset = 35324160, .counter_bytes = 256, .workspace_bytes = 35324416,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 98304},

@@ -7,7 +7,7 @@
 namespace soliton {
 namespace {
 
-constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team meets
+constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
 constexpr int kSumsCost = 4;  // measured: a byte of sums takes as long as so many of activations
 
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
@@ -31,7 +31,6 @@ bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {
 }  // namespace
 
 void share_columns(Plan& plan, int most) {
-  int lines = 0;
   for (PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix) continue;
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
@@ -43,23 +42,13 @@ void share_columns(Plan& plan, int most) {
       least = bytes;
       phase.column_slices = slices;
     }
-    if (phase.column_slices == 1) continue;
-    phase.first_counter = lines;
-    lines += plan.num_ctas / phase.column_slices;
   }
-}
-
-int slice_counters(const Plan& plan) {
-  int lines = 0;
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.column_slices > 1) lines += plan.num_ctas / phase.column_slices;
-  }
-  return lines;
 }
 
 int64_t sums_bytes(const Plan& plan) {
-  const int64_t of_cta = 2ll * plan.shape().tiles_at_once() * plan.shape().sums_bytes();
-  return plan.num_ctas * (of_cta + PlannedKernel(plan)->residual_bytes());
+  const PlannedKernel kernel(plan);
+  const int64_t of_pass = plan.shape().tiles_at_once() * plan.shape().sums_bytes();
+  return plan.num_ctas * (kernel->sum_passes() * of_pass + kernel->residual_bytes());
 }
 
 }  // namespace soliton

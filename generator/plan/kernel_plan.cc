@@ -50,8 +50,7 @@ Phase kernel_phase(const PlanPhase& phase) {
           .window = phase.window,
           .every_layer = phase.per_layer,
           .appends = phase.appends,
-          .column_slices = phase.column_slices,
-          .first_counter = phase.first_counter};
+          .column_slices = phase.column_slices};
 }
 
 template <class Rules>

@@ -63,7 +63,7 @@ void place_workspace(Plan& plan) {
   const PlannedKernel kernel(plan);
   if (plan.rows == 1) add(kPartialsRegion, 4ll * kernel->partial_words() * plan.num_ctas);
   if (plan.warpgroups) add(kSumsRegion, sums_bytes(plan));
-  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : slice_counters(plan));
+  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : 0);
   add(kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 

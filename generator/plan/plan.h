@@ -85,7 +85,6 @@ struct PlanPhase {
   int first_cta = 0;
   int window = 0;                  // pages in flight
   int column_slices = 1;           // CTAs that share the columns of a tile, see deal_block()
-  int first_counter = 0;           // where they meet: one counter for each team of them, from this on
   std::vector<TileRun> runs = {};  // of each CTA of all cards; empty for attention
   double predicted_us = 0;
 };
@@ -192,8 +191,7 @@ bool shrink_input(Plan& plan);
 /// Decides which phases share the columns of their tiles among CTAs: among as many as they can up to `most`, or, with 0,
 /// as many as lets a CTA move the fewest bytes.
 void share_columns(Plan& plan, int most);
-/// Counters of all phases that do, and bytes of the sums that CTAs exchange.
-int slice_counters(const Plan& plan);
+/// Bytes of the sums that CTAs exchange, and of the residual stream.
 int64_t sums_bytes(const Plan& plan);
 
 /// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits beside the

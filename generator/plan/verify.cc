@@ -46,7 +46,6 @@ constexpr const char* kRuleNames[] = {"number out of range",
                                       "threads exceeded",
                                       "too many CTAs",
                                       "parity two ahead",
-                                      "counter shared",
                                       "barrier count"};
 static_assert(std::size(kRuleNames) == static_cast<size_t>(Rule::kBarrierCount) + 1, "each rule has a name");
 

@@ -56,7 +56,6 @@ enum class Rule {
   kTooManyCtas,  // CTAs that could not all run at once
   // Barriers.
   kParityTwoAhead,  // a wait by parity could be two phases away from its barrier
-  kCounterShared,   // two teams of CTAs meet at one counter
   kBarrierCount,    // a barrier completes without, or never with, its arrivals
 };
 

@@ -162,10 +162,6 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
     lines += num_blocks(plan);
   }
   if (plan.warpgroups) needed.push_back({kSumsRegion, needed_sums_bytes(plan), kAccessBytes});
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.column_slices > 1)
-      lines = std::max(lines, kLeastLines + phase.first_counter + plan.num_ctas / phase.column_slices);
-  }
   needed.push_back({kCountersRegion, static_cast<int64_t>(kLineBytes) * lines, kLineBytes});
   return needed;
 }

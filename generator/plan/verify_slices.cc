@@ -1,4 +1,4 @@
-// Where CTAs share the columns of tiles: every column of every tile has one CTA that multiplies by it, the CTAs that meet
+// Where CTAs share the columns of tiles: every column of every tile has one CTA that multiplies by it, the CTAs of a team
 // are those that have a tile's columns, and the one that finishes the tile is among them. Derived from templates/rows/.
 #include <algorithm>
 #include <set>
@@ -106,33 +106,24 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
   check_blocks(plan, phase, report);
 }
 
-/// No two teams meet at one counter: each has its own count of meetings.
-void check_counters(const Plan& plan, Report& report) {
-  std::set<int> taken;
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.column_slices <= 1 || plan.num_ctas % phase.column_slices != 0) continue;
-    for (int i = 0; i < plan.num_ctas / phase.column_slices; ++i) {
-      if (phase.first_counter >= 0 && taken.insert(phase.first_counter + i).second) continue;
-      report.refuse(Rule::kCounterShared, "{}: expected counters of its own, got number {} of another phase",
-                    phase.name, phase.first_counter + i);
-      return;
-    }
-  }
-}
-
 }  // namespace
 
 int64_t needed_sums_bytes(const Plan& plan) {
-  constexpr int kHalves = 2;
-  constexpr int block_tiles = 16;  // two groups of four for each of two warpgroups
+  constexpr int kTilesAtOnce = 16;  // two groups of four for each of two warpgroups
+  int places = 2;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != PhaseKind::kMatrix || phase.column_slices < 2) continue;
+    const int teams = std::max(1, plan.all_ctas() / phase.column_slices);
+    const int tiles = (plan.matrices[phase.matrix].num_tiles + teams - 1) / teams;
+    places = std::max(places, (tiles + kTilesAtOnce - 1) / kTilesAtOnce);
+  }
   const int hidden_tiles = plan.facts.hidden / kTileRows;
   const int kept_tiles = (hidden_tiles + plan.all_ctas() - 1) / plan.all_ctas();  // of the residual stream
-  return static_cast<int64_t>(kHalves * block_tiles + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
+  return static_cast<int64_t>(places * kTilesAtOnce + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
 }
 
 void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
-  check_counters(plan, report);
   if (!plan.warpgroups) return;
   if (plan.copies != CopyKind::kBulk || plan.rows < 8 * kWorkers) {
     report.refuse(Rule::kNumberOutOfRange,

@@ -35,9 +35,6 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
-/// Words of 16 bytes that a thread brings at once of the tiles that it finishes, where warpgroups multiply.
-constexpr int kBroughtWords = 4;
-
 /// Warpgroups that multiply, and tiles that one multiplies together: the m of wgmma.
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
@@ -52,6 +49,7 @@ struct RowsShape {
   int handed_tiles = 0;  // whose sums go to those that finish them, all at once
   bool warpgroups =
       false;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
+  int brought_words = 0;  // of 16 bytes, that a thread then brings at once of the tiles that it finishes
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
@@ -75,7 +73,7 @@ struct RowsShape {
   SOLITON_HOST_DEVICE constexpr int finishing_workers() const { return teams() * team_workers(); }
   /// Of warpgroups: what every thread has brought of the tiles that it finishes, and then what it gathers of its rows.
   SOLITON_HOST_DEVICE constexpr int brought_bytes() const {
-    return kWorkers * kBroughtWords * kWarpLanes * 16;
+    return kWorkers * brought_words * kWarpLanes * 16;
   }
   SOLITON_HOST_DEVICE constexpr int handed_bytes() const {
     if (warpgroups) return brought_bytes() + kWorkers * kWarpLanes * rows_per_thread() * 8;
@@ -96,7 +94,8 @@ SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bo
             .tiles_per_slot = kGroupTiles,
             .column_warps = kWorkers,
             .handed_tiles = 2,
-            .warpgroups = true};
+            .warpgroups = true,
+            .brought_words = rows >= kChunkRows || has_integers ? 4 : 6};  // as there are registers
   }
   const bool whole_pages = copies == CopyKind::kBulk && !has_integers;
   return {.rows = rows,

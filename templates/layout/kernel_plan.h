@@ -91,8 +91,8 @@ struct KernelPlan {
 
   Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
   Vector partials = {};              // one row: of attention that is split over CTAs
-  Vector sums = {};            // warpgroups: of tiles, of every CTA twice as many as it multiplies at once
-  int64_t counter_offset = 0;  // in the workspace, as all up to
+  Vector sums = {};                  // warpgroups: of tiles, of every CTA those of sum_passes()
+  int64_t counter_offset = 0;        // in the workspace, as all up to
   int64_t counter_bytes = 0;
   int64_t workspace_bytes = 0;
   int num_phases = 0;
@@ -176,9 +176,10 @@ struct KernelPlan {
     return true;
   }
   SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
-  /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them.
+  /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them, and maximum
+  /// and sum of each query.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
-    return (model.head_dim / dim_shares() / 8 + 1) * kWarpLanes * 16;
+    return model.head_dim / dim_shares() / 8 * kWarpLanes * 16 + kQueryRows * 8;
   }
   /// Warps among which the output dims of a query tile are shared; each computes all of its scores.
   SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }
@@ -187,9 +188,22 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
   /// What a CTA keeps of the residual stream.
   SOLITON_HOST_DEVICE constexpr int residual_bytes() const { return 4 * residual_tiles * kTileRows * rows; }
+  /// Warpgroups multiply so many tiles of a phase at a time, shape().tiles_at_once() each time; every time has a place for
+  /// its sums where CTAs share columns, and every second one where they do not.
+  SOLITON_HOST_DEVICE constexpr int sum_passes() const {
+    int most = 2;
+    for (int i = 0; i < num_phases; ++i) {
+      if (phases[i].kind != PhaseKind::kMatrix || phases[i].column_slices == 1) continue;
+      const int tiles = ceil_divide(matrix(phases[i].matrix).num_tiles, all_ctas() / phases[i].column_slices);
+      const int passes = ceil_divide(tiles, shape().tiles_at_once());
+      most = passes > most ? passes : most;
+    }
+    return most;
+  }
   /// Where warpgroups multiply it lies behind the sums in the workspace: shared memory has better use for the room.
   SOLITON_HOST_DEVICE constexpr int64_t residual_offset(int cta) const {
-    const int64_t sums_bytes = 2ll * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
+    const int64_t sums_bytes =
+        int64_t{sum_passes()} * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
     return sums.offset + sums_bytes + static_cast<int64_t>(cta) * residual_bytes();
   }
   /// Do workers share the tokens of an attention item that has few query tiles? Steps of many rows are chunks of prompts,
@@ -263,8 +277,7 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
           .output_vector = plan.vector(phase.writes),
           .clears = plan.vector(phase.clears),
           .appends = phase.appends,
-          .column_slices = phase.column_slices,
-          .first_counter = phase.first_counter};
+          .column_slices = phase.column_slices};
 }
 
 }  // namespace soliton

@@ -15,7 +15,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 17;
+constexpr uint32_t kLibraryAbi = 18;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -64,6 +64,8 @@ struct Descriptor {
   int64_t workspace_bytes;  // except
   int64_t counter_offset;   // counter_bytes from counter_offset on, which are 0
   int64_t counter_bytes;
+  int64_t sums_offset;  // and sums_bytes from sums_offset on, all of which are kMissingByte
+  int64_t sums_bytes;
 };
 
 /// One row exchanges vectors that say themselves that they have arrived: they hold kMissing until then.
@@ -82,6 +84,10 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
   descriptor.workspace_bytes = plan.workspace_bytes;
   descriptor.counter_offset = plan.counter_offset;
   descriptor.counter_bytes = plan.counter_bytes;
+  if (plan.warpgroups) {
+    descriptor.sums_offset = plan.sums.offset;
+    descriptor.sums_bytes = plan.residual_offset(0) - plan.sums.offset;
+  }
   return descriptor;
 }
 

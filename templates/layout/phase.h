@@ -93,7 +93,6 @@ struct Phase {
   bool every_layer = true;  // or once, behind the last
   bool appends = false;     // appends the step's keys and values to the cache
   int column_slices = 1;    // CTAs that share the columns of a tile, see deal_block()
-  int first_counter = 0;  // line, among the counters, of the first of those that share columns; others follow
 };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
@@ -126,7 +125,6 @@ struct MatrixPhase {
   Vector clears = {};
   bool appends = false;
   int column_slices = 1;
-  int first_counter = 0;
 };
 
 }  // namespace soliton

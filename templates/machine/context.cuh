@@ -16,7 +16,6 @@ constexpr int kCardCounterWord =
     16;  // several rows over several cards: beside the claim, which seldom is looked at
 constexpr int kGridCounterWord = 32;
 constexpr int kPartialCounterWords = 64;  // one row: one line per head block
-constexpr int kFirstSliceWord = 64;  // several rows: one line per team of a phase whose columns are shared
 constexpr int kCounterLineWords = 32;
 
 /// `step` and `phase` say where the thread stands. RegionId and BarrierId are those of the kernel's layout.

@@ -56,11 +56,11 @@ class RingProducer {
     }
   }
 
-  /// Copies one piece that fills a slot, with at most `window` slots in flight. False once the launch has stopped.
+  /// Copies one piece to a slot, with at most `window` slots in flight. False once the launch has stopped.
   SOLITON_DEVICE bool push(const char* source, int bytes, int window) {
     add_page(window, nothing, [&] {
       expect(bytes);
-      copy(0, source, bytes);
+      if (bytes > 0) copy(0, source, bytes);
     });
     return !stopped_;
   }

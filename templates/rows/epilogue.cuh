@@ -21,7 +21,7 @@ class Epilogue : public Choice<kPlan> {
   using Base::context_, Base::worker_, Base::own_row_, Base::scale_;
   using Base::find_token, Base::candidate, Base::end_choice;
   using Base::is_active, Base::is_live, Base::team, Base::thread, Base::quarter, Base::row;
-  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kQuarters, Base::kOwnRows;
+  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kQuarters, Base::kOwnRows, Base::kRowStride;
   using Base::squares, Base::set_squares, Base::set_best, Base::sum_quarters;
   using typename Base::Sums;
 
@@ -77,6 +77,7 @@ class Epilogue : public Choice<kPlan> {
     const int first = begin / sums.slices();
     const int most = kRowsShape.tiles_at_once() / sums.slices();
     const int count = run.count - first < most ? run.count - first : most;
+    constexpr int kBroughtWords = kRowsShape.brought_words;
     const bool needs_more =
         at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
     const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
@@ -87,10 +88,13 @@ class Epilogue : public Choice<kPlan> {
     SOLITON_NO_UNROLL
     for (int piece = 0; piece < pieces; piece += at_once) {
       const int end = pieces - piece < at_once ? pieces : piece + at_once;
-      const auto load = [&](int slice, int i) {
-        const int tile = block.first_own + (first + i / kOwnRows) * sums.slices() - begin;
-        own_row_ = i % kOwnRows;
-        return sums.load(slice, tile, row(), quarter());
+      own_row_ = piece % kOwnRows;
+      float4* const from =
+          sums.first(block.first_own + (first + piece / kOwnRows) * sums.slices() - begin, row(), quarter());
+      const auto behind = [&](int i) {
+        const int of = piece % kOwnRows + i;
+        return (of / kOwnRows * sums.slices() * kRowsShape.sums_bytes() / 16) +
+               (of % kOwnRows - piece % kOwnRows) * kRowStride * kQuarters;
       };
       const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
       if (needs_more) {
@@ -99,16 +103,13 @@ class Epilogue : public Choice<kPlan> {
           return at.phase.output == OutputKind::kResidual && i < end ? load_kept(first + i / kOwnRows)
                                                                      : make_float4(0, 0, 0, 0);
         };
-        sums.template bring<kBroughtWords / 2, 4>(words, piece, end, before, load);
-        SOLITON_UNROLL
-        for (int i = 0; i < kBroughtWords / 2; ++i) {
-          own_row_ = (piece + i) % kOwnRows;
-          if (piece + i < end)
-            store_shared(words + (kBroughtWords / 2 + i) * kWarpLanes,
-                         load_ahead(at, tile_at(piece + i)).words);
-        }
+        const auto ahead = [&](int i) {
+          own_row_ = i % kOwnRows;
+          return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
+        };
+        sums.template bring<kBroughtWords / 2, 4, true>(words, piece, end, before, ahead, from, behind);
       } else {
-        sums.template bring<kBroughtWords, 2>(words, piece, end, nothing, load);
+        sums.template bring<kBroughtWords, 2, false>(words, piece, end, nothing, nothing, from, behind);
       }
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {

@@ -1,13 +1,16 @@
 // Sums of tiles on their way from the warpgroups that multiply to the threads that finish them: through device memory, or
 // rather L2. Of a block of tiles every CTA of a team, which share the columns, puts down what its slice of the columns
-// gives; then they meet; then each sums up its own tiles' parts, in the order of the slices.
+// gives; each sums up its own tiles' parts, in the order of the slices.
 //
-//   [CTA][half][tile of the block][row]{16 sums: of each quarter q its rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9}
+//   [CTA][pass][tile of the pass][row]{16 sums: of each quarter q its rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9}
 //
-// A CTA has tiles_at_once() tiles at a time. The next ones go to the other half: whoever puts down sums of the ones after
-// that has met those who have read the first.
+// A CTA has tiles_at_once() tiles at a time, a pass. Sums say themselves that they have arrived. Each is read by one thread,
+// which makes it missing again once it has it, phases before it is written next, with the grid counter in between. Where
+// one CTA has all columns, passes take turns at two places: its workers meet in each of them, and so nobody puts down sums
+// before those of the pass before last are missing.
 #pragma once
 
+#include "ops/missing.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -18,82 +21,88 @@ class PartialSums {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
   /// `first`: of the tiles of the block that are at hand.
-  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixInstance& at, const TileBlock& block,
-                             int first)
+  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixInstance& at, int first)
       : context_(context),
         slices_(at.phase.column_slices),
         team_(kPlan.num_ctas / at.phase.column_slices),
-        half_(first / kRowsShape.tiles_at_once() % 2),
+        pass_(first / kRowsShape.tiles_at_once()),
         number_(context.cta % team_) {
-    const int passes = ceil_divide(block.tiles.count, kRowsShape.tiles_at_once());
-    const int layers = at.phase.layer_stride == 0 ? 1 : kPlan.model.num_layers;
-    line_ = at.phase.first_counter + number_;
-    target_ = static_cast<uint32_t>((context.step * layers + at.layer) * passes +
-                                    first / kRowsShape.tiles_at_once() + 1) *
-              kWorkers * slices_;
+    if (slices_ == 1) pass_ %= 2;
   }
 
   /// Puts down a warp's sums of a tile, as it has them from warpgroup_multiply(): lanes that have neighbouring rows of
-  /// the tile swap, so that each has all of two for one row of activations.
+  /// the tile swap, so that each has all of two for one row of activations. Registers are full: a pair at a time.
   SOLITON_DEVICE void put(int tile, const float (&sums)[kPlan.rows / 2]) const {
-    const int lane = context_.lane;
+    const int lane = opaque(context_.lane);
     const bool odd = lane / 4 % 2 != 0;
-    float4* to = sums_of(context_.cta, tile) + (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
+    float2* to = reinterpret_cast<float2*>(sums_of(context_.cta, tile) +
+                                           (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8);
     SOLITON_UNROLL
     for (int n = 0; n < kPlan.rows / 8; ++n) {
       const float* own = sums + 4 * n;
-      const float low = shuffle_xor(odd ? own[0] : own[1], 4);
-      const float high = shuffle_xor(odd ? own[2] : own[3], 4);
-      store_global(to + n * 8 * kQuarters,
-                   odd ? make_float4(low, own[1], high, own[3]) : make_float4(own[0], low, own[2], high));
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const float other = shuffle_xor(odd ? own[2 * i] : own[2 * i + 1], 4);
+        store_relaxed(to + n * 16 * kQuarters + i, make_float2(publishable(odd ? other : own[2 * i]),
+                                                               publishable(odd ? own[2 * i + 1] : other)));
+      }
     }
   }
 
-  /// Waits until all CTAs of the team have put down theirs. Collective; pairs with itself in all their workers. Where one
-  /// CTA has all columns, its workers meet by themselves.
+  /// Behind put(), before bring(): see above. Collective of all workers.
   SOLITON_DEVICE void meet(uint32_t& parity) const {
-    if (slices_ == 1) {
-      context_.meet_workers(parity);
-      return;
-    }
-    warp_sync();
-    if (context_.lane == 0) {
-      uint32_t* counter = context_.counter(kFirstSliceWord + line_ * kCounterLineWords);
-      add_release(counter, 1);
-      Spin spin(context_.bound());
-      for (;;) {
-        const uint32_t seen = load_acquire(counter);
-        if (static_cast<int32_t>(seen - target_) >= 0) break;
-        spin.go_on(context_.site(WaitKind::kPartial, line_, target_, seen));
-      }
-    }
-    warp_sync();
+    if (slices_ == 1) context_.meet_workers(parity);
   }
 
   SOLITON_DEVICE int slices() const { return slices_; }
-  /// A quarter of a row's sums of a tile, over a slice of the columns.
-  SOLITON_DEVICE float4 load(int slice, int tile, int row, int quarter) const {
-    return load_global(sums_of(number_ + slice * team_, tile) + row * kQuarters + quarter);
+  /// Where a quarter of a row's sums of a tile lies, of the first slice of the columns.
+  SOLITON_DEVICE float4* first(int tile, int row, int quarter) const {
+    return sums_of(number_, tile) + row * kQuarters + quarter;
   }
 
-  /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`. `before(piece)`,
-  /// `load(slice, piece)`.
-  template <int kPieces, int kSlices, class Before, class Load>
-  SOLITON_DEVICE void bring(uint4* words, int first, int end, const Before& before, const Load& load) const {
+  /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`; if kMore, behind
+  /// them what is brought beside them. `before(piece)`, `ahead(piece)`; `from`: of piece `first`, and so much further,
+  /// behind(i), of the i-th after it.
+  template <int kPieces, int kSlices, bool kMore, class Before, class Ahead, class Behind>
+  SOLITON_DEVICE void bring(uint4* words, int first, int end, const Before& before, const Ahead& ahead,
+                            float4* from, const Behind& behind) const {
+    const int stride =
+        team_ * kPlan.sum_passes() * kRowsShape.tiles_at_once() * (kRowsShape.sums_bytes() / 16);
     float4 sums[kPieces];
+    uint4 more[kPieces];
     SOLITON_UNROLL
-    for (int i = 0; i < kPieces; ++i) sums[i] = before(first + i);
+    for (int i = 0; i < kPieces; ++i) {
+      sums[i] = before(first + i);
+      if constexpr (kMore) more[i] = ahead(first + i);
+    }
     SOLITON_NO_UNROLL
     for (int slice = 0; slice < slices_; slice += kSlices) {
-      float4 parts[kSlices][kPieces];
-      SOLITON_UNROLL
-      for (int k = 0; k < kSlices; ++k) {
+      float4 parts[kSlices][kPieces] = {};
+      const auto on_parts = [&](const auto& visit) {
         SOLITON_UNROLL
-        for (int i = 0; i < kPieces; ++i) {
-          parts[k][i] = make_float4(0, 0, 0, 0);
-          if (slice + k < slices_ && first + i < end) parts[k][i] = load(slice + k, first + i);
+        for (int k = 0; k < kSlices; ++k) {
+          SOLITON_UNROLL
+          for (int i = 0; i < kPieces; ++i) {
+            if (slice + k < slices_ && first + i < end)
+              visit(parts[k][i], from + (slice + k) * stride + behind(i));
+          }
         }
+      };
+      on_parts([](float4& part, const float4* place) { part = load_relaxed(place); });
+      Spin spin(context_.bound());
+      for (;;) {
+        bool missing = false;
+        on_parts([&](float4& part, const float4* place) {
+          if (!is_missing(part)) return;
+          missing = true;
+          part = load_relaxed(place);
+        });
+        if (!warp_any(missing)) break;
+        spin.pause(context_.site(WaitKind::kPartial, number_, 0, kMissing));
       }
+      const float none = float_from_bits(kMissing);
+      on_parts(
+          [&](const float4&, float4* place) { store_relaxed(place, make_float4(none, none, none, none)); });
       SOLITON_UNROLL
       for (int k = 0; k < kSlices; ++k) {
         SOLITON_UNROLL
@@ -107,6 +116,7 @@ class PartialSums {
     for (int i = 0; i < kPieces; ++i) {
       store_shared(words + i * kWarpLanes, make_uint4(float_bits(sums[i].x), float_bits(sums[i].y),
                                                       float_bits(sums[i].z), float_bits(sums[i].w)));
+      if constexpr (kMore) store_shared(words + (kPieces + i) * kWarpLanes, more[i]);
     }
   }
 
@@ -114,7 +124,7 @@ class PartialSums {
   static constexpr int kQuarters = 4;
 
   SOLITON_DEVICE float4* sums_of(int cta, int tile) const {
-    const int place = (cta * 2 + half_) * kRowsShape.tiles_at_once() + tile;
+    const int place = (cta * kPlan.sum_passes() + pass_) * kRowsShape.tiles_at_once() + tile;
     return context_.template workspace<float4>(kPlan.sums.offset +
                                                static_cast<int64_t>(place) * kRowsShape.sums_bytes());
   }
@@ -122,10 +132,8 @@ class PartialSums {
   const Context<kPlan>& context_;
   int slices_;
   int team_;  // teams that there are
-  int half_;
+  int pass_;
   int number_;  // of this CTA's team
-  int line_;
-  uint32_t target_;
 };
 
 }  // namespace soliton::rows

@@ -128,20 +128,25 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     if (layer == 0 && !this->wait_step_read()) return;
     constexpr KvShape kKv = kPlan.card_kv();
     constexpr int kSlots = kKv.slots_per_half();
-    constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
+    constexpr int kSlotTiles = kKv.slot_tokens() / kTailTokens;
+    constexpr int kPageTiles = kSlots * kSlotTiles;
     constexpr int kWindow = kPlan.phases[kPhase].window;
     const int end = context_.end_item();
     SOLITON_NO_UNROLL
     for (int i = context_.first_item(); i < end; ++i) {
       const TreeItem item = context_.item(i);
-      const int pages = num_pages(item, context_.step);
+      // Of the last page what is there: tiles of tokens, of keys and of values.
+      int tiles = ceil_divide(cached_tokens(item, context_.step), kTailTokens);
       SOLITON_NO_UNROLL
-      for (int page = 0; page < pages; ++page) {
+      for (int page = 0; tiles > 0; ++page, tiles -= kPageTiles) {
         const int physical = load_constant(context_.params.tree.pages + item.first_page + page);
         const char* keys = static_cast<const char*>(context_.params.kv_pool) +
                            kKv.page_offset(physical, layer, item.kv_head);
-        for (int half = 0; half < 2 * kSlots; ++half) {  // all keys, then all values
-          if (!this->push(keys + half * kSlotBytes, kSlotBytes, kWindow)) return;
+        for (int slot = 0; slot < 2 * kSlots; ++slot) {  // all keys, then all values
+          const int left = tiles - slot % kSlots * kSlotTiles;
+          const int there = left < 0 ? 0 : left < kSlotTiles ? left : kSlotTiles;
+          if (!this->push(keys + slot * kSlotTiles * kKv.tile_bytes(), there * kKv.tile_bytes(), kWindow))
+            return;
         }
       }
     }

@@ -31,7 +31,8 @@ class QueryState {
   static constexpr int kHeld =
       kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
   /// In which a page's products are made: registers hold the queries of one set.
-  static constexpr int kQuerySets = kPlan.warpgroups && kPlan.divides_tokens() && kSteps % 2 == 0 ? 2 : 1;
+  static constexpr int kQuerySets =
+      kPlan.warpgroups && !kPlan.model.integers.is_quantized() && kSteps % 2 == 0 ? 2 : 1;
   static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
@@ -192,34 +193,40 @@ class QueryState {
     warpgroup_wait(outputs);
   }
 
-  /// Hands all of it to another warp's take_part().
+  /// Hands all of it to another warp's take_part(): outputs as lanes have them, then maximum and sum of each query.
   SOLITON_DEVICE void give_part(float4* part, int lane) const {
-    store_shared(part + lane, make_float4(maximum_[0], maximum_[1], sum_[0], sum_[1]));
+    float2* const queries = reinterpret_cast<float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float sum = sum_[h];
+      for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
+      if (lane % 4 == 0) store_shared(queries + 8 * h, make_float2(maximum_[h], sum));
+    }
     SOLITON_UNROLL
     for (int i = 0; i < 2 * kOutputSteps; ++i) {
-      store_shared(part + (i + 1) * kWarpLanes + lane,
+      store_shared(part + i * kWarpLanes + lane,
                    make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
     }
   }
   SOLITON_DEVICE void take_part(const float4* part, int lane) {
-    const float4 other = load_shared(part + lane);
-    const float maxima[2] = {other.x, other.y};
-    const float sums[2] = {other.z, other.w};
+    const float2* const queries =
+        reinterpret_cast<const float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
     float own[2];
     float others[2];
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const float maximum = maxima[h] > maximum_[h] ? maxima[h] : maximum_[h];
+      const float2 other = load_shared(queries + 8 * h);
+      const float maximum = other.x > maximum_[h] ? other.x : maximum_[h];
       const float base = maximum == -INFINITY ? 0.0f : maximum;
       own[h] = exp2_fast(maximum_[h] - base);
-      others[h] = exp2_fast(maxima[h] - base);
+      others[h] = exp2_fast(other.x - base);
       maximum_[h] = maximum;
-      sum_[h] = sum_[h] * own[h] + sums[h] * others[h];
+      sum_[h] = sum_[h] * own[h] + (lane % 4 == 0 ? other.y * others[h] : 0.0f);  // lanes have parts of a sum
     }
     SOLITON_UNROLL
     for (int i = 0; i < 2 * kOutputSteps; ++i) {
       if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
-      const float4 v = load_shared(part + (i + 1) * kWarpLanes + lane);
+      const float4 v = load_shared(part + i * kWarpLanes + lane);
       output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
       output_[i][1] = output_[i][1] * own[0] + v.y * others[0];
       output_[i][2] = output_[i][2] * own[1] + v.z * others[1];

@@ -45,7 +45,8 @@ class WarpgroupMultiplier {
 
  private:
   static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
-  static constexpr int kSets = 2;  // that a slot's products are made in
+  static constexpr int kSets =
+      kPlan.rows < kChunkRows ? 2 : 4;  // that a slot's products are made in: by registers
   static constexpr int kSetSteps = kSteps / kSets;
   static constexpr int kMmaBytes = kPlan.rows * kMmaColumns * 2;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");

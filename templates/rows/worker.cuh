@@ -107,8 +107,10 @@ class Worker {
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
     static_assert(kAtOnce % kMostColumnSlices == 0, "a CTA has as many tiles of its own each time");
     const auto block = [&] { return context_.block(at.phase); };
-    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at, block(), first); };
-    const bool finishes_at_once = at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
+    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at, first); };
+    const auto finishes_at_once = [&] {
+      return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
+    };
     if (at.phase.input == InputKind::kNormed) context_.meet_workers(met_);  // the norm's factors are there
     SOLITON_NO_UNROLL
     for (int first = 0; first < block().tiles.count; first += kAtOnce) {
@@ -116,13 +118,13 @@ class Worker {
       multiplier_.multiply(stream_, at.phase, block(), left < kAtOnce ? left : kAtOnce,
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
-                             if (finishes_at_once) {
+                             if (finishes_at_once()) {
                                epilogue_.swiglu_of_warp(at.phase, block().tiles, first + tile, own);
                              } else {
                                sums(first).put(tile, own);
                              }
                            });
-      if (finishes_at_once) continue;
+      if (finishes_at_once()) continue;
       context_.cta = opaque(context_.cta);
       sums(first).meet(met_);
       epilogue_.finish_tiles(at, context_.tiles(at.phase), block(), sums(first), first);

@@ -38,12 +38,8 @@ INSTANTIATE_TEST_SUITE_P(
         SlicesMutant{"ring_of_odd_slots", Rule::kParityTwoAhead, [](Plan& plan) { ++plan.ring_slots; }},
         SlicesMutant{"attention_is_shared", Rule::kNumberOutOfRange,
                      [](Plan& plan) { named(plan.phases, "attention").column_slices = 2; }},
-        SlicesMutant{"counters_of_another_phase", Rule::kCounterShared,
-                     [](Plan& plan) {
-                       named(plan.phases, "o").first_counter = named(plan.phases, "qkv").first_counter;
-                     }},
         SlicesMutant{"too_few_counters", Rule::kPieceTooSmall,
-                     [](Plan& plan) { named(plan.workspace, kCountersRegion).bytes = 256; }},
+                     [](Plan& plan) { named(plan.workspace, kCountersRegion).bytes = 128; }},
         SlicesMutant{"sums_too_small", Rule::kPieceTooSmall,
                      [](Plan& plan) { named(plan.workspace, kSumsRegion).bytes /= 2; }},
         SlicesMutant{"finishes_a_tile_of_others", Rule::kDealtUnlike,

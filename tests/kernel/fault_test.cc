@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"warpgroups_no_wait_for_the_input", "broad-4-rows64", skip(WaitKind::kInputFull)},
         FaultCase{"warpgroups_no_wait_for_free_input", "broad-4-rows64", skip(WaitKind::kInputEmpty)},
         FaultCase{"warpgroups_no_wait_for_the_workers", "plain-3-rows64", skip(WaitKind::kTileFull)},
-        FaultCase{"warpgroups_no_release_of_sums", "broad-4-rows64", {.kind = FaultKind::kDropRelease}},
+        FaultCase{"warpgroups_no_release_of_the_phase", "broad-4-rows64", {.kind = FaultKind::kDropRelease}},
         FaultCase{"lanes_no_wait_for_copies", "plain-4-split-lanes", {.kind = FaultKind::kNoCopyWait}},
         FaultCase{"lanes_no_wait_for_a_page", "plain-4-split-lanes", skip(WaitKind::kPageFull)},
         FaultCase{"lanes_no_wait_for_a_free_slot", "plain-4-split-lanes", skip(WaitKind::kPageEmpty)},
