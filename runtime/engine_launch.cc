@@ -24,6 +24,11 @@ int max_item_rows(const Descriptor& descriptor) {
   return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
 }
 
+/// 0: an item may touch all that there are.
+int max_item_tiles(const Descriptor& descriptor) {
+  return max_item_rows(descriptor) < descriptor.rows ? descriptor.max_query_tiles : 0;
+}
+
 bool has_stop_token(std::span<const int32_t> chosen, std::span<const int32_t> stop_tokens) {
   return std::find_first_of(chosen.begin(), chosen.end(), stop_tokens.begin(), stop_tokens.end()) !=
          chosen.end();
@@ -161,6 +166,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
                   .head_dim = facts.head_dim,
                   .kv_parts = kv_shape(facts).parts,
                   .max_item_rows = max_item_rows(descriptor),
+                  .max_item_tiles = max_item_tiles(descriptor),
                   .resident_tokens = descriptor.resident_tokens,
                   .streamed_query_tiles = descriptor.plan->streamed_query_tiles()},
         library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});

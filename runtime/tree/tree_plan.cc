@@ -18,7 +18,6 @@ static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyab
 
 constexpr double kPicosecondsPerUs = 1e6;
 constexpr double kSecondsPerUs = 1e-6;
-constexpr double kReplanSlack = 1.1;
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
 constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
@@ -142,7 +141,7 @@ int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
   const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
   const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_;
   return item_ps_ + rows * row_ps_ +
-         std::max(round_up(cached, kKvPageTokens) * byte_token_ps_, (cached + fresh) * tile_ps);
+         std::max(round_up(cached, kTailTokens) * byte_token_ps_, (cached + fresh) * tile_ps);
 }
 
 void TreePlanner::measure(const TreeSnapshot& tree) {
@@ -151,22 +150,38 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
     NodeCost& cost = costs_.emplace_back();
     const int rows = node.end_row - node.first_row;
     if (rows == 0) continue;
-    const int widest = std::min(rows, shape_.max_item_rows);
-    const int full = rows / widest;
-    const int rest = rows % widest;
     cost.num_tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
-    cost.slice_ps = (full + (rest > 0 ? 1 : 0)) * item_ps_ + rows * row_ps_;
-    cost.token_ps = full * token_ps(widest) + (rest > 0 ? token_ps(rest) : 0);
+    cost.slice_ps = rows * row_ps_;
+    cost.max_slice_tokens = std::numeric_limits<int>::max();
+    int widest = 0;
+    for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
+      end = item_end(row, node.end_row);
+      widest = std::max(widest, end - row);
+      cost.slice_ps += item_ps_;
+      cost.token_ps += token_ps(end - row);
+      cost.max_slice_tokens = std::min(cost.max_slice_tokens, max_item_tokens(row, end));
+    }
     cost.widest_slice_ps = item_ps_ + widest * row_ps_;
     cost.widest_token_ps = token_ps(widest);
-    cost.max_slice_tokens = std::numeric_limits<int>::max();
-    for (int row = node.first_row; row < node.end_row && shape_.resident_tokens > 0; row += widest) {
-      const int end = std::min(node.end_row, row + widest);
-      const int tiles = ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) -
-                        row * shape_.heads_per_kv_head / kQueryRows;
-      if (tiles > shape_.streamed_query_tiles) cost.max_slice_tokens = shape_.resident_tokens;
-    }
   }
+}
+
+/// Of an item of rows `row` to `end` - 1.
+int TreePlanner::max_item_tokens(int row, int end) const {
+  const int tiles =
+      ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) - row * shape_.heads_per_kv_head / kQueryRows;
+  const bool stays = shape_.resident_tokens > 0 && tiles > shape_.streamed_query_tiles;
+  return stays ? shape_.resident_tokens : std::numeric_limits<int>::max();
+}
+
+/// Behind the rows of an item that begins with `row`: it ends where a tile of queries does, if it can.
+int TreePlanner::item_end(int row, int end_row) const {
+  int end = row + shape_.max_item_rows;
+  if (shape_.max_item_tiles > 0) {
+    const int tiles = row * shape_.heads_per_kv_head / kQueryRows + shape_.max_item_tiles;
+    end = std::max(end, tiles * kQueryRows / shape_.heads_per_kv_head);
+  }
+  return std::min(end, end_row);
 }
 
 TreeTime TreePlanner::time_at(const TreePlan& plan, int step) const {
@@ -187,13 +202,6 @@ TreeTime TreePlanner::time_at(const TreePlan& plan, int step) const {
   }
   time.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
   return time;
-}
-
-bool TreePlanner::replan_due(const TreePlan& plan, int step) const {
-  if (step >= plan.num_steps) return true;
-  const TreeTime now = time_at(plan, step);
-  return static_cast<double>(now.makespan_ps) * static_cast<double>(plan.planned.bound_ps) >
-         kReplanSlack * static_cast<double>(plan.planned.makespan_ps) * static_cast<double>(now.bound_ps);
 }
 
 // ---- Slices
@@ -256,9 +264,130 @@ void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
   deal();
 }
 
-/// The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs without work at the
-/// end, so somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
+/// In a line, unless slices of one length a node are done sooner.
 void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
+  const int64_t mean = slice_in_line(tree);
+  const int64_t makespan = planned_.makespan_ps;
+  if (mean > 0 && static_cast<double>(makespan) <= kGoodEnough * static_cast<double>(mean)) return;
+  slice_evenly(tree);
+  if (mean > 0 && makespan <= planned_.makespan_ps) slice_in_line(tree);
+}
+
+void TreePlanner::find_strips(const TreeSnapshot& tree) {
+  strips_.clear();
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const SnapshotNode& node = tree.nodes[i];
+    if (costs_[i].num_tokens == 0) continue;
+    const int tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ / 2 : node.num_new);
+    for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
+      end = item_end(row, node.end_row);
+      strips_.push_back({.node = static_cast<int32_t>(i),
+                         .first_row = row,
+                         .end_row = end,
+                         .num_tokens = std::max(1, tokens),
+                         .max_pages = std::max(1, max_item_tokens(row, end) / kKvPageTokens),
+                         .item_ps = item_ps_ + (end - row) * row_ps_,
+                         .token_ps = token_ps(end - row)});
+    }
+  }
+}
+
+/// One CTA after the other takes of the strips what fits into `limit_ps`, but no pieces under min_tokens if it can be
+/// helped: take(strip, first page, pages, CTA). Returns how many CTAs that takes.
+template <class Take>
+int TreePlanner::take_strips(int64_t limit_ps, const Take& take) const {
+  int cta = 0;
+  int64_t load = 0;
+  const auto next = [&] {
+    ++cta;
+    load = 0;
+  };
+  for (const Strip& strip : strips_) {
+    const int least = std::min(limits_.min_tokens / kKvPageTokens, strip.max_pages);
+    for (int first = 0; first < strip.num_pages();) {
+      const int left = strip.num_pages() - first;
+      const int tokens_left = strip.num_tokens - first * kKvPageTokens;
+      const int64_t room = std::max<int64_t>(0, limit_ps - load - strip.item_ps) / strip.token_ps;
+      const int64_t fit = room >= tokens_left ? left : room / kKvPageTokens;
+      int pages = static_cast<int>(std::min<int64_t>({fit, strip.max_pages, left}));
+      if (pages < left && left - pages < least) pages = left - least;
+      if (pages < std::min(least, left)) {
+        if (load > 0) {
+          next();
+          continue;
+        }
+        pages = std::min(least, left);
+      }
+      take(strip, first, pages, cta);
+      load += strip.item_ps + std::min(pages * kKvPageTokens, tokens_left) * strip.token_ps;
+      first += pages;
+    }
+  }
+  return cta + 1;
+}
+
+/// The CTAs of a KV head, all heads alike. Returns the mean of all CTAs' times; 0 if there is no CTA for each head.
+int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
+  const int group = shape_.num_kv_heads == 0 ? 0 : shape_.num_ctas / shape_.num_kv_heads;
+  if (group == 0) return 0;
+  find_strips(tree);
+  int64_t low = 0;
+  int64_t total = 0;
+  for (const Strip& strip : strips_) {
+    low = std::max(low, strip.item_ps + std::min(limits_.min_tokens, strip.num_tokens) * strip.token_ps);
+    total += strip.item_ps + strip.num_tokens * strip.token_ps;
+  }
+  const auto fits = [&](int64_t limit_ps) {
+    return take_strips(limit_ps, [](const Strip&, int, int, int) {}) <= group;
+  };
+  low = std::max(low, total / group);
+  int64_t high = low;
+  while (!fits(high)) {
+    low = high;
+    high += high / 4 + 1;
+  }
+  while (high - low > high / kSearchSteps) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  works_.clear();
+  slices_.clear();
+  node_slices_.assign(tree.nodes.size(), {});
+  partials_per_head_ = 0;
+  dealt_.clear();
+  std::vector<int64_t>& loads = line_loads_;
+  loads.assign(group, 0);
+  int64_t longest = 0;
+  int64_t sum = 0;
+  take_strips(high, [&](const Strip& strip, int first, int pages, int cta) {
+    const SnapshotNode& node = tree.nodes[strip.node];
+    NodeSlices& slices = node_slices_[strip.node];
+    if (slices.end == 0) slices.first = static_cast<int32_t>(slices_.size());
+    const size_t before = works_.size();
+    const bool is_last = first + pages == strip.num_pages();
+    const int end = is_last ? node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new)
+                            : (first + pages) * kKvPageTokens;
+    add_slice(node, first * kKvPageTokens, end, strip.first_row, strip.end_row);
+    slices.end = static_cast<int32_t>(slices_.size());
+    for (size_t i = before; i < works_.size(); ++i) {
+      loads[cta] += works_[i].cost_ps;
+      sum += works_[i].cost_ps;
+      longest = std::max(longest, works_[i].cost_ps);
+      for (int head = 0; head < shape_.num_kv_heads; ++head)
+        dealt_.push_back(cta * shape_.num_kv_heads + head);
+    }
+  });
+  order_.resize(works_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  const int64_t mean = (sum * shape_.num_kv_heads + shape_.num_ctas - 1) / shape_.num_ctas;
+  planned_ = {.makespan_ps = *std::max_element(loads.begin(), loads.end()),
+              .bound_ps = std::max(mean, longest)};
+  return mean;
+}
+
+/// Slices of one length a node. The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs
+/// without work at the end, so somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
+void TreePlanner::slice_evenly(const TreeSnapshot& tree) {
   const int64_t limit = least_limit();
   TreeTime best{.makespan_ps = std::numeric_limits<int64_t>::max()};
   int best_eighths = 0;
@@ -303,45 +432,44 @@ void TreePlanner::cut(const TreeSnapshot& tree) {
 }
 
 void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
-  const bool grows = node.num_new == 1;
-  const int end = node.num_tokens + (grows ? num_steps_ : node.num_new);
+  const int end = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
   for (int first = 0; first < end; first += slice_tokens) {
-    const int end_slice = std::min(end, first + slice_tokens);
-    TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
-                  .tokens = std::min(node.num_tokens, end_slice) - first,
-                  .capacity = end_slice - first,
-                  .first_row = node.first_row,
-                  .end_row = node.end_row,
-                  .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0};
-    if (grows && is_appended_to(item)) {
-      item.first_new = node.first_row;
-      item.end_new = node.end_row;
-    } else if (!grows && node.num_tokens < end_slice) {
-      item.first_new = node.first_row + std::max(0, first - node.num_tokens);
-      item.end_new = node.first_row + end_slice - node.num_tokens;
-      if (item.tokens <= 0) item.first_row = item.first_new;  // rows before see nothing of the slice
-      item.tokens = std::max(0, item.tokens);
-      item.capacity = item.tokens + item.end_new - item.first_new;
+    for (int row = node.first_row, end_row = 0; row < node.end_row; row = end_row) {
+      end_row = item_end(row, node.end_row);
+      add_slice(node, first, std::min(end, first + slice_tokens), row, end_row);
     }
-    add_slice(item);
   }
 }
 
-/// Adds a slice and its items, one for each block of rows.
-void TreePlanner::add_slice(const TreeItem& slice) {
-  slices_.push_back({.first_row = slice.first_row,
-                     .first_partial = partials_per_head_,
-                     .first_step = std::max(0, -slice.tokens)});
-  for (int32_t row = slice.first_row; row < slice.end_row; row += shape_.max_item_rows) {
-    Work& work = works_.emplace_back();
-    work.item = slice;
-    work.item.first_row = row;
-    work.item.end_row = std::min(slice.end_row, row + shape_.max_item_rows);
-    work.item.end_new = std::min(slice.end_new, work.item.end_row);  // a row sees none of the rows behind it
-    work.item.first_partial = partials_per_head_ + row - slice.first_row;
-    work.cost_ps = cost_ps(work.item, num_steps_ / 2);
+/// Adds tokens `first` to `end` - 1 of a node for a block of its rows, and the item.
+void TreePlanner::add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row) {
+  const bool grows = node.num_new == 1;
+  TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
+                .tokens = std::min(node.num_tokens, end) - first,
+                .capacity = end - first,
+                .first_row = first_row,
+                .end_row = end_row,
+                .first_partial = partials_per_head_,
+                .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0};
+  if (grows && is_appended_to(item)) {
+    item.first_new = node.first_row;
+    item.end_new = node.end_row;
+  } else if (!grows && node.num_tokens < end) {
+    item.first_new = node.first_row + std::max(0, first - node.num_tokens);
+    item.end_new = node.first_row + end - node.num_tokens;
+    if (item.tokens <= 0)
+      item.first_row = std::max(first_row, item.first_new);  // rows before see nothing of it
+    if (item.first_row >= end_row) return;
+    item.tokens = std::max(0, item.tokens);
+    item.capacity = item.tokens + item.end_new - item.first_new;
+    item.end_new = std::min(item.end_new, end_row);  // a row sees none of the rows behind it
   }
-  partials_per_head_ += slice.end_row - slice.first_row;
+  slices_.push_back({.first_row = item.first_row,
+                     .end_row = end_row,
+                     .first_partial = partials_per_head_,
+                     .first_step = std::max(0, -item.tokens)});
+  works_.push_back({.item = item, .cost_ps = cost_ps(item, num_steps_ / 2)});
+  partials_per_head_ += end_row - item.first_row;
 }
 
 // ---- Deal
@@ -410,7 +538,8 @@ void TreePlanner::write_rows(const TreeSnapshot& tree, TreePlan& plan) {
     const auto first_merge = static_cast<int32_t>(plan.merges.size());
     for (size_t i = path_.size(); i-- > 0;) {
       const NodeSlices& slices = node_slices_[path_[i]];
-      for (int32_t s = slices.first; s < slices.end && index >= slices_[s].first_row; ++s) {
+      for (int32_t s = slices.first; s < slices.end; ++s) {
+        if (index < slices_[s].first_row || index >= slices_[s].end_row) continue;
         plan.merges.push_back(
             {slices_[s].first_partial + index - slices_[s].first_row, slices_[s].first_step});
       }

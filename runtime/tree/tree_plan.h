@@ -4,15 +4,16 @@
 //
 // Cost of an item of R query rows (rows x query heads of a KV head) and n tokens:
 //   C(R, n) = item + max(n x token bytes / read, n x ceil(R / 16) x mma) + R x partial bytes / exchange
-// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Cached tokens are read in pages.
+// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Cached tokens are read by 16.
 //
 // How long slices are is a choice between two goods:
-// - SliceRule::kBalanced, by time: the least T is sought such that all work fits, cut into items of at most
-//   T. A slice is as long as its number of rows and all the other work make it; results of a branch differ in
-//   the last bits with its neighbours and with the step at which a plan was made.
+// - SliceRule::kBalanced, by time. The CTAs of a KV head take its nodes one behind the other, each as much as fits into T,
+//   the least time in which all of it fits: so they end together. Where that leaves much to be desired, slices of one length
+//   a node are tried as well, in items of at most T that are dealt as said. Results of a branch differ in the last bits with
+//   its neighbours and with the step at which a plan was made.
 // - SliceRule::kFixed, by the node's length alone: the same branch has the same slices alone or among others,
 //   whenever it was planned, so where node boundaries are equal, its bits are too.
-// Either way slices of a node have one length, a multiple of the page, and begin at multiples of it.
+// Slices begin at pages.
 //
 // Nodes under a page get items of their own too: a tile that spans nodes would need a row interval a token.
 #pragma once
@@ -32,8 +33,9 @@ struct TreeShape {
   int num_kv_heads = 0;       // of a card; one of several may have none
   int heads_per_kv_head = 0;  // query heads
   int head_dim = 0;
-  int kv_parts = 1;       // f16 that a key or value is the sum of
-  int max_item_rows = 0;  // rows (not query rows) that one item takes at most
+  int kv_parts = 1;        // f16 that a key or value is the sum of
+  int max_item_rows = 0;   // rows (not query rows) that one item takes at most, wherever it begins
+  int max_item_tiles = 0;  // tiles of 16 queries that it touches at most, if they are fewer than all; else 0
   /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
   int resident_tokens = 0;
   int streamed_query_tiles = kWorkers;
@@ -85,10 +87,6 @@ class TreePlanner {
   /// Predicted time of the plan's items at `step`; looks at all of them.
   TreeTime time_at(const TreePlan& plan, int step) const;
 
-  /// Is a new plan due? When the plan has ended, or lengths have grown apart so far that it is 10 % further
-  /// over its bound than when it was made (a new plan may not come closer to its own bound either).
-  bool replan_due(const TreePlan& plan, int step) const;
-
   /// Tokens of a slice under kFixed, for a node of `num_tokens` tokens, new ones included.
   int fixed_slice_tokens(int num_tokens) const;
 
@@ -108,14 +106,28 @@ class TreePlanner {
     int max_slice_tokens = 0;  // see TreeShape::resident_tokens
     int slice_tokens = 0;      // chosen
   };
+  /// Tokens of a node for a block of its rows.
   struct Slice {
     int32_t first_row = 0;
+    int32_t end_row = 0;
     int32_t first_partial = 0;  // of first_row
     int32_t first_step = 0;
   };
   struct NodeSlices {
     int32_t first = 0;  // in slices_
     int32_t end = 0;
+  };
+  /// A block of rows of a node, for which CTAs take its pages one behind the other.
+  struct Strip {
+    int32_t node = 0;
+    int32_t first_row = 0;
+    int32_t end_row = 0;
+    int num_tokens = 0;  // halfway through the plan
+    int max_pages = 0;   // of an item
+    int64_t item_ps = 0;
+    int64_t token_ps = 0;
+
+    int num_pages() const { return ceil_divide(num_tokens, kKvPageTokens); }
   };
 
   int settle_steps(const TreeSnapshot& tree, int num_steps) const;
@@ -128,9 +140,16 @@ class TreePlanner {
   void slice_by_time(const TreeSnapshot& tree);
   bool choose_slices(int64_t limit_ps);
   void slice_by_length(const TreeSnapshot& tree);
+  void slice_evenly(const TreeSnapshot& tree);
+  void find_strips(const TreeSnapshot& tree);
+  template <class Take>
+  int take_strips(int64_t limit_ps, const Take& take) const;
+  int64_t slice_in_line(const TreeSnapshot& tree);
   void cut(const TreeSnapshot& tree);
   void cut_node(const SnapshotNode& node, int slice_tokens);
-  void add_slice(const TreeItem& slice);
+  int item_end(int row, int end_row) const;
+  int max_item_tokens(int row, int end) const;
+  void add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row);
   void deal();
   void write_items(TreePlan& plan);
   void write_rows(const TreeSnapshot& tree, TreePlan& plan);
@@ -150,11 +169,13 @@ class TreePlanner {
   std::vector<Work> works_;
   std::vector<Slice> slices_;
   std::vector<NodeSlices> node_slices_;
-  std::vector<int32_t> order_;    // works, longest first
-  std::vector<int32_t> dealt_;    // [place in order_][kv_head]: CTA
-  std::vector<uint64_t> loads_;   // heap of load and CTA
-  std::vector<int32_t> cursors_;  // [2 * num_ctas]: next place in the plan's items
-  std::vector<int32_t> path_;     // nodes above a row
+  std::vector<Strip> strips_;
+  std::vector<int32_t> order_;       // works, as they were dealt
+  std::vector<int32_t> dealt_;       // [place in order_][kv_head]: CTA
+  std::vector<uint64_t> loads_;      // heap of load and CTA
+  std::vector<int64_t> line_loads_;  // of the CTAs of a KV head
+  std::vector<int32_t> cursors_;     // [2 * num_ctas]: next place in the plan's items
+  std::vector<int32_t> path_;        // nodes above a row
 };
 
 }  // namespace soliton

@@ -101,7 +101,7 @@ TEST(Generate, OneLibraryServesSeveralCards) {
   const std::string numbers = both.files.at("plan.h");
   EXPECT_NE(numbers.find(".gpu = \"sm90\",\n"), std::string::npos);
   EXPECT_NE(numbers.find(".num_cards = 2,\n"), std::string::npos);
-  const size_t first = numbers.find(".name = \"h200\", .costs = {.item_us = 1.5, ");
+  const size_t first = numbers.find(".name = \"h200\", .costs = {.item_us = 0.3, ");
   const size_t second = numbers.find(".name = \"h100\", .costs = {.item_us = ");
   ASSERT_NE(first, std::string::npos);
   ASSERT_NE(second, std::string::npos);

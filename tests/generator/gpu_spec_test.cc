@@ -247,9 +247,9 @@ TEST(GpuSpec, ReadsEveryNumber) {
   EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
   EXPECT_EQ(h200.phase_wait_us, 1.1);
   EXPECT_EQ(h200.phase_latency_us, 2.3);
-  EXPECT_EQ(h200.attention_item_us, 1.5);
-  EXPECT_EQ(h200.attention_mma_us, 0.003);
-  EXPECT_EQ(h200.exchange_bytes_per_s, 4.6e12);
+  EXPECT_EQ(h200.attention_item_us, 0.3);
+  EXPECT_EQ(h200.attention_mma_us, 0.002);
+  EXPECT_EQ(h200.exchange_bytes_per_s, 2.7e12);
   EXPECT_EQ(h200.default_window, 3);
   EXPECT_FALSE(h200.emulated);
   const GpuSpec cpu = load_gpu_spec(kGpus / "cpu.yaml");
