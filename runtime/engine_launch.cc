@@ -15,6 +15,8 @@ namespace soliton {
 namespace {
 
 constexpr int kMinSliceTokens = 2 * kKvPageTokens;
+/// Measured: items of kernels whose warpgroups do not multiply take so many times as long as those of the others.
+constexpr double kSmallKernelItem = 3;
 
 /// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
 int max_item_rows(const Descriptor& descriptor) {
@@ -168,7 +170,8 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
                   .max_item_rows = max_item_rows(descriptor),
                   .max_item_tiles = max_item_tiles(descriptor),
                   .resident_tokens = descriptor.resident_tokens,
-                  .streamed_query_tiles = descriptor.plan->streamed_query_tiles()},
+                  .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
+                  .item_costs = descriptor.plan->warpgroups ? 1 : kSmallKernelItem},
         library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;

@@ -72,6 +72,7 @@ TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const S
   expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
   expect(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
   expect(shape.max_item_rows >= 1, "rows of an item", "at least 1", shape.max_item_rows);
+  expect(shape.item_costs >= 0, "costs of an item", "at least 0", shape.item_costs);
   expect(limits.min_tokens >= 1 && limits.min_tokens % kKvPageTokens == 0, "tokens of a slice",
          "a multiple of the page", limits.min_tokens);
   expect(limits.max_slices >= 1, "slices of a node", "at least 1", limits.max_slices);
@@ -86,7 +87,7 @@ TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const S
       .num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim, .parts = shape.kv_parts};
   const auto token_bytes = static_cast<double>(one_head.token_bytes());
   const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
-  item_ps_ = picoseconds(costs.item_us);
+  item_ps_ = picoseconds(costs.item_us * shape.item_costs);
   byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
   mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
   row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);

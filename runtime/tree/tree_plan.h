@@ -39,6 +39,7 @@ struct TreeShape {
   /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
   int resident_tokens = 0;
   int streamed_query_tiles = kWorkers;
+  double item_costs = 1;  // times TreeCosts::item_us that an item takes
 };
 
 enum class SliceRule {
