@@ -185,26 +185,6 @@ int TreePlanner::item_end(int row, int end_row) const {
   return std::min(end, end_row);
 }
 
-TreeTime TreePlanner::time_at(const TreePlan& plan, int step) const {
-  TreeTime time;
-  int64_t total = 0;
-  int64_t longest = 0;
-  for (int cta = 0; cta < shape_.num_ctas; ++cta) {
-    int64_t load = 0;
-    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i) {
-      const TreeItem& item = plan.items[i];
-      if (cached_tokens(item, step) == 0 && !takes_new_tokens(item, step)) continue;
-      const int64_t cost = cost_ps(item, step);
-      load += cost;
-      longest = std::max(longest, cost);
-    }
-    total += load;
-    time.makespan_ps = std::max(time.makespan_ps, load);
-  }
-  time.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
-  return time;
-}
-
 // ---- Slices
 
 int TreePlanner::fixed_slice_tokens(int num_tokens) const {
@@ -356,8 +336,7 @@ int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
   node_slices_.assign(tree.nodes.size(), {});
   partials_per_head_ = 0;
   dealt_.clear();
-  std::vector<int64_t>& loads = line_loads_;
-  loads.assign(group, 0);
+  line_loads_.assign(group, 0);
   int64_t longest = 0;
   int64_t sum = 0;
   take_strips(high, [&](const Strip& strip, int first, int pages, int cta) {
@@ -371,7 +350,7 @@ int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
     add_slice(node, first * kKvPageTokens, end, strip.first_row, strip.end_row);
     slices.end = static_cast<int32_t>(slices_.size());
     for (size_t i = before; i < works_.size(); ++i) {
-      loads[cta] += works_[i].cost_ps;
+      line_loads_[cta] += works_[i].cost_ps;
       sum += works_[i].cost_ps;
       longest = std::max(longest, works_[i].cost_ps);
       for (int head = 0; head < shape_.num_kv_heads; ++head)
@@ -381,7 +360,7 @@ int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
   order_.resize(works_.size());
   std::iota(order_.begin(), order_.end(), 0);
   const int64_t mean = (sum * shape_.num_kv_heads + shape_.num_ctas - 1) / shape_.num_ctas;
-  planned_ = {.makespan_ps = *std::max_element(loads.begin(), loads.end()),
+  planned_ = {.makespan_ps = *std::max_element(line_loads_.begin(), line_loads_.end()),
               .bound_ps = std::max(mean, longest)};
   return mean;
 }

@@ -54,7 +54,7 @@ struct SliceLimits {
   int max_slices = 32;  // of a node under kFixed: if longer, its slices are 2, 4, 8, ... min_tokens
 };
 
-/// What a plan costs at some step. Picoseconds: whole numbers, so that sums and ties are exact.
+/// What a plan costs halfway through its steps. Picoseconds: whole numbers, so that sums and ties are exact.
 struct TreeTime {
   int64_t makespan_ps = 0;  // busiest CTA
   int64_t bound_ps = 0;     // no deal of these items takes less: mean of the CTAs, or the longest item
@@ -84,9 +84,6 @@ class TreePlanner {
   /// fewer are reserved, or if under kFixed a node comes to the length from which its slices are longer.
   /// Overwrites `plan`. Throws Error (kInternal) if not even one step is reserved.
   void plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan);
-
-  /// Predicted time of the plan's items at `step`; looks at all of them.
-  TreeTime time_at(const TreePlan& plan, int step) const;
 
   /// Tokens of a slice under kFixed, for a node of `num_tokens` tokens, new ones included.
   int fixed_slice_tokens(int num_tokens) const;

@@ -132,7 +132,11 @@ TEST(GpuForDevice, DescribesAnUnknownCardByItsDriver) {
   EXPECT_EQ(gpu.memory_bytes, 16.7e9);
   EXPECT_FALSE(gpu.unified_memory);
   EXPECT_NEAR(gpu.read_bandwidth_bytes_per_s, 0.92 * 736e9, 1e9);  // estimated
-  EXPECT_NEAR(gpu.phase_latency_us, 2.3 * 1.98 / 2.55, 1e-9);
+  const GpuSpec h100 =
+      gpu_for_device(device("NVIDIA H100 80GB HBM3", 90, 132), default_gpus_dir(), "/absent");
+  for (double GpuSpec::*time : {&GpuSpec::phase_wait_us, &GpuSpec::phase_latency_us,
+                                &GpuSpec::attention_item_us, &GpuSpec::attention_mma_us})
+    EXPECT_NEAR(gpu.*time, h100.*time * 1.98 / 2.55, 1e-9);
   EXPECT_EQ(gpu.default_window, 2);
 }
 
