@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,64,128
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
 // One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
 // All but the last happen in every layer. A phase waits for what it reads.
 #include "plan.h"
@@ -27,15 +27,26 @@ constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
 // 8 and 16 rows a step.
 constexpr Phase kStep8[] = {
-  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary},
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .column_slices = 4},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true},
-  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 4},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .column_slices = 4},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
 };
 constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
+
+// 32 rows a step.
+constexpr Phase kStep32[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .column_slices = 4},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 2},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .column_slices = 2},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 4},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
+};
+constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep32);
 
 // 64 and 128 rows a step.
 constexpr Phase kStep64[] = {
@@ -52,11 +63,12 @@ constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep64
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }
 SOLITON_KERNEL(kDecodeRows16.threads()) decode_rows16(const LaunchParams params) { rows::run<kDecodeRows16>(params); }
+SOLITON_KERNEL(kDecodeRows32.threads()) decode_rows32(const LaunchParams params) { rows::run<kDecodeRows32>(params); }
 SOLITON_KERNEL(kDecodeRows64.threads()) decode_rows64(const LaunchParams params) { rows::run<kDecodeRows64>(params); }
 SOLITON_KERNEL(kDecodeRows128.threads()) decode_rows128(const LaunchParams params) { rows::run<kDecodeRows128>(params); }
 
-constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows16, decode_rows64, decode_rows128};
-constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows16), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128)};
+constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows16, decode_rows32, decode_rows64, decode_rows128};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows16), describe(kModel, kDecodeRows32), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128)};
 
 }  // namespace soliton::generated
 

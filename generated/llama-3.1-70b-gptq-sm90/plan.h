@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,64,128
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -128,10 +128,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .matrices = kModel.matrices,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
   .residual_tiles = 4,
-  .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
     {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
@@ -141,34 +142,35 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 2031616, .elements = 2050, .signatures = 0},  // candidates
     {.offset = 2040064, .elements = 4096, .signatures = 0},  // squares
   },
-  .counter_offset = 2056448, .counter_bytes = 256, .workspace_bytes = 2056704,
+  .sums = {.offset = 2056448, .elements = 1900544},
+  .counter_offset = 9658624, .counter_bytes = 256, .workspace_bytes = 9658880,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 152064},
-    {"input", 152064, 49152},
-    {"tiles", 201216, 25088},
-    {"residual", 226304, 2048},
-    {"factors", 228352, 32},
-    {"held", 228384, 2608},
-    {"decision", 230992, 32},
-    {"status", 231024, 320},
-    {"barriers", 231344, 488},
+    {"pages", 0, 135168},
+    {"input", 135168, 50176},
+    {"tiles", 185344, 24064},
+    {"residual", 209408, 0},
+    {"factors", 209408, 32},
+    {"held", 209440, 2608},
+    {"decision", 212048, 32},
+    {"status", 212080, 320},
+    {"barriers", 212400, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 9, 1, false},
-    {"page_empty", 9, 8, true},
-    {"input_full", 3, 1, false},
-    {"input_empty", 3, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},
@@ -180,10 +182,11 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .matrices = kModel.matrices,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
   .residual_tiles = 4,
-  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
     {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
@@ -191,36 +194,91 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
     {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
     {.offset = 2031616, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 2048256, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 2048256, .elements = 8192, .signatures = 0},  // squares
   },
-  .counter_offset = 2064640, .counter_bytes = 256, .workspace_bytes = 2064896,
+  .sums = {.offset = 2081024, .elements = 3801088},
+  .counter_offset = 17285376, .counter_bytes = 256, .workspace_bytes = 17285632,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 135168},
-    {"input", 135168, 49152},
-    {"tiles", 184320, 25088},
-    {"residual", 209408, 4096},
-    {"factors", 213504, 64},
-    {"held", 213568, 2736},
-    {"decision", 216304, 32},
-    {"status", 216336, 320},
-    {"barriers", 216656, 472},
+    {"input", 135168, 67584},
+    {"tiles", 202752, 18432},
+    {"residual", 221184, 0},
+    {"factors", 221184, 64},
+    {"held", 221248, 2736},
+    {"decision", 223984, 32},
+    {"status", 224016, 320},
+    {"barriers", 224336, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 8, 1, false},
     {"page_empty", 8, 8, true},
-    {"input_full", 3, 1, false},
-    {"input_empty", 3, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .residual_tiles = 4,
+  .input_buffers = 6, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
+    {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
+    {.offset = 1179648, .elements = 131072, .signatures = 0},  // post_attention
+    {.offset = 1703936, .elements = 458752, .signatures = 0},  // ffn
+    {.offset = 3538944, .elements = 131072, .signatures = 0},  // hidden
+    {.offset = 4063232, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 4096256, .elements = 8192, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 4129024, .elements = 4456448},
+  .counter_offset = 21954816, .counter_bytes = 256, .workspace_bytes = 21955072,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 135168},
+    {"input", 135168, 49152},
+    {"tiles", 184320, 33280},
+    {"residual", 217600, 0},
+    {"factors", 217600, 128},
+    {"held", 217728, 912},
+    {"decision", 218640, 32},
+    {"status", 218672, 320},
+    {"barriers", 218992, 520},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 6, 1, false},
+    {"input_empty", 6, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,64,128
+// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -128,10 +128,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .matrices = kModel.matrices,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
   .residual_tiles = 2,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
     {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
@@ -139,36 +140,37 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
     {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
     {.offset = 1048576, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 1057024, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 1057024, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 1073408, .counter_bytes = 256, .workspace_bytes = 1073664,
+  .sums = {.offset = 1065216, .elements = 2129920},
+  .counter_offset = 9584896, .counter_bytes = 256, .workspace_bytes = 9585152,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 168960},
-    {"input", 168960, 32768},
-    {"tiles", 201728, 25088},
-    {"residual", 226816, 1024},
-    {"factors", 227840, 32},
-    {"held", 227872, 2608},
-    {"decision", 230480, 32},
-    {"status", 230512, 320},
-    {"barriers", 230832, 488},
+    {"pages", 0, 135168},
+    {"input", 135168, 50176},
+    {"tiles", 185344, 18432},
+    {"residual", 203776, 0},
+    {"factors", 203776, 32},
+    {"held", 203808, 2608},
+    {"decision", 206416, 32},
+    {"status", 206448, 320},
+    {"barriers", 206768, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 10, 1, false},
-    {"page_empty", 10, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
     {"input_full", 2, 1, false},
     {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},
@@ -180,10 +182,11 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .matrices = kModel.matrices,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
   .residual_tiles = 2,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
     {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
@@ -193,34 +196,89 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {.offset = 1048576, .elements = 4098, .signatures = 0},  // candidates
     {.offset = 1065216, .elements = 4096, .signatures = 0},  // squares
   },
-  .counter_offset = 1081600, .counter_bytes = 256, .workspace_bytes = 1081856,
+  .sums = {.offset = 1081600, .elements = 4259840},
+  .counter_offset = 18120960, .counter_bytes = 256, .workspace_bytes = 18121216,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 152064},
-    {"input", 152064, 32768},
-    {"tiles", 184832, 25088},
-    {"residual", 209920, 2048},
-    {"factors", 211968, 64},
-    {"held", 212032, 2736},
-    {"decision", 214768, 32},
-    {"status", 214800, 320},
-    {"barriers", 215120, 472},
+    {"pages", 0, 135168},
+    {"input", 135168, 67584},
+    {"tiles", 202752, 18432},
+    {"residual", 221184, 0},
+    {"factors", 221184, 64},
+    {"held", 221248, 2736},
+    {"decision", 223984, 32},
+    {"status", 224016, 320},
+    {"barriers", 224336, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 9, 1, false},
-    {"page_empty", 9, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
     {"input_full", 2, 1, false},
     {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .residual_tiles = 2,
+  .input_buffers = 6, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
+    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
+    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
+    {.offset = 917504, .elements = 229376, .signatures = 0},  // ffn
+    {.offset = 1835008, .elements = 65536, .signatures = 0},  // hidden
+    {.offset = 2097152, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 2130176, .elements = 8192, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 2162944, .elements = 2228224},
+  .counter_offset = 11075840, .counter_bytes = 256, .workspace_bytes = 11076096,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 135168},
+    {"input", 135168, 49152},
+    {"tiles", 184320, 33280},
+    {"residual", 217600, 0},
+    {"factors", 217600, 128},
+    {"held", 217728, 912},
+    {"decision", 218640, 32},
+    {"status", 218672, 320},
+    {"barriers", 218992, 520},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 6, 1, false},
+    {"input_empty", 6, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

@@ -139,9 +139,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
     {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
     {.offset = 1048576, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 1057024, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 1057024, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 1073408, .counter_bytes = 256, .workspace_bytes = 1073664,
+  .counter_offset = 1065216, .counter_bytes = 256, .workspace_bytes = 1065472,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},

@@ -139,9 +139,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
     {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
     {.offset = 557056, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 565504, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 565504, .elements = 1024, .signatures = 0},  // squares
   },
-  .counter_offset = 581888, .counter_bytes = 256, .workspace_bytes = 582144,
+  .counter_offset = 569600, .counter_bytes = 256, .workspace_bytes = 569856,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
@@ -191,9 +191,9 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
     {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
     {.offset = 557056, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 573696, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 573696, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 590080, .counter_bytes = 256, .workspace_bytes = 590336,
+  .counter_offset = 581888, .counter_bytes = 256, .workspace_bytes = 582144,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
@@ -243,9 +243,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {.offset = 458752, .elements = 131072, .signatures = 0},  // ffn
     {.offset = 983040, .elements = 32768, .signatures = 0},  // hidden
     {.offset = 1114112, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 1147136, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 1147136, .elements = 4096, .signatures = 0},  // squares
   },
-  .counter_offset = 1179904, .counter_bytes = 256, .workspace_bytes = 1180160,
+  .counter_offset = 1163520, .counter_bytes = 256, .workspace_bytes = 1163776,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 131072},

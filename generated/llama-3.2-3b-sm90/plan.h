@@ -139,9 +139,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
     {.offset = 655360, .elements = 24576, .signatures = 0},  // hidden
     {.offset = 753664, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 762112, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 762112, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 778496, .counter_bytes = 256, .workspace_bytes = 778752,
+  .counter_offset = 770304, .counter_bytes = 256, .workspace_bytes = 770560,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},

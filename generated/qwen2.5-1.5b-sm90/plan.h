@@ -139,9 +139,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 163840, .elements = 71680, .signatures = 0},  // ffn
     {.offset = 450560, .elements = 12288, .signatures = 0},  // hidden
     {.offset = 499712, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 508160, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 508160, .elements = 1024, .signatures = 0},  // squares
   },
-  .counter_offset = 524544, .counter_bytes = 256, .workspace_bytes = 524800,
+  .counter_offset = 512256, .counter_bytes = 256, .workspace_bytes = 512512,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 147456},

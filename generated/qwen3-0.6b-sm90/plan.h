@@ -139,10 +139,10 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 229376, .elements = 24576, .signatures = 0},  // ffn
     {.offset = 327680, .elements = 8192, .signatures = 0},  // hidden
     {.offset = 360448, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 368896, .elements = 4096, .signatures = 0},  // squares
-    {.offset = 385280, .elements = 24576, .signatures = 0},  // unnormed
+    {.offset = 368896, .elements = 1024, .signatures = 0},  // squares
+    {.offset = 372992, .elements = 24576, .signatures = 0},  // unnormed
   },
-  .counter_offset = 483584, .counter_bytes = 256, .workspace_bytes = 483840,
+  .counter_offset = 471296, .counter_bytes = 256, .workspace_bytes = 471552,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},

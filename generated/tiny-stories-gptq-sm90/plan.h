@@ -1,4 +1,4 @@
-// Generated from models/tiny-stories-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories-gptq.yaml --gpu h200,h100 --rows 1,8,16,64,128
+// Generated from models/tiny-stories-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/tiny-stories-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
 #pragma once
 
 #include "layout/library.h"
@@ -128,10 +128,11 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .matrices = kModel.matrices,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -139,36 +140,37 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
     {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
     {.offset = 98304, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 106752, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 106752, .elements = 1024, .signatures = 0},  // squares
   },
-  .counter_offset = 123136, .counter_bytes = 256, .workspace_bytes = 123392,
+  .sums = {.offset = 110848, .elements = 278528},
+  .counter_offset = 1224960, .counter_bytes = 256, .workspace_bytes = 1225216,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 165888},
-    {"input", 165888, 32768},
-    {"tiles", 198656, 20480},
-    {"residual", 219136, 512},
-    {"factors", 219648, 32},
-    {"held", 219680, 2608},
-    {"decision", 222288, 32},
-    {"status", 222320, 320},
-    {"barriers", 222640, 472},
+    {"pages", 0, 147456},
+    {"input", 147456, 53248},
+    {"tiles", 200704, 18432},
+    {"residual", 219136, 0},
+    {"factors", 219136, 32},
+    {"held", 219168, 2608},
+    {"decision", 221776, 32},
+    {"status", 221808, 320},
+    {"barriers", 222128, 456},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 9, 1, false},
-    {"page_empty", 9, 8, true},
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
     {"input_full", 2, 1, false},
     {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},
@@ -180,10 +182,11 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .matrices = kModel.matrices,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 6, .slot_bytes = 18432, .window = 6, .kv_window = 6, .prefetch_pages = 16,
   .residual_tiles = 1,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
+  .warpgroups = true,
   .vectors = {  // in the workspace
     {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
     {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
@@ -191,36 +194,91 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
     {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
     {.offset = 98304, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 114944, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 114944, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 131328, .counter_bytes = 256, .workspace_bytes = 131584,
+  .sums = {.offset = 123136, .elements = 557056},
+  .counter_offset = 2351360, .counter_bytes = 256, .workspace_bytes = 2351616,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
-    {"pages", 0, 165888},
-    {"input", 165888, 32768},
-    {"tiles", 198656, 20480},
-    {"residual", 219136, 1024},
-    {"factors", 220160, 64},
-    {"held", 220224, 2736},
-    {"decision", 222960, 32},
-    {"status", 222992, 320},
-    {"barriers", 223312, 472},
+    {"pages", 0, 110592},
+    {"input", 110592, 73728},
+    {"tiles", 184320, 18432},
+    {"residual", 202752, 0},
+    {"factors", 202752, 64},
+    {"held", 202816, 2736},
+    {"decision", 205552, 32},
+    {"status", 205584, 320},
+    {"barriers", 205904, 424},
   },
   .num_barriers = 16,
   .barriers = {  // slots, arrivals, of whole warps?
-    {"page_full", 9, 1, false},
-    {"page_empty", 9, 8, true},
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
     {"input_full", 2, 1, false},
     {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
-    {"tiles_empty", 1, 4, true},
+    {"tiles_empty", 1, 8, true},
     {"begun", 1, 1, false},
     {"attending", 1, 1, false},
     {"phase_done", 1, 8, true},
     {"query_full", 8, 1, false},
     {"item_done", 8, 8, true},
     {"parts_full", 12, 1, true},
-    {"step_known", 1, 4, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kModel.matrices,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 10, .slot_bytes = 18432, .window = 8, .kv_window = 10, .prefetch_pages = 0,
+  .residual_tiles = 1,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .vectors = {  // in the workspace
+    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
+    {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
+    {.offset = 65536, .elements = 8192, .signatures = 0},  // post_attention
+    {.offset = 98304, .elements = 16384, .signatures = 0},  // ffn
+    {.offset = 163840, .elements = 8192, .signatures = 0},  // hidden
+    {.offset = 196608, .elements = 8194, .signatures = 0},  // candidates
+    {.offset = 229632, .elements = 4096, .signatures = 0},  // squares
+  },
+  .sums = {.offset = 246016, .elements = 2162688},
+  .counter_offset = 8896768, .counter_bytes = 256, .workspace_bytes = 8897024,
+  .num_regions = 9,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 184320},
+    {"input", 184320, 16384},
+    {"tiles", 200704, 18432},
+    {"residual", 219136, 0},
+    {"factors", 219136, 128},
+    {"held", 219264, 912},
+    {"decision", 220176, 32},
+    {"status", 220208, 320},
+    {"barriers", 220528, 488},
+  },
+  .num_barriers = 16,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 10, 1, false},
+    {"page_empty", 10, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

@@ -139,9 +139,9 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
     {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
     {.offset = 65536, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 73984, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 73984, .elements = 1024, .signatures = 0},  // squares
   },
-  .counter_offset = 90368, .counter_bytes = 256, .workspace_bytes = 90624,
+  .counter_offset = 78080, .counter_bytes = 256, .workspace_bytes = 78336,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
@@ -191,9 +191,9 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
     {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
     {.offset = 65536, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 82176, .elements = 4096, .signatures = 0},  // squares
+    {.offset = 82176, .elements = 2048, .signatures = 0},  // squares
   },
-  .counter_offset = 98560, .counter_bytes = 256, .workspace_bytes = 98816,
+  .counter_offset = 90368, .counter_bytes = 256, .workspace_bytes = 90624,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
@@ -243,9 +243,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {.offset = 65536, .elements = 12288, .signatures = 0},  // ffn
     {.offset = 114688, .elements = 4096, .signatures = 0},  // hidden
     {.offset = 131072, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 164096, .elements = 8192, .signatures = 0},  // squares
+    {.offset = 164096, .elements = 4096, .signatures = 0},  // squares
   },
-  .counter_offset = 196864, .counter_bytes = 256, .workspace_bytes = 197120,
+  .counter_offset = 180480, .counter_bytes = 256, .workspace_bytes = 180736,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 131072},

@@ -1,5 +1,6 @@
 // Which phases share the columns of their tiles among CTAs, where warpgroups multiply: a CTA that has more tiles and fewer
-// columns reads less of the activations, and exchanges more sums.
+// columns reads less of the activations, and exchanges more sums. Integers that become bf16 take longer to multiply than to
+// stream: there both warpgroups are to have tiles.
 #include <algorithm>
 
 #include "generator/plan/kernel_plan.h"
@@ -8,17 +9,25 @@ namespace soliton {
 namespace {
 
 constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
-constexpr int kSumsCost = 4;  // measured: a byte of sums takes as long as so many of activations
+constexpr int kSumsCost = 4;    // measured: a byte of sums takes as long as so many of activations
+constexpr int kDigitsCost = 2;  // and a byte of activations that become digits as long as so many of others,
+constexpr int kProductCost = 150;  // and a column of a warpgroup's integers as so many bytes
 
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
-/// block of tiles anew, and sums, which it puts down and whose parts it reads.
+/// block of tiles anew, and sums, which it puts down and whose parts it reads; and what it could while it multiplies.
 int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) {
   const RowsShape shape = plan.shape();
   const int tiles = ceil_divide(matrix.num_tiles, plan.all_ctas() / slices);
   const int own = ceil_divide(matrix.num_tiles, plan.all_ctas());
   const int chunk = shape.slot_columns(matrix.format.is_quantized());
   const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
-  return ceil_divide(tiles, shape.tiles_at_once()) * columns * shape.column_bytes() +
+  // Digits of a slice are made once if there is room for all.
+  const bool of_digits = matrix.format.is_quantized() && shape.digits > 0;
+  const bool stays = of_digits && columns <= shape.digit_columns();
+  const int times = (of_digits ? kDigitsCost : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));
+  const int turns = ceil_divide(tiles, kWarpgroups * kGroupTiles);
+  const int64_t products = matrix.format.is_quantized() && !of_digits ? turns * columns * kProductCost : 0;
+  return products + times * columns * shape.column_bytes() +
          kSumsCost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
          (slices > 1 ? kMeetingBytes : 0);
 }

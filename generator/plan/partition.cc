@@ -28,9 +28,9 @@ constexpr int kMaxRegistersPerThread = 255;
 constexpr int kManyRows = 32;
 constexpr int kMostRowsOfWarps = 64;         // without warpgroups: a worker has 8 rows,
 constexpr int kMostIntegerRowsOfWarps = 32;  // and spreading integers for more has no registers
-constexpr int kLeastWarpgroupRows = 64;
-constexpr int kWarpgroupWindow = 8;  // pages in flight: of pieces of four tiles, which take longer
-constexpr int kWarpDims = 128;       // of a query tile's outputs in one warp's registers
+constexpr int kLeastWarpgroupRows = 64;      // of bf16
+constexpr int kWarpgroupWindow = 8;          // pages in flight: of pieces of four tiles, which take longer
+constexpr int kWarpDims = 128;               // of a query tile's outputs in one warp's registers
 constexpr int kFewWarpDims = 64;
 constexpr int kFewQueryTiles = 8;      // where activations leave no room for more
 constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
@@ -153,7 +153,7 @@ int least_input_buffers(const Plan& plan) {
 /// Query tiles that lie where activations were, beside an item's new keys and values.
 int fitting_query_tiles(const Plan& plan) {
   const QkvLayout qkv = plan.qkv_layout();
-  const int bytes = plan.input_buffers * plan.shape().chunk_bytes() - 2 * qkv.tail_bytes();
+  const int bytes = PlannedKernel(plan)->input_bytes() - 2 * qkv.tail_bytes();
   return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
 }
 
@@ -187,8 +187,7 @@ void shape_rows(Plan& plan) {
     const bool is_shaped = vector.element_bytes == shape.column_bytes();
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
-  plan.vectors[vector_index(VectorId::kSquares)].elements =
-      plan.rows * squares_stride(shape, plan.all_ctas());
+  plan.vectors[vector_index(VectorId::kSquares)].elements = plan.rows * PlannedKernel(plan)->squares_stride();
   plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
   const int wanted = plan.warpgroups ? kFewQueryTiles : kWantedQueryTiles;
@@ -269,10 +268,10 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   return rows;
 }
 
-/// Do warpgroups multiply? Where they can: many rows are slow to multiply one warp at a time.
+/// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
   const bool of_integers = plan.facts.weight_bits != kBf16Bits;
-  const int least = of_integers ? kMostIntegerRowsOfWarps + 1 : kLeastWarpgroupRows;
+  const int least = of_integers ? 2 : kLeastWarpgroupRows;
   return plan.rows >= least && plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
 }
 

@@ -36,7 +36,7 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
       return consumers + plan.producer_warps + 1;  // epilogue or input loader
     case Arrivers::kFinishers: {
       // Of one tile handed over at once all that have 8 rows each, while there are workers.
-      const int handed_tiles = plan.rows <= 8 ? 4 : 2;
+      const int handed_tiles = plan.warpgroups ? 8 : plan.rows <= 8 ? 4 : 2;
       return std::min(handed_tiles * plan.rows / 8, consumers);  // of more rows each has several
     }
     case Arrivers::kLane:

@@ -142,11 +142,12 @@ void check_norms(const Plan& plan, Report& report) {
   }
 }
 
-/// Of every row a sum of squares of each team of each CTA.
+/// Of every row a sum of squares of each team of each CTA that has tiles of the residual stream.
 void check_squares(const Plan& plan, Report& report) {
   const int team_workers = std::min(plan.rows / 8, kWorkers);
-  const int handed = plan.rows <= 8 ? 4 : 2;
-  const int teams = std::min(handed, kWorkers / team_workers);
+  const int handed = plan.warpgroups ? kWorkers : plan.rows <= 8 ? 4 : 2;
+  const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
+  const int teams = std::min({handed, kWorkers / team_workers, kept_tiles});
   constexpr int kLoadFloats = 4 * kWarpLanes;
   check_bytes(plan, vector_index(VectorId::kSquares),
               4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);

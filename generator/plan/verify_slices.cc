@@ -10,9 +10,14 @@ namespace {
 
 constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
-/// That a slot has of a group of tiles; of integers of two groups.
-int chunk_columns(const PlanMatrix& matrix) {
-  return kPageColumns / kGroupTiles * (matrix.format.is_quantized() ? 2 : 1);
+/// Are integers multiplied as they are, by digits of the input?
+bool by_digits(const Plan& plan) {
+  return plan.facts.weight_bits == 4 && plan.rows <= 16;
+}
+
+/// That a slot has of a group of tiles; of integers of two groups, or twice as many of one.
+int chunk_columns(const Plan& plan, const PlanMatrix& matrix) {
+  return kPageColumns / kGroupTiles * (!matrix.format.is_quantized() ? 1 : by_digits(plan) ? 4 : 2);
 }
 
 /// CTAs by tile, and columns that they have had of it.
@@ -23,7 +28,7 @@ struct TileUse {
 
 std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const int columns = chunk_columns(matrix);
+  const int columns = chunk_columns(plan, matrix);
   const int chunks = ceil_divide(matrix.padded, columns);
   std::vector<TileUse> uses(matrix.num_tiles, {{}, std::vector<int>(chunks, -1)});
   for (int cta = 0; cta < plan.all_ctas(); ++cta) {
@@ -96,7 +101,7 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
   if (!plan.warpgroups || phase.kind != PhaseKind::kMatrix) return;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int padded = matrix.padded;
-  const int chunk = chunk_columns(matrix);
+  const int chunk = chunk_columns(plan, matrix);
   if (padded % chunk != 0 || padded < slices * chunk) {
     report.refuse(Rule::kNumberOutOfRange,
                   "{}: expected whole chunks of {} columns for each of {} CTAs, got {} columns", phase.name,
@@ -109,26 +114,26 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
 }  // namespace
 
 int64_t needed_sums_bytes(const Plan& plan) {
-  constexpr int kTilesAtOnce = 16;  // two groups of four for each of two warpgroups
+  const int tiles_at_once = by_digits(plan) ? 8 : 16;  // a group of four for each of two warpgroups, or two
   int places = 2;
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix || phase.column_slices < 2) continue;
     const int teams = std::max(1, plan.all_ctas() / phase.column_slices);
     const int tiles = (plan.matrices[phase.matrix].num_tiles + teams - 1) / teams;
-    places = std::max(places, (tiles + kTilesAtOnce - 1) / kTilesAtOnce);
+    places = std::max(places, (tiles + tiles_at_once - 1) / tiles_at_once);
   }
   const int hidden_tiles = plan.facts.hidden / kTileRows;
   const int kept_tiles = (hidden_tiles + plan.all_ctas() - 1) / plan.all_ctas();  // of the residual stream
-  return static_cast<int64_t>(places * kTilesAtOnce + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
+  return static_cast<int64_t>(places * tiles_at_once + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
 }
 
 void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   if (!plan.warpgroups) return;
-  if (plan.copies != CopyKind::kBulk || plan.rows < 8 * kWorkers) {
+  const int least = plan.facts.weight_bits == 4 ? 8 : 64;
+  if (plan.copies != CopyKind::kBulk || plan.rows < least) {
     report.refuse(Rule::kNumberOutOfRange,
-                  "warpgroups: expected bulk copies and {} rows or more, got {} rows", 8 * kWorkers,
-                  plan.rows);
+                  "warpgroups: expected bulk copies and {} rows or more, got {} rows", least, plan.rows);
   }
   if (plan.ring_slots % 2 != 0) {  // each of two warpgroups waits for every second slot, by parity
     report.refuse(Rule::kParityTwoAhead, "ring: expected an even number of slots, got {}", plan.ring_slots);

@@ -35,6 +35,9 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
+/// Rows of a kernel whose warpgroups multiply integers by digits of x. With more it pays to make bf16 of the integers.
+constexpr int kMostDigitRows = 16;
+
 /// Warpgroups that multiply, and tiles that one multiplies together: the m of wgmma.
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
@@ -50,18 +53,27 @@ struct RowsShape {
   bool warpgroups =
       false;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
   int brought_words = 0;  // of 16 bytes, that a thread then brings at once of the tiles that it finishes
+  int digits =
+      0;  // signed bytes that a value of the input is where warpgroups multiply integers as they are; or 0
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
-  /// The same of a slot where warpgroups multiply: of integers it holds two chunks, of twice as many tiles.
+  /// The same of a slot where warpgroups multiply: of integers it holds four chunks of a group of tiles, or two of two
+  /// groups.
   SOLITON_HOST_DEVICE constexpr int slot_columns(bool of_integers) const {
-    return of_integers ? 2 * chunk_columns() : chunk_columns();
+    return (!of_integers ? 1 : digits > 0 ? 4 : 2) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
 
-  /// Tiles whose sums workers hold at once: each of two warpgroups those of two groups of four.
-  SOLITON_HOST_DEVICE constexpr int tiles_at_once() const { return warpgroups ? 4 * kGroupTiles : 4; }
+  /// Tiles whose sums workers hold at once: each of two warpgroups those of a group of four, or of two.
+  SOLITON_HOST_DEVICE constexpr int tiles_at_once() const {
+    return warpgroups ? (digits > 0 ? 1 : 2) * kWarpgroups * kGroupTiles : 4;
+  }
+
+  /// Columns of the input that shared memory holds as digits, and bytes of one.
+  SOLITON_HOST_DEVICE constexpr int digit_columns() const { return digits == 0 ? 0 : 2048; }
+  SOLITON_HOST_DEVICE constexpr int digit_column_bytes() const { return rows * digits; }
 
   /// A team has a worker for every 8 rows, or for every 8 * rows_per_thread(). Handed tiles go to the teams in turn.
   SOLITON_HOST_DEVICE constexpr int team_workers() const { return rows / 8 < kWorkers ? rows / 8 : kWorkers; }
@@ -90,12 +102,17 @@ struct RowsShape {
 SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bool has_integers,
                                                    bool warpgroups) {
   if (warpgroups) {
+    const bool by_digits = has_integers && rows <= kMostDigitRows;
     return {.rows = rows,
+            .parts = rows <= 8 ? 2 : 1,
             .tiles_per_slot = kGroupTiles,
             .column_warps = kWorkers,
-            .handed_tiles = 2,
+            .handed_tiles = kWorkers,
             .warpgroups = true,
-            .brought_words = rows >= kChunkRows || has_integers ? 4 : 6};  // as there are registers
+            .brought_words = rows >= kChunkRows || has_integers ? 4 : 6,  // as there are registers
+            .digits = !by_digits  ? 0
+                      : rows <= 8 ? 3
+                                  : 2};
   }
   const bool whole_pages = copies == CopyKind::kBulk && !has_integers;
   return {.rows = rows,
@@ -106,20 +123,14 @@ SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bo
           .handed_tiles = rows <= 8 ? 4 : 2};
 }
 
-/// Floats that hold one row's sums of squares: one of each team of each CTA, and zeros. Lanes that share a row
-/// load 16 bytes each.
-SOLITON_HOST_DEVICE constexpr int squares_stride(const RowsShape& shape, int num_ctas) {
-  return round_up(num_ctas * shape.teams(), 4 * kWarpLanes);
-}
-
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
 /// row, 32 bf16. For warpgroups: blocks of the 8 columns that are a row of a core matrix, neighbouring pairs of all four
-/// quads of lanes (layout/page.h); in each 8 bf16 of every row.
+/// quads of lanes (layout/page.h); in each of every part 8 bf16 of every row.
 SOLITON_HOST_DEVICE constexpr int64_t activation_offset(RowsShape shape, int part, int row, int column) {
   if (shape.warpgroups) {
     const int block = column / kColumnBlock * 4 + column % 8 / 2;
     const int place = column % kColumnBlock / 8 * 2 + column % 2;
-    return (static_cast<int64_t>(block) * shape.rows + row) * 16 + place * 2;
+    return (static_cast<int64_t>(block * shape.parts + part) * shape.rows + row) * 16 + place * 2;
   }
   const int64_t line = static_cast<int64_t>(column / kColumnBlock * shape.parts + part) * shape.rows + row;
   return line * kColumnBlock * 2 + column % kColumnBlock * 2;

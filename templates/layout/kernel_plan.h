@@ -175,7 +175,28 @@ struct KernelPlan {
     }
     return true;
   }
-  SOLITON_HOST_DEVICE constexpr int input_bytes() const { return input_buffers * shape().chunk_bytes(); }
+  /// Steps of a strip of integers that share a scale and a page's unit: a set, whose products are summed before they are
+  /// scaled.
+  SOLITON_HOST_DEVICE constexpr int set_steps() const {
+    constexpr int kUnitSteps = kIntegerPageColumns / kMinIntegerColumns;
+    if (!model.integers.is_quantized()) return 1;
+    const int of_group = model.integers.group / kStepColumns;
+    return !has_full_pages() ? 1 : of_group < kUnitSteps ? of_group : kUnitSteps;
+  }
+  SOLITON_HOST_DEVICE constexpr int digit_bytes() const {
+    return shape().digit_columns() * shape().digit_column_bytes();
+  }
+  /// Of every set of steps of the digits and pair of rows their scales and their sums.
+  SOLITON_HOST_DEVICE constexpr int digit_scale_bytes() const {
+    if (shape().digits == 0) return 0;
+    return shape().digit_columns() / kStepColumns / set_steps() * (rows / 2) * 16;
+  }
+  /// Chunks of activations; or digits of the input and their scales.
+  SOLITON_HOST_DEVICE constexpr int input_bytes() const {
+    const int chunks = input_buffers * shape().chunk_bytes();
+    const int digits = digit_bytes() + digit_scale_bytes();
+    return chunks > digits ? chunks : digits;
+  }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them, and maximum
   /// and sum of each query.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
@@ -188,6 +209,15 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
   /// What a CTA keeps of the residual stream.
   SOLITON_HOST_DEVICE constexpr int residual_bytes() const { return 4 * residual_tiles * kTileRows * rows; }
+  /// Teams that have tiles of the residual stream.
+  SOLITON_HOST_DEVICE constexpr int residual_teams() const {
+    return shape().teams() < residual_tiles ? shape().teams() : residual_tiles;
+  }
+  /// Floats that hold one row's sums of squares: one of each of these of each CTA, and zeros. Lanes that share a row load 16
+  /// bytes each.
+  SOLITON_HOST_DEVICE constexpr int squares_stride() const {
+    return round_up(all_ctas() * residual_teams(), 4 * kWarpLanes);
+  }
   /// Warpgroups multiply so many tiles of a phase at a time, shape().tiles_at_once() each time; every time has a place for
   /// its sums where CTAs share columns, and every second one where they do not.
   SOLITON_HOST_DEVICE constexpr int sum_passes() const {
@@ -206,10 +236,14 @@ struct KernelPlan {
         int64_t{sum_passes()} * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
     return sums.offset + sums_bytes + static_cast<int64_t>(cta) * residual_bytes();
   }
+  /// Do warpgroups make bf16 of integers, for so many rows that it takes all of the registers?
+  SOLITON_HOST_DEVICE constexpr bool spreads_integers() const {
+    return warpgroups && model.integers.is_quantized() && rows >= 8 * kWorkers;
+  }
   /// Do workers share the tokens of an attention item that has few query tiles? Steps of many rows are chunks of prompts,
-  /// whose items have many tiles; where warpgroups multiply integers the code has no registers for it.
+  /// whose items have many tiles.
   SOLITON_HOST_DEVICE constexpr bool divides_tokens() const {
-    return !warpgroups || (rows < kChunkRows && !model.integers.is_quantized());
+    return !warpgroups || (rows < kChunkRows && !spreads_integers());
   }
   /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
   SOLITON_HOST_DEVICE constexpr bool attends_together() const {

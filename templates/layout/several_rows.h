@@ -90,10 +90,10 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
 }
 
 enum class RegionId : int {
-  kPages,     // the ring
-  kInput,     // chunks of activations; during attention queries and new tokens of items
-  kTiles,     // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts
-              // of query tiles, which begin lent_bytes() before
+  kPages,  // the ring
+  kInput,  // chunks of activations, or digits of the input; during attention queries and new tokens of items
+  kTiles,  // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts
+           // of query tiles, which begin lent_bytes() before
   kResidual,  // residual stream, as threads hold it; where warpgroups multiply it lies in device memory
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan

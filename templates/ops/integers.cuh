@@ -29,16 +29,16 @@ SOLITON_DEVICE uint32_t larger(uint32_t a, uint32_t b) {
 }
 
 /// The power of two that takes a slice of x, of which `largest` is the greatest magnitude's bits, to integers
-/// below 2^22; and what takes products with them back.
+/// below 2^(kExponent + 1); and what takes products with them back.
 struct InputScale {
   static constexpr uint32_t kBias = 127;
-  static constexpr uint32_t kExponent = 21;  // of the greatest magnitude once scaled
   static constexpr uint32_t kNotFinite = 255;
   static constexpr int kMantissaBits = 23;
 
   float down;  // to multiply x with
   float up;    // to multiply products with
 
+  template <uint32_t kExponent = 21>
   SOLITON_DEVICE static InputScale of(uint32_t largest) {
     constexpr uint32_t kLeast = kExponent + 1;  // smaller slices count as this, and are rounded to 0
     const uint32_t exponent = larger(largest >> kMantissaBits, kLeast);
@@ -122,6 +122,12 @@ constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;
 /// of both.
 SOLITON_DEVICE uint4 spread_integers(uint32_t first, uint32_t second) {
   return make_uint4(first & kLowerIntegers, first, second & kLowerIntegers, second);
+}
+
+/// The same where rows g + 8 get 16 times their own sum.
+SOLITON_DEVICE uint4 divide_integers(uint32_t first, uint32_t second) {
+  return make_uint4(first & kLowerIntegers, first & ~kLowerIntegers, second & kLowerIntegers,
+                    second & ~kLowerIntegers);
 }
 
 /// A operand of the mma of 16 columns, in bf16, out of a word: integers less their rows' zeros, exactly. Columns are

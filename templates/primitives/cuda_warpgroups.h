@@ -28,6 +28,26 @@ SOLITON_DEVICE void warpgroup_wait(float (&c)[kSums]) {
 SOLITON_DEVICE void warpgroup_wait_but_last() {
   asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
 }
+template <int kSums, int kMmas>
+SOLITON_DEVICE void warpgroup_fence_integers(int32_t (&c)[kSums], uint4 (&a)[kMmas]) {
+  // Nothing that makes an operand moves down over the fence.
+  SOLITON_UNROLL
+  for (int i = 0; i < kSums; ++i) asm volatile("" : "+r"(c[i])::"memory");
+  SOLITON_UNROLL
+  for (int i = 0; i < kMmas; ++i)
+    asm volatile("" : "+r"(a[i].x), "+r"(a[i].y), "+r"(a[i].z), "+r"(a[i].w)::"memory");
+  warpgroup_fence();
+}
+template <bool kAll, int kSums>
+SOLITON_DEVICE void warpgroup_wait_integers(int32_t (&c)[kSums]) {
+  if constexpr (kAll) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  } else {
+    warpgroup_wait_but_last();
+  }
+  SOLITON_UNROLL
+  for (int i = 0; i < kSums; ++i) asm volatile("" : "+r"(c[i])::"memory");
+}
 
 /// Where core matrices begin, in units of 16 bytes.
 struct CoreMatrices {
@@ -49,6 +69,7 @@ struct CoreMatrices {
   }
 };
 
+#define SOLITON_SUMS_4(i, kind) kind(c[i]), kind(c[i + 1]), kind(c[i + 2]), kind(c[i + 3])
 #define SOLITON_SUMS_8(i)                                                                     \
   "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), \
       "+f"(c[i + 6]), "+f"(c[i + 7])
@@ -61,17 +82,42 @@ struct CoreMatrices {
   "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
   "%56,%57,%58,%59,%60,%61,%62,%63"
 
+#define SOLITON_FIRST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define SOLITON_FIRST_12 SOLITON_FIRST_8 ",%8,%9,%10,%11"
+#define SOLITON_FIRST_16 SOLITON_FIRST_12 ",%12,%13,%14,%15"
+
+/// `kAdds`: are the products added to what was there before?
+template <bool kAdds = true>
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[8], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {" SOLITON_FIRST_8
+               "}, {%8,%9,%10,%11}, %12, %13, 1, 1, 0;"
+               : SOLITON_SUMS_8(0)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<16 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
+}
+template <bool kAdds = true>
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[16], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" SOLITON_FIRST_16
+               "}, {%16,%17,%18,%19}, %20, %21, 1, 1, 0;"
+               : SOLITON_SUMS_8(0), SOLITON_SUMS_8(8)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<32 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
+}
+template <bool kAdds = true>
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SOLITON_FIRST_32
-               "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
+               "}, {%32,%33,%34,%35}, %36, %37, 1, 1, 0;"
                : SOLITON_SUMS_32(0)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
 }
+template <bool kAdds = true>
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SOLITON_FIRST_32
-               "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, 1, 1, 1, 0;"
+               "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, %69, 1, 1, 0;"
                : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128 * 16, 128>()));
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
 }
 
 template <int kNextK, int kNextRows>
@@ -89,8 +135,42 @@ SOLITON_DEVICE void warpgroup_multiply_f16(float (&c)[64], uint4 a, CoreMatrices
                : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<kNextK, kNextRows>()));
 }
 
+#define SOLITON_INTEGERS_4(i) SOLITON_SUMS_4(i, "+r")
+#define SOLITON_INTEGERS_12 SOLITON_INTEGERS_4(0), SOLITON_INTEGERS_4(4), SOLITON_INTEGERS_4(8)
+#define SOLITON_INTEGERS_16(i) \
+  SOLITON_INTEGERS_4(i), SOLITON_INTEGERS_4(i + 4), SOLITON_INTEGERS_4(i + 8), SOLITON_INTEGERS_4(i + 12)
+
+template <bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[12], uint4 a, CoreMatrices b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n24k32.s32.u8.s8 {" SOLITON_FIRST_12 "}, {%12,%13,%14,%15}, %16, %17;"
+      : SOLITON_INTEGERS_12
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<24 * 16, 128>()), "n"(kAdds ? 1 : 0));
+}
+template <bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[16], uint4 a, CoreMatrices b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.s8 {" SOLITON_FIRST_16 "}, {%16,%17,%18,%19}, %20, %21;"
+      : SOLITON_INTEGERS_16(0)
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<32 * 16, 128>()), "n"(kAdds ? 1 : 0));
+}
+template <bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[32], uint4 a, CoreMatrices b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.s8 {" SOLITON_FIRST_32 "}, {%32,%33,%34,%35}, %36, %37;"
+      : SOLITON_INTEGERS_16(0), SOLITON_INTEGERS_16(16)
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()), "n"(kAdds ? 1 : 0));
+}
+
+#undef SOLITON_SUMS_4
 #undef SOLITON_SUMS_8
 #undef SOLITON_SUMS_32
+#undef SOLITON_INTEGERS_4
+#undef SOLITON_INTEGERS_12
+#undef SOLITON_INTEGERS_16
+#undef SOLITON_FIRST_8
+#undef SOLITON_FIRST_12
+#undef SOLITON_FIRST_16
 #undef SOLITON_FIRST_32
 #undef SOLITON_SECOND_32
 
@@ -105,10 +185,16 @@ struct CoreMatrices {
   SOLITON_DEVICE explicit CoreMatrices(const void*) {}
   SOLITON_DEVICE CoreMatrices behind(int) const { return *this; }
 };
-template <int kSums>
+template <bool kAdds = true, int kSums>
 SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, CoreMatrices) {}
 template <int kNextK, int kNextRows, int kSums>
 SOLITON_DEVICE void warpgroup_multiply_f16(float (&)[kSums], uint4, CoreMatrices) {}
+template <bool kAdds, int kSums>
+SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&)[kSums], uint4, CoreMatrices) {}
+template <int kSums, int kMmas>
+SOLITON_DEVICE void warpgroup_fence_integers(int32_t (&)[kSums], uint4 (&)[kMmas]) {}
+template <bool kAll, int kSums>
+SOLITON_DEVICE void warpgroup_wait_integers(int32_t (&)[kSums]) {}
 #endif
 
 }  // namespace soliton

@@ -19,19 +19,51 @@ void warpgroup_wait(float (&)[kSums]) {
 inline void warpgroup_wait_but_last() {
   emulation::wait_products(1);
 }
+template <int kSums, int kMmas>
+void warpgroup_fence_integers(int32_t (&)[kSums], uint4 (&)[kMmas]) {
+  emulation::fence_products();
+}
+template <bool kAll, int kSums>
+void warpgroup_wait_integers(int32_t (&)[kSums]) {
+  emulation::wait_products(kAll ? 0 : 1);
+}
 struct CoreMatrices {
   const unsigned char* place;
 
   explicit CoreMatrices(const void* b) : place(static_cast<const unsigned char*>(b)) {}
   CoreMatrices behind(int bytes) const { return CoreMatrices(place + bytes); }
 };
-template <int kSums>
+template <bool kAdds = true, int kSums>
 void warpgroup_multiply(float (&c)[kSums], uint4 a, CoreMatrices b) {
-  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place, 2 * kSums * 16, 128, false});
+  emulation::issue_product({.c = c,
+                            .rows = 2 * kSums,
+                            .a = {a.x, a.y, a.z, a.w},
+                            .b = b.place,
+                            .next_k = 2 * kSums * 16,
+                            .next_rows = 128,
+                            .of = emulation::ProductOf::kBf16,
+                            .adds = kAdds});
 }
 template <int kNextK, int kNextRows, int kSums>
 void warpgroup_multiply_f16(float (&c)[kSums], uint4 a, CoreMatrices b) {
-  emulation::issue_product({c, 2 * kSums, {a.x, a.y, a.z, a.w}, b.place, kNextK, kNextRows, true});
+  emulation::issue_product({.c = c,
+                            .rows = 2 * kSums,
+                            .a = {a.x, a.y, a.z, a.w},
+                            .b = b.place,
+                            .next_k = kNextK,
+                            .next_rows = kNextRows,
+                            .of = emulation::ProductOf::kF16});
+}
+template <bool kAdds, int kSums>
+void warpgroup_multiply_u8_s8(int32_t (&c)[kSums], uint4 a, CoreMatrices b) {
+  emulation::issue_product({.c = c,
+                            .rows = 2 * kSums,
+                            .a = {a.x, a.y, a.z, a.w},
+                            .b = b.place,
+                            .next_k = 2 * kSums * 16,
+                            .next_rows = 128,
+                            .of = emulation::ProductOf::kBytes,
+                            .adds = kAdds});
 }
 
 }  // namespace soliton

@@ -28,6 +28,38 @@ class Epilogue : public Choice<kPlan> {
  public:
   using Base::Base;
 
+  /// Sums of squares, of each of this worker's share of the rows.
+  struct Squares {
+    float sums[kPlan.rows / kWorkers] = {};
+  };
+  SOLITON_DEVICE Squares load_squares() const {
+    constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
+    constexpr int kShare = kPlan.rows / kWorkers;
+    Squares all;
+    SOLITON_UNROLL
+    for (int i = 0; i < kShare; ++i) {
+      const float4* squares = reinterpret_cast<const float4*>(squares_of(worker_ * kShare + i));
+      SOLITON_UNROLL
+      for (int k = 0; k < kLoads; ++k) {
+        const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
+        all.sums[i] += (v.x + v.y) + (v.z + v.w);
+      }
+    }
+    return all;
+  }
+  /// RMS norm's factors of them, for whoever finishes tiles: tiles_full says that they are there. What no CTA writes is zero.
+  SOLITON_DEVICE void put_factors(Squares all) const {
+    constexpr int kShare = kPlan.rows / kWorkers;
+    SOLITON_UNROLL
+    for (int i = 0; i < kShare; ++i) {
+      for (int mask = 1; mask < kWarpLanes; mask *= 2) all.sums[i] += shuffle_xor(all.sums[i], mask);
+      if (context_.lane == 0) {
+        store_shared(context_.factors() + worker_ * kShare + i,
+                     rsqrt_fast(all.sums[i] / kPlan.model.hidden + kPlan.model.norm_epsilon));
+      }
+    }
+  }
+
   /// Finds the tokens of the step, if it happens, and embeds them.
   SOLITON_DEVICE bool begin_step() {
     if (!is_active()) return context_.step_happens();
@@ -56,10 +88,10 @@ class Epilogue : public Choice<kPlan> {
     return true;
   }
 
-  /// Before the tiles of a phase.
-  SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run) {
+  /// Before the tiles of a phase. Digits of its input take a while: the factors' loads are on their way then.
+  SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run, bool finds_factors) {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
-    if (at.phase.input == InputKind::kNormed && run.count > 0) find_factors();
+    if (finds_factors && at.phase.input == InputKind::kNormed && run.count > 0) put_factors(load_squares());
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;
@@ -68,39 +100,40 @@ class Epilogue : public Choice<kPlan> {
     }
   }
 
-  /// Finishes this CTA's own of the tiles of a block whose sums are there, from tile `begin` of the block on. A thread
-  /// brings what it needs of a few at once, and keeps it in shared memory: so the code that finishes a tile is there once,
-  /// and the loads are on their way together.
+  /// Finishes this team's of the CTA's own tiles of a block, of those up to tile `end` of the block whose sums begin with
+  /// its tile `begin`. A thread brings what it needs of a few at once, and keeps it in shared memory: so the code that
+  /// finishes a tile is there once, and the loads are on their way together.
   SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run, const TileBlock& block,
-                                   const PartialSums<kPlan>& sums, int begin) {
-    static_assert(kTeams == 1 || !kRowsShape.warpgroups, "all workers have rows of every tile");
-    const int first = begin / sums.slices();
-    const int most = kRowsShape.tiles_at_once() / sums.slices();
-    const int count = run.count - first < most ? run.count - first : most;
+                                   const PartialSums<kPlan>& sums, int begin, int end_tile) {
+    const int first = begin / sums.slices() + team();
+    const int most = ceil_divide(end_tile - begin, sums.slices()) - team();
+    const int left = run.count - first < most ? run.count - first : most;
+    const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
     constexpr int kBroughtWords = kRowsShape.brought_words;
     const bool needs_more =
         at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
     const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
     uint4* words = context_.template region<uint4>(RegionId::kTiles) + worker_ * kBroughtWords * kWarpLanes +
                    context_.lane;
-    const auto tile_at = [&](int piece) { return run.first + (first + piece / kOwnRows) * run.stride; };
+    const auto own_tile = [&](int piece) { return first + piece / kOwnRows * kTeams; };
+    const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
     for (int piece = 0; piece < pieces; piece += at_once) {
       const int end = pieces - piece < at_once ? pieces : piece + at_once;
       own_row_ = piece % kOwnRows;
       float4* const from =
-          sums.first(block.first_own + (first + piece / kOwnRows) * sums.slices() - begin, row(), quarter());
+          sums.first(block.first_own + own_tile(piece) * sums.slices() - begin, row(), quarter());
       const auto behind = [&](int i) {
         const int of = piece % kOwnRows + i;
-        return (of / kOwnRows * sums.slices() * kRowsShape.sums_bytes() / 16) +
+        return (of / kOwnRows * kTeams * sums.slices() * kRowsShape.sums_bytes() / 16) +
                (of % kOwnRows - piece % kOwnRows) * kRowStride * kQuarters;
       };
       const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
       if (needs_more) {
         const auto before = [&](int i) {
           own_row_ = i % kOwnRows;
-          return at.phase.output == OutputKind::kResidual && i < end ? load_kept(first + i / kOwnRows)
+          return at.phase.output == OutputKind::kResidual && i < end ? load_kept(own_tile(i))
                                                                      : make_float4(0, 0, 0, 0);
         };
         const auto ahead = [&](int i) {
@@ -117,7 +150,7 @@ class Epilogue : public Choice<kPlan> {
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
         const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
         const uint4 more = needs_more ? load_shared(words + (kBroughtWords / 2 + i - piece) * kWarpLanes) : v;
-        finish(at, tile_at(i), first + i / kOwnRows,
+        finish(at, tile_at(i), own_tile(i),
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},
                more);
@@ -145,7 +178,13 @@ class Epilogue : public Choice<kPlan> {
       const float low = gated(sums[4 * n], sums[4 * n + 2], scales.x);
       const float high = gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
       const float other = shuffle_xor(odd ? low : high, 4);
+      // Registers are full: where there is one part, nothing is to outlive its packing.
       context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));
+      if constexpr (kRowsShape.parts == 2) {
+        const float2 pair = odd ? make_float2(other, high) : make_float2(low, other);
+        context_.publish(to + (kPlan.rows / 8 + n) * kBlockWords,
+                         pack_bf16(low_part(pair.x), low_part(pair.y)));
+      }
     }
   }
 
@@ -177,6 +216,15 @@ class Epilogue : public Choice<kPlan> {
       finish(at, run.first + (first + t) * run.stride, first + t, take(t), ahead[i].words);
     }
     warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
+  }
+
+  /// Where warpgroups multiply, once all workers have met: the first team's best candidates are those of all teams.
+  SOLITON_DEVICE void gather_best() {
+    if (team() > 0 || !is_active()) return;
+    for (int other = 1; other < kTeams; ++other) {
+      const uint64_t best_there = load_shared(this->gathered() + other * kThreads);
+      if (best_there > this->best()) set_best(best_there);
+    }
   }
 
   /// After them.
@@ -254,36 +302,11 @@ class Epilogue : public Choice<kPlan> {
   SOLITON_DEVICE float* squares_of(int row) const {
     return context_.template workspace<float>(kPlan.vector(VectorId::kSquares).offset) + row * kSquaresStride;
   }
-  static constexpr int kSquaresStride = squares_stride(kRowsShape, kPlan.all_ctas());
-
-  /// RMS norm's factors of this worker's share of the rows, for whoever finishes tiles: tiles_full says that they
-  /// are there. What no CTA writes is zero.
-  SOLITON_DEVICE void find_factors() const {
-    constexpr int kOwnRows = kPlan.rows / kWorkers;
-    constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
-    float sums[kOwnRows] = {};
-    SOLITON_UNROLL
-    for (int i = 0; i < kOwnRows; ++i) {
-      const float4* squares = reinterpret_cast<const float4*>(squares_of(worker_ * kOwnRows + i));
-      SOLITON_UNROLL
-      for (int k = 0; k < kLoads; ++k) {
-        const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
-        sums[i] += (v.x + v.y) + (v.z + v.w);
-      }
-    }
-    SOLITON_UNROLL
-    for (int i = 0; i < kOwnRows; ++i) {
-      for (int mask = 1; mask < kWarpLanes; mask *= 2) sums[i] += shuffle_xor(sums[i], mask);
-      if (context_.lane == 0) {
-        store_shared(context_.factors() + worker_ * kOwnRows + i,
-                     rsqrt_fast(sums[i] / kPlan.model.hidden + kPlan.model.norm_epsilon));
-      }
-    }
-  }
+  static constexpr int kSquaresStride = kPlan.squares_stride();
 
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares());
-    if (quarter() == 0)
+    if (quarter() == 0 && team() < kPlan.residual_teams())
       context_.publish(squares_of(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
   }
 

@@ -49,7 +49,7 @@ class Finisher {
   /// multiply registers are full then, and it lies in shared memory, behind what threads bring.
   SOLITON_DEVICE uint64_t* gathered() const {
     return context_.template region<uint64_t>(RegionId::kTiles) + kRowsShape.brought_bytes() / 8 +
-           own_row_ * kThreads + thread();
+           (own_row_ * kWorkers + worker_) * kWarpLanes + context_.lane;
   }
   SOLITON_DEVICE float squares() const {
     if constexpr (kRowsShape.warpgroups) return load_shared(reinterpret_cast<const float*>(gathered()));

@@ -14,11 +14,11 @@ class InputStream {
   SOLITON_DEVICE explicit InputStream(Context<kPlan>& context) : context_(context) {}
 
   /// Waits for the next chunk. Pairs with the copy's completion.
-  SOLITON_DEVICE const unsigned char* wait() const {
-    context_.wait(context_.barrier(BarrierId::kInputFull, chunk_.slot()), chunk_.parity(),
-                  WaitKind::kInputFull, chunk_.slot());
-    warp_sync();
-    return context_.region(RegionId::kInput) + chunk_.slot() * kShape<kPlan>.chunk_bytes();
+  SOLITON_DEVICE const unsigned char* wait() const { return wait_for(chunk_.slot(), chunk_.parity()); }
+  /// For the one behind it, which there is room for: those before it have been waited for.
+  SOLITON_DEVICE const unsigned char* wait_second() const {
+    static_assert(kPlan.warpgroups && kPlan.input_buffers > 1, "both chunks are there at once");
+    return wait_for(chunk_.slot(1), chunk_.parity(1));
   }
   /// Pairs with the input loader's wait for input_empty.
   SOLITON_DEVICE void release() {
@@ -27,6 +27,12 @@ class InputStream {
   }
 
  private:
+  SOLITON_DEVICE const unsigned char* wait_for(int slot, uint32_t parity) const {
+    context_.wait(context_.barrier(BarrierId::kInputFull, slot), parity, WaitKind::kInputFull, slot);
+    warp_sync();
+    return context_.region(RegionId::kInput) + slot * kShape<kPlan>.chunk_bytes();
+  }
+
   Context<kPlan>& context_;
   std::conditional_t<kPlan.warpgroups, PackedRingPosition<kPlan.input_buffers>,
                      RingPosition<kPlan.input_buffers>>

@@ -1,5 +1,5 @@
-// A ring slot of integers where warpgroups multiply: of each of eight tiles the words of a few columns, and behind all of
-// them their scales, as pages have them (layout/weight_format.h).
+// A ring slot of integers where warpgroups multiply: of each of four or eight tiles the words of a few columns, and behind
+// all of them their scales, as pages have them (layout/weight_format.h).
 #pragma once
 
 #include "layout/weight_format.h"
@@ -11,7 +11,8 @@ template <const KernelPlan& kPlan>
 struct IntegerSlot {
   static constexpr WeightFormat kFormat = kPlan.model.integers;
   static constexpr int kColumns = kShape<kPlan>.slot_columns(true);
-  static constexpr int kTiles = 2 * kGroupTiles;
+  static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
+  static constexpr int kTiles = kGroups * kGroupTiles;
   static constexpr int kWordBytes = kColumns * kTileRows / 2;  // of a tile
   static constexpr int kScaleBytes = weight_bytes(kFormat, kColumns) - kWordBytes;
   static_assert(kColumns % kFormat.group == 0 && kScaleBytes % 16 == 0,

@@ -49,11 +49,6 @@ class PartialSums {
     }
   }
 
-  /// Behind put(), before bring(): see above. Collective of all workers.
-  SOLITON_DEVICE void meet(uint32_t& parity) const {
-    if (slices_ == 1) context_.meet_workers(parity);
-  }
-
   SOLITON_DEVICE int slices() const { return slices_; }
   /// Where a quarter of a row's sums of a tile lies, of the first slice of the columns.
   SOLITON_DEVICE float4* first(int tile, int row, int quarter) const {

@@ -207,7 +207,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
   }
 
-  /// The same of integers: a slot holds the tiles of both groups of a warpgroup, words and then scales.
+  /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales.
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
     constexpr int kColumns = kShape<kPlan>.slot_columns(true);
@@ -238,7 +238,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     int words;
     int scales;
   };
-  /// Of tiles `first` to `first` + 3, and of those a warpgroup's groups further, what is there of `count`.
+  /// Of tiles `first` to `first` + 3, and of a second group, if there is one, the same further on, what is there of `count`.
   SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
                                     int count) const {
     constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
@@ -246,14 +246,27 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
       const int left = count - tile;
       return left < 0 ? 0 : left < kGroupTiles ? left : kGroupTiles;
     };
-    const int in_all = tiles_from(first) + tiles_from(first + kNext);
-    this->expect(in_all * (Integers::kWordBytes + Integers::kScaleBytes));
+    const int second = Integers::kGroups > 1 ? tiles_from(first + kNext) : 0;
+    this->expect((tiles_from(first) + second) * (Integers::kWordBytes + Integers::kScaleBytes));
+    tiles += first * stride;
+    fill_group(0, tiles, pieces, stride, count - first);
+    if (second > 0) fill_group(kGroupTiles, tiles + kNext * stride, pieces, stride, count - first - kNext);
+  }
+  /// A group of the slot's tiles, from `place` on, of which `count` or all are there.
+  SOLITON_DEVICE void fill_group(int place, const char* tile, IntegerPieces pieces, int64_t stride,
+                                 int count) const {
+    const auto fill_tile = [&](int i) {
+      this->copy((place + i) * Integers::kWordBytes, tile + pieces.words, Integers::kWordBytes);
+      this->copy(Integers::scales_of(place + i), tile + pieces.scales, Integers::kScaleBytes);
+      tile += stride;
+    };
+    int i = 0;
     SOLITON_NO_UNROLL
-    for (int i = 0; i < in_all; ++i) {  // the first group is whole if there is a second
-      const char* tile = tiles + (first + i + (i >= kGroupTiles ? kNext - kGroupTiles : 0)) * stride;
-      this->copy(i * Integers::kWordBytes, tile + pieces.words, Integers::kWordBytes);
-      this->copy(Integers::scales_of(i), tile + pieces.scales, Integers::kScaleBytes);
+    for (; i + 1 < count && i < kGroupTiles; i += 2) {  // what more registers would be for
+      fill_tile(i);
+      fill_tile(i + 1);
     }
+    if (i < count && i < kGroupTiles) fill_tile(i);
   }
   using Integers = IntegerSlot<kPlan>;
 

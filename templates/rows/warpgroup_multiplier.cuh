@@ -1,9 +1,11 @@
 // The matrix work where warpgroups multiply: weights are the operand in registers, in the order in which pages have them,
 // activations the one in shared memory. Of every four tiles a warp has one, and a warpgroup every second four. Integers
-// become bf16 on their way to the registers, times their scales.
+// become bf16 on their way to the registers, times their scales; with few rows they are multiplied as they are
+// (digit_multiplier.cuh).
 #pragma once
 
 #include "ops/integers.cuh"
+#include "rows/digit_multiplier.cuh"
 #include "rows/input_stream.cuh"
 #include "rows/integer_slot.cuh"
 #include "rows/page_stream.cuh"
@@ -18,22 +20,42 @@ class WarpgroupMultiplier {
   SOLITON_DEVICE WarpgroupMultiplier(Context<kPlan>& context, int worker)
       : context_(context), worker_(worker), input_(context) {}
 
-  /// Multiplies the next `count` tiles of a block, tiles_at_once() at most, by its columns, and puts down their sums
-  /// with `put(tile, sums)`.
+  /// Before the first tiles of a phase whose input becomes digits. Collective of all workers, which meet; `before` comes
+  /// before that.
+  template <class Before>
+  SOLITON_DEVICE void bring_digits(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
+                                   const Before& before) const {
+    if constexpr (kRowsShape.digits > 0)
+      DigitMultiplier<kPlan>(context_, worker_).bring(phase, block, met, before);
+  }
+
+  /// Tiles of a block.
+  struct Tiles {
+    int first;
+    int count;
+  };
+  /// Multiplies the next tiles of a block, tiles_at_once() at most, by its columns, and puts down their sums with
+  /// `put(tile, sums)`.
   template <class Put>
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
-                               int count, const Put& put) {
-    if constexpr (kPlan.model.integers.is_quantized()) {
+                               const Tiles& tiles, uint32_t& met, const Put& put) {
+    const int count = tiles.count;
+    if constexpr (kRowsShape.digits > 0) {
+      if (is_integer<kPlan>(phase.format.type)) {
+        return DigitMultiplier<kPlan>(context_, worker_)
+            .multiply(stream, phase, block, tiles.first, count, met, put);
+      }
+    } else if constexpr (kPlan.model.integers.is_quantized()) {
       if (is_integer<kPlan>(phase.format.type)) return multiply_integers(stream, phase, block, count, put);
     }
     const int chunks = block.num_chunks(kRowsShape.chunk_columns());
     const int slots =
         ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
     const int own = ceil_divide(count - warpgroup() * kGroupTiles, kWarpgroups * kGroupTiles);
-    if (own == 2) {
-      multiply_groups<2>(stream, chunks, 0, count, put);
-    } else if (own == 1) {
-      multiply_groups<1>(stream, chunks, slots - own, count, put);
+    if (kMostGroups == 2 && own == 2) {
+      multiply_groups<kMostGroups>(stream, chunks, 0, count, put);
+    } else if (own >= 1) {
+      multiply_groups<1>(stream, chunks, slots - 1, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         pass(stream, slots);
@@ -47,11 +69,12 @@ class WarpgroupMultiplier {
   static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
   static constexpr int kSets =
       kPlan.rows < kChunkRows ? 2 : 4;  // that a slot's products are made in: by registers
-  static constexpr int kSetSteps = kSteps / kSets;
-  static constexpr int kMmaBytes = kPlan.rows * kMmaColumns * 2;
+  static constexpr int kSetMmas = kSteps / kSets;
+  static constexpr int kMmaRows = kPlan.rows * kRowsShape.parts;
+  static constexpr int kMmaBytes = kMmaRows * kMmaColumns * 2;
+  static constexpr int kMostGroups =
+      kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of a warpgroup
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
-  static_assert(kRowsShape.tiles_at_once() == 2 * kWarpgroups * kGroupTiles,
-                "a warpgroup has up to two groups");
 
   /// Weights of a warp's tile for a set of products.
   template <int kMmas>
@@ -66,8 +89,8 @@ class WarpgroupMultiplier {
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
                                       const Put& put) {
-    float sums[kGroups][kPlan.rows / 2] = {};
-    Weights<kSetSteps> weights[2];
+    float sums[kGroups][kMmaRows / 2] = {};
+    Weights<kSetMmas> weights[2];
     SOLITON_NO_UNROLL
     for (; chunks > 0; --chunks) {
       const CoreMatrices input(input_.wait());
@@ -78,7 +101,7 @@ class WarpgroupMultiplier {
         for (int set = 0; set < kSets; ++set) {
           load(weights[set % 2], slot, set, tile_of<kGroups>(i, count) % kGroupTiles);
           if (set == kSets - 1) stream.release_turn(slot);
-          issue(sums[i], weights[set % 2], input.behind(set * kSetSteps * kMmaBytes));
+          issue(sums[i], weights[set % 2], input.behind(set * kSetMmas * kMmaBytes));
           if (i < kGroups - 1 || set < kSets - 1) warpgroup_wait_but_last();
         }
       }
@@ -95,17 +118,25 @@ class WarpgroupMultiplier {
     return i * kGroupTiles + (i < kGroups - 1 || last < count ? tile_of_group() : 0);
   }
   template <int kGroups>
-  SOLITON_DEVICE void end_chunk(float (&sums)[kGroups][kPlan.rows / 2]) {
+  SOLITON_DEVICE void end_chunk(float (&sums)[kGroups][kMmaRows / 2]) {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
     input_.release();
   }
   template <int kGroups, class Put>
-  SOLITON_DEVICE void put_all(const float (&sums)[kGroups][kPlan.rows / 2], int count, const Put& put) const {
+  SOLITON_DEVICE void put_all(const float (&sums)[kGroups][kMmaRows / 2], int count, const Put& put) const {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) {
       const int own = (i * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
-      if (own < count) put(own, sums[i]);
+      if (own >= count) continue;
+      if constexpr (kRowsShape.parts == 1) {
+        put(own, sums[i]);
+      } else {
+        float both[kPlan.rows / 2];  // parts
+        SOLITON_UNROLL
+        for (int k = 0; k < kPlan.rows / 2; ++k) both[k] = sums[i][k] + sums[i][kPlan.rows / 2 + k];
+        put(own, both);
+      }
     }
   }
 
@@ -114,18 +145,18 @@ class WarpgroupMultiplier {
     for (; slots > 0; --slots) stream.release_turn(stream.wait_turn(warpgroup()));
   }
 
-  SOLITON_DEVICE void load(Weights<kSetSteps>& weights, int slot, int set, int tile) const {
+  SOLITON_DEVICE void load(Weights<kSetMmas>& weights, int slot, int set, int tile) const {
     const uint4* fragments =
         reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
                                        tile * (kPageBytes / kGroupTiles)) +
         context_.lane;
     SOLITON_UNROLL
-    for (int k = 0; k < kSetSteps; ++k)
-      weights.mmas[k] = load_shared(fragments + (set * kSetSteps + k) * kWarpLanes);
+    for (int k = 0; k < kSetMmas; ++k)
+      weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
   }
 
   template <int kMmas>
-  SOLITON_DEVICE void issue(float (&sums)[kPlan.rows / 2], const Weights<kMmas>& weights,
+  SOLITON_DEVICE void issue(float (&sums)[kMmaRows / 2], const Weights<kMmas>& weights,
                             CoreMatrices input) const {
     warpgroup_fence();
     SOLITON_UNROLL
@@ -136,6 +167,10 @@ class WarpgroupMultiplier {
   // ---- Integers
 
   static constexpr WeightFormat kFormat = kPlan.model.integers;
+  static constexpr int kIntegerColumns = kRowsShape.slot_columns(true);
+  static constexpr int kSlotChunks = kIntegerColumns / kRowsShape.chunk_columns();
+  static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
+  static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
 
   template <class Put>
   SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
@@ -143,7 +178,7 @@ class WarpgroupMultiplier {
     const int own = ceil_divide(count - warpgroup() * kGroupTiles, kWarpgroups * kGroupTiles);
     if (own == 2) {
       multiply_integer_groups<2>(stream, phase, block, count, put);
-    } else if (own == 1) {
+    } else if (own >= 1) {
       multiply_integer_groups<1>(stream, phase, block, count, put);
     } else {
       for (int i = 0; i < block.num_chunks(kIntegerColumns); ++i) {
@@ -163,11 +198,91 @@ class WarpgroupMultiplier {
   };
   using Strip = Weights<kStepColumns / kMmaColumns>;
 
-  /// A slot has the tiles of all groups, and of their columns all chunks that it meets. While a strip is multiplied, the
-  /// next is made, and what the one behind it is made of is loaded.
+  /// A slot has the tiles of all groups, and of their columns all chunks that it meets. Products of a set are summed, and
+  /// then scaled: while a batch of them is made, the integers of the next become bf16.
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_integer_groups(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                               const TileBlock& block, int count, const Put& put) {
+    if constexpr (kScalesFirst) {
+      return multiply_scaled<kGroups>(stream, phase, block, count, put);
+    } else {
+      float sums[kGroups][kPlan.rows / 2] = {};
+      SOLITON_NO_UNROLL
+      for (int left = block.num_chunks(kIntegerColumns); left > 0; --left) {
+        const int slot = stream.wait_turn(warpgroup());
+        const int steps = steps_of_unit(phase, left);
+        const CoreMatrices input[kSlotChunks] = {CoreMatrices(input_.wait()),
+                                                 CoreMatrices(input_.wait_second())};
+        SOLITON_UNROLL
+        for (int group = 0; group < kGroups; ++group)
+          add_slot(sums[group], stream.bytes(slot), tile_of<kGroups>(group, count), steps, input);
+        stream.release_turn(slot);
+        for (int chunk = 0; chunk < kSlotChunks; ++chunk) input_.release();
+      }
+      put_all(sums, count, put);
+    }
+  }
+
+  static constexpr int kSetSteps = kPlan.set_steps();
+  static constexpr int kBatchSteps = kSetSteps < 2 ? kSetSteps : 2;
+  static constexpr int kBatches = kSlotSteps / kBatchSteps;  // of a strip
+  static constexpr int kSetBatches = kSetSteps / kBatchSteps;
+
+  SOLITON_DEVICE void add_slot(float (&sums)[kPlan.rows / 2], const unsigned char* slot, int tile, int steps,
+                               const CoreMatrices (&input)[kSlotChunks]) const {
+    Step loaded[kSlotSteps];
+    SOLITON_UNROLL
+    for (int i = 0; i < kSlotSteps; ++i) loaded[i] = load_step(slot, tile, i, steps);
+    const bool pairs = steps > 1;
+    float products[kPlan.rows / 2];
+    Strip batches[2][kBatchSteps];
+    RowScales scales;  // of the set that is being made
+    const auto take = [&] {
+      warpgroup_wait(products);
+      SOLITON_UNROLL
+      for (int i = 0; i < kPlan.rows / 2; ++i) sums[i] += scales.scale[i / 2 % 2] * products[i];
+    };
+    SOLITON_UNROLL
+    for (int i = 0; i < kStrips * kBatches; ++i) {
+      const int strip = i / kBatches;
+      const int first = i % kBatches * kBatchSteps;
+      const bool begins = i % kSetBatches == 0;
+      const RowScales own = row_scales<kFormat>(loaded[first].scales[strip]);
+      if (i > 1) warpgroup_wait_but_last();
+      SOLITON_UNROLL
+      for (int k = 0; k < kBatchSteps; ++k) {
+        const uint4& words = loaded[first + k].words;
+        batches[i % 2][k] = {{spread_to_bf16(strip == 0 ? words.x : words.z, own.zero),
+                              spread_to_bf16(strip == 0 ? words.y : words.w, own.zero)}};
+      }
+      if (begins && i > 0) take();
+      if (begins) scales = own;
+      warpgroup_fence();
+      SOLITON_UNROLL
+      for (int k = 0; k < kBatchSteps; ++k) {
+        const int step = first + k;
+        const CoreMatrices from =
+            input[step / kChunkSteps].behind(place_of(step % kChunkSteps, strip, pairs));
+        SOLITON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          if (begins && k == 0 && half == 0) {
+            warpgroup_multiply<false>(products, batches[i % 2][k].mmas[half], from);
+          } else {
+            warpgroup_multiply(products, batches[i % 2][k].mmas[half], from.behind(half * kMmaBytes));
+          }
+        }
+      }
+      warpgroup_commit();
+    }
+    take();
+  }
+
+  /// Where registers hold no products beside the sums: integers are scaled first. While a strip is multiplied, the next is
+  /// made, and what the one behind it is made of is loaded.
+  static constexpr bool kScalesFirst = kPlan.rows >= kChunkRows;
+  template <int kGroups, class Put>
+  SOLITON_DEVICE void multiply_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                      const TileBlock& block, int count, const Put& put) {
     float sums[kGroups][kPlan.rows / 2] = {};
     Strip strips[kStrips];
     int left = block.num_chunks(kIntegerColumns);  // slots
@@ -262,11 +377,6 @@ class WarpgroupMultiplier {
   static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
     return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kPlan.rows * 2;
   }
-  static constexpr int kIntegerColumns = kRowsShape.slot_columns(true);
-  static constexpr int kSlotChunks = kIntegerColumns / kRowsShape.chunk_columns();
-  static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
-  static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
-
   Context<kPlan>& context_;
   int worker_;
   InputStream<kPlan> input_;

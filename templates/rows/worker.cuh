@@ -33,9 +33,13 @@ class Worker {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
-    epilogue_.begin(at, run);
+    epilogue_.begin(at, run, !takes_digits(at.phase));
     if constexpr (kShape<kPlan>.warpgroups) {
       multiply_block(at);
+      if (kShape<kPlan>.teams() > 1 && at.phase.output == OutputKind::kLogits) {
+        context_.meet_workers(met_);
+        epilogue_.gather_best();
+      }
     } else {
       multiply_tiles(at, run);
     }
@@ -67,6 +71,10 @@ class Worker {
   /// Where registers are short the compiler is to know that it is the same in all lanes.
   static SOLITON_DEVICE int of_warp(int worker) {
     return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
+  }
+
+  static SOLITON_DEVICE bool takes_digits(const MatrixPhase& phase) {
+    return kShape<kPlan>.digits > 0 && is_integer<kPlan>(phase.format.type);
   }
 
   /// Behind a phase that no CTA has begun before all had read the layer's pages, while the others end it.
@@ -111,11 +119,20 @@ class Worker {
     const auto finishes_at_once = [&] {
       return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
     };
-    if (at.phase.input == InputKind::kNormed) context_.meet_workers(met_);  // the norm's factors are there
+    if (takes_digits(at.phase)) {
+      const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
+      typename Epilogue<kPlan>::Squares squares;
+      if (finds_factors) squares = epilogue_.load_squares();
+      multiplier_.bring_digits(at.phase, block(), met_, [&] {
+        if (finds_factors) epilogue_.put_factors(squares);
+      });
+    } else if (at.phase.input == InputKind::kNormed) {
+      context_.meet_workers(met_);  // the norm's factors are there
+    }
     SOLITON_NO_UNROLL
     for (int first = 0; first < block().tiles.count; first += kAtOnce) {
       const int left = block().tiles.count - first;
-      multiplier_.multiply(stream_, at.phase, block(), left < kAtOnce ? left : kAtOnce,
+      multiplier_.multiply(stream_, at.phase, block(), {first, left < kAtOnce ? left : kAtOnce}, met_,
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
                              if (finishes_at_once()) {
@@ -125,9 +142,13 @@ class Worker {
                              }
                            });
       if (finishes_at_once()) continue;
+      // Sums of a team have a place for every pass: while others' come, the next tiles are multiplied.
+      const bool is_shared = at.phase.column_slices > 1;
+      if (is_shared && first + kAtOnce < block().tiles.count) continue;
       context_.cta = opaque(context_.cta);
-      sums(first).meet(met_);
-      epilogue_.finish_tiles(at, context_.tiles(at.phase), block(), sums(first), first);
+      if (!is_shared) context_.meet_workers(met_);
+      const int begin = is_shared ? 0 : first;
+      epilogue_.finish_tiles(at, context_.tiles(at.phase), block(), sums(begin), begin, first + kAtOnce);
     }
   }
 

@@ -153,5 +153,64 @@ TEST(Products, OfAllSetsButTheLastAreWaitedFor) {
   EXPECT_TRUE(contains(run_two_sets(Overwritten::kSecond, data), "race"));
 }
 
+constexpr int kByteRows = 24;
+constexpr int kByteSums = kByteRows / 2;
+
+/// The same of bytes, 32 k.
+struct ByteData {
+  uint4 a[kThreads];
+  alignas(16) int8_t b[kByteRows * 32];
+  int32_t sums[2][kThreads][kByteSums];
+  int32_t early[kThreads];
+};
+
+/// Two sets with sums of their own: the first's are there while the second's come about. Neither is added to anything.
+void bytes_kernel(LaunchParams params) {
+  auto* data = static_cast<ByteData*>(params.workspace);
+  auto* b = reinterpret_cast<uint32_t*>(shared_memory());
+  const int thread = thread_index();
+  for (int i = thread; i < kByteRows * 8; i += kThreads)
+    store_shared(b + i, load_global(reinterpret_cast<const uint32_t*>(data->b) + i));
+  cta_sync();
+  int32_t sums[2][kByteSums];
+  for (auto& own : sums) {
+    for (int32_t& sum : own) sum = 77;
+    uint4 a[] = {load_global(data->a + thread)};
+    warpgroup_fence_integers(own, a);
+    warpgroup_multiply_u8_s8<false>(own, a[0], CoreMatrices(b));
+    warpgroup_commit();
+  }
+  warpgroup_wait_integers<false>(sums[0]);
+  for (int i = 0; i < kByteSums; ++i) store_global(&data->sums[0][thread][i], sums[0][i]);
+  store_global(&data->early[thread], sums[1][0]);
+  warpgroup_wait_integers<true>(sums[1]);
+  for (int i = 0; i < kByteSums; ++i) store_global(&data->sums[1][thread][i], sums[1][i]);
+}
+
+TEST(Products, OfBytesAreExactAndThereSetBySet) {
+  Buffer<ByteData> data(1);
+  auto* a = reinterpret_cast<uint8_t*>(data[0].a);
+  for (int i = 0; i < kThreads * 16; ++i) a[i] = static_cast<uint8_t>(i * 37 % 256);
+  for (int i = 0; i < kByteRows * 32; ++i) data[0].b[i] = static_cast<int8_t>(i * 29 % 256 - 128);
+  ASSERT_EQ(run(bytes_kernel, with_workspace(data.data()), {1, kThreads, kByteRows * 32}, checked()), "");
+  for (int row = 0; row < kThreads / 2; ++row) {
+    for (int column = 0; column < kByteRows; ++column) {
+      int32_t expected = 0;
+      for (int k = 0; k < 32; ++k) {
+        // As lanes hold the operand of mma.m16n8k32.
+        const int lane = row / 16 * 32 + row % 8 * 4 + k % 16 / 4;
+        const int reg = row % 16 / 8 + k / 16 * 2;
+        expected += a[lane * 16 + reg * 4 + k % 4] * data[0].b[(k / 16 * kByteRows + column) * 16 + k % 16];
+      }
+      const int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
+      const int place = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
+      ASSERT_EQ(data[0].sums[0][thread][place], expected) << row << " " << column;
+      ASSERT_EQ(data[0].sums[1][thread][place], expected) << row << " " << column;
+      if (place > 0) continue;
+      ASSERT_NE(data[0].early[thread], expected) << "before its wait";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace soliton

@@ -141,7 +141,7 @@ TEST(CardsPlan, TakesSeveralRows) {
         EXPECT_EQ(plan.qkv_layout().kv.num_kv_heads, kv_heads_of_card(plan.facts.num_kv_heads, cards, 0));
         EXPECT_EQ(plan.vectors[vector_index(VectorId::kCandidates)].elements, rows * plan.all_ctas() + 1);
         EXPECT_EQ(plan.vectors[vector_index(VectorId::kSquares)].elements,
-                  rows * squares_stride(plan.shape(), plan.all_ctas()));
+                  rows * PlannedKernel(plan)->squares_stride());
       }
     }
   }

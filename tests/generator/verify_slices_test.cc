@@ -156,18 +156,34 @@ TEST(ColumnSlices, AreSharedWithinACard) {
   }
 }
 
-// Of integers a slot, of which a CTA has whole ones, holds two chunks of columns.
+// Of integers a slot, of which a CTA has whole ones, holds two chunks of columns, or four where they meet digits.
 TEST(ColumnSlices, OfIntegersAreWholeSlots) {
-  const auto padded_to = [](int columns) {
-    Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = 128});
+  const auto padded_to = [](int rows, int columns) {
+    Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = rows});
     EXPECT_TRUE(plan.warpgroups);
-    EXPECT_EQ(named(plan.phases, "o").column_slices, 2);
+    EXPECT_EQ(named(plan.phases, "o").column_slices, 4);
     plan.matrices[named(plan.phases, "o").matrix].padded = columns;
     return refusals(plan);
   };
-  EXPECT_EQ(padded_to(4096), "");
-  EXPECT_THAT(padded_to(4096 + 128), testing::HasSubstr("o: expected whole chunks of 256 columns"));
-  EXPECT_THAT(padded_to(256), testing::HasSubstr("o: expected whole chunks of 256 columns"));
+  for (const int rows : {8, 16, 32, 64, 128}) {
+    const int slot = rows <= 16 ? 512 : 256;
+    const auto refused = testing::HasSubstr(fmt::format("o: expected whole chunks of {} columns", slot));
+    EXPECT_EQ(padded_to(rows, 4096), "");
+    EXPECT_THAT(padded_to(rows, 4096 + slot / 2), refused);
+    EXPECT_THAT(padded_to(rows, slot), refused);
+  }
+}
+
+// Where integers meet digits a slice's are made once: there are several groups of tiles only where all of them have room.
+TEST(ColumnSlices, LeaveRoomForTheirDigits) {
+  for (const int rows : {8, 16}) {
+    const Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = rows});
+    for (const char* name : {"qkv", "o", "gate_up", "down"}) {
+      const PlanPhase& phase = named(plan.phases, name);
+      EXPECT_LE(plan.matrices[phase.matrix].padded / phase.column_slices, plan.shape().digit_columns())
+          << name;
+    }
+  }
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "narrow96-3-rows128", "norm64-bias-2-rows128", "wide128-5-rows8", "wide128-5-rows32",
                     "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
                     "group8-3-rows64", "narrow96-5-rows8", "broad-2-rows8", "plain-4-all", "int4-3-all",
-                    "int4-zeros-2-rows8", "int4-wide-2-rows32", "int4-wide-2-rows128", "int4-zeros-3-rows64",
-                    "int4-bias-3-all", "norm128-4-all", "norm64-bias-5-counter", "norm64-bias-3-rows32",
-                    "plain-4-split-lanes", "micro-3-counter-lanes", "plain-4-rows8-lanes",
-                    "int4-3-lanes-all"),
+                    "int4-zeros-2-rows8", "int4-wide-2-rows8", "int4-wide-2-rows32", "int4-wide-2-rows128",
+                    "int4-zeros-3-rows64", "int4-bias-3-all", "norm128-4-all", "norm64-bias-5-counter",
+                    "norm64-bias-3-rows32", "plain-4-split-lanes", "micro-3-counter-lanes",
+                    "plain-4-rows8-lanes", "int4-3-lanes-all"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {

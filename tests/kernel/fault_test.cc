@@ -107,6 +107,15 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{
             "integers_no_commit_of_products", "int4-zeros-3-rows64", {.kind = FaultKind::kDropProductCommit}},
         FaultCase{"integers_no_wait_for_pages", "int4-zeros-3-rows64", skip(WaitKind::kPageFull)},
+        FaultCase{"digits_no_wait_for_products", "int4-zeros-2-rows8", {.kind = FaultKind::kNoProductWait}},
+        FaultCase{
+            "digits_no_fence_of_products", "int4-zeros-2-rows8", {.kind = FaultKind::kDropProductFence}},
+        FaultCase{
+            "digits_no_commit_of_products", "int4-zeros-2-rows8", {.kind = FaultKind::kDropProductCommit}},
+        FaultCase{"digits_no_wait_for_pages", "int4-zeros-2-rows8", skip(WaitKind::kPageFull)},
+        FaultCase{"digits_no_wait_for_the_workers", "int4-zeros-2-rows8", skip(WaitKind::kTileFull)},
+        FaultCase{"digits_no_wait_for_the_phase", "int4-zeros-2-rows8", skip(WaitKind::kPhaseBegun)},
+        FaultCase{"sets_no_wait_for_products", "int4-wide-2-rows32", {.kind = FaultKind::kNoProductWait}},
         FaultCase{"warpgroups_no_wait_for_the_input", "broad-4-rows64", skip(WaitKind::kInputFull)},
         FaultCase{"warpgroups_no_wait_for_free_input", "broad-4-rows64", skip(WaitKind::kInputEmpty)},
         FaultCase{"warpgroups_no_wait_for_the_workers", "plain-3-rows64", skip(WaitKind::kTileFull)},

@@ -213,15 +213,18 @@ void copy_piece(void* shared, const void* global);
 void commit_copies();
 void wait_copies(int sets);
 
+enum class ProductOf { kBf16, kF16, kBytes };
+
 /// A product that a thread's warp makes of its a and all of b, see warpgroup_multiply().
 struct Product {
-  float* c;  // [rows / 2]
+  void* c;  // [rows / 2], floats or integers
   int rows;
   uint32_t a[4];
   const void* b;
   int next_k;  // bytes from a core matrix of b to that of the next 8 k
   int next_rows;
-  bool of_f16;  // or of bf16
+  ProductOf of;
+  bool adds = true;  // to what was in c
 };
 void issue_product(const Product& product);
 void fence_products();

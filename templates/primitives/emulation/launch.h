@@ -61,8 +61,8 @@ struct PieceCopies {
 /// What a thread's warpgroup multiplies asynchronously.
 struct Products {
   struct Sums {
-    float* c = nullptr;  // hold no number until they are there
-    std::vector<float> values;
+    void* c = nullptr;  // hold no number until they are there
+    std::vector<uint32_t> values;
   };
   bool fenced = false;
   std::vector<Product> issued;

@@ -147,16 +147,19 @@ void multiply_accumulate_f16(void* const* operands) {
   multiply_f16(operands);
 }
 
-/// As so many products of 8 rows: each lane's b as mma_bf16 has it.
-void multiply_product(void* const* operands) {
+namespace {
+
+/// As so many products of 8 rows: each lane's b as those of a warp have it.
+template <class Operand, class Sum, class Multiply>
+void multiply_by_rows(void* const* operands, const Multiply& multiply) {
   const auto& first = *static_cast<const Product*>(operands[0]);
   const auto* b = static_cast<const unsigned char*>(first.b);
   for (int row = 0; row < first.rows; row += kColumns) {
-    MmaOperand own[kLanes];
+    Operand own[kLanes];
     void* pointers[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto& product = *static_cast<const Product*>(operands[lane]);
-      own[lane].c = product.c + row / 2;
+      own[lane].c = static_cast<Sum*>(product.c) + row / 2;
       std::memcpy(own[lane].a, product.a, sizeof product.a);
       for (int reg = 0; reg < 2; ++reg)
         std::memcpy(&own[lane].b[reg],
@@ -164,11 +167,23 @@ void multiply_product(void* const* operands) {
                     4);
       pointers[lane] = &own[lane];
     }
-    if (first.of_f16) {
-      multiply_f16(pointers);
-    } else {
-      multiply_bf16(pointers);
-    }
+    multiply(pointers);
+  }
+}
+
+}  // namespace
+
+void multiply_product(void* const* operands) {
+  switch (static_cast<const Product*>(operands[0])->of) {
+    case ProductOf::kBf16:
+      multiply_by_rows<MmaOperand, float>(operands, multiply_bf16);
+      break;
+    case ProductOf::kF16:
+      multiply_by_rows<MmaOperand, float>(operands, multiply_f16);
+      break;
+    case ProductOf::kBytes:
+      multiply_by_rows<IntegerMmaOperand, int32_t>(operands, multiply_u8);
+      break;
   }
 }
 

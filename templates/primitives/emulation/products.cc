@@ -1,12 +1,18 @@
 // Asynchronous products of warpgroups: made as late as may be, when their thread waits for them.
+#include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "primitives/emulation/launch.h"
 #include "primitives/emulation/report.h"
 
 namespace soliton::emulation {
+
+namespace {
+
+constexpr uint32_t kNoNumber = 0x7fc00000;  // not a float, and no sum of integers that small models have
+
+}  // namespace
 
 Products& Launch::products() {
   if (products_.empty()) products_.resize(scheduler_.fibers().size());
@@ -27,8 +33,10 @@ void Launch::issue_product(const Product& product) {
     }
   }
   const int count = product.rows / 2;
-  own.sums.push_back({product.c, {product.c, product.c + count}});
-  for (int i = 0; i < count; ++i) product.c[i] = std::numeric_limits<float>::quiet_NaN();
+  own.sums.push_back({product.c, std::vector<uint32_t>(count)});
+  auto* const words = static_cast<unsigned char*>(product.c);
+  std::memcpy(own.sums.back().values.data(), words, count * sizeof kNoNumber);
+  for (int i = 0; i < count; ++i) std::memcpy(words + i * sizeof kNoNumber, &kNoNumber, sizeof kNoNumber);
   own.issued.push_back(product);
 }
 
@@ -58,7 +66,9 @@ void Launch::make_product(const Product& product) {
   }
   Product operand = product;
   for (Products::Sums& sums : products().sums) {
-    if (sums.c == product.c) operand.c = sums.values.data();
+    if (sums.c != product.c) continue;
+    operand.c = sums.values.data();
+    if (!product.adds) std::fill(sums.values.begin(), sums.values.end(), 0);
   }
   collective(multiply_product, "warpgroup_wait", &operand);
 }
@@ -71,10 +81,18 @@ void Launch::wait_products(int sets_left) {
     for (const Product& product : own.committed.front()) make_product(product);
   }
   // Of sums to which more is to come nobody knows anything.
-  if (!own.issued.empty() || !own.committed.empty()) return;
-  for (const Products::Sums& sums : own.sums)
-    std::memcpy(sums.c, sums.values.data(), sums.values.size() * sizeof(float));
-  own.sums.clear();
+  const auto is_open = [&](const Products::Sums& sums) {
+    const auto is_of = [&](const Product& product) { return product.c == sums.c; };
+    const auto has = [&](const std::vector<Product>& set) {
+      return std::any_of(set.begin(), set.end(), is_of);
+    };
+    return has(own.issued) || std::any_of(own.committed.begin(), own.committed.end(), has);
+  };
+  std::erase_if(own.sums, [&](const Products::Sums& sums) {
+    if (is_open(sums)) return false;
+    std::memcpy(sums.c, sums.values.data(), sums.values.size() * sizeof(uint32_t));
+    return true;
+  });
 }
 
 }  // namespace soliton::emulation

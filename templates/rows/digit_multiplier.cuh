@@ -1,0 +1,223 @@
+// Integers as they are, multiplied by digits of the input where warpgroups multiply. The bytes of a word are weights of row g
+// and, 16 times, of row g + 8 (layout/weight_format.h); sums of a set of steps are exact, and a set has one scale. A warpgroup has a group of tiles; the two strips of a unit are two chains of products: while one is summed up the
+// other is multiplied.
+#pragma once
+
+#include "rows/input_digits.cuh"
+#include "rows/integer_slot.cuh"
+#include "rows/page_stream.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+class DigitMultiplier {
+  using Digits = InputDigits<kPlan>;
+  using Slot = IntegerSlot<kPlan>;
+
+ public:
+  static constexpr RowsShape kRowsShape = kShape<kPlan>;
+
+  SOLITON_DEVICE DigitMultiplier(Context<kPlan>& context, int worker)
+      : context_(context), worker_(worker), digits_(context, worker) {}
+
+  /// Before the first tiles of a phase, collective of all workers: digits of its columns, or of the first of them.
+  template <class Before>
+  SOLITON_DEVICE void bring(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
+                            const Before& before) const {
+    const int slots = block.num_chunks(Digits::kSlotColumns);
+    digits_.make(phase, block, 0, Digits::fit(slots) ? slots : Digits::kHalfSlots, 0);
+    before();
+    digits_.meet(met);
+  }
+
+  /// See WarpgroupMultiplier::multiply(); a warpgroup has a group at a time.
+  template <class Put>
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
+                               int first, int count, uint32_t& met, const Put& put) const {
+    const int slots = block.num_chunks(Digits::kSlotColumns);
+    const int group = worker_ / kGroupWarps;
+    const int tile = worker_ % kGroupWarps;
+    const int tiles = count - group * kGroupTiles;  // of this group
+    float sums[kPlan.rows / 2] = {};
+    if (Digits::fit(slots)) {
+      multiply_slots(stream, phase, block, {0, slots, 0}, tiles, sums);
+    } else {
+      const int halves = ceil_divide(slots, Digits::kHalfSlots);
+      uint32_t turn = first / kRowsShape.tiles_at_once() * halves;
+      SOLITON_NO_UNROLL
+      for (int begin = 0; begin < slots; begin += Digits::kHalfSlots, ++turn) {
+        const int end = begin + Digits::kHalfSlots < slots ? begin + Digits::kHalfSlots : slots;
+        const int place = static_cast<int>(turn % 2) * Digits::kHalfSlots;
+        if (turn > 0) {
+          digits_.make(phase, block, begin, end, place);
+          digits_.meet(met);
+        }
+        multiply_slots(stream, phase, block, {begin, end, place}, tiles, sums);
+      }
+    }
+    if (tile < tiles) put(group * kGroupTiles + tile, sums);
+  }
+
+ private:
+  static constexpr WeightFormat kFormat = kPlan.model.integers;
+  static constexpr int kSums = Digits::kDigitRows / 2;  // of a set's products
+  static constexpr int kSetSteps = Digits::kSetSteps;
+  static constexpr int kSlotPairs = Digits::kSlotSteps / kStrips;  // of a step of each strip
+  static constexpr int kSets = kSlotPairs / kSetSteps;             // of each strip, in a slot
+
+  /// Slots of a block's columns, and where digits of the first lie.
+  struct Range {
+    int first;
+    int end;
+    int place;
+  };
+  /// What products of a set become sums by.
+  struct Set {
+    ScaleWords<kFormat> scales = {};
+    int index = 0;
+  };
+  /// What a lane has of a set of both strips.
+  struct Loaded {
+    uint4 words[kSetSteps];
+    Set sets[kStrips];
+  };
+
+  SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
+                                     const Range& range, int tiles, float (&sums)[kPlan.rows / 2]) const {
+    const int group = worker_ / kGroupWarps;
+    if (tiles <= 0) {
+      for (int i = range.first; i < range.end; ++i) stream.release_turn(stream.wait_turn(group));
+      return;
+    }
+    const int tile = worker_ % kGroupWarps < tiles ? worker_ % kGroupWarps : 0;
+    int32_t products[kStrips][kSums];
+    Set made[kStrips];  // whose products are being made
+    Loaded next;
+    int slot = 0;
+    int unit_steps = 0;
+    int first_step = range.place * Digits::kSlotSteps;
+    const auto open = [&](int i) {
+      slot = stream.wait_turn(group);
+      unit_steps = steps_of_unit(phase, block, i);
+    };
+    const auto load = [&](int set) {
+      next = load_set(stream.bytes(slot), tile, set, first_step, unit_steps);
+      if (set == kSets - 1) stream.release_turn(slot);
+    };
+    const auto issue = [&](int strip) {
+      uint4 weights[kSetSteps];
+      SOLITON_UNROLL
+      for (int k = 0; k < kSetSteps; ++k) {
+        weights[k] = strip == 0 ? divide_integers(next.words[k].x, next.words[k].y)
+                                : divide_integers(next.words[k].z, next.words[k].w);
+      }
+      made[strip] = next.sets[strip];
+      const CoreMatrices input(digits_.step(made[strip].index * kSetSteps));
+      warpgroup_fence_integers(products[strip], weights);
+      warpgroup_multiply_u8_s8<false>(products[strip], weights[0], input);
+      SOLITON_UNROLL
+      for (int k = 1; k < kSetSteps; ++k)
+        warpgroup_multiply_u8_s8<true>(products[strip], weights[k], input.behind(k * Digits::kStepDigits));
+      warpgroup_commit();
+    };
+    const auto take = [&](int strip) { add(sums, products[strip], made[strip]); };
+    open(range.first);
+    load(0);
+    SOLITON_NO_UNROLL
+    for (int i = range.first; i < range.end; ++i) {
+      issue(0);
+      issue(1);
+      SOLITON_UNROLL
+      for (int set = 1; set < kSets; ++set) {
+        warpgroup_wait_integers<false>(products[0]);
+        load(set);
+        take(0);
+        issue(0);
+        warpgroup_wait_integers<false>(products[1]);
+        take(1);
+        issue(1);
+      }
+      first_step += Digits::kSlotSteps;
+      warpgroup_wait_integers<false>(products[0]);
+      take(0);
+      warpgroup_wait_integers<true>(products[1]);
+      if (i + 1 < range.end) {
+        open(i + 1);
+        load(0);
+      }
+      take(1);
+    }
+  }
+
+  /// Set `set` of both strips.
+  SOLITON_DEVICE Loaded load_set(const unsigned char* slot, int tile, int set, int first_step,
+                                 int unit_steps) const {
+    Loaded loaded;
+    SOLITON_UNROLL
+    for (int k = 0; k < kSetSteps; ++k) {
+      loaded.words[k] = load_shared(reinterpret_cast<const uint4*>(slot + tile * Slot::kWordBytes +
+                                                                   (set * kSetSteps + k) * kStepBytes) +
+                                    context_.lane);
+    }
+    SOLITON_UNROLL
+    for (int strip = 0; strip < kStrips; ++strip) {
+      const int step = step_of(set, strip, unit_steps);  // in the slot
+      loaded.sets[strip].index = (first_step + step) / kSetSteps;
+      loaded.sets[strip].scales = load_scale_words<kFormat>(
+          slot + Slot::scales_of(tile) +
+          Slot::scale_offset(step * kStepColumns / kFormat.group, context_.lane / 4));
+    }
+    return loaded;
+  }
+
+  /// Of the page that slot `i` of a block's columns is of.
+  SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, const TileBlock& block, int i) const {
+    int columns = kIntegerPageColumns;
+    if constexpr (!kPlan.has_full_pages()) {
+      const int column =
+          block.first_column + block.chunk(i, Digits::kSlotColumns) * Digits::kSlotColumns;
+      columns = page_of(kFormat, phase.padded, column).columns;
+    }
+    return columns / kMinIntegerColumns;
+  }
+  /// The first step of set `set` of a strip, in the order of a slot's columns, where strips of a unit have `unit_steps`.
+  static SOLITON_DEVICE int step_of(int set, int strip, int unit_steps) {
+    const int pair = set * kSetSteps;
+    const int within = pair % unit_steps;
+    return (pair - within) * kStrips + strip * unit_steps + within;
+  }
+
+  /// Rows lane / 4 and lane / 4 + 8 of the tile, the second 16 times, and rows lane % 4 * 2 and the next of every 8 of the
+  /// input.
+  SOLITON_DEVICE void add(float (&sums)[kPlan.rows / 2], const int32_t (&products)[kSums], const Set& set) const {
+    constexpr int kDigit = 1 << kDigitBits;
+    constexpr int kNextDigit = kPlan.rows / 2;
+    const RowScales own = row_scales<kFormat>(set.scales);
+    const float scales[2] = {own.scale[0], own.scale[1] * (1.0f / 16)};
+    const float zeros[2] = {static_cast<float>(own.zero[0]), static_cast<float>(own.zero[1] * 16)};
+    const float4* inputs = digits_.scales(set.index);
+    SOLITON_UNROLL
+    for (int n = 0; n < kPlan.rows / 8; ++n) {
+      const float4 input = load_shared(inputs + n * 4);
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const float up = i == 0 ? input.x : input.y;
+        const float input_sum = i == 0 ? input.z : input.w;
+        SOLITON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int at = 4 * n + 2 * half + i;
+          float product = static_cast<float>(products[at] + kDigit * products[at + kNextDigit]);
+          if constexpr (kRowsShape.digits == 3)
+            product += static_cast<float>(kDigit * kDigit) * static_cast<float>(products[at + 2 * kNextDigit]);
+          sums[at] += scales[half] * (up * product - zeros[half] * input_sum);
+        }
+      }
+    }
+  }
+
+  Context<kPlan>& context_;
+  int worker_;
+  Digits digits_;
+};
+
+}  // namespace soliton::rows

@@ -1,0 +1,175 @@
+// Digits of the input, where warpgroups multiply integers as they are (digit_multiplier.cuh). Workers bring the columns of
+// their CTA's slice out of L2 and make signed bytes of them, in core matrices: of each step of 32 columns
+//
+//   [k / 16][digit][row / 8]{8 rows of 16 bytes}
+//
+// which is operand b of a product that has the digits of all rows for its rows. Of 128 columns of a row the greatest
+// magnitude says how many units a digit counts. Of every set of steps whose products are summed as integers, and of every
+// pair of rows, float4{up, up, sum, sum}: the weight of a unit, and what a weight of 1 in all of the columns would give.
+//
+// What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
+#pragma once
+
+#include "ops/integers.cuh"
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+class InputDigits {
+ public:
+  static constexpr RowsShape kRowsShape = kShape<kPlan>;
+  static constexpr int kDigitRows = kRowsShape.digit_column_bytes();  // of operand b
+  static constexpr int kStepDigits = kDigitRows * kStepColumns;       // bytes
+  static constexpr int kSetSteps = kPlan.set_steps();
+  static constexpr int kSlotColumns = kRowsShape.slot_columns(true);
+  static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
+  static constexpr int kHalfSlots = kRowsShape.digit_columns() / kSlotColumns / 2;
+  static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns());
+
+  SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+
+  /// Is there room for those of so many slots of columns at once?
+  static SOLITON_DEVICE bool fit(int slots) { return slots <= 2 * kHalfSlots; }
+
+  /// Makes those of slots `first` to end - 1 of a block's columns, from place `place` (in slots) on: this
+  /// worker's part of them.
+  SOLITON_DEVICE void make(const MatrixPhase& phase, const TileBlock& block, int first, int end,
+                           int place) const {
+    constexpr int kRowGroups = kPlan.rows / 8;
+    constexpr int kSlotTasks = kSlotColumns / kTaskColumns * kRowGroups;
+    const int tasks = (end - first) * kSlotTasks;
+    SOLITON_NO_UNROLL
+    for (int task = worker_; task < tasks; task += kWorkers) {
+      const int group = task / kRowGroups;  // of 128 columns
+      const int slot = group / (kSlotColumns / kTaskColumns);
+      const int within = group % (kSlotColumns / kTaskColumns) * kTaskColumns;
+      const int column = block.first_column + block.chunk(first + slot, kSlotColumns) * kSlotColumns + within;
+      convert(phase, column, (place + slot) * kSlotSteps + within / kStepColumns, task % kRowGroups);
+    }
+  }
+  /// All workers have made theirs. Who makes others where these were has met once more meanwhile.
+  SOLITON_DEVICE void meet(uint32_t& met) const {
+    fence_async();
+    context_.meet_workers(met);
+  }
+
+  /// Of a step, counted from the first place on.
+  SOLITON_DEVICE const unsigned char* step(int index) const {
+    return context_.region(RegionId::kInput) + index * kStepDigits;
+  }
+  /// Of a set of steps, for rows lane % 4 * 2 and the next of the first 8.
+  SOLITON_DEVICE const float4* scales(int index) const {
+    return scales() + index * (kPlan.rows / 2) + context_.lane % 4;
+  }
+
+ private:
+  static constexpr int kTaskColumns = 128;  // of 8 rows: a lane has a step of a row
+  static constexpr int kTaskSteps = kTaskColumns / kStepColumns;
+  static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
+  static constexpr int kExponent = kRowsShape.digits == 3 ? 21 : 13;
+  static constexpr uint32_t kBias = kRowsShape.digits == 3 ? 0x808080 : 0x8080;
+
+  SOLITON_DEVICE float4* scales() const {
+    return reinterpret_cast<float4*>(context_.region(RegionId::kInput) + kPlan.digit_bytes());
+  }
+
+  /// 128 columns from `column` on of 8 rows, to steps `first_step` and the next.
+  SOLITON_DEVICE void convert(const MatrixPhase& phase, int column, int first_step, int row_group) const {
+    const int lane = context_.lane;
+    const int row = row_group * 8 + lane % 8;
+    const int step = lane / 8;
+    const uint4* from =
+        reinterpret_cast<const uint4*>(
+            context_.template workspace<unsigned char>(phase.input_vector.offset) +
+            activation_offset(kRowsShape, 0, row, column + step * kStepColumns));
+    uint4 words[kRowsShape.parts][kBlocks];
+    SOLITON_UNROLL
+    for (int block = 0; block < kBlocks; ++block) {
+      SOLITON_UNROLL
+      for (int part = 0; part < kRowsShape.parts; ++part)
+        words[part][block] = load_global(from + (block * kRowsShape.parts + part) * kPlan.rows);
+    }
+    float values[kBlocks][4][2];  // of a block, a quad's pair
+    uint32_t largest = 0;
+    SOLITON_UNROLL
+    for (int block = 0; block < kBlocks; ++block) {
+      const auto take = [&](int quad, int part) {
+        const uint4& v = words[part][block];
+        const uint32_t word = quad == 0 ? v.x : quad == 1 ? v.y : quad == 2 ? v.z : v.w;
+        return make_float2(float_from_bits(word << 16), float_from_bits(word & 0xffff0000u));
+      };
+      SOLITON_UNROLL
+      for (int quad = 0; quad < 4; ++quad) {
+        float2 pair = take(quad, 0);
+        SOLITON_UNROLL
+        for (int part = 1; part < kRowsShape.parts; ++part) {
+          const float2 low = take(quad, part);
+          pair = make_float2(pair.x + low.x, pair.y + low.y);
+        }
+        values[block][quad][0] = pair.x;
+        values[block][quad][1] = pair.y;
+        largest = larger(largest, larger(magnitude(pair.x), magnitude(pair.y)));
+      }
+    }
+    for (int mask = 8; mask < kWarpLanes; mask *= 2)
+      largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
+    const InputScale scale = InputScale::of<kExponent>(largest);
+    int32_t sum = 0;
+    unsigned char* to = context_.region(RegionId::kInput) + (first_step + step) * kStepDigits;
+    SOLITON_UNROLL
+    for (int half = 0; half < 2; ++half) {  // 16 k
+      uint32_t digits[kRowsShape.digits][4];
+      SOLITON_UNROLL
+      for (int quad = 0; quad < 4; ++quad) {
+        // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
+        const auto number = [&](int i) {
+          const uint32_t n = biased(values[2 * half + i % 2][quad][i / 2], scale.down);
+          sum += static_cast<int32_t>(n);
+          return n;
+        };
+        const uint32_t numbers[4] = {number(0), number(1), number(2), number(3)};
+        put_digits(numbers, digits, quad);
+      }
+      SOLITON_UNROLL
+      for (int digit = 0; digit < kRowsShape.digits; ++digit) {
+        const int core = half * kDigitRows / 8 + digit * kPlan.rows / 8 + row_group;
+        store_shared(reinterpret_cast<uint4*>(to + (core * 8 + lane % 8) * 16),
+                     make_uint4(digits[digit][0], digits[digit][1], digits[digit][2], digits[digit][3]));
+      }
+    }
+    sum -= kStepColumns * static_cast<int32_t>(kBias);
+    for (int mask = 1; mask < kSetSteps; mask *= 2)
+      sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask * 8));
+    if (step % kSetSteps != 0) return;
+    float* own = reinterpret_cast<float*>(scales() + (first_step + step) / kSetSteps * (kPlan.rows / 2) + row / 2) +
+                 row % 2;
+    store_shared(own, scale.up);
+    store_shared(own + 2, scale.up * static_cast<float>(sum));
+  }
+
+  /// The nearest integer to value * down plus kBias: its lower bytes are the digits plus 0x80.
+  static SOLITON_DEVICE uint32_t biased(float value, float down) {
+    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+    return float_bits(value * down + kShift) - 0x4b400000u + kBias;
+  }
+
+  static SOLITON_DEVICE void put_digits(const uint32_t (&numbers)[4], uint32_t (&digits)[kRowsShape.digits][4],
+                                        int quad) {
+    constexpr uint32_t kDigitBias = 0x80808080u;
+    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
+                             choose_bytes(numbers[2], numbers[3], 0x5140)};
+    digits[0][quad] = choose_bytes(low[0], low[1], 0x5410) ^ kDigitBias;
+    digits[1][quad] = choose_bytes(low[0], low[1], 0x7632) ^ kDigitBias;
+    if constexpr (kRowsShape.digits == 3) {
+      digits[2][quad] = choose_bytes(choose_bytes(numbers[0], numbers[1], 0x0062),
+                                     choose_bytes(numbers[2], numbers[3], 0x0062), 0x5410) ^
+                        kDigitBias;
+    }
+  }
+
+  Context<kPlan>& context_;
+  int worker_;
+};
+
+}  // namespace soliton::rows
