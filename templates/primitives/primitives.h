@@ -73,7 +73,8 @@
 //   void fence_device();                              orders this thread's earlier stores before its later ones
 //   void fence_system();                              the same for whoever observes the latter from another card, and
 //                                                     for stores to host memory
-//   void fence_async();                               orders observed stores before later copy_page
+//   void fence_async();                               orders observed stores before later copy_page, and this thread's
+//                                                     before products of whoever observes them
 //
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();

@@ -82,8 +82,9 @@ class DigitMultiplier {
     Set sets[kStrips];
   };
 
-  SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
-                                     const Range& range, int tiles, float (&sums)[kPlan.rows / 2]) const {
+  SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                     const TileBlock& block, const Range& range, int tiles,
+                                     float (&sums)[kPlan.rows / 2]) const {
     const int group = worker_ / kGroupWarps;
     if (tiles <= 0) {
       for (int i = range.first; i < range.end; ++i) stream.release_turn(stream.wait_turn(group));
@@ -174,8 +175,7 @@ class DigitMultiplier {
   SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, const TileBlock& block, int i) const {
     int columns = kIntegerPageColumns;
     if constexpr (!kPlan.has_full_pages()) {
-      const int column =
-          block.first_column + block.chunk(i, Digits::kSlotColumns) * Digits::kSlotColumns;
+      const int column = block.first_column + block.chunk(i, Digits::kSlotColumns) * Digits::kSlotColumns;
       columns = page_of(kFormat, phase.padded, column).columns;
     }
     return columns / kMinIntegerColumns;
@@ -189,7 +189,8 @@ class DigitMultiplier {
 
   /// Rows lane / 4 and lane / 4 + 8 of the tile, the second 16 times, and rows lane % 4 * 2 and the next of every 8 of the
   /// input.
-  SOLITON_DEVICE void add(float (&sums)[kPlan.rows / 2], const int32_t (&products)[kSums], const Set& set) const {
+  SOLITON_DEVICE void add(float (&sums)[kPlan.rows / 2], const int32_t (&products)[kSums],
+                          const Set& set) const {
     constexpr int kDigit = 1 << kDigitBits;
     constexpr int kNextDigit = kPlan.rows / 2;
     const RowScales own = row_scales<kFormat>(set.scales);
@@ -208,7 +209,8 @@ class DigitMultiplier {
           const int at = 4 * n + 2 * half + i;
           float product = static_cast<float>(products[at] + kDigit * products[at + kNextDigit]);
           if constexpr (kRowsShape.digits == 3)
-            product += static_cast<float>(kDigit * kDigit) * static_cast<float>(products[at + 2 * kNextDigit]);
+            product +=
+                static_cast<float>(kDigit * kDigit) * static_cast<float>(products[at + 2 * kNextDigit]);
           sums[at] += scales[half] * (up * product - zeros[half] * input_sum);
         }
       }

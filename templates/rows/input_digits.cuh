@@ -80,9 +80,8 @@ class InputDigits {
     const int row = row_group * 8 + lane % 8;
     const int step = lane / 8;
     const uint4* from =
-        reinterpret_cast<const uint4*>(
-            context_.template workspace<unsigned char>(phase.input_vector.offset) +
-            activation_offset(kRowsShape, 0, row, column + step * kStepColumns));
+        reinterpret_cast<const uint4*>(context_.template workspace<unsigned char>(phase.input_vector.offset) +
+                                       activation_offset(kRowsShape, 0, row, column + step * kStepColumns));
     uint4 words[kRowsShape.parts][kBlocks];
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
@@ -142,8 +141,9 @@ class InputDigits {
     for (int mask = 1; mask < kSetSteps; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask * 8));
     if (step % kSetSteps != 0) return;
-    float* own = reinterpret_cast<float*>(scales() + (first_step + step) / kSetSteps * (kPlan.rows / 2) + row / 2) +
-                 row % 2;
+    float* own =
+        reinterpret_cast<float*>(scales() + (first_step + step) / kSetSteps * (kPlan.rows / 2) + row / 2) +
+        row % 2;
     store_shared(own, scale.up);
     store_shared(own + 2, scale.up * static_cast<float>(sum));
   }
@@ -154,8 +154,8 @@ class InputDigits {
     return float_bits(value * down + kShift) - 0x4b400000u + kBias;
   }
 
-  static SOLITON_DEVICE void put_digits(const uint32_t (&numbers)[4], uint32_t (&digits)[kRowsShape.digits][4],
-                                        int quad) {
+  static SOLITON_DEVICE void put_digits(const uint32_t (&numbers)[4],
+                                        uint32_t (&digits)[kRowsShape.digits][4], int quad) {
     constexpr uint32_t kDigitBias = 0x80808080u;
     const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
                              choose_bytes(numbers[2], numbers[3], 0x5140)};

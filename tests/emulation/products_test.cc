@@ -21,7 +21,7 @@ struct Data {
   float sums[kThreads][kSums];
 };
 
-enum class Misuse { kNone, kNoFence, kNoCommit, kNoWait, kLooksTooEarly, kOverwrites };
+enum class Misuse { kNone, kNoAsyncFence, kNoFence, kNoCommit, kNoWait, kLooksTooEarly, kOverwrites };
 Misuse misuse = Misuse::kNone;
 
 void product_kernel(LaunchParams params) {
@@ -29,6 +29,7 @@ void product_kernel(LaunchParams params) {
   auto* b = reinterpret_cast<uint16_t*>(shared_memory());
   const int thread = thread_index();
   for (int i = thread; i < kOperandBytes / 2; i += kThreads) store_shared(b + i, load_global(data->b + i));
+  if (misuse != Misuse::kNoAsyncFence) fence_async();
   cta_sync();
   float sums[kSums];
   for (float& sum : sums) sum = 1.0f;
@@ -96,6 +97,11 @@ TEST(Products, WantAFenceBeforeThem) {
   EXPECT_TRUE(contains(run_with(Misuse::kNoFence, data), "without a warpgroup_fence"));
 }
 
+TEST(Products, WantAFenceOfTheirOperand) {
+  Buffer<Data> data(1);
+  EXPECT_TRUE(contains(run_with(Misuse::kNoAsyncFence, data), "no fence_async of its thread followed"));
+}
+
 TEST(Products, AreNotThereWithoutCommitOrWait) {
   for (const Misuse how : {Misuse::kNoCommit, Misuse::kNoWait, Misuse::kLooksTooEarly}) {
     Buffer<Data> data(1);
@@ -119,6 +125,7 @@ void two_sets_kernel(LaunchParams params) {
   const int thread = thread_index();
   for (int i = thread; i < kOperandBytes; i += kThreads)
     store_shared(b + i, load_global(data->b + i % (kOperandBytes / 2)));
+  fence_async();
   cta_sync();
   float sums[kSums] = {};
   const CoreMatrices first(b);
@@ -171,6 +178,7 @@ void bytes_kernel(LaunchParams params) {
   const int thread = thread_index();
   for (int i = thread; i < kByteRows * 8; i += kThreads)
     store_shared(b + i, load_global(reinterpret_cast<const uint32_t*>(data->b) + i));
+  fence_async();
   cta_sync();
   int32_t sums[2][kByteSums];
   for (auto& own : sums) {

@@ -112,6 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
             "digits_no_fence_of_products", "int4-zeros-2-rows8", {.kind = FaultKind::kDropProductFence}},
         FaultCase{
             "digits_no_commit_of_products", "int4-zeros-2-rows8", {.kind = FaultKind::kDropProductCommit}},
+        FaultCase{"digits_no_fence_of_the_input", "int4-zeros-2-rows8", {.kind = FaultKind::kDropAsyncFence}},
         FaultCase{"digits_no_wait_for_pages", "int4-zeros-2-rows8", skip(WaitKind::kPageFull)},
         FaultCase{"digits_no_wait_for_the_workers", "int4-zeros-2-rows8", skip(WaitKind::kTileFull)},
         FaultCase{"digits_no_wait_for_the_phase", "int4-zeros-2-rows8", skip(WaitKind::kPhaseBegun)},

@@ -143,6 +143,7 @@ enum class Access : uint8_t {
   kBarrier,  // The barrier's initialisation must be ordered before.
   kCopyRead,
   kCopyWrite,
+  kProductRead,  // of an operand in shared memory, by a warpgroup's product
   kSystemRelaxedLoad,
   kSystemRelaxedStore,
   kSystemAcquireLoad,

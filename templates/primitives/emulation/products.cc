@@ -61,7 +61,7 @@ void Launch::make_product(const Product& product) {
     for (int piece = scheduler_.current().lane; piece < 2 * product.rows; piece += kLanes) {
       const int row = piece / 2;
       const int at = piece % 2 * product.next_k + row / 8 * product.next_rows + row % 8 * kPieceBytes;
-      check_access(Access::kLoad, Space::kShared, b + at, kPieceBytes);
+      check_access(Access::kProductRead, Space::kShared, b + at, kPieceBytes);
     }
   }
   Product operand = product;

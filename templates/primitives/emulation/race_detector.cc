@@ -151,6 +151,15 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
   return true;
 }
 
+bool RaceDetector::is_fenced(const Cell& cell, Race* race) const {
+  if (cell.writer < 0 || cell.write_access == Access::kCopyWrite) return true;
+  const SnapshotPointer& fence = threads_[cell.writer].async;
+  if (fence != nullptr && fence->epoch >= cell.write_epoch) return true;
+  race->before = {cell.writer, cell.write_access};
+  race->reason = "reads what no fence_async of its thread followed:";
+  return false;
+}
+
 bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race) {
   bool observed = false;  // An ordered atomic read has seen the last write: coherence puts this one after it.
   for (const Read& other : cell.reads) {
@@ -202,7 +211,8 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
         received = cell.message;
         receive(thread, *received);
       }
-      return read(thread, access, cell, threads_[thread].clocks.writes, race);
+      return read(thread, access, cell, threads_[thread].clocks.writes, race) &&
+             (access != Access::kProductRead || is_fenced(cell, race));
     });
   }
 

@@ -12,6 +12,7 @@
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
 //                                          the thread's own
+//   fence_async -> warpgroup_multiply      an operand in shared memory is read as any load does; who stored it has fenced it
 //   copy of a piece -> wait_copies         passes on what the copy has written
 //
 // A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta), of pieces one for every
@@ -155,6 +156,8 @@ class RaceDetector {
   template <class Visit>
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
+  /// Has its writer, if that is a thread, made it known to products and copies since?
+  bool is_fenced(const Cell& cell, Race* race) const;
   std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, const Write& addition,
                                   const ClockPair& released);
   ClockPair released(int thread, Access access) const;

@@ -79,10 +79,12 @@ const char* access_name(Access access) {
                                    "use of the barrier",
                                    "copy read",
                                    "copy write",
+                                   "product read",
                                    "load_relaxed_system",
                                    "store_relaxed_system",
                                    "load_acquire_system",
                                    "add_release_system",
+                                   "add_fenced_system",
                                    "add_relaxed_system"};
   return names[static_cast<int>(access)];
 }
