@@ -17,36 +17,36 @@ SOLITON_DEVICE void warpgroup_fence() {
 SOLITON_DEVICE void warpgroup_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-template <int kSums>
-SOLITON_DEVICE void warpgroup_wait(float (&c)[kSums]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-  // Nothing that reads a sum moves up over the wait.
-  SOLITON_UNROLL
-  for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(c[i])::"memory");
-}
-
 SOLITON_DEVICE void warpgroup_wait_but_last() {
   asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
 }
-template <int kSums, int kMmas>
-SOLITON_DEVICE void warpgroup_fence_integers(int32_t (&c)[kSums], uint4 (&a)[kMmas]) {
-  // Nothing that makes an operand moves down over the fence.
+/// Nothing that makes or reads these moves over it.
+template <int kSums>
+SOLITON_DEVICE void hold(float (&c)[kSums]) {
+  SOLITON_UNROLL
+  for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(c[i])::"memory");
+}
+template <int kSums>
+SOLITON_DEVICE void hold(int32_t (&c)[kSums]) {
   SOLITON_UNROLL
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+r"(c[i])::"memory");
-  SOLITON_UNROLL
-  for (int i = 0; i < kMmas; ++i)
-    asm volatile("" : "+r"(a[i].x), "+r"(a[i].y), "+r"(a[i].z), "+r"(a[i].w)::"memory");
-  warpgroup_fence();
 }
-template <bool kAll, int kSums>
-SOLITON_DEVICE void warpgroup_wait_integers(int32_t (&c)[kSums]) {
+template <bool kAll = true, class Sum, int kSums>
+SOLITON_DEVICE void warpgroup_wait(Sum (&c)[kSums]) {
   if constexpr (kAll) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   } else {
     warpgroup_wait_but_last();
   }
+  hold(c);
+}
+template <int kSums, int kMmas>
+SOLITON_DEVICE void warpgroup_fence(int32_t (&c)[kSums], uint4 (&a)[kMmas]) {
+  hold(c);
   SOLITON_UNROLL
-  for (int i = 0; i < kSums; ++i) asm volatile("" : "+r"(c[i])::"memory");
+  for (int i = 0; i < kMmas; ++i)
+    asm volatile("" : "+r"(a[i].x), "+r"(a[i].y), "+r"(a[i].z), "+r"(a[i].w)::"memory");
+  warpgroup_fence();
 }
 
 /// Where core matrices begin, in units of 16 bytes.
@@ -63,9 +63,9 @@ struct CoreMatrices {
   /// With the distances in bytes of those of the next 8 k and of the next 8 rows; no swizzle.
   template <int kNextK, int kNextRows>
   SOLITON_DEVICE uint64_t descriptor() const {
-    constexpr uint64_t kStrides =
-        static_cast<uint64_t>(kNextK / 16) << 16 | static_cast<uint64_t>(kNextRows / 16) << 32;
-    return kStrides | place;
+    // A sum, which the compiler makes one with the way from other core matrices.
+    constexpr uint32_t kLow = static_cast<uint32_t>(kNextK / 16) << 16;
+    return static_cast<uint64_t>(kNextRows / 16) << 32 | (place + kLow);
   }
 };
 
@@ -178,8 +178,8 @@ SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[32], uint4 a, CoreMatr
 // Code for another architecture has no plan that calls them.
 SOLITON_DEVICE void warpgroup_fence() {}
 SOLITON_DEVICE void warpgroup_commit() {}
-template <int kSums>
-SOLITON_DEVICE void warpgroup_wait(float (&)[kSums]) {}
+template <bool kAll = true, class Sum, int kSums>
+SOLITON_DEVICE void warpgroup_wait(Sum (&)[kSums]) {}
 SOLITON_DEVICE void warpgroup_wait_but_last() {}
 struct CoreMatrices {
   SOLITON_DEVICE explicit CoreMatrices(const void*) {}
@@ -192,9 +192,7 @@ SOLITON_DEVICE void warpgroup_multiply_f16(float (&)[kSums], uint4, CoreMatrices
 template <bool kAdds, int kSums>
 SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&)[kSums], uint4, CoreMatrices) {}
 template <int kSums, int kMmas>
-SOLITON_DEVICE void warpgroup_fence_integers(int32_t (&)[kSums], uint4 (&)[kMmas]) {}
-template <bool kAll, int kSums>
-SOLITON_DEVICE void warpgroup_wait_integers(int32_t (&)[kSums]) {}
+SOLITON_DEVICE void warpgroup_fence(int32_t (&)[kSums], uint4 (&)[kMmas]) {}
 #endif
 
 }  // namespace soliton

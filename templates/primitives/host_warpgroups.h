@@ -12,20 +12,16 @@ inline void warpgroup_fence() {
 inline void warpgroup_commit() {
   emulation::commit_products();
 }
-template <int kSums>
-void warpgroup_wait(float (&)[kSums]) {
-  emulation::wait_products(0);
+template <bool kAll = true, class Sum, int kSums>
+void warpgroup_wait(Sum (&)[kSums]) {
+  emulation::wait_products(kAll ? 0 : 1);
 }
 inline void warpgroup_wait_but_last() {
   emulation::wait_products(1);
 }
 template <int kSums, int kMmas>
-void warpgroup_fence_integers(int32_t (&)[kSums], uint4 (&)[kMmas]) {
+void warpgroup_fence(int32_t (&)[kSums], uint4 (&)[kMmas]) {
   emulation::fence_products();
-}
-template <bool kAll, int kSums>
-void warpgroup_wait_integers(int32_t (&)[kSums]) {
-  emulation::wait_products(kAll ? 0 : 1);
 }
 struct CoreMatrices {
   const unsigned char* place;

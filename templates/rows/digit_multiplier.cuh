@@ -114,7 +114,7 @@ class DigitMultiplier {
       }
       made[strip] = next.sets[strip];
       const CoreMatrices input(digits_.step(made[strip].index * kSetSteps));
-      warpgroup_fence_integers(products[strip], weights);
+      warpgroup_fence(products[strip], weights);
       warpgroup_multiply_u8_s8<false>(products[strip], weights[0], input);
       SOLITON_UNROLL
       for (int k = 1; k < kSetSteps; ++k)
@@ -130,18 +130,18 @@ class DigitMultiplier {
       issue(1);
       SOLITON_UNROLL
       for (int set = 1; set < kSets; ++set) {
-        warpgroup_wait_integers<false>(products[0]);
+        warpgroup_wait<false>(products[0]);
         load(set);
         take(0);
         issue(0);
-        warpgroup_wait_integers<false>(products[1]);
+        warpgroup_wait<false>(products[1]);
         take(1);
         issue(1);
       }
       first_step += Digits::kSlotSteps;
-      warpgroup_wait_integers<false>(products[0]);
+      warpgroup_wait<false>(products[0]);
       take(0);
-      warpgroup_wait_integers<true>(products[1]);
+      warpgroup_wait(products[1]);
       if (i + 1 < range.end) {
         open(i + 1);
         load(0);

@@ -234,29 +234,36 @@ class WarpgroupMultiplier {
     SOLITON_UNROLL
     for (int i = 0; i < kSlotSteps; ++i) loaded[i] = load_step(slot, tile, i, steps);
     const bool pairs = steps > 1;
-    float products[kPlan.rows / 2];
+    // Registers may hold products of two sets: then one is added to the sums while the next is made.
+    constexpr int kPlaces = kPlan.rows <= 32 ? 2 : 1;
+    float products[kPlaces][kPlan.rows / 2];
+    RowScales scales[kPlaces];
     Strip batches[2][kBatchSteps];
-    RowScales scales;  // of the set that is being made
-    const auto take = [&] {
-      warpgroup_wait(products);
+    const auto take = [&](int set) {
       SOLITON_UNROLL
-      for (int i = 0; i < kPlan.rows / 2; ++i) sums[i] += scales.scale[i / 2 % 2] * products[i];
+      for (int i = 0; i < kPlan.rows / 2; ++i)
+        sums[i] += scales[set % kPlaces].scale[i / 2 % 2] * products[set % kPlaces][i];
     };
     SOLITON_UNROLL
     for (int i = 0; i < kStrips * kBatches; ++i) {
       const int strip = i / kBatches;
       const int first = i % kBatches * kBatchSteps;
+      const int set = i / kSetBatches;
       const bool begins = i % kSetBatches == 0;
-      const RowScales own = row_scales<kFormat>(loaded[first].scales[strip]);
+      float(&own)[kPlan.rows / 2] = products[set % kPlaces];
+      const RowScales scale = row_scales<kFormat>(loaded[first].scales[strip]);
       if (i > 1) warpgroup_wait_but_last();
       SOLITON_UNROLL
       for (int k = 0; k < kBatchSteps; ++k) {
         const uint4& words = loaded[first + k].words;
-        batches[i % 2][k] = {{spread_to_bf16(strip == 0 ? words.x : words.z, own.zero),
-                              spread_to_bf16(strip == 0 ? words.y : words.w, own.zero)}};
+        batches[i % 2][k] = {{spread_to_bf16(strip == 0 ? words.x : words.z, scale.zero),
+                              spread_to_bf16(strip == 0 ? words.y : words.w, scale.zero)}};
       }
-      if (begins && i > 0) take();
-      if (begins) scales = own;
+      if (kPlaces == 1 && begins && i > 0) {
+        warpgroup_wait(own);
+        take(set - 1);
+      }
+      if (begins) scales[set % kPlaces] = scale;
       warpgroup_fence();
       SOLITON_UNROLL
       for (int k = 0; k < kBatchSteps; ++k) {
@@ -266,15 +273,21 @@ class WarpgroupMultiplier {
         SOLITON_UNROLL
         for (int half = 0; half < 2; ++half) {
           if (begins && k == 0 && half == 0) {
-            warpgroup_multiply<false>(products, batches[i % 2][k].mmas[half], from);
+            warpgroup_multiply<false>(own, batches[i % 2][k].mmas[half], from);
           } else {
-            warpgroup_multiply(products, batches[i % 2][k].mmas[half], from.behind(half * kMmaBytes));
+            warpgroup_multiply(own, batches[i % 2][k].mmas[half], from.behind(half * kMmaBytes));
           }
         }
       }
       warpgroup_commit();
+      if (kPlaces > 1 && begins && i > 0) {
+        warpgroup_wait<false>(products[(set - 1) % kPlaces]);
+        take(set - 1);
+      }
     }
-    take();
+    constexpr int kLast = kStrips * kBatches / kSetBatches - 1;
+    warpgroup_wait(products[kLast % kPlaces]);
+    take(kLast);
   }
 
   /// Where registers hold no products beside the sums: integers are scaled first. While a strip is multiplied, the next is

@@ -184,14 +184,14 @@ void bytes_kernel(LaunchParams params) {
   for (auto& own : sums) {
     for (int32_t& sum : own) sum = 77;
     uint4 a[] = {load_global(data->a + thread)};
-    warpgroup_fence_integers(own, a);
+    warpgroup_fence(own, a);
     warpgroup_multiply_u8_s8<false>(own, a[0], CoreMatrices(b));
     warpgroup_commit();
   }
-  warpgroup_wait_integers<false>(sums[0]);
+  warpgroup_wait<false>(sums[0]);
   for (int i = 0; i < kByteSums; ++i) store_global(&data->sums[0][thread][i], sums[0][i]);
   store_global(&data->early[thread], sums[1][0]);
-  warpgroup_wait_integers<true>(sums[1]);
+  warpgroup_wait(sums[1]);
   for (int i = 0; i < kByteSums; ++i) store_global(&data->sums[1][thread][i], sums[1][i]);
 }
 
