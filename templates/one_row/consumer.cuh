@@ -271,7 +271,7 @@ class Consumer {
       largest = larger(larger(largest, magnitude(x[i].x)), magnitude(x[i].y));
       largest = larger(larger(largest, magnitude(x[i].z)), magnitude(x[i].w));
     }
-    const InputScale scale = InputScale::of(warp_max(largest));
+    const InputScale scale = InputScale::of<DigitNumbers<3>::kExponent>(warp_max(largest));
     input_up_ = scale.up;
     return scale.down;
   }

@@ -28,6 +28,33 @@ SOLITON_DEVICE uint32_t larger(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
+/// Numbers that kCount signed digits hold: below 2^(kExponent + 1), plus kBias each digit plus 0x80.
+template <int kCount>
+struct DigitNumbers {
+  static constexpr uint32_t kExponent = kCount * kDigitBits - 3;
+  static constexpr uint32_t kBias = kCount == 3 ? 0x808080u : 0x8080u;
+  static_assert(kCount == 2 || kCount == 3);
+
+  /// The nearest integer to value * down plus kBias.
+  static SOLITON_DEVICE uint32_t of(float value, float down) {
+    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+    return float_bits(value * down + kShift) - 0x4b400000u + kBias;
+  }
+  /// The digits of four numbers, each digit's in a word.
+  static SOLITON_DEVICE void divide(const uint32_t (&numbers)[4], uint32_t (&digits)[kCount]) {
+    constexpr uint32_t kByteBias = 0x80808080u;
+    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
+                             choose_bytes(numbers[2], numbers[3], 0x5140)};
+    digits[0] = choose_bytes(low[0], low[1], 0x5410) ^ kByteBias;
+    digits[1] = choose_bytes(low[0], low[1], 0x7632) ^ kByteBias;
+    if constexpr (kCount == 3) {
+      digits[2] = choose_bytes(choose_bytes(numbers[0], numbers[1], 0x0062),
+                               choose_bytes(numbers[2], numbers[3], 0x0062), 0x5410) ^
+                  kByteBias;
+    }
+  }
+};
+
 /// The power of two that takes a slice of x, of which `largest` is the greatest magnitude's bits, to integers
 /// below 2^(kExponent + 1); and what takes products with them back.
 struct InputScale {
@@ -38,7 +65,7 @@ struct InputScale {
   float down;  // to multiply x with
   float up;    // to multiply products with
 
-  template <uint32_t kExponent = 21>
+  template <uint32_t kExponent>
   SOLITON_DEVICE static InputScale of(uint32_t largest) {
     constexpr uint32_t kLeast = kExponent + 1;  // smaller slices count as this, and are rounded to 0
     const uint32_t exponent = larger(largest >> kMantissaBits, kLeast);
@@ -89,15 +116,12 @@ struct IntegerPart {
   /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied.
   static SOLITON_DEVICE void store(unsigned char* part, int group, float4 v, float down) {
     const Place at(group);
-    const uint32_t numbers[4] = {biased(v.x, down), biased(v.y, down), biased(v.z, down), biased(v.w, down)};
     // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
-    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[2], 0x5140),
-                             choose_bytes(numbers[1], numbers[3], 0x5140)};
-    const uint32_t high[2] = {choose_bytes(numbers[0], numbers[2], 0x0062),
-                              choose_bytes(numbers[1], numbers[3], 0x0062)};
-    const uint32_t digits[kDigits] = {choose_bytes(low[0], low[1], 0x5410) ^ kDigitBias,
-                                      choose_bytes(low[0], low[1], 0x7632) ^ kDigitBias,
-                                      choose_bytes(high[0], high[1], 0x5410) ^ kDigitBias, 0};
+    const uint32_t numbers[4] = {Numbers::of(v.x, down), Numbers::of(v.y, down), Numbers::of(v.z, down),
+                                 Numbers::of(v.w, down)};
+    uint32_t own[3];
+    Numbers::divide({numbers[0], numbers[2], numbers[1], numbers[3]}, own);
+    const uint32_t digits[kDigits] = {own[0], own[1], own[2], 0};
     SOLITON_UNROLL
     for (int digit = 0; digit < kDigits; ++digit) {
       const int lane = (at.strip * kDigits + digit) * 4 + at.quad;
@@ -107,13 +131,7 @@ struct IntegerPart {
   }
 
  private:
-  static constexpr uint32_t kDigitBias = 0x80808080u;
-
-  /// The nearest integer to value * down plus 0x808080: its three lower bytes are the digits plus 0x80.
-  static SOLITON_DEVICE uint32_t biased(float value, float down) {
-    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
-    return float_bits(value * down + kShift) - 0x4b400000u + (kDigitBias & 0x00ffffffu);
-  }
+  using Numbers = DigitNumbers<3>;
 };
 
 constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;

@@ -67,8 +67,7 @@ class InputDigits {
   static constexpr int kTaskColumns = 128;  // of 8 rows: a lane has a step of a row
   static constexpr int kTaskSteps = kTaskColumns / kStepColumns;
   static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
-  static constexpr int kExponent = kRowsShape.digits == 3 ? 21 : 13;
-  static constexpr uint32_t kBias = kRowsShape.digits == 3 ? 0x808080 : 0x8080;
+  using Numbers = DigitNumbers<kRowsShape.digits>;
 
   SOLITON_DEVICE float4* scales() const {
     return reinterpret_cast<float4*>(context_.region(RegionId::kInput) + kPlan.digit_bytes());
@@ -113,7 +112,7 @@ class InputDigits {
     }
     for (int mask = 8; mask < kWarpLanes; mask *= 2)
       largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
-    const InputScale scale = InputScale::of<kExponent>(largest);
+    const InputScale scale = InputScale::of<Numbers::kExponent>(largest);
     int32_t sum = 0;
     unsigned char* to = context_.region(RegionId::kInput) + (first_step + step) * kStepDigits;
     SOLITON_UNROLL
@@ -123,12 +122,15 @@ class InputDigits {
       for (int quad = 0; quad < 4; ++quad) {
         // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
         const auto number = [&](int i) {
-          const uint32_t n = biased(values[2 * half + i % 2][quad][i / 2], scale.down);
+          const uint32_t n = Numbers::of(values[2 * half + i % 2][quad][i / 2], scale.down);
           sum += static_cast<int32_t>(n);
           return n;
         };
         const uint32_t numbers[4] = {number(0), number(1), number(2), number(3)};
-        put_digits(numbers, digits, quad);
+        uint32_t own[kRowsShape.digits];
+        Numbers::divide(numbers, own);
+        SOLITON_UNROLL
+        for (int digit = 0; digit < kRowsShape.digits; ++digit) digits[digit][quad] = own[digit];
       }
       SOLITON_UNROLL
       for (int digit = 0; digit < kRowsShape.digits; ++digit) {
@@ -137,7 +139,7 @@ class InputDigits {
                      make_uint4(digits[digit][0], digits[digit][1], digits[digit][2], digits[digit][3]));
       }
     }
-    sum -= kStepColumns * static_cast<int32_t>(kBias);
+    sum -= kStepColumns * static_cast<int32_t>(Numbers::kBias);
     for (int mask = 1; mask < kSetSteps; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask * 8));
     if (step % kSetSteps != 0) return;
@@ -146,26 +148,6 @@ class InputDigits {
         row % 2;
     store_shared(own, scale.up);
     store_shared(own + 2, scale.up * static_cast<float>(sum));
-  }
-
-  /// The nearest integer to value * down plus kBias: its lower bytes are the digits plus 0x80.
-  static SOLITON_DEVICE uint32_t biased(float value, float down) {
-    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
-    return float_bits(value * down + kShift) - 0x4b400000u + kBias;
-  }
-
-  static SOLITON_DEVICE void put_digits(const uint32_t (&numbers)[4],
-                                        uint32_t (&digits)[kRowsShape.digits][4], int quad) {
-    constexpr uint32_t kDigitBias = 0x80808080u;
-    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
-                             choose_bytes(numbers[2], numbers[3], 0x5140)};
-    digits[0][quad] = choose_bytes(low[0], low[1], 0x5410) ^ kDigitBias;
-    digits[1][quad] = choose_bytes(low[0], low[1], 0x7632) ^ kDigitBias;
-    if constexpr (kRowsShape.digits == 3) {
-      digits[2][quad] = choose_bytes(choose_bytes(numbers[0], numbers[1], 0x0062),
-                                     choose_bytes(numbers[2], numbers[3], 0x0062), 0x5410) ^
-                        kDigitBias;
-    }
   }
 
   Context<kPlan>& context_;
