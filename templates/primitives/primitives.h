@@ -41,18 +41,20 @@
 //
 //   Warpgroups, of four warps (threads 128 i to 128 i + 127), all of which take part; compute capability 9.0 alone:
 //   void warpgroup_multiply<kAdds = true>(float (&c)[rows / 2], uint4 a, CoreMatrices b);
-//                                                     c += a b, or c = a b, asynchronously, bf16 operands; each warp as by mma_bf16
-//                                                     for all rows: c[4 n + i] is c[i] of rows 8 n to 8 n + 7. b, in
-//                                                     shared memory: k 0 to 7 of every row, 16 bytes each, then k 8 to 15
+//                                                     c += a b, or c = a b, asynchronously, bf16 operands; each
+//                                                     warp as by mma_bf16 for all rows: c[4 n + i] is c[i] of rows
+//                                                     8 n to 8 n + 7. b, in shared memory: k 0 to 7 of every row,
+//                                                     16 bytes each, then k 8 to 15
 //   void warpgroup_multiply_f16<kNextK, kNextRows>(c, a, b);   the same with f16 operands: b's core matrices of the next
 //                                                     8 k, and of the next 8 rows, lie so many bytes further
 //   void warpgroup_multiply_u8_s8<kAdds>(int32_t (&c)[rows / 2], uint4 a, CoreMatrices b);
-//                                                     the same of bytes, a unsigned, b signed, as by mma_u8_s8; b: k 0 to 15 of every row, then k 16 to 31
+//                                                     the same of bytes, a unsigned, b signed, as by mma_u8_s8; b:
+//                                                     k 0 to 15 of every row, then k 16 to 31
 //   void warpgroup_fence();                           before the first of a set: its sums and a are as they were stored;
 //   void warpgroup_fence(c, uint4 (&a)[n]);           with those of integers, as the compiler has to know
 //   void warpgroup_commit();                          the products since the call before are a set
-//   void warpgroup_wait<kAll = true>(c);              until all sets are done, or all but the last, with sums c. Before that
-//                                                     nobody looks at their sums, nor writes where b is
+//   void warpgroup_wait<kAll = true>(c);              until all sets are done, or all but the last, with sums c. Before
+//                                                     that nobody looks at their sums, nor writes where b is
 //   void warpgroup_wait_but_last();                   the same of all sets but the last
 //   CoreMatrices(const void* b), .behind(bytes)       operand b, the same in all lanes of a warp, and one behind it
 //   void take_registers<n>(); give_registers<n>();    a warpgroup's share for the rest of the launch

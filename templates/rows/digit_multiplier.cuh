@@ -1,6 +1,7 @@
 // Integers as they are, multiplied by digits of the input where warpgroups multiply. The bytes of a word are weights of row g
-// and, 16 times, of row g + 8 (layout/weight_format.h); sums of a set of steps are exact, and a set has one scale. A warpgroup has a group of tiles; the two strips of a unit are two chains of products: while one is summed up the
-// other is multiplied.
+// and, 16 times, of row g + 8 (layout/weight_format.h); sums of a set of steps are exact, and a set has one scale. A
+// warpgroup has a group of tiles; the two strips of a unit are two chains of products: while one is summed up the other is
+// multiplied.
 #pragma once
 
 #include "rows/input_digits.cuh"

@@ -12,7 +12,7 @@
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
 //   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
 //                                          the thread's own
-//   fence_async -> warpgroup_multiply      an operand in shared memory is read as any load does; who stored it has fenced it
+//   fence_async -> warpgroup_multiply      an operand in shared memory is read as by any load; who stored it has fenced it
 //   copy of a piece -> wait_copies         passes on what the copy has written
 //
 // A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta), of pieces one for every
