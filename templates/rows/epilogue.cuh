@@ -88,7 +88,7 @@ class Epilogue : public Choice<kPlan> {
     return true;
   }
 
-  /// Before the tiles of a phase. Digits of its input take a while: the factors' loads are on their way then.
+  /// Before the tiles of a phase. Where its input becomes digits the worker finds the factors meanwhile.
   SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run, bool finds_factors) {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
     if (finds_factors && at.phase.input == InputKind::kNormed && run.count > 0) put_factors(load_squares());
@@ -100,8 +100,8 @@ class Epilogue : public Choice<kPlan> {
     }
   }
 
-  /// Finishes this team's of the CTA's own tiles of a block, of those up to tile `end` of the block whose sums begin with
-  /// its tile `begin`. A thread brings what it needs of a few at once, and keeps it in shared memory: so the code that
+  /// Finishes this team's of the CTA's own tiles of a block, of those from its tile `begin` to `end_tile` - 1: `sums` begin
+  /// with the former. A thread brings what it needs of a few at once, and keeps it in shared memory: so the code that
   /// finishes a tile is there once, and the loads are on their way together.
   SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run, const TileBlock& block,
                                    const PartialSums<kPlan>& sums, int begin, int end_tile) {

@@ -64,8 +64,7 @@ class InputDigits {
   }
 
  private:
-  static constexpr int kTaskColumns = 128;  // of 8 rows: a lane has a step of a row
-  static constexpr int kTaskSteps = kTaskColumns / kStepColumns;
+  static constexpr int kTaskColumns = 128;          // of 8 rows: a lane has a step of a row
   static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
   using Numbers = DigitNumbers<kRowsShape.digits>;
 

@@ -174,7 +174,7 @@ TEST(ColumnSlices, OfIntegersAreWholeSlots) {
   }
 }
 
-// Where integers meet digits a slice's are made once: there are several groups of tiles only where all of them have room.
+// Digits of a slice are made once for all groups of tiles if there is room for all of them: in the 8B there is.
 TEST(ColumnSlices, LeaveRoomForTheirDigits) {
   for (const int rows : {8, 16}) {
     const Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = rows});
