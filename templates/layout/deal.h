@@ -35,18 +35,14 @@ struct TileBlock {
   int slice = 0;
   int first_own = 0;
   int first_column = 0;
-  int end_column = 0;
+  int num_chunks = 0;  // of columns
   int first_chunk = 0;
 
-  /// Chunks of columns, and which of them is the `i`th. CTAs begin at different ones: read in step, pieces of tiles at
-  /// distances of powers of two come more slowly.
-  SOLITON_HOST_DEVICE constexpr int num_chunks(int chunk_columns) const {
-    return (end_column - first_column) / chunk_columns;
-  }
-  SOLITON_HOST_DEVICE constexpr int chunk(int i, int chunk_columns) const {
+  /// The `i`th chunk. CTAs begin at different ones: read in step, pieces of tiles at distances of powers of two come more
+  /// slowly.
+  SOLITON_HOST_DEVICE constexpr int chunk(int i) const {
     const int at = first_chunk + i;
-    const int count = num_chunks(chunk_columns);
-    return at < count ? at : at - count;
+    return at < num_chunks ? at : at - num_chunks;
   }
 };
 /// n / num_slices, which is a power of two: divisions need registers that the producer has not.

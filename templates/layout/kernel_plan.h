@@ -293,7 +293,9 @@ constexpr KernelPlan with_phases(KernelPlan plan, const Phase (&phases)[kNumPhas
 SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, int index) {
   const Phase& phase = plan.phases[index];
   const PackedMatrix& matrix = plan.matrix(phase.matrix);
-  return {.index = index,
+  int number = 0;
+  for (int i = 0; i < index; ++i) number += plan.phases[i].kind == PhaseKind::kMatrix ? 1 : 0;
+  return {.number = number,
           .weights = matrix.offset,
           .layer_stride = matrix.layer_stride,
           .columns = matrix.columns,

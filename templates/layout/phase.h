@@ -106,7 +106,7 @@ struct Width {
 
 /// A matrix phase as the kernel has it in constant memory. Offsets in bytes.
 struct MatrixPhase {
-  int index = 0;        // of the phase within its layer; the lm_head comes after the last
+  int number = 0;       // among the matrix phases, in the order of a step
   int64_t weights = 0;  // in the packed weights, layer 0
   int64_t layer_stride = 0;
   int columns = 0;

@@ -22,12 +22,35 @@ struct StepDecision {
   int32_t stop[kWorkers];
 };
 
-/// What a CTA holds of the tree's plan; then position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows
+/// What TileBlock says of a CTA and a matrix phase, in few words: it is the same in all layers and steps, and finding it
+/// takes divisions.
+struct alignas(8) HeldBlock {
+  uint16_t first_tile;
+  uint16_t num_tiles;
+  uint16_t first_chunk;
+  uint8_t slice;
+  uint8_t first_own;
+};
+constexpr int kMostMatrices = 5;
+constexpr bool holds_blocks(const KernelPlan& plan) {
+  int matrices = 0;
+  for (int i = 0; i < plan.num_phases; ++i) {
+    if (plan.phases[i].kind != PhaseKind::kMatrix) continue;
+    const PackedMatrix& matrix = plan.matrix(plan.phases[i].matrix);
+    if (matrix.num_tiles > 0xffff || matrix.padded_columns > 0xffff * plan.shape().chunk_columns())
+      return false;
+    ++matrices;
+  }
+  return matrices <= kMostMatrices;
+}
+
+/// What a CTA holds of the plans, of its own and of the tree's; then position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows
 /// that are not there; then HeldMerges, if it holds them.
 struct HeldPlan {
   TreeItem items[kHeldItems];  // the first of this CTA
   int32_t first_item;
   int32_t end_item;
+  HeldBlock blocks[kMostMatrices];  // where warpgroups multiply
 };
 constexpr int kHeldOfRow = 4;  // words
 

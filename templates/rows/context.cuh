@@ -10,7 +10,7 @@
 #pragma once
 
 #include "layout/several_rows.h"
-#include "machine/context.cuh"
+#include "machine/walk.cuh"
 #include "ops/known_format.cuh"
 #include "ops/split.cuh"
 
@@ -38,6 +38,9 @@ SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
   constexpr int kOthers = kShape<kPlan>.slot_columns(false);
   return is_integer<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
 }
+
+template <const KernelPlan& kPlan>
+constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 
 /// What every thread knows.
 template <const KernelPlan& kPlan>
@@ -99,21 +102,17 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }
-  /// Tiles and columns of a phase that this CTA multiplies.
+  /// Tiles and columns of a phase that this CTA multiplies, where warpgroups do.
   SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
-    if constexpr (!kShape<kPlan>.warpgroups) {
-      return {.tiles = tiles(matrix), .end_column = matrix.padded};
-    } else {
-      const int slices = matrix.column_slices;
-      TileBlock block =
-          deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), slices, global_cta());
-      if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) block.tiles.count = 0;
-      const int chunk = slot_columns<kPlan>(matrix);
-      block.first_column = slice_begin(matrix.padded, chunk, slices, block.slice);
-      block.end_column = slice_begin(matrix.padded, chunk, slices, block.slice + 1);
-      block.first_chunk = global_cta() % block.num_chunks(chunk);
-      return block;
-    }
+    const uint2 words = load_shared(reinterpret_cast<const uint2*>(held().blocks + matrix.number));
+    TileBlock block;
+    block.tiles = {static_cast<int>(words.x & 0xffff), of_slices(kPlan.all_ctas(), matrix.column_slices),
+                   static_cast<int>(words.x >> 16)};
+    block.first_chunk = static_cast<int>(words.y & 0xffff);
+    block.slice = static_cast<int>(words.y >> 16 & 0xff);
+    block.first_own = static_cast<int>(words.y >> 24);
+    find_columns(matrix, block);
+    return block;
   }
   /// Waits for all workers, collective: in turn with every other use of the barrier.
   SOLITON_DEVICE void meet_workers(uint32_t& parity) const {
@@ -197,6 +196,32 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Position of a row's token; of a row that is not there any that is sound.
   SOLITON_DEVICE int position(int row) const { return load_shared(held_positions() + row) + step; }
 
+  /// Of a block's slice.
+  static SOLITON_DEVICE void find_columns(const MatrixPhase& matrix, TileBlock& block) {
+    const auto find = [&](int chunk) {
+      const auto begin = [&](int slice) {
+        return slice_begin(matrix.padded, chunk, matrix.column_slices, slice);
+      };
+      block.first_column = begin(block.slice);
+      block.num_chunks = (begin(block.slice + 1) - block.first_column) / chunk;
+    };
+    if (is_integer<kPlan>(matrix.format.type)) {
+      find(kShape<kPlan>.slot_columns(true));
+    } else {
+      find(kShape<kPlan>.slot_columns(false));
+    }
+  }
+  SOLITON_DEVICE void hold_block(const MatrixPhase& matrix) const {
+    static_assert(kHoldsBlocks<kPlan>, "half words hold numbers of tiles and of chunks");
+    TileBlock block =
+        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), matrix.column_slices, global_cta());
+    if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) block.tiles.count = 0;
+    find_columns(matrix, block);
+    const uint32_t first_chunk = static_cast<uint32_t>(global_cta() % block.num_chunks);
+    store_shared(reinterpret_cast<uint2*>(held().blocks + matrix.number),
+                 make_uint2(static_cast<uint32_t>(block.tiles.first | block.tiles.count << 16),
+                            first_chunk | static_cast<uint32_t>(block.slice | block.first_own << 8) << 16));
+  }
   /// Fills held(), by all threads of the CTA.
   SOLITON_DEVICE void hold_plan() const {
     const TreeView& tree = params.tree;
@@ -218,6 +243,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       store_shared(held_seen_ends() + thread, live ? load_constant(&tree.rows[thread].seen_end) : 0);
       store_shared(held_slots() + thread, live ? load_constant(&tree.rows[thread].slot) : 0);
       store_shared(held_pages() + thread, live ? load_constant(&tree.rows[thread].first_page) : 0);
+    }
+    if constexpr (kShape<kPlan>.warpgroups) {
+      if (thread < PhaseOrder<kPlan>::kMatrices) hold_block(kMatrixTable<kPlan>.phases[thread]);
     }
     const int worker = thread / kWarpLanes;
     if (kHoldsMerges && worker < kWorkers) hold_merges(worker);

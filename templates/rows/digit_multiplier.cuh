@@ -25,7 +25,7 @@ class DigitMultiplier {
   template <class Before>
   SOLITON_DEVICE void bring(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
                             const Before& before) const {
-    const int slots = block.num_chunks(Digits::kSlotColumns);
+    const int slots = block.num_chunks;
     digits_.make(phase, block, 0, Digits::fit(slots) ? slots : Digits::kHalfSlots, 0);
     before();
     digits_.meet(met);
@@ -35,7 +35,7 @@ class DigitMultiplier {
   template <class Put>
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
                                int first, int count, uint32_t& met, const Put& put) const {
-    const int slots = block.num_chunks(Digits::kSlotColumns);
+    const int slots = block.num_chunks;
     const int group = worker_ / kGroupWarps;
     const int tile = worker_ % kGroupWarps;
     const int tiles = count - group * kGroupTiles;  // of this group
@@ -176,7 +176,7 @@ class DigitMultiplier {
   SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, const TileBlock& block, int i) const {
     int columns = kIntegerPageColumns;
     if constexpr (!kPlan.has_full_pages()) {
-      const int column = block.first_column + block.chunk(i, Digits::kSlotColumns) * Digits::kSlotColumns;
+      const int column = block.first_column + block.chunk(i) * Digits::kSlotColumns;
       columns = page_of(kFormat, phase.padded, column).columns;
     }
     return columns / kMinIntegerColumns;

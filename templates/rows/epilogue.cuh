@@ -105,8 +105,8 @@ class Epilogue : public Choice<kPlan> {
   /// finishes a tile is there once, and the loads are on their way together.
   SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run, const TileBlock& block,
                                    const PartialSums<kPlan>& sums, int begin, int end_tile) {
-    const int first = begin / sums.slices() + team();
-    const int most = ceil_divide(end_tile - begin, sums.slices()) - team();
+    const int first = of_slices(begin, sums.slices()) + team();
+    const int most = of_slices(end_tile - begin + sums.slices() - 1, sums.slices()) - team();
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
     constexpr int kBroughtWords = kRowsShape.brought_words;

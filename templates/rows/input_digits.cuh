@@ -44,7 +44,7 @@ class InputDigits {
       const int group = task / kRowGroups;  // of 128 columns
       const int slot = group / (kSlotColumns / kTaskColumns);
       const int within = group % (kSlotColumns / kTaskColumns) * kTaskColumns;
-      const int column = block.first_column + block.chunk(first + slot, kSlotColumns) * kSlotColumns + within;
+      const int column = block.first_column + block.chunk(first + slot) * kSlotColumns + within;
       convert(phase, column, (place + slot) * kSlotSteps + within / kStepColumns, task % kRowGroups);
     }
   }

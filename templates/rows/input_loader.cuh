@@ -33,16 +33,19 @@ class InputLoader {
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
-    const TileBlock block = context_.block(phase);
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
-    SOLITON_NO_UNROLL
-    for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>) {
-      if constexpr (kRowsShape.warpgroups) {
+    if constexpr (kRowsShape.warpgroups) {
+      const TileBlock block = context_.block(phase);
+      SOLITON_NO_UNROLL
+      for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>)
         push_slots(phase, block, input);
-      } else {
+    } else {
+      const int count = context_.tiles(phase).count;
+      SOLITON_NO_UNROLL
+      for (int tile = 0; tile < count; tile += kTilesAtOnce<kPlan>) {
         SOLITON_NO_UNROLL
-        for (int column = 0; column < block.end_column; column += kChunk) {
-          const int rest = block.end_column - column;
+        for (int column = 0; column < phase.padded; column += kChunk) {
+          const int rest = phase.padded - column;
           push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
                (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
         }
@@ -161,8 +164,8 @@ class InputLoader {
     if (kRowsShape.digits > 0 && integers) return;  // workers bring it, and make digits of it
     const int columns = slot_columns<kPlan>(phase);
     SOLITON_NO_UNROLL
-    for (int i = 0; i < block.num_chunks(columns); ++i) {
-      const int column = block.first_column + block.chunk(i, columns) * columns;
+    for (int i = 0; i < block.num_chunks; ++i) {
+      const int column = block.first_column + block.chunk(i) * columns;
       const unsigned char* slot = input + static_cast<int64_t>(column) * kRowsShape.column_bytes();
       if (!integers) {
         push(slot, kChunkBytes);

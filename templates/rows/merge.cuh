@@ -42,30 +42,31 @@ class HeadMerge {
                   static_cast<int64_t>(head / kHeads) * context.params.tree.partials_per_head * kWords) {}
 
   /// Adds up to kPartials partials; everything is on its way at once. `place`: of the partial whose weight this lane looks
-  /// after, lane l after the l-th; -1: there is none.
+  /// after, lane l after the l-th; -1: there is none. They have to be cleared then.
   SOLITON_DEVICE void add(int place) {
-    float* const own =
-        partials_ + static_cast<int64_t>(place) * kWords + share_ * 2 * kHeads + head_ % kHeads;
+    own_ = place < 0 ? -1 : place * kWords;
+    const Places places = places_of_group();
     float maximum = -INFINITY;
     float sum = 0.0f;
-    if (place >= 0) {
+    const auto load_own = [&] {
+      const float* const own = of_share() + own_;
       maximum = load_relaxed(own);
       sum = load_relaxed(own + kHeads);
-    }
+    };
+    if (own_ >= 0) load_own();
     Loaded loaded[kLoads][kPieces] = {};
-    on_outputs(place, loaded, [](Loaded& outputs, const Loaded* at) { outputs = load_relaxed(at); });
+    on_outputs(places, [&](int k, int p, const Loaded* at) { loaded[k][p] = load_relaxed(at); });
     Spin spin(context_.bound());
     for (;;) {
       bool missing = false;
-      if (place >= 0 && (is_missing(maximum) || is_missing(sum))) {
+      if (own_ >= 0 && (is_missing(maximum) || is_missing(sum))) {
         missing = true;
-        maximum = load_relaxed(own);
-        sum = load_relaxed(own + kHeads);
+        load_own();
       }
-      on_outputs(place, loaded, [&](Loaded& outputs, const Loaded* at) {
-        if (!is_missing(outputs)) return;
+      on_outputs(places, [&](int k, int p, const Loaded* at) {
+        if (!is_missing(loaded[k][p])) return;
         missing = true;
-        outputs = load_relaxed(at);
+        loaded[k][p] = load_relaxed(at);
       });
       if (!warp_any(missing)) break;
       spin.pause(context_.site(WaitKind::kPartial, row_, 0, kMissing));
@@ -83,12 +84,16 @@ class HeadMerge {
         outputs_[p].w += scale * added.w;
       }
     }
+  }
+  /// Makes those missing again that were added last: nobody waits for it.
+  SOLITON_DEVICE void clear() const {
     const float none = float_from_bits(kMissing);
-    if (place >= 0) {
+    if (own_ >= 0) {
+      float* const own = of_share() + own_;
       store_relaxed(own, none);
       store_relaxed(own + kHeads, none);
     }
-    on_outputs(place, loaded, [&](const Loaded&, Loaded* at) {
+    on_outputs(places_of_group(), [&](int, int, Loaded* at) {
       if constexpr (kPacked) {
         store_relaxed(at, make_uint2(kMissing, kMissing));
       } else {
@@ -160,22 +165,34 @@ class HeadMerge {
     }
   }
 
-  /// visit(value, address) for this lane's outputs of every partial of its group.
+  /// Maxima and sums of this head for this share's mergers.
+  SOLITON_DEVICE float* of_share() const { return partials_ + share_ * 2 * kHeads + head_ % kHeads; }
+
+  /// Where the partials lie whose outputs this lane adds, as own_.
+  struct Places {
+    int of_load[kLoads];
+  };
+  SOLITON_DEVICE Places places_of_group() const {
+    Places places;
+    SOLITON_UNROLL
+    for (int k = 0; k < kLoads; ++k) places.of_load[k] = shuffle(own_, k * kGroups + group());
+    return places;
+  }
+  /// visit(load, piece, address) for this lane's outputs of every partial of its group.
   template <class Visit>
-  SOLITON_DEVICE void on_outputs(int place, Loaded (&values)[kLoads][kPieces], const Visit& visit) const {
+  SOLITON_DEVICE void on_outputs(const Places& places, const Visit& visit) const {
     constexpr int kOutputsOfWord = kPacked ? 2 : 1;
-    float* const outputs = partials_ + tree_partial_outputs(kHeads) +
-                           (head_ % kHeads * kHeadDim + share_ * kDims) / kOutputsOfWord;
+    float* const outputs =
+        partials_ + tree_partial_outputs(kHeads) +
+        (head_ % kHeads * kHeadDim + share_ * kDims + context_.lane % kLanes * 4) / kOutputsOfWord;
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
-      const int from = shuffle(place, k * kGroups + group());
-      if (from < 0) continue;
+      if (places.of_load[k] < 0) continue;
       SOLITON_UNROLL
       for (int p = 0; p < kPieces; ++p) {
-        if (!is_there(p)) continue;
-        const int place_of_lane = (context_.lane % kLanes + p * kLanes) * 4 / kOutputsOfWord;
-        visit(values[k][p],
-              reinterpret_cast<Loaded*>(outputs + static_cast<int64_t>(from) * kWords + place_of_lane));
+        if (is_there(p))
+          visit(k, p,
+                reinterpret_cast<Loaded*>(outputs + places.of_load[k] + p * kLanes * 4 / kOutputsOfWord));
       }
     }
   }
@@ -213,6 +230,7 @@ class HeadMerge {
   int head_;
   int share_;
   float* partials_;  // of the KV head
+  int own_ = -1;     // where the partial lies whose weight this lane looks after, in words; -1: there is none
   float maximum_ = -INFINITY;
   float sum_ = 0.0f;
   float4 outputs_[kPieces] = {};
@@ -238,8 +256,10 @@ SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int work
     TreeMerge at = {.partial = -1};
     if (context.lane < Merge::kPartials && i < end) at = context.merge(worker, is_held, row, i);
     merge.add(at.first_step <= context.step ? at.partial : -1);
+    if (first + Merge::kPartials < end) merge.clear();
   }
   merge.publish(layer);
+  merge.clear();
 }
 
 /// Appends the key and value of a row's token to its page.

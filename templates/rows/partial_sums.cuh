@@ -20,13 +20,13 @@ class PartialSums {
  public:
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
-  /// `first`: of the tiles of the block that are at hand.
-  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixInstance& at, int first)
+  /// `slice`: of this CTA; `first`: of the tiles of its block that are at hand.
+  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixPhase& phase, int slice, int first)
       : context_(context),
-        slices_(at.phase.column_slices),
-        team_(kPlan.num_ctas / at.phase.column_slices),
+        slices_(phase.column_slices),
+        team_(of_slices(kPlan.num_ctas, slices_)),
         pass_(first / kRowsShape.tiles_at_once()),
-        number_(context.cta % team_) {
+        number_(context.cta - slice * team_) {
     if (slices_ == 1) pass_ %= 2;
   }
 

@@ -17,14 +17,13 @@ class SlotCursor {
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
   SlotCursor() = default;
-  /// `matrix`: where tile 0 begins; `block`: of all cards' tiles, of which this card has one in num_cards.
-  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileBlock& block)
+  /// `matrix`: where tile 0 begins; `run`: of all cards' tiles, of which this card has one in num_cards.
+  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
       : type_(type),
-        first_tile_(matrix +
-                    static_cast<int64_t>(block.tiles.first / kPlan.num_cards) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(block.tiles.stride / kPlan.num_cards) * weight_bytes(padded)),
-        end_column_(block.end_column),
-        tiles_left_(block.tiles.count) {}
+        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
+        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
+        end_column_(padded),
+        tiles_left_(run.count) {}
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
   /// Copies the tiles' columns into the slot.
@@ -160,7 +159,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
   SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
     return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
                 at.layer * at.phase.layer_stride,
-            at.phase.format.type, at.phase.padded, context_.block(at.phase)};
+            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
   }
 
   /// Where warpgroups multiply: of a few tiles at a time one chunk of columns after the other, of which every group of
@@ -181,9 +180,9 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
-      for (int i = 0; i < block.num_chunks(kChunk); ++i) {
+      for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const char* group = tiles + block.chunk(i, kChunk) * kPieceBytes;
+        const char* group = tiles + block.chunk(i) * kPieceBytes;
         const int end =
             -round_up(count < kTilesAtOnce<kPlan> ? count : kTilesAtOnce<kPlan>, kWarpgroups * kGroupTiles);
         SOLITON_NO_UNROLL
@@ -214,9 +213,9 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
-      for (int i = 0; i < block.num_chunks(kColumns); ++i) {
+      for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const int column = block.first_column + block.chunk(i, kColumns) * kColumns;
+        const int column = block.first_column + block.chunk(i) * kColumns;
         const PageSpan page = page_of(kPlan.model.integers, phase.padded, column);
         const int within = column - page.first_column;
         const int begin = known_weight_bytes<kPlan>(phase.format.type, page.first_column);

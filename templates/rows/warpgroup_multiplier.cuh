@@ -48,7 +48,7 @@ class WarpgroupMultiplier {
     } else if constexpr (kPlan.model.integers.is_quantized()) {
       if (is_integer<kPlan>(phase.format.type)) return multiply_integers(stream, phase, block, count, put);
     }
-    const int chunks = block.num_chunks(kRowsShape.chunk_columns());
+    const int chunks = block.num_chunks;
     const int slots =
         ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
     const int own = ceil_divide(count - warpgroup() * kGroupTiles, kWarpgroups * kGroupTiles);
@@ -181,7 +181,7 @@ class WarpgroupMultiplier {
     } else if (own >= 1) {
       multiply_integer_groups<1>(stream, phase, block, count, put);
     } else {
-      for (int i = 0; i < block.num_chunks(kIntegerColumns); ++i) {
+      for (int i = 0; i < block.num_chunks; ++i) {
         pass(stream, 1);
         for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
           input_.wait();
@@ -208,7 +208,7 @@ class WarpgroupMultiplier {
     } else {
       float sums[kGroups][kPlan.rows / 2] = {};
       SOLITON_NO_UNROLL
-      for (int left = block.num_chunks(kIntegerColumns); left > 0; --left) {
+      for (int left = block.num_chunks; left > 0; --left) {
         const int slot = stream.wait_turn(warpgroup());
         const int steps = steps_of_unit(phase, left);
         const CoreMatrices input[kSlotChunks] = {CoreMatrices(input_.wait()),
@@ -298,7 +298,7 @@ class WarpgroupMultiplier {
                                       const TileBlock& block, int count, const Put& put) {
     float sums[kGroups][kPlan.rows / 2] = {};
     Strip strips[kStrips];
-    int left = block.num_chunks(kIntegerColumns);  // slots
+    int left = block.num_chunks;  // slots
     int slot = stream.wait_turn(warpgroup());
     int steps = steps_of_unit(phase, left);
     const auto load = [&](int group, int index) {
@@ -350,9 +350,7 @@ class WarpgroupMultiplier {
     if constexpr (!kPlan.has_full_pages()) {
       context_.cta = opaque(context_.cta);
       const TileBlock block = context_.block(phase);
-      const int column =
-          block.first_column +
-          block.chunk(block.num_chunks(kIntegerColumns) - left, kIntegerColumns) * kIntegerColumns;
+      const int column = block.first_column + block.chunk(block.num_chunks - left) * kIntegerColumns;
       columns = page_of(kPlan.model.integers, phase.padded, column).columns;
     }
     return columns / kMinIntegerColumns;

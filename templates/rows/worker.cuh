@@ -115,7 +115,7 @@ class Worker {
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
     static_assert(kAtOnce % kMostColumnSlices == 0, "a CTA has as many tiles of its own each time");
     const auto block = [&] { return context_.block(at.phase); };
-    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at, first); };
+    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at.phase, block().slice, first); };
     const auto finishes_at_once = [&] {
       return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
     };
