@@ -25,7 +25,7 @@ constexpr Phase kStep[] = {
 };
 constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
-// 8, 16, 32 and 64 rows a step.
+// 8, 16 and 32 rows a step.
 constexpr Phase kStep8[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
@@ -37,10 +37,9 @@ constexpr Phase kStep8[] = {
 constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
 constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep8);
-constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep8);
 
-// 128 rows a step.
-constexpr Phase kStep128[] = {
+// 64 and 128 rows a step.
+constexpr Phase kStep64[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
   {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true},
@@ -48,7 +47,8 @@ constexpr Phase kStep128[] = {
   {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_cta = 16, .every_layer = false},
 };
-constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep128);
+constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);
+constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep64);
 
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }

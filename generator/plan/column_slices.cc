@@ -1,6 +1,6 @@
 // Which phases share the columns of their tiles among CTAs, where warpgroups multiply: a CTA that has more tiles and fewer
-// columns reads less of the activations, and exchanges more sums. Integers that become bf16 take longer to multiply than to
-// stream: there both warpgroups are to have tiles.
+// columns reads less of the activations, and exchanges more sums. A warpgroup takes longer to multiply than its share of the
+// stream takes to come, most of all where integers become bf16: both are to have tiles.
 #include <algorithm>
 
 #include "generator/plan/kernel_plan.h"
@@ -9,9 +9,12 @@ namespace soliton {
 namespace {
 
 constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
-constexpr int kSumsCost = 4;    // measured: a byte of sums takes as long as so many of activations
-constexpr int kDigitsCost = 2;  // and a byte of activations that become digits as long as so many of others,
-constexpr int kProductCost = 150;  // and a column of a warpgroup's integers as so many bytes
+// Measured: as long as a byte of activations
+constexpr int kSumsCost = 4;              // takes a part of one of sums,
+constexpr int kManySumsCost = 6;          // where threads finish more than one row,
+constexpr int kDigitsCost = 2;            // of one that becomes digits,
+constexpr int kProductCost = 72;          // of a column of a warpgroup's products,
+constexpr int kIntegerProductCost = 150;  // of which integers become bf16.
 
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
 /// block of tiles anew, and sums, which it puts down and whose parts it reads; and what it could while it multiplies.
@@ -26,9 +29,10 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
   const bool stays = of_digits && columns <= shape.digit_columns();
   const int times = (of_digits ? kDigitsCost : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));
   const int turns = ceil_divide(tiles, kWarpgroups * kGroupTiles);
-  const int64_t products = matrix.format.is_quantized() && !of_digits ? turns * columns * kProductCost : 0;
-  return products + times * columns * shape.column_bytes() +
-         kSumsCost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
+  const int product_cost = of_digits ? 0 : matrix.format.is_quantized() ? kIntegerProductCost : kProductCost;
+  const int sums_cost = shape.rows_per_thread() > 1 ? kManySumsCost : kSumsCost;
+  return turns * columns * product_cost + times * columns * shape.column_bytes() +
+         sums_cost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
          (slices > 1 ? kMeetingBytes : 0);
 }
 

@@ -48,16 +48,27 @@ class Epilogue : public Choice<kPlan> {
     return all;
   }
   /// RMS norm's factors of them, for whoever finishes tiles: tiles_full says that they are there. What no CTA writes is zero.
+  /// Of two lanes each goes on with half of the rows that both have, until every lane has one: few shuffles, one root.
   SOLITON_DEVICE void put_factors(Squares all) const {
     constexpr int kShare = kPlan.rows / kWorkers;
+    int row = 0;
     SOLITON_UNROLL
-    for (int i = 0; i < kShare; ++i) {
-      for (int mask = 1; mask < kWarpLanes; mask *= 2) all.sums[i] += shuffle_xor(all.sums[i], mask);
-      if (context_.lane == 0) {
-        store_shared(context_.factors() + worker_ * kShare + i,
-                     rsqrt_fast(all.sums[i] / kPlan.model.hidden + kPlan.model.norm_epsilon));
+    for (int mask = 1, left = kShare / 2; mask < kWarpLanes; mask *= 2, left /= 2) {
+      if (left == 0) {
+        all.sums[0] += shuffle_xor(all.sums[0], mask);
+        continue;
+      }
+      const bool rear = (context_.lane & mask) != 0;
+      if (rear) row += left;
+      SOLITON_UNROLL
+      for (int i = 0; i < left; ++i) {
+        const float own = rear ? all.sums[i + left] : all.sums[i];
+        all.sums[i] = own + shuffle_xor(rear ? all.sums[i] : all.sums[i + left], mask);
       }
     }
+    if (context_.lane >= kShare) return;
+    store_shared(context_.factors() + worker_ * kShare + row,
+                 rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon));
   }
 
   /// Finds the tokens of the step, if it happens, and embeds them.

@@ -65,8 +65,10 @@ class PartialSums {
         team_ * kPlan.sum_passes() * kRowsShape.tiles_at_once() * (kRowsShape.sums_bytes() / 16);
     float4 sums[kPieces];
     uint4 more[kPieces];
+    int places[kPieces];  // from `from` on; -1: there is no such piece
     SOLITON_UNROLL
     for (int i = 0; i < kPieces; ++i) {
+      places[i] = first + i < end ? behind(i) : -1;
       sums[i] = before(first + i);
       if constexpr (kMore) more[i] = ahead(first + i);
     }
@@ -76,10 +78,10 @@ class PartialSums {
       const auto on_parts = [&](const auto& visit) {
         SOLITON_UNROLL
         for (int k = 0; k < kSlices; ++k) {
+          if (slice + k >= slices_) break;
           SOLITON_UNROLL
           for (int i = 0; i < kPieces; ++i) {
-            if (slice + k < slices_ && first + i < end)
-              visit(parts[k][i], from + (slice + k) * stride + behind(i));
+            if (places[i] >= 0) visit(parts[k][i], from + (k * stride + places[i]));
           }
         }
       };
@@ -106,6 +108,7 @@ class PartialSums {
                                 sums[i].z + parts[k][i].z, sums[i].w + parts[k][i].w);
         }
       }
+      from += kSlices * stride;
     }
     SOLITON_UNROLL
     for (int i = 0; i < kPieces; ++i) {

@@ -67,8 +67,7 @@ class WarpgroupMultiplier {
 
  private:
   static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
-  static constexpr int kSets =
-      kPlan.rows < kChunkRows ? 2 : 4;  // that a slot's products are made in: by registers
+  static constexpr int kSets = 2;  // that a slot's products are made in: by registers
   static constexpr int kSetMmas = kSteps / kSets;
   static constexpr int kMmaRows = kPlan.rows * kRowsShape.parts;
   static constexpr int kMmaBytes = kMmaRows * kMmaColumns * 2;
