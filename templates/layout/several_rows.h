@@ -8,7 +8,7 @@
 namespace soliton::rows {
 
 /// Items in the tree's plan that a CTA holds in shared memory: loads out of L2 are slow where all wait for them.
-constexpr int kHeldItems = 8;
+constexpr int kHeldItems = 7;
 
 /// Items of attention that workers may be at, or between them; a wait by parity allows no more.
 constexpr int kItemSlots = 8;
@@ -24,14 +24,17 @@ struct StepDecision {
 
 /// What TileBlock says of a CTA and a matrix phase, in few words: it is the same in all layers and steps, and finding it
 /// takes divisions.
-struct alignas(8) HeldBlock {
+struct alignas(4) HeldBlock {
   uint16_t first_tile;
   uint16_t num_tiles;
+  uint16_t first_column;  // in units of RowsShape::chunk_columns()
+  uint16_t num_chunks;
   uint16_t first_chunk;
   uint8_t slice;
   uint8_t first_own;
 };
 constexpr int kMostMatrices = 5;
+/// Do so many half words hold what there is of a plan?
 constexpr bool holds_blocks(const KernelPlan& plan) {
   int matrices = 0;
   for (int i = 0; i < plan.num_phases; ++i) {
@@ -44,8 +47,8 @@ constexpr bool holds_blocks(const KernelPlan& plan) {
   return matrices <= kMostMatrices;
 }
 
-/// What a CTA holds of the plans, of its own and of the tree's; then position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows
-/// that are not there; then HeldMerges, if it holds them.
+/// What a CTA holds of the plans, its own and the tree's; then position, seen_end, slot and first_page of every row:
+/// TreeRow's, 0 for rows that are not there; then HeldMerges, if it holds them.
 struct HeldPlan {
   TreeItem items[kHeldItems];  // the first of this CTA
   int32_t first_item;

@@ -104,14 +104,19 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
   /// Tiles and columns of a phase that this CTA multiplies, where warpgroups do.
   SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
-    const uint2 words = load_shared(reinterpret_cast<const uint2*>(held().blocks + matrix.number));
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(held().blocks + matrix.number);
+    const auto low = [](uint32_t word) { return static_cast<int>(word & 0xffff); };
+    const auto high = [](uint32_t word) { return static_cast<int>(word >> 16); };
+    const uint32_t tiles = load_shared(words);
+    const uint32_t columns = load_shared(words + 1);
+    const uint32_t places = load_shared(words + 2);
     TileBlock block;
-    block.tiles = {static_cast<int>(words.x & 0xffff), of_slices(kPlan.all_ctas(), matrix.column_slices),
-                   static_cast<int>(words.x >> 16)};
-    block.first_chunk = static_cast<int>(words.y & 0xffff);
-    block.slice = static_cast<int>(words.y >> 16 & 0xff);
-    block.first_own = static_cast<int>(words.y >> 24);
-    find_columns(matrix, block);
+    block.tiles = {low(tiles), of_slices(kPlan.all_ctas(), matrix.column_slices), high(tiles)};
+    block.first_column = low(columns) * kShape<kPlan>.chunk_columns();
+    block.num_chunks = high(columns);
+    block.first_chunk = low(places);
+    block.slice = high(places) & 0xff;
+    block.first_own = high(places) >> 8;
     return block;
   }
   /// Waits for all workers, collective: in turn with every other use of the barrier.
@@ -196,32 +201,25 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Position of a row's token; of a row that is not there any that is sound.
   SOLITON_DEVICE int position(int row) const { return load_shared(held_positions() + row) + step; }
 
-  /// Of a block's slice.
-  static SOLITON_DEVICE void find_columns(const MatrixPhase& matrix, TileBlock& block) {
-    const auto find = [&](int chunk) {
-      const auto begin = [&](int slice) {
-        return slice_begin(matrix.padded, chunk, matrix.column_slices, slice);
-      };
-      block.first_column = begin(block.slice);
-      block.num_chunks = (begin(block.slice + 1) - block.first_column) / chunk;
-    };
-    if (is_integer<kPlan>(matrix.format.type)) {
-      find(kShape<kPlan>.slot_columns(true));
-    } else {
-      find(kShape<kPlan>.slot_columns(false));
-    }
-  }
+  /// By one thread: see block().
   SOLITON_DEVICE void hold_block(const MatrixPhase& matrix) const {
-    static_assert(kHoldsBlocks<kPlan>, "half words hold numbers of tiles and of chunks");
-    TileBlock block =
-        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), matrix.column_slices, global_cta());
-    if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) block.tiles.count = 0;
-    find_columns(matrix, block);
-    const uint32_t first_chunk = static_cast<uint32_t>(global_cta() % block.num_chunks);
-    store_shared(reinterpret_cast<uint2*>(held().blocks + matrix.number),
-                 make_uint2(static_cast<uint32_t>(block.tiles.first | block.tiles.count << 16),
-                            first_chunk | static_cast<uint32_t>(block.slice | block.first_own << 8) << 16));
+    static_assert(kHoldsBlocks<kPlan>, "half words are enough for tiles and chunks");
+    const int slices = matrix.column_slices;
+    const int chunk = slot_columns<kPlan>(matrix);
+    const TileBlock block =
+        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), slices, global_cta());
+    const int count =
+        matrix.output == OutputKind::kLogits && params.skips_choice != 0 ? 0 : block.tiles.count;
+    const int first_column = slice_begin(matrix.padded, chunk, slices, block.slice);
+    const int num_chunks =
+        (slice_begin(matrix.padded, chunk, slices, block.slice + 1) - first_column) / chunk;
+    const auto both = [](int low, int high) { return static_cast<uint32_t>(low | high << 16); };
+    uint32_t* words = reinterpret_cast<uint32_t*>(held().blocks + matrix.number);
+    store_shared(words, both(block.tiles.first, count));
+    store_shared(words + 1, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
+    store_shared(words + 2, both(global_cta() % num_chunks, block.slice | block.first_own << 8));
   }
+
   /// Fills held(), by all threads of the CTA.
   SOLITON_DEVICE void hold_plan() const {
     const TreeView& tree = params.tree;

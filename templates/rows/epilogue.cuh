@@ -121,17 +121,15 @@ class Epilogue : public Choice<kPlan> {
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
     constexpr int kBroughtWords = kRowsShape.brought_words;
-    const bool needs_more =
-        at.phase.output == OutputKind::kRotary || at.phase.output == OutputKind::kResidual;
-    const int at_once = needs_more ? kBroughtWords / 2 : kBroughtWords;
-    uint4* words = context_.template region<uint4>(RegionId::kTiles) + worker_ * kBroughtWords * kWarpLanes +
-                   context_.lane;
+    constexpr int kAtOnce = kBroughtWords / 2;  // sums, and what is brought beside them
+    uint4* words = context_.template region<uint4>(RegionId::kTiles) +
+                   opaque(worker_) * kBroughtWords * kWarpLanes + context_.lane;
     const auto own_tile = [&](int piece) { return first + piece / kOwnRows * kTeams; };
     const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
-    for (int piece = 0; piece < pieces; piece += at_once) {
-      const int end = pieces - piece < at_once ? pieces : piece + at_once;
+    for (int piece = 0; piece < pieces; piece += kAtOnce) {
+      const int end = pieces - piece < kAtOnce ? pieces : piece + kAtOnce;
       own_row_ = piece % kOwnRows;
       float4* const from =
           sums.first(block.first_own + own_tile(piece) * sums.slices() - begin, row(), quarter());
@@ -140,27 +138,22 @@ class Epilogue : public Choice<kPlan> {
         return (of / kOwnRows * kTeams * sums.slices() * kRowsShape.sums_bytes() / 16) +
                (of % kOwnRows - piece % kOwnRows) * kRowStride * kQuarters;
       };
-      const auto nothing = [](int) { return make_float4(0, 0, 0, 0); };
-      if (needs_more) {
-        const auto before = [&](int i) {
-          own_row_ = i % kOwnRows;
-          return at.phase.output == OutputKind::kResidual && i < end ? load_kept(own_tile(i))
-                                                                     : make_float4(0, 0, 0, 0);
-        };
-        const auto ahead = [&](int i) {
-          own_row_ = i % kOwnRows;
-          return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
-        };
-        sums.template bring<kBroughtWords / 2, 4, true>(words, piece, end, before, ahead, from, behind);
-      } else {
-        sums.template bring<kBroughtWords, 2, false>(words, piece, end, nothing, nothing, from, behind);
-      }
+      const auto before = [&](int i) {
+        own_row_ = i % kOwnRows;
+        return at.phase.output == OutputKind::kResidual && i < end ? load_kept(own_tile(i))
+                                                                   : make_float4(0, 0, 0, 0);
+      };
+      const auto ahead = [&](int i) {
+        own_row_ = i % kOwnRows;
+        return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
+      };
+      sums.template bring<kAtOnce>(words, piece, end, before, ahead, from, behind);
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
         const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
-        const uint4 more = needs_more ? load_shared(words + (kBroughtWords / 2 + i - piece) * kWarpLanes) : v;
+        const uint4 more = load_shared(words + (kAtOnce + i - piece) * kWarpLanes);
         finish(at, tile_at(i), own_tile(i),
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},

@@ -33,19 +33,28 @@ class InputDigits {
   static SOLITON_DEVICE bool fit(int slots) { return slots <= 2 * kHalfSlots; }
 
   /// Makes those of slots `first` to end - 1 of a block's columns, from place `place` (in slots) on: this
-  /// worker's part of them.
+  /// worker's part of them. While it makes some, the columns of the next are on their way.
   SOLITON_DEVICE void make(const MatrixPhase& phase, const TileBlock& block, int first, int end,
                            int place) const {
-    constexpr int kRowGroups = kPlan.rows / 8;
     constexpr int kSlotTasks = kSlotColumns / kTaskColumns * kRowGroups;
     const int tasks = (end - first) * kSlotTasks;
-    SOLITON_NO_UNROLL
-    for (int task = worker_; task < tasks; task += kWorkers) {
-      const int group = task / kRowGroups;  // of 128 columns
+    const auto load_task = [&](int number) {
+      Task task;
+      const int group = number / kRowGroups;  // of 128 columns
       const int slot = group / (kSlotColumns / kTaskColumns);
       const int within = group % (kSlotColumns / kTaskColumns) * kTaskColumns;
-      const int column = block.first_column + block.chunk(first + slot) * kSlotColumns + within;
-      convert(phase, column, (place + slot) * kSlotSteps + within / kStepColumns, task % kRowGroups);
+      task.first_step = (place + slot) * kSlotSteps + within / kStepColumns;
+      task.row_group = number % kRowGroups;
+      task.load(context_, phase, block.first_column + block.chunk(first + slot) * kSlotColumns + within);
+      return task;
+    };
+    if (worker_ >= tasks) return;
+    Task task = load_task(worker_);
+    SOLITON_NO_UNROLL
+    for (int next = worker_ + kWorkers; next < tasks + kWorkers; next += kWorkers) {
+      const Task behind = next < tasks ? load_task(next) : task;
+      convert(task);
+      task = behind;
     }
   }
   /// All workers have made theirs. Who makes others where these were has met once more meanwhile.
@@ -64,35 +73,44 @@ class InputDigits {
   }
 
  private:
+  static constexpr int kRowGroups = kPlan.rows / 8;
   static constexpr int kTaskColumns = 128;          // of 8 rows: a lane has a step of a row
   static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
+  /// 128 columns of 8 rows, which become digits of `first_step` and the next three.
+  struct Task {
+    int first_step;
+    int row_group;
+    uint4 words[kRowsShape.parts][kBlocks];  // of this lane's step and row
+
+    SOLITON_DEVICE void load(const Context<kPlan>& context, const MatrixPhase& phase, int column) {
+      const int row = row_group * 8 + context.lane % 8;
+      const int64_t offset = activation_offset(kRowsShape, 0, row, column + context.lane / 8 * kStepColumns);
+      const uint4* from = reinterpret_cast<const uint4*>(
+          context.template workspace<unsigned char>(phase.input_vector.offset) + offset);
+      SOLITON_UNROLL
+      for (int block = 0; block < kBlocks; ++block) {
+        SOLITON_UNROLL
+        for (int part = 0; part < kRowsShape.parts; ++part)
+          words[part][block] = load_global(from + (block * kRowsShape.parts + part) * kPlan.rows);
+      }
+    }
+  };
   using Numbers = DigitNumbers<kRowsShape.digits>;
 
   SOLITON_DEVICE float4* scales() const {
     return reinterpret_cast<float4*>(context_.region(RegionId::kInput) + kPlan.digit_bytes());
   }
 
-  /// 128 columns from `column` on of 8 rows, to steps `first_step` and the next.
-  SOLITON_DEVICE void convert(const MatrixPhase& phase, int column, int first_step, int row_group) const {
+  SOLITON_DEVICE void convert(const Task& task) const {
     const int lane = context_.lane;
-    const int row = row_group * 8 + lane % 8;
+    const int row = task.row_group * 8 + lane % 8;
     const int step = lane / 8;
-    const uint4* from =
-        reinterpret_cast<const uint4*>(context_.template workspace<unsigned char>(phase.input_vector.offset) +
-                                       activation_offset(kRowsShape, 0, row, column + step * kStepColumns));
-    uint4 words[kRowsShape.parts][kBlocks];
-    SOLITON_UNROLL
-    for (int block = 0; block < kBlocks; ++block) {
-      SOLITON_UNROLL
-      for (int part = 0; part < kRowsShape.parts; ++part)
-        words[part][block] = load_global(from + (block * kRowsShape.parts + part) * kPlan.rows);
-    }
     float values[kBlocks][4][2];  // of a block, a quad's pair
     uint32_t largest = 0;
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
       const auto take = [&](int quad, int part) {
-        const uint4& v = words[part][block];
+        const uint4& v = task.words[part][block];
         const uint32_t word = quad == 0 ? v.x : quad == 1 ? v.y : quad == 2 ? v.z : v.w;
         return make_float2(float_from_bits(word << 16), float_from_bits(word & 0xffff0000u));
       };
@@ -113,7 +131,7 @@ class InputDigits {
       largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
     const InputScale scale = InputScale::of<Numbers::kExponent>(largest);
     int32_t sum = 0;
-    unsigned char* to = context_.region(RegionId::kInput) + (first_step + step) * kStepDigits;
+    unsigned char* to = context_.region(RegionId::kInput) + (task.first_step + step) * kStepDigits;
     SOLITON_UNROLL
     for (int half = 0; half < 2; ++half) {  // 16 k
       uint32_t digits[kRowsShape.digits][4];
@@ -133,7 +151,7 @@ class InputDigits {
       }
       SOLITON_UNROLL
       for (int digit = 0; digit < kRowsShape.digits; ++digit) {
-        const int core = half * kDigitRows / 8 + digit * kPlan.rows / 8 + row_group;
+        const int core = half * kDigitRows / 8 + digit * kPlan.rows / 8 + task.row_group;
         store_shared(reinterpret_cast<uint4*>(to + (core * 8 + lane % 8) * 16),
                      make_uint4(digits[digit][0], digits[digit][1], digits[digit][2], digits[digit][3]));
       }
@@ -142,9 +160,9 @@ class InputDigits {
     for (int mask = 1; mask < kSetSteps; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask * 8));
     if (step % kSetSteps != 0) return;
-    float* own =
-        reinterpret_cast<float*>(scales() + (first_step + step) / kSetSteps * (kPlan.rows / 2) + row / 2) +
-        row % 2;
+    float* own = reinterpret_cast<float*>(scales() + (task.first_step + step) / kSetSteps * (kPlan.rows / 2) +
+                                          row / 2) +
+                 row % 2;
     store_shared(own, scale.up);
     store_shared(own + 2, scale.up * static_cast<float>(sum));
   }

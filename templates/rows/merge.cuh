@@ -2,8 +2,9 @@
 // their pages: by all workers of all CTAs. Heads are those of this card.
 //
 // Partial results say themselves that they have arrived: no phase separates who writes them from who merges them. Every
-// word of them is read by one warp, which makes it missing again once it has it. That comes before the next layer writes
-// it, with the grid counter of all phases in between.
+// word of them is read by one warp, which makes it missing again when it has ended the phase, while it waits for the others.
+// That comes before it ends the next phase, and so before the next layer writes it: the grid counters of the phases from
+// the next one on are in between.
 #pragma once
 
 #include <type_traits>
@@ -33,13 +34,18 @@ class HeadMerge {
   using Loaded = std::conditional_t<kPacked, uint2, float4>;  // four outputs
   static_assert(kPartials <= kWarpLanes, "a lane looks after the weight of each");
 
-  SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int row, int head, int share)
-      : context_(context),
-        row_(row),
-        head_(head),
-        share_(share),
-        partials_(context.params.partials +
-                  static_cast<int64_t>(head / kHeads) * context.params.tree.partials_per_head * kWords) {}
+  /// Of unit `unit` of this card. `own`: of another one's own().
+  SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int unit, int own = -1)
+      : context_(context), share_(unit % kShares), own_(own) {
+    const int heads = context.card_kv_heads() * kHeads;
+    row_ = unit / kShares / heads;
+    head_ = unit / kShares % heads;
+    partials_ = context.params.partials +
+                static_cast<int64_t>(head_ / kHeads) * context.params.tree.partials_per_head * kWords;
+  }
+  SOLITON_DEVICE int row() const { return row_; }
+  /// Where the partial lies whose weight this lane looks after, in words, of those that were added last; -1: there is none.
+  SOLITON_DEVICE int own() const { return own_; }
 
   /// Adds up to kPartials partials; everything is on its way at once. `place`: of the partial whose weight this lane looks
   /// after, lane l after the l-th; -1: there is none. They have to be cleared then.
@@ -230,26 +236,34 @@ class HeadMerge {
   int head_;
   int share_;
   float* partials_;  // of the KV head
-  int own_ = -1;     // where the partial lies whose weight this lane looks after, in words; -1: there is none
+  int own_;
   float maximum_ = -INFINITY;
   float sum_ = 0.0f;
   float4 outputs_[kPieces] = {};
 };
 
+/// A unit whose partials have been merged, the last ones of which are not missing again yet.
+struct MergedUnit {
+  int unit = -1;  // none
+  int own = -1;   // HeadMerge::own()
+};
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void clear_partials(const Context<kPlan>& context, const MergedUnit& merged) {
+  if (merged.unit >= 0) HeadMerge<kPlan>(context, merged.unit, merged.own).clear();
+}
+
 /// Merges unit `unit` of this card: a share of a query head of a row. `worker` holds the merge list of its first unit.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int worker, int layer) {
+SOLITON_DEVICE MergedUnit merge_unit(const Context<kPlan>& context, int unit, int worker, int layer) {
   using Merge = HeadMerge<kPlan>;
-  const int heads = context.card_kv_heads() * Merge::kHeads;
-  const int head_unit = unit / Merge::kShares;
-  const int row = head_unit / heads;
+  Merge merge(context, unit);
+  const int row = merge.row();
   const TreeView& tree = context.params.tree;
   const bool is_held = Context<kPlan>::kHoldsMerges && unit == context.first_unit(worker);
   worker = opaque(worker);  // no register holds the address for the launch
   const int end = is_held
                       ? load_shared(&context.held_merges().count[worker])
                       : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);
-  Merge merge(context, row, head_unit % heads, unit % Merge::kShares);
   SOLITON_NO_UNROLL
   for (int first = 0; first < end; first += Merge::kPartials) {
     const int i = first + context.lane;
@@ -259,7 +273,7 @@ SOLITON_DEVICE void merge_unit(const Context<kPlan>& context, int unit, int work
     if (first + Merge::kPartials < end) merge.clear();
   }
   merge.publish(layer);
-  merge.clear();
+  return {unit, merge.own()};
 }
 
 /// Appends the key and value of a row's token to its page.

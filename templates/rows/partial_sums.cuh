@@ -55,14 +55,15 @@ class PartialSums {
     return sums_of(number_, tile) + row * kQuarters + quarter;
   }
 
-  /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`; if kMore, behind
-  /// them what is brought beside them. `before(piece)`, `ahead(piece)`; `from`: of piece `first`, and so much further,
-  /// behind(i), of the i-th after it.
-  template <int kPieces, int kSlices, bool kMore, class Before, class Ahead, class Behind>
+  /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`; behind them what
+  /// is brought beside them. `before(piece)`, `ahead(piece)`; `from`: of piece `first`, and so much further, behind(i), of
+  /// the i-th after it.
+  template <int kPieces, class Before, class Ahead, class Behind>
   SOLITON_DEVICE void bring(uint4* words, int first, int end, const Before& before, const Ahead& ahead,
                             float4* from, const Behind& behind) const {
     const int stride =
         team_ * kPlan.sum_passes() * kRowsShape.tiles_at_once() * (kRowsShape.sums_bytes() / 16);
+    constexpr int kSlices = 4;  // at once
     float4 sums[kPieces];
     uint4 more[kPieces];
     int places[kPieces];  // from `from` on; -1: there is no such piece
@@ -70,7 +71,7 @@ class PartialSums {
     for (int i = 0; i < kPieces; ++i) {
       places[i] = first + i < end ? behind(i) : -1;
       sums[i] = before(first + i);
-      if constexpr (kMore) more[i] = ahead(first + i);
+      more[i] = ahead(first + i);
     }
     SOLITON_NO_UNROLL
     for (int slice = 0; slice < slices_; slice += kSlices) {
@@ -114,7 +115,7 @@ class PartialSums {
     for (int i = 0; i < kPieces; ++i) {
       store_shared(words + i * kWarpLanes, make_uint4(float_bits(sums[i].x), float_bits(sums[i].y),
                                                       float_bits(sums[i].z), float_bits(sums[i].w)));
-      if constexpr (kMore) store_shared(words + (kPieces + i) * kWarpLanes, more[i]);
+      store_shared(words + (kPieces + i) * kWarpLanes, more[i]);
     }
   }
 

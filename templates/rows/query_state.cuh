@@ -66,14 +66,15 @@ class QueryState {
       for (int i = 0; i < kSteps; ++i) {
         uint4 k[kTogether];
         SOLITON_UNROLL
-        for (int t = 0; t < kTogether; ++t) k[t] = load_keys(first + tokens.keys[t], i, lane);
+        for (int t = 0; t < kTogether; ++t)
+          k[t] = load_pairs<kKv.key_stride()>(first + tokens.keys[t] + i * 2 * kCoreBytes, lane);
         SOLITON_UNROLL
         for (int part = 0; part < kParts; ++part) {
           const uint4 query = kHeld > 0 ? held_[i] : load_query(part, i, lane);
           SOLITON_UNROLL
           for (int t = 0; t < kTogether; ++t) {
-            mma_f16(scores[t][0], query, make_uint2(k[t].x, k[t].z));
-            mma_f16(scores[t][1], query, make_uint2(k[t].y, k[t].w));
+            mma_f16(scores[t][0], query, make_uint2(k[t].x, k[t].y));
+            mma_f16(scores[t][1], query, make_uint2(k[t].z, k[t].w));
           }
         }
       }
@@ -90,7 +91,7 @@ class QueryState {
         SOLITON_UNROLL
         for (int k = 0; k < kTogether * kStepsAtOnce; ++k) {
           const int t = k / kStepsAtOnce;
-          v[t][k % kStepsAtOnce] = load_matrices<kKv.kValueStride, kCoreBytes>(
+          v[t][k % kStepsAtOnce] = load_pairs<kKv.kValueStride>(
               first + tokens.values[t] + (i + k % kStepsAtOnce) * kFragmentBytes, lane);
         }
         SOLITON_UNROLL
@@ -98,8 +99,8 @@ class QueryState {
           SOLITON_UNROLL
           for (int n = 0; n < kStepsAtOnce; ++n) {
             const uint4 value = v[k / kParts][n];
-            mma_f16(output_[2 * (i + n)], weights[k / kParts][k % kParts], make_uint2(value.x, value.z));
-            mma_f16(output_[2 * (i + n) + 1], weights[k / kParts][k % kParts], make_uint2(value.y, value.w));
+            mma_f16(output_[2 * (i + n)], weights[k / kParts][k % kParts], make_uint2(value.x, value.y));
+            mma_f16(output_[2 * (i + n) + 1], weights[k / kParts][k % kParts], make_uint2(value.z, value.w));
           }
         }
       }
@@ -278,12 +279,16 @@ class QueryState {
  private:
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
 
-  /// The `step`-th 16 dims of 16 tokens, or queries, whose first core matrix lies at `first`.
-  static SOLITON_DEVICE uint4 load_keys(const unsigned char* first, int step, int lane) {
-    return load_matrices<kKv.key_stride(), kCoreBytes>(first + step * 2 * kCoreBytes, lane);
-  }
+  /// The `step`-th 16 dims of the queries: operand a.
   SOLITON_DEVICE uint4 load_query(int part, int step, int lane) const {
-    return load_keys(queries_ + part * kKv.part_bytes(), step, lane);
+    return load_matrices<kKv.key_stride(), kCoreBytes>(
+        queries_ + part * kKv.part_bytes() + step * 2 * kCoreBytes, lane);
+  }
+  /// Two operands b: those of 8 tokens, or dims, in x and y, and of the next, kNext bytes further, in z and w: they want
+  /// registers that are neighbours.
+  template <int kNext>
+  static SOLITON_DEVICE uint4 load_pairs(const unsigned char* first, int lane) {
+    return load_matrices<kCoreBytes, kNext>(first, lane);
   }
 
   static SOLITON_DEVICE void hide(uint32_t seen, float (&scores)[kTogether][2][4]) {
