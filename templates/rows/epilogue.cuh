@@ -53,15 +53,15 @@ class Epilogue : public Choice<kPlan> {
     constexpr int kShare = kPlan.rows / kWorkers;
     int row = 0;
     SOLITON_UNROLL
-    for (int mask = 1, left = kShare / 2; mask < kWarpLanes; mask *= 2, left /= 2) {
-      if (left == 0) {
-        all.sums[0] += shuffle_xor(all.sums[0], mask);
-        continue;
-      }
+    for (int round = 0; 1 << round < kWarpLanes; ++round) {
+      const int mask = 1 << round;
+      const int left = kShare >> (round + 1);
+      if (left == 0) all.sums[0] += shuffle_xor(all.sums[0], mask);
       const bool rear = (context_.lane & mask) != 0;
       if (rear) row += left;
       SOLITON_UNROLL
-      for (int i = 0; i < left; ++i) {
+      for (int i = 0; i < kShare / 2; ++i) {
+        if (i >= left) break;
         const float own = rear ? all.sums[i + left] : all.sums[i];
         all.sums[i] = own + shuffle_xor(rear ? all.sums[i] : all.sums[i + left], mask);
       }
