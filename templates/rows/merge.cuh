@@ -26,8 +26,9 @@ class HeadMerge {
   static constexpr int kGroups = kShares;
   static constexpr int kLanes = kWarpLanes / kGroups;  // of a group
   static constexpr int kPieces = ceil_divide(kDims, 4 * kLanes);
-  static constexpr int kLoads = kGroups == 1 ? 16 / kPieces : kLanes;  // partials of a group at once
-  static constexpr int kPartials = kLoads * kGroups;                   // of all groups
+  /// Partials of a group at once. More are more code, for which a warp waits; fewer take trees of many slices more turns.
+  static constexpr int kLoads = kGroups > 1 ? kLanes / 2 : (kPlan.rows <= 32 ? 16 : 8) / kPieces;
+  static constexpr int kPartials = kLoads * kGroups;  // of all groups
   static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
   static constexpr bool kPacked = packs_partials(kPlan.rows);
   static_assert(!kPacked || kShares == 1);
