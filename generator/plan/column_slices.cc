@@ -9,12 +9,12 @@ namespace soliton {
 namespace {
 
 constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
-// Measured: as long as a byte of activations
-constexpr int kSumsCost = 4;              // takes a part of one of sums,
-constexpr int kManySumsCost = 6;          // where threads finish more than one row,
-constexpr int kDigitsCost = 2;            // of one that becomes digits,
-constexpr int kProductCost = 72;          // of a column of a warpgroup's products,
-constexpr int kIntegerProductCost = 150;  // of which integers become bf16.
+// Measured, in bytes of activations that could be read meanwhile:
+constexpr int kSumsCost = 4;              // of a byte of sums,
+constexpr int kManySumsCost = 6;          // or of one where threads finish more than one row;
+constexpr int kDigitsCost = 2;            // of a byte of activations that becomes digits;
+constexpr int kProductCost = 72;          // of a column that a warpgroup multiplies,
+constexpr int kIntegerProductCost = 150;  // or of one of integers that become bf16
 
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
 /// block of tiles anew, and sums, which it puts down and whose parts it reads; and what it could while it multiplies.
