@@ -87,8 +87,12 @@ struct RowsShape {
   SOLITON_HOST_DEVICE constexpr int brought_bytes() const {
     return kWorkers * brought_words * kWarpLanes * 16;
   }
+  /// And behind these what one warpgroup adds of the sums of another, where both share a group of tiles.
+  SOLITON_HOST_DEVICE constexpr int shared_sums_offset() const {
+    return brought_bytes() + kWorkers * kWarpLanes * rows_per_thread() * 8;
+  }
   SOLITON_HOST_DEVICE constexpr int handed_bytes() const {
-    if (warpgroups) return brought_bytes() + kWorkers * kWarpLanes * rows_per_thread() * 8;
+    if (warpgroups) return shared_sums_offset() + (digits > 0 ? kGroupTiles * sums_bytes() : 0);
     return handed_tiles * column_warps * rows * kTileStride * 4;
   }
   /// Sums of a tile: 16 of every row.

@@ -42,6 +42,18 @@ SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
 template <const KernelPlan& kPlan>
 constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 
+/// Does the input of a phase become digits?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
+  return kShape<kPlan>.digits > 0 && is_integer<kPlan>(matrix.format.type);
+}
+
+/// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool shares_group(int tiles) {
+  return kShape<kPlan>.digits > 0 && tiles <= kGroupTiles;
+}
+
 /// What every thread knows.
 template <const KernelPlan& kPlan>
 struct Context : MachineContext<kPlan, RegionId, BarrierId> {

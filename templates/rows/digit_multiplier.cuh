@@ -1,7 +1,7 @@
 // Integers as they are, multiplied by digits of the input where warpgroups multiply. The bytes of a word are weights of row g
 // and, 16 times, of row g + 8 (layout/weight_format.h); sums of a set of steps are exact, and a set has one scale. A
-// warpgroup has a group of tiles; the two strips of a unit are two chains of products: while one is summed up the other is
-// multiplied.
+// warpgroup has a group of tiles; of a single group each has every second slot, and the first adds what the second has
+// summed. The two strips of a unit are two chains of products: while one is summed up the other is multiplied.
 #pragma once
 
 #include "rows/input_digits.cuh"
@@ -31,17 +31,19 @@ class DigitMultiplier {
     digits_.meet(met);
   }
 
-  /// See WarpgroupMultiplier::multiply(); a warpgroup has a group at a time.
+  /// See WarpgroupMultiplier::multiply(); a warpgroup has a group at a time, or a share of one.
   template <class Put>
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
                                int first, int count, uint32_t& met, const Put& put) const {
+    const bool shares = shares_group<kPlan>(count);
     const int slots = block.num_chunks;
     const int group = worker_ / kGroupWarps;
     const int tile = worker_ % kGroupWarps;
-    const int tiles = count - group * kGroupTiles;  // of this group
+    const int first_tile = shares ? 0 : group * kGroupTiles;
+    const Part part = {shares ? group : 0, shares ? kWarpgroups : 1, tile < count - first_tile ? tile : 0};
     float sums[kPlan.rows / 2] = {};
-    if (Digits::fit(slots)) {
-      multiply_slots(stream, phase, block, {0, slots, 0}, tiles, sums);
+    if (Digits::fit(slots)) {  // code of its own, which is faster than one for both
+      multiply_slots(stream, phase, block, {0, slots, 0}, part, sums);
     } else {
       const int halves = ceil_divide(slots, Digits::kHalfSlots);
       uint32_t turn = first / kRowsShape.tiles_at_once() * halves;
@@ -53,10 +55,11 @@ class DigitMultiplier {
           digits_.make(phase, block, begin, end, place);
           digits_.meet(met);
         }
-        multiply_slots(stream, phase, block, {begin, end, place}, tiles, sums);
+        multiply_slots(stream, phase, block, {begin, end, place}, part, sums);
       }
     }
-    if (tile < tiles) put(group * kGroupTiles + tile, sums);
+    if (shares) add_shared(sums, met);
+    if (tile < count - first_tile && (!shares || group == 0)) put(first_tile + tile, sums);
   }
 
  private:
@@ -72,88 +75,92 @@ class DigitMultiplier {
     int end;
     int place;
   };
-  /// What products of a set become sums by.
-  struct Set {
-    ScaleWords<kFormat> scales = {};
-    int index = 0;
+  /// Of a range's slots those that a warpgroup multiplies, and a warp's tile in them.
+  struct Part {
+    int first;
+    int stride;
+    int tile;
   };
   /// What a lane has of a set of both strips.
   struct Loaded {
     uint4 words[kSetSteps];
-    Set sets[kStrips];
+    ScaleWords<kFormat> scales[kStrips];
   };
 
   SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                     const TileBlock& block, const Range& range, int tiles,
+                                     const TileBlock& block, const Range& range, const Part& part,
                                      float (&sums)[kPlan.rows / 2]) const {
     const int group = worker_ / kGroupWarps;
-    if (tiles <= 0) {
-      for (int i = range.first; i < range.end; ++i) stream.release_turn(stream.wait_turn(group));
-      return;
-    }
-    const int tile = worker_ % kGroupWarps < tiles ? worker_ % kGroupWarps : 0;
+    const auto pass = [&] { stream.release_turn(stream.wait_turn(group)); };
+    const int first = range.first + part.first;
+    if (first >= range.end) return pass();
     int32_t products[kStrips][kSums];
-    Set made[kStrips];  // whose products are being made
+    ScaleWords<kFormat> made[kStrips];  // of the set whose products are being made
     Loaded next;
     int slot = 0;
     int unit_steps = 0;
-    int first_step = range.place * Digits::kSlotSteps;
+    int first_step = (range.place + part.first) * Digits::kSlotSteps;
     const auto open = [&](int i) {
       slot = stream.wait_turn(group);
       unit_steps = steps_of_unit(phase, block, i);
     };
     const auto load = [&](int set) {
-      next = load_set(stream.bytes(slot), tile, set, first_step, unit_steps);
+      next = load_set(stream.bytes(slot), part.tile, set, unit_steps);
       if (set == kSets - 1) stream.release_turn(slot);
     };
-    const auto issue = [&](int strip) {
+    const auto issue = [&](int strip, int set, CoreMatrices input) {
       uint4 weights[kSetSteps];
       SOLITON_UNROLL
       for (int k = 0; k < kSetSteps; ++k) {
         weights[k] = strip == 0 ? divide_integers(next.words[k].x, next.words[k].y)
                                 : divide_integers(next.words[k].z, next.words[k].w);
       }
-      made[strip] = next.sets[strip];
-      const CoreMatrices input(digits_.step(made[strip].index * kSetSteps));
+      made[strip] = next.scales[strip];
+      const CoreMatrices from = input.behind(step_of(set, strip, unit_steps) * Digits::kStepDigits);
       warpgroup_fence(products[strip], weights);
-      warpgroup_multiply_u8_s8<false>(products[strip], weights[0], input);
+      warpgroup_multiply_u8_s8<false>(products[strip], weights[0], from);
       SOLITON_UNROLL
       for (int k = 1; k < kSetSteps; ++k)
-        warpgroup_multiply_u8_s8<true>(products[strip], weights[k], input.behind(k * Digits::kStepDigits));
+        warpgroup_multiply_u8_s8<true>(products[strip], weights[k], from.behind(k * Digits::kStepDigits));
       warpgroup_commit();
     };
-    const auto take = [&](int strip) { add(sums, products[strip], made[strip]); };
-    open(range.first);
+    open(first);
     load(0);
     SOLITON_NO_UNROLL
-    for (int i = range.first; i < range.end; ++i) {
-      issue(0);
-      issue(1);
+    for (int i = first; i < range.end; i += part.stride) {
+      const CoreMatrices input(digits_.step(first_step));
+      const float4* scales = digits_.scales(first_step);
+      const int steps = unit_steps;
+      const auto take = [&](int strip, int set) {
+        add(sums, products[strip], made[strip], scales + Digits::scales_of(step_of(set, strip, steps)));
+      };
+      issue(0, 0, input);
+      issue(1, 0, input);
       SOLITON_UNROLL
       for (int set = 1; set < kSets; ++set) {
         warpgroup_wait<false>(products[0]);
         load(set);
-        take(0);
-        issue(0);
+        take(0, set - 1);
+        issue(0, set, input);
         warpgroup_wait<false>(products[1]);
-        take(1);
-        issue(1);
+        take(1, set - 1);
+        issue(1, set, input);
       }
-      first_step += Digits::kSlotSteps;
       warpgroup_wait<false>(products[0]);
-      take(0);
+      take(0, kSets - 1);
       warpgroup_wait(products[1]);
-      if (i + 1 < range.end) {
-        open(i + 1);
+      if (i + part.stride < range.end) {
+        open(i + part.stride);
         load(0);
       }
-      take(1);
+      take(1, kSets - 1);
+      first_step += part.stride * Digits::kSlotSteps;
     }
+    if (part.first > 0 && (range.end - range.first) % kWarpgroups != 0) pass();
   }
 
   /// Set `set` of both strips.
-  SOLITON_DEVICE Loaded load_set(const unsigned char* slot, int tile, int set, int first_step,
-                                 int unit_steps) const {
+  SOLITON_DEVICE Loaded load_set(const unsigned char* slot, int tile, int set, int unit_steps) const {
     Loaded loaded;
     SOLITON_UNROLL
     for (int k = 0; k < kSetSteps; ++k) {
@@ -163,9 +170,8 @@ class DigitMultiplier {
     }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {
-      const int step = step_of(set, strip, unit_steps);  // in the slot
-      loaded.sets[strip].index = (first_step + step) / kSetSteps;
-      loaded.sets[strip].scales = load_scale_words<kFormat>(
+      const int step = step_of(set, strip, unit_steps);
+      loaded.scales[strip] = load_scale_words<kFormat>(
           slot + Slot::scales_of(tile) +
           Slot::scale_offset(step * kStepColumns / kFormat.group, context_.lane / 4));
     }
@@ -189,15 +195,12 @@ class DigitMultiplier {
   }
 
   /// Rows lane / 4 and lane / 4 + 8 of the tile, the second 16 times, and rows lane % 4 * 2 and the next of every 8 of the
-  /// input.
+  /// input, whose scales and sums are `inputs`.
   SOLITON_DEVICE void add(float (&sums)[kPlan.rows / 2], const int32_t (&products)[kSums],
-                          const Set& set) const {
+                          const ScaleWords<kFormat>& scales, const float4* inputs) const {
     constexpr int kDigit = 1 << kDigitBits;
     constexpr int kNextDigit = kPlan.rows / 2;
-    const RowScales own = row_scales<kFormat>(set.scales);
-    const float scales[2] = {own.scale[0], own.scale[1] * (1.0f / 16)};
-    const float zeros[2] = {static_cast<float>(own.zero[0]), static_cast<float>(own.zero[1] * 16)};
-    const float4* inputs = digits_.scales(set.index);
+    const RowScales own = row_scales<kFormat>(scales);
     SOLITON_UNROLL
     for (int n = 0; n < kPlan.rows / 8; ++n) {
       const float4 input = load_shared(inputs + n * 4);
@@ -212,10 +215,37 @@ class DigitMultiplier {
           if constexpr (kRowsShape.digits == 3)
             product +=
                 static_cast<float>(kDigit * kDigit) * static_cast<float>(products[at + 2 * kNextDigit]);
-          sums[at] += scales[half] * (up * product - zeros[half] * input_sum);
+          const float zeros = kFormat.has_zeros ? static_cast<float>(own.zero[half]) * input_sum : input_sum;
+          sums[at] += own.scale[half] * ((half == 0 ? up : up * (1.0f / 16)) * product - zeros);
         }
       }
     }
+  }
+
+  /// Adds what the second warpgroup has summed of the same tiles to what the first has, which alone goes on with them.
+  SOLITON_DEVICE void add_shared(float (&sums)[kPlan.rows / 2], uint32_t& met) const {
+    float4* own =
+        reinterpret_cast<float4*>(context_.region(RegionId::kTiles) + kRowsShape.shared_sums_offset()) +
+        worker_ % kGroupWarps * kWarpLanes + context_.lane;
+    const bool is_first = worker_ < kGroupWarps;
+    const auto on_places = [&](const auto& visit) {
+      SOLITON_UNROLL
+      for (int i = 0; i < kPlan.rows / 8; ++i) visit(own + i * kGroupWarps * kWarpLanes, sums + 4 * i);
+    };
+    if (!is_first) {
+      on_places([](float4* place, const float* part) {
+        store_shared(place, make_float4(part[0], part[1], part[2], part[3]));
+      });
+    }
+    context_.meet_workers(met);
+    if (!is_first) return;
+    on_places([](const float4* place, float* part) {
+      const float4 other = load_shared(place);
+      part[0] += other.x;
+      part[1] += other.y;
+      part[2] += other.z;
+      part[3] += other.w;
+    });
   }
 
   Context<kPlan>& context_;

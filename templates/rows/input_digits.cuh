@@ -5,7 +5,8 @@
 //
 // which is operand b of a product that has the digits of all rows for its rows. Of 128 columns of a row the greatest
 // magnitude says how many units a digit counts. Of every set of steps whose products are summed as integers, and of every
-// pair of rows, float4{up, up, sum, sum}: the weight of a unit, and what a weight of 1 in all of the columns would give.
+// pair of rows, float4{up, up, sum, sum}: the weight of a unit, and what a weight of kOfSums in all of the columns would
+// give.
 //
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
@@ -25,6 +26,7 @@ class InputDigits {
   static constexpr int kSlotColumns = kRowsShape.slot_columns(true);
   static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
   static constexpr int kHalfSlots = kRowsShape.digit_columns() / kSlotColumns / 2;
+  static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kSymmetricZero;
   static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns());
 
   SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
@@ -67,10 +69,12 @@ class InputDigits {
   SOLITON_DEVICE const unsigned char* step(int index) const {
     return context_.region(RegionId::kInput) + index * kStepDigits;
   }
-  /// Of a set of steps, for rows lane % 4 * 2 and the next of the first 8.
-  SOLITON_DEVICE const float4* scales(int index) const {
-    return scales() + index * (kPlan.rows / 2) + context_.lane % 4;
+  /// Of a set of steps, which begins with `step`, for rows lane % 4 * 2 and the next of the first 8.
+  SOLITON_DEVICE const float4* scales(int step) const {
+    return scales() + scales_of(step) + context_.lane % 4;
   }
+  /// How many lie before those of the set.
+  static SOLITON_DEVICE int scales_of(int step) { return step / kSetSteps * (kPlan.rows / 2); }
 
  private:
   static constexpr int kRowGroups = kPlan.rows / 8;
@@ -160,11 +164,9 @@ class InputDigits {
     for (int mask = 1; mask < kSetSteps; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask * 8));
     if (step % kSetSteps != 0) return;
-    float* own = reinterpret_cast<float*>(scales() + (task.first_step + step) / kSetSteps * (kPlan.rows / 2) +
-                                          row / 2) +
-                 row % 2;
+    float* own = reinterpret_cast<float*>(scales() + scales_of(task.first_step + step) + row / 2) + row % 2;
     store_shared(own, scale.up);
-    store_shared(own + 2, scale.up * static_cast<float>(sum));
+    store_shared(own + 2, scale.up * kOfSums * static_cast<float>(sum));
   }
 
   Context<kPlan>& context_;

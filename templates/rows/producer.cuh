@@ -206,12 +206,14 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
   }
 
-  /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales.
+  /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales. Warpgroups that share
+  /// a group have a slot of it in turn, and as many of them.
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
     constexpr int kColumns = kShape<kPlan>.slot_columns(true);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
+      const bool shares = shares_group<kPlan>(count);
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
@@ -223,12 +225,14 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
         const int scales = begin + scale_offset(kPlan.model.integers, page.columns, 0, 0) +
                            within / kColumns * Integers::kScaleBytes;
         SOLITON_NO_UNROLL
-        for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles) {
+        for (int tile = 0; tile < (shares ? 1 : kWarpgroups) * kGroupTiles; tile += kGroupTiles) {
           this->add_page(phase.window, nothing, [&] {
             fill_integers(tiles, {words, scales}, stride, tile, count);
           });
         }
       }
+      if (shares && block.num_chunks % kWarpgroups != 0)
+        this->add_page(phase.window, nothing, [&] { this->expect(0); });
       tiles += kTilesAtOnce<kPlan> * stride;
     }
   }

@@ -33,7 +33,7 @@ class Worker {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     begin_phase();
     const TileRun run = context_.tiles(at.phase);
-    epilogue_.begin(at, run, !takes_digits(at.phase));
+    epilogue_.begin(at, run, !takes_digits<kPlan>(at.phase));
     if constexpr (kShape<kPlan>.warpgroups) {
       multiply_block(at);
       if (kShape<kPlan>.teams() > 1 && at.phase.output == OutputKind::kLogits) {
@@ -75,10 +75,6 @@ class Worker {
   /// Where registers are short the compiler is to know that it is the same in all lanes.
   static SOLITON_DEVICE int of_warp(int worker) {
     return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
-  }
-
-  static SOLITON_DEVICE bool takes_digits(const MatrixPhase& phase) {
-    return kShape<kPlan>.digits > 0 && is_integer<kPlan>(phase.format.type);
   }
 
   /// Behind a phase that no CTA has begun before all had read the layer's pages, while the others end it.
@@ -123,7 +119,7 @@ class Worker {
     const auto finishes_at_once = [&] {
       return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
     };
-    if (takes_digits(at.phase)) {
+    if (takes_digits<kPlan>(at.phase)) {
       const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
       typename Epilogue<kPlan>::Squares squares;
       if (finds_factors) squares = epilogue_.load_squares();
