@@ -48,6 +48,9 @@ SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
   return kShape<kPlan>.digits > 0 && is_integer<kPlan>(matrix.format.type);
 }
 
+/// Neighbouring CTAs that begin with the same chunk of columns.
+constexpr int kAlikeCtas = 4;
+
 /// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool shares_group(int tiles) {
@@ -229,7 +232,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     uint32_t* words = reinterpret_cast<uint32_t*>(held().blocks + matrix.number);
     store_shared(words, both(block.tiles.first, count));
     store_shared(words + 1, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
-    store_shared(words + 2, both(global_cta() % num_chunks, block.slice | block.first_own << 8));
+    // Those that begin alike ask L2 for the same of x at about the same time. Digits of all chunks are made before.
+    const int first_chunk =
+        (takes_digits<kPlan>(matrix) ? global_cta() : global_cta() / kAlikeCtas) % num_chunks;
+    store_shared(words + 2, both(first_chunk, block.slice | block.first_own << 8));
   }
 
   /// Fills held(), by all threads of the CTA.
