@@ -57,7 +57,7 @@ struct HeldPlan {
 };
 constexpr int kHeldOfRow = 4;  // words
 
-/// Merge lists of each worker's first unit, see merge_unit(). Only with few rows: with many, pages have better
+/// Merge lists of each worker's first unit, see merge_units(). Only with few rows: with many, pages have better
 /// use for the room.
 struct HeldMerges {
   TreeMerge first[kWorkers][kWarpLanes];

@@ -125,6 +125,11 @@ SOLITON_HOST_DEVICE constexpr int merge_shares(int rows, int head_dim) {
   return head_dim % (4 * shares) == 0 ? shares : 1;
 }
 
+/// Shares of heads that a warp merges at once: of many rows it has several, and for each it waits as long.
+SOLITON_HOST_DEVICE constexpr int merged_units(int rows, int head_dim) {
+  return rows > 32 && head_dim <= 128 ? 2 : 1;
+}
+
 /// Do partials of a kernel of `rows` rows hold outputs as f16, divided by the sum? With many rows it counts what is moved.
 SOLITON_HOST_DEVICE constexpr bool packs_partials(int rows) {
   return rows > 16;

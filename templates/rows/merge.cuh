@@ -14,8 +14,9 @@
 
 namespace soliton::rows {
 
-/// A share of the dims of a query head of a row while its partial results are merged. Groups of lanes look after a partial
-/// each; in a group each lane has four neighbouring outputs, or four of each of kPieces pieces.
+/// A share of the dims of a query head of a row, a unit, while its partial results are merged: by a warp, or by a half of
+/// it, so that two units wait for theirs at the same time. Groups of these lanes look after a partial each; in a group each
+/// lane has four neighbouring outputs, or four of each of kPieces pieces.
 template <const KernelPlan& kPlan>
 class HeadMerge {
  public:
@@ -24,7 +25,9 @@ class HeadMerge {
   static constexpr int kShares = kMergeShares<kPlan>;
   static constexpr int kDims = kHeadDim / kShares;
   static constexpr int kGroups = kShares;
-  static constexpr int kLanes = kWarpLanes / kGroups;  // of a group
+  static constexpr int kUnits = merged_units(kPlan.rows, kHeadDim);  // of a warp, at once
+  static constexpr int kUnitLanes = kWarpLanes / kUnits;
+  static constexpr int kLanes = kUnitLanes / kGroups;  // of a group
   static constexpr int kPieces = ceil_divide(kDims, 4 * kLanes);
   /// Partials of a group at once. More are more code, for which a warp waits; fewer take trees of many slices more turns.
   static constexpr int kLoads = kGroups > 1 ? kLanes / 2 : (kPlan.rows <= 32 ? 16 : 8) / kPieces;
@@ -33,9 +36,9 @@ class HeadMerge {
   static constexpr bool kPacked = packs_partials(kPlan.rows);
   static_assert(!kPacked || kShares == 1);
   using Loaded = std::conditional_t<kPacked, uint2, float4>;  // four outputs
-  static_assert(kPartials <= kWarpLanes, "a lane looks after the weight of each");
+  static_assert(kPartials <= kUnitLanes, "a lane looks after the weight of each");
 
-  /// Of unit `unit` of this card. `own`: of another one's own().
+  /// Of unit `unit` of this card, the same in all lanes of a unit. `own`: of another one's own().
   SOLITON_DEVICE HeadMerge(const Context<kPlan>& context, int unit, int own = -1)
       : context_(context), share_(unit % kShares), own_(own) {
     const int heads = context.card_kv_heads() * kHeads;
@@ -81,7 +84,7 @@ class HeadMerge {
     const float weight = raise_maximum(maximum, sum);
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
-      const float scale = shuffle(weight, k * kGroups + group());
+      const float scale = of_lane(weight, k * kGroups + group());
       SOLITON_UNROLL
       for (int p = 0; p < kPieces; ++p) {
         const float4 added = unpacked(loaded[k][p]);
@@ -109,18 +112,18 @@ class HeadMerge {
     });
   }
 
-  /// Writes the outputs, divided by the sum, where the next phase, of layer `layer`, reads them.
-  SOLITON_DEVICE void publish(int layer) {
+  /// Writes the outputs, divided by the sum, where the next phase, of layer `layer`, reads them, if this unit is there.
+  SOLITON_DEVICE void publish(int layer, bool is_unit) {
     const float scale = 1.0f / sum_;
     SOLITON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
-      for (int mask = kLanes; mask < kWarpLanes; mask *= 2) {
+      for (int mask = kLanes; mask < kUnitLanes; mask *= 2) {
         outputs_[p].x += shuffle_xor(outputs_[p].x, mask);
         outputs_[p].y += shuffle_xor(outputs_[p].y, mask);
         outputs_[p].z += shuffle_xor(outputs_[p].z, mask);
         outputs_[p].w += shuffle_xor(outputs_[p].w, mask);
       }
-      if (group() != 0 || !is_there(p)) continue;
+      if (!is_unit || group() != 0 || !is_there(p)) continue;
       const float4 v = make_float4(outputs_[p].x * scale, outputs_[p].y * scale, outputs_[p].z * scale,
                                    outputs_[p].w * scale);
       const int column = context_.head_of_model(head_) * kHeadDim + share_ * kDims + dim(p);
@@ -133,12 +136,19 @@ class HeadMerge {
   }
 
  private:
-  SOLITON_DEVICE int group() const { return kGroups == 1 ? 0 : context_.lane / kLanes; }
+  /// This lane, among those of its unit.
+  SOLITON_DEVICE int lane() const { return context_.lane % kUnitLanes; }
+  SOLITON_DEVICE int group() const { return kGroups == 1 ? 0 : lane() / kLanes; }
+  /// `value` of another lane of the unit.
+  template <class T>
+  SOLITON_DEVICE T of_lane(T value, int lane) const {
+    return shuffle(value, kUnits == 1 ? lane : context_.lane / kUnitLanes * kUnitLanes + lane);
+  }
   /// The first of this lane's dims of a piece, in the share; neighbours follow, but where outputs are packed as those have
   /// them that write: of 16 dims a lane has two pairs that are 8 apart.
   SOLITON_DEVICE int dim(int piece) const {
-    if constexpr (kPacked) return (context_.lane / 4 + piece * kLanes / 4) * 16 + context_.lane % 4 * 2;
-    return (context_.lane % kLanes + piece * kLanes) * 4;
+    if constexpr (kPacked) return (lane() / 4 + piece * kLanes / 4) * 16 + lane() % 4 * 2;
+    return (lane() % kLanes + piece * kLanes) * 4;
   }
   SOLITON_DEVICE bool is_there(int piece) const { return dim(piece) < kDims; }
   static constexpr int kNext = kPacked ? 8 : 2;  // from the first two of a piece's columns to the others
@@ -182,7 +192,7 @@ class HeadMerge {
   SOLITON_DEVICE Places places_of_group() const {
     Places places;
     SOLITON_UNROLL
-    for (int k = 0; k < kLoads; ++k) places.of_load[k] = shuffle(own_, k * kGroups + group());
+    for (int k = 0; k < kLoads; ++k) places.of_load[k] = of_lane(own_, k * kGroups + group());
     return places;
   }
   /// visit(load, piece, address) for this lane's outputs of every partial of its group.
@@ -191,7 +201,7 @@ class HeadMerge {
     constexpr int kOutputsOfWord = kPacked ? 2 : 1;
     float* const outputs =
         partials_ + tree_partial_outputs(kHeads) +
-        (head_ % kHeads * kHeadDim + share_ * kDims + context_.lane % kLanes * 4) / kOutputsOfWord;
+        (head_ % kHeads * kHeadDim + share_ * kDims + lane() % kLanes * 4) / kOutputsOfWord;
     SOLITON_UNROLL
     for (int k = 0; k < kLoads; ++k) {
       if (places.of_load[k] < 0) continue;
@@ -213,7 +223,7 @@ class HeadMerge {
   /// Takes this lane's partial into maximum and sum, and rescales the outputs so far; returns the partial's weight.
   SOLITON_DEVICE float raise_maximum(float own_maximum, float own_sum) {
     float most = own_maximum > maximum_ ? own_maximum : maximum_;
-    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+    for (int mask = kUnitLanes / 2; mask > 0; mask /= 2) {
       const float other = shuffle_xor(most, mask);
       most = other > most ? other : most;
     }
@@ -222,7 +232,7 @@ class HeadMerge {
     const float weight = exp2_fast(own_maximum - base);
     maximum_ = most;
     float added = own_sum * weight;
-    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) added += shuffle_xor(added, mask);
+    for (int mask = kUnitLanes / 2; mask > 0; mask /= 2) added += shuffle_xor(added, mask);
     sum_ = sum_ * before + added;
     SOLITON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
@@ -243,38 +253,61 @@ class HeadMerge {
   float4 outputs_[kPieces] = {};
 };
 
-/// A unit whose partials have been merged, the last ones of which are not missing again yet.
+/// Units whose partials have been merged, the last ones of which are not missing again yet: of each lane its own.
 struct MergedUnit {
   int unit = -1;  // none
   int own = -1;   // HeadMerge::own()
 };
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void clear_partials(const Context<kPlan>& context, const MergedUnit& merged) {
-  if (merged.unit >= 0) HeadMerge<kPlan>(context, merged.unit, merged.own).clear();
+  const bool is_there = merged.unit >= 0;
+  if (HeadMerge<kPlan>::kUnits == 1 ? is_there : warp_any(is_there))
+    HeadMerge<kPlan>(context, is_there ? merged.unit : 0, merged.own).clear();
 }
 
-/// Merges unit `unit` of this card: a share of a query head of a row. `worker` holds the merge list of its first unit.
+/// Merges units of this card, each a share of a query head of a row: `unit` of this lane's part of the warp; -1: none.
+/// `worker` holds the merge list of its first.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE MergedUnit merge_unit(const Context<kPlan>& context, int unit, int worker, int layer) {
+SOLITON_DEVICE MergedUnit merge_units(const Context<kPlan>& context, int unit, int worker, int layer) {
   using Merge = HeadMerge<kPlan>;
-  Merge merge(context, unit);
+  const bool is_there = Merge::kUnits == 1 || unit >= 0;
+  Merge merge(context, is_there ? unit : 0);
   const int row = merge.row();
   const TreeView& tree = context.params.tree;
   const bool is_held = Context<kPlan>::kHoldsMerges && unit == context.first_unit(worker);
   worker = opaque(worker);  // no register holds the address for the launch
-  const int end = is_held
-                      ? load_shared(&context.held_merges().count[worker])
-                      : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);
+  const int count =
+      is_held ? load_shared(&context.held_merges().count[worker])
+              : load_constant(&tree.rows[row].end_merge) - load_constant(&tree.rows[row].first_merge);
+  const int end = is_there ? count : 0;
+  const auto goes_on = [&](int first) { return Merge::kUnits == 1 ? first < end : warp_any(first < end); };
+  const int lane = context.lane % Merge::kUnitLanes;
   SOLITON_NO_UNROLL
-  for (int first = 0; first < end; first += Merge::kPartials) {
-    const int i = first + context.lane;
+  for (int first = 0; goes_on(first); first += Merge::kPartials) {
+    const int i = first + lane;
     TreeMerge at = {.partial = -1};
-    if (context.lane < Merge::kPartials && i < end) at = context.merge(worker, is_held, row, i);
+    if (lane < Merge::kPartials && i < end) at = context.merge(worker, is_held, row, i);
     merge.add(at.first_step <= context.step ? at.partial : -1);
-    if (first + Merge::kPartials < end) merge.clear();
+    if (goes_on(first + Merge::kPartials)) merge.clear();
   }
-  merge.publish(layer);
-  return {unit, merge.own()};
+  merge.publish(layer, is_there);
+  return {is_there ? unit : -1, merge.own()};
+}
+
+/// Merges all units of a worker, as many at once as a warp takes; returns the last.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE MergedUnit merge_all(const Context<kPlan>& context, int worker, int layer) {
+  using Merge = HeadMerge<kPlan>;
+  constexpr int kStride = Context<kPlan>::kUnitStride;
+  const int units = context.num_units();
+  MergedUnit last;
+  SOLITON_NO_UNROLL
+  for (int first = context.first_unit(worker); first < units; first += Merge::kUnits * kStride) {
+    clear_partials(context, last);
+    const int unit = first + context.lane / Merge::kUnitLanes * kStride;
+    last = merge_units(context, unit < units ? unit : -1, worker, layer);
+  }
+  return last;
 }
 
 /// Appends the key and value of a row's token to its page.

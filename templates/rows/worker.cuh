@@ -60,13 +60,7 @@ class Worker {
   SOLITON_DEVICE void attend(int layer) {
     context_.begin_phase();
     attention_.attend(stream_, [&] { context_.wait_begun(); });
-    MergedUnit last;
-    const int units = context_.num_units();
-    SOLITON_NO_UNROLL
-    for (int unit = context_.first_unit(worker_); unit < units; unit += Context<kPlan>::kUnitStride) {
-      clear_partials(context_, last);
-      last = merge_unit(context_, unit, worker_, layer);
-    }
+    const MergedUnit last = merge_all(context_, worker_, layer);
     context_.finish_phase();
     clear_partials(context_, last);
   }
