@@ -31,21 +31,19 @@ class PartialSums {
   }
 
   /// Puts down a warp's sums of a tile, as it has them from warpgroup_multiply(): lanes that have neighbouring rows of
-  /// the tile swap, so that each has all of two for one row of activations. Registers are full: a pair at a time.
+  /// the tile swap, so that each has a quarter for one row of activations.
   SOLITON_DEVICE void put(int tile, const float (&sums)[kPlan.rows / 2]) const {
     const int lane = opaque(context_.lane);
     const bool odd = lane / 4 % 2 != 0;
-    float2* to = reinterpret_cast<float2*>(sums_of(context_.cta, tile) +
-                                           (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8);
+    float4* to = sums_of(context_.cta, tile) + (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
     SOLITON_UNROLL
     for (int n = 0; n < kPlan.rows / 8; ++n) {
       const float* own = sums + 4 * n;
-      SOLITON_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const float other = shuffle_xor(odd ? own[2 * i] : own[2 * i + 1], 4);
-        store_relaxed(to + n * 16 * kQuarters + i, make_float2(publishable(odd ? other : own[2 * i]),
-                                                               publishable(odd ? own[2 * i + 1] : other)));
-      }
+      const float low = shuffle_xor(odd ? own[0] : own[1], 4);
+      const float high = shuffle_xor(odd ? own[2] : own[3], 4);
+      store_relaxed(to + n * 8 * kQuarters,
+                    make_float4(publishable(odd ? low : own[0]), publishable(odd ? own[1] : low),
+                                publishable(odd ? high : own[2]), publishable(odd ? own[3] : high)));
     }
   }
 
