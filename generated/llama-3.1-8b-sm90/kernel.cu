@@ -38,7 +38,7 @@ constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
 constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep8);
 
-// 64 rows a step.
+// 64 and 128 rows a step.
 constexpr Phase kStep64[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .column_slices = 2},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
@@ -48,17 +48,7 @@ constexpr Phase kStep64[] = {
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
 };
 constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);
-
-// 128 rows a step.
-constexpr Phase kStep128[] = {
-  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .column_slices = 2},
-  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 2},
-  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 4},
-  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .every_layer = false},
-};
-constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep128);
+constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep64);
 
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }

@@ -51,7 +51,7 @@ constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);
 constexpr Phase kStep128[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .column_slices = 2},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 2},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .first_norm = 1, .norm_stride = 2, .appends = true, .column_slices = 4},
   {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .first_cta = 96},
   {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .first_norm = 2, .norm_stride = 2, .column_slices = 8},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .first_cta = 96, .every_layer = false},

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
 // Measured, in bytes of activations that could be read meanwhile:
 constexpr int kSumsCost = 4;              // of a byte of sums,
-constexpr int kManySumsCost = 6;          // or of one where threads finish more than one row;
+constexpr int kManySumsCost = 5;          // or of one where threads finish more than one row;
 constexpr int kDigitsCost = 2;            // of a byte of activations that becomes digits;
 constexpr int kProductCost = 72;          // of a column that a warpgroup multiplies,
 constexpr int kIntegerProductCost = 150;  // or of one of integers that become bf16
