@@ -24,14 +24,11 @@ struct StepDecision {
 
 /// What TileBlock says of a CTA and a matrix phase, in few words: it is the same in all layers and steps, and finding it
 /// takes divisions.
-struct alignas(4) HeldBlock {
-  uint16_t first_tile;
-  uint16_t num_tiles;
-  uint16_t first_column;  // in units of RowsShape::chunk_columns()
-  uint16_t num_chunks;
-  uint16_t first_chunk;
-  uint8_t slice;
-  uint8_t first_own;
+struct HeldBlock {
+  uint32_t tiles;  // the first, and in the upper half how many
+  uint32_t
+      columns;  // the first, in units of RowsShape::chunk_columns(), and in the upper half how many chunks
+  uint32_t places;  // first_chunk; and above it, a byte each, slice and first_own
 };
 constexpr int kMostMatrices = 5;
 /// Do so many half words hold what there is of a plan?

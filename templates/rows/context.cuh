@@ -119,12 +119,12 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
   /// Tiles and columns of a phase that this CTA multiplies, where warpgroups do.
   SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(held().blocks + matrix.number);
+    const HeldBlock* held_block = held().blocks + matrix.number;
     const auto low = [](uint32_t word) { return static_cast<int>(word & 0xffff); };
     const auto high = [](uint32_t word) { return static_cast<int>(word >> 16); };
-    const uint32_t tiles = load_shared(words);
-    const uint32_t columns = load_shared(words + 1);
-    const uint32_t places = load_shared(words + 2);
+    const uint32_t tiles = load_shared(&held_block->tiles);
+    const uint32_t columns = load_shared(&held_block->columns);
+    const uint32_t places = load_shared(&held_block->places);
     TileBlock block;
     block.tiles = {low(tiles), of_slices(kPlan.all_ctas(), matrix.column_slices), high(tiles)};
     block.first_column = low(columns) * kShape<kPlan>.chunk_columns();
@@ -229,13 +229,13 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const int num_chunks =
         (slice_begin(matrix.padded, chunk, slices, block.slice + 1) - first_column) / chunk;
     const auto both = [](int low, int high) { return static_cast<uint32_t>(low | high << 16); };
-    uint32_t* words = reinterpret_cast<uint32_t*>(held().blocks + matrix.number);
-    store_shared(words, both(block.tiles.first, count));
-    store_shared(words + 1, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
+    HeldBlock* held_block = held().blocks + matrix.number;
+    store_shared(&held_block->tiles, both(block.tiles.first, count));
+    store_shared(&held_block->columns, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
     // Those that begin alike ask L2 for the same of x at about the same time. Digits of all chunks are made before.
     const int first_chunk =
         (takes_digits<kPlan>(matrix) ? global_cta() : global_cta() / kAlikeCtas) % num_chunks;
-    store_shared(words + 2, both(first_chunk, block.slice | block.first_own << 8));
+    store_shared(&held_block->places, both(first_chunk, block.slice | block.first_own << 8));
   }
 
   /// Fills held(), by all threads of the CTA.
