@@ -25,10 +25,9 @@ struct StepDecision {
 /// What TileBlock says of a CTA and a matrix phase, in few words: it is the same in all layers and steps, and finding it
 /// takes divisions.
 struct HeldBlock {
-  uint32_t tiles;  // the first, and in the upper half how many
-  uint32_t
-      columns;  // the first, in units of RowsShape::chunk_columns(), and in the upper half how many chunks
-  uint32_t places;  // first_chunk; and above it, a byte each, slice and first_own
+  uint32_t tiles;    // the first, and in the upper half how many
+  uint32_t columns;  // the first, in units of RowsShape::chunk_columns(); in the upper half how many chunks
+  uint32_t places;   // first_chunk; and above it, a byte each, slice and first_own
 };
 constexpr int kMostMatrices = 5;
 /// Do so many half words hold what there is of a plan?

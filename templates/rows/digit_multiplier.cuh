@@ -65,6 +65,7 @@ class DigitMultiplier {
  private:
   static constexpr WeightFormat kFormat = kPlan.model.integers;
   static constexpr int kSums = Digits::kDigitRows / 2;  // of a set's products
+  static_assert(Digits::kHalfSlots % kWarpgroups == 0, "warpgroups that share slots have as many of a half");
   static constexpr int kSetSteps = Digits::kSetSteps;
   static constexpr int kSlotPairs = Digits::kSlotSteps / kStrips;  // of a step of each strip
   static constexpr int kSets = kSlotPairs / kSetSteps;             // of each strip, in a slot
@@ -222,7 +223,8 @@ class DigitMultiplier {
     }
   }
 
-  /// Adds what the second warpgroup has summed of the same tiles to what the first has, which alone goes on with them.
+  /// Adds what the second warpgroup has summed of the same tiles to what the first has, which alone goes on with them. These
+  /// are the last tiles of a phase: nobody writes there again before all workers have ended it.
   SOLITON_DEVICE void add_shared(float (&sums)[kPlan.rows / 2], uint32_t& met) const {
     float4* own =
         reinterpret_cast<float4*>(context_.region(RegionId::kTiles) + kRowsShape.shared_sums_offset()) +

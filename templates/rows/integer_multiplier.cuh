@@ -1,5 +1,5 @@
-// Integers that become bf16 on their way to the registers where warpgroups multiply: less their zeros and exactly, and products
-// are scaled; or, where registers hold no products beside the sums, times their scales before.
+// Integers that become bf16 on their way to the registers, where warpgroups multiply: less their zeros, exactly, and then
+// products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
 #include "ops/integers.cuh"
