@@ -1,6 +1,7 @@
 // Runs a fuzz target where libFuzzer, which is clang's, is not at hand: mutates seeds at random, knowing nothing of
-// what the target does with them. Its flags are some of libFuzzer's: -max_total_time=SECONDS -seed=N
-// -artifact_prefix=PREFIX FOLDER|FILE... What ends the program is left in PREFIXcrash-input.
+// what the target does with them. Its flags are some of libFuzzer's: -max_total_time=SECONDS -runs=N -seed=N
+// -timeout=SECONDS -max_len=BYTES -artifact_prefix=PREFIX FOLDER|FILE... It runs all seeds, and then N mutated inputs or
+// as many as the time allows. What ends the program is left in PREFIXcrash-input.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -24,9 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kMaxUnitSeconds = 60;
-constexpr size_t kMaxUnitBytes = 1 << 16;
-
+unsigned max_unit_seconds = 60;
+size_t max_unit_bytes = 1 << 16;
 std::string unit;                           // being run
 std::string artifact_path = "crash-input";  // where it is left
 
@@ -74,7 +74,7 @@ class Mutator {
   std::string next() {
     std::string text = one_of(seeds_);
     for (size_t count = 1 + below(1 + below(8)); count > 0; --count) mutate(text);
-    if (text.size() > kMaxUnitBytes) text.resize(kMaxUnitBytes);
+    if (text.size() > max_unit_bytes) text.resize(max_unit_bytes);
     return text;
   }
 
@@ -112,10 +112,11 @@ class Mutator {
         text = text.substr(0, at) + other.substr(below(other.size() + 1));
         break;
       }
-      default: {  // nested deeply, or very long
+      default: {  // nested deeply, or as long as may be
         const std::string piece = length < 16 ? text.substr(at, length) : one_of(tokens_);
+        const size_t most = below(16) == 0 ? max_unit_bytes / std::max<size_t>(piece.size(), 1) : 300;
         std::string many;
-        for (size_t i = below(300); i > 0; --i) many += piece;
+        for (size_t i = below(most); i > 0; --i) many += piece;
         text.insert(at, many);
       }
     }
@@ -128,7 +129,7 @@ class Mutator {
 
 void run_unit(std::string text) {
   unit = std::move(text);
-  ::alarm(kMaxUnitSeconds);
+  ::alarm(max_unit_seconds);
   // A copy of exactly this size, so that a sanitizer sees a read past its end.
   const std::vector<uint8_t> bytes(unit.begin(), unit.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
@@ -143,6 +144,7 @@ std::string read_file(const fs::path& path) {
 
 int main(int argc, char** argv) {
   double seconds = 0;
+  size_t num_runs = 0;  // of mutated inputs; 0: as many as the time allows
   uint64_t seed = 1;
   std::vector<fs::path> files;
   for (int i = 1; i < argc; ++i) {
@@ -150,6 +152,12 @@ int main(int argc, char** argv) {
     const std::string value = argument.substr(argument.find('=') + 1);
     if (argument.starts_with("-max_total_time=")) {
       seconds = std::stod(value);
+    } else if (argument.starts_with("-runs=")) {
+      num_runs = std::stoull(value);
+    } else if (argument.starts_with("-timeout=")) {
+      max_unit_seconds = static_cast<unsigned>(std::stoul(value));
+    } else if (argument.starts_with("-max_len=")) {
+      max_unit_bytes = std::stoull(value);
     } else if (argument.starts_with("-artifact_prefix=")) {
       artifact_path = value + "crash-input";
     } else if (argument.starts_with("-seed=")) {
@@ -176,7 +184,11 @@ int main(int argc, char** argv) {
   Mutator mutator(seeds, seed);
   size_t count = seeds.size();
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (; std::chrono::steady_clock::now() < end; ++count) run_unit(mutator.next());
+  const auto goes_on = [&] {
+    if (num_runs > 0) return count < seeds.size() + num_runs;
+    return std::chrono::steady_clock::now() < end;
+  };
+  for (; goes_on(); ++count) run_unit(mutator.next());
   fmt::print("{} inputs, from {} seeds\n", count, seeds.size());
   return 0;
 }

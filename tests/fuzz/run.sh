@@ -18,7 +18,6 @@ if ! $builds || ! $runs; then
 fi
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(safetensors hf-config model-yaml tokenizer chat-template grammar)
 
 has_libfuzzer() {
   command -v clang++ > /dev/null &&
@@ -31,9 +30,13 @@ if has_libfuzzer; then preset=fuzz; else echo "no clang++ with libFuzzer: g++ an
 folder=build/$preset
 if $builds; then
   cmake --preset "$preset" -D SOLITON_FUZZ=ON -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only" > /dev/null
-  cmake --build "$folder" --parallel "$processes" --target "${targets[@]/#/fuzz-}"
+  if [ ${#targets[@]} -eq 0 ]; then built=(fuzz-targets); else built=("${targets[@]/#/fuzz-}"); fi
+  cmake --build "$folder" --parallel "$processes" --target "${built[@]}"
 fi
 $runs || exit 0
+if [ ${#targets[@]} -eq 0 ]; then  # all, as CMake wrote them down
+  for seeds in "$folder"/tests/fuzz/*.seeds; do targets+=("$(basename "$seeds" .seeds)"); done
+fi
 
 minimise() { # minimise TARGET SEEDS...: only libFuzzer can
   local target=$1 merged
@@ -51,7 +54,7 @@ failed=0
 for target in "${targets[@]}"; do
   IFS=';' read -ra seeds < "$folder/tests/fuzz/$target.seeds" || true
   echo "== $target, $seconds s, build folder $folder"
-  (cd "$folder" && "./fuzz-$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 \
+  (cd "$folder" && "./fuzz-$target" -max_total_time="$seconds" -timeout=20 -max_len=1000000 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="$target-" "${seeds[@]}" &> "fuzz-$target.log") ||
     { echo "$target failed: $folder/fuzz-$target.log" >&2; tail -40 "$folder/fuzz-$target.log" >&2; failed=1; }
   grep -E '^stat::number_of_executed_units|^[0-9]+ inputs' "$folder/fuzz-$target.log" || true
