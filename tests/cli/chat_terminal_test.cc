@@ -346,7 +346,7 @@ TEST_F(ChatTerminal, SaysTheStepsOfDrafts) {
 TEST_F(ChatTerminal, ColoursAreAskedForByTheTerminal) {
   start({"-n", "1"});
   enter("Hi");
-  EXPECT_THAT(terminal_->shown(), Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(terminal_->shown(), Not(ContainsRegex("\x1b\\[[0-9;]*m")));
   terminal_.reset();
   terminal_.emplace(
       "soliton-chat",
