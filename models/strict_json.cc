@@ -2,8 +2,10 @@
 // equal keys and has no limits.
 #include "models/strict_json.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <vector>
 
 #include "models/mapped_file.h"
@@ -12,39 +14,44 @@ namespace soliton {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
-constexpr size_t kMaxJsonDepth = 64;
-constexpr size_t kMaxJsonValues = 8'000'000;  // 4 times what the largest published vocabularies need
+/// What is made of text that is no JSON, and of equal keys.
+enum class Reading { kStrict, kIfJson };
 
 /// Receives the parser's events and builds the document. Throws on what it refuses.
-class StrictBuilder final : public nlohmann::json_sax<json> {
+template <class Json>
+class StrictBuilder final : public nlohmann::json_sax<Json> {
+  using Base = nlohmann::json_sax<Json>;
+
  public:
-  explicit StrictBuilder(std::string_view path) : path_(path) {}
-  json take() { return std::move(root_); }
+  StrictBuilder(std::string_view path, const JsonLimits& limits, Reading reading)
+      : path_(path), limits_(limits), reading_(reading) {}
+  Json take() { return std::move(root_); }
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override { return scalar(value); }
-  bool number_integer(number_integer_t value) override { return scalar(value); }
-  bool number_unsigned(number_unsigned_t value) override { return scalar(value); }
-  bool number_float(number_float_t value, const string_t&) override { return scalar(value); }
-  bool string(string_t& value) override { return scalar(std::move(value)); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(size_t) override { return start(json::object()); }
-  bool start_array(size_t) override { return start(json::array()); }
-  bool end_object() override { return end(); }
-  bool end_array() override { return end(); }
+  bool number_integer(typename Base::number_integer_t value) override { return scalar(value); }
+  bool number_unsigned(typename Base::number_unsigned_t value) override { return scalar(value); }
+  bool number_float(typename Base::number_float_t value, const std::string&) override {
+    return scalar(value);
+  }
+  bool string(std::string& value) override { return scalar(std::move(value)); }
+  bool binary(typename Base::binary_t&) override { return false; }
+  bool start_object(size_t) override { return start(true); }
+  bool start_array(size_t) override { return start(false); }
+  bool end_object() override { return end(object_of(open_.back())); }
+  bool end_array() override { return end(std::move(open_.back().items)); }
 
-  bool key(string_t& key) override {
-    Level& level = open_.back();
-    auto& members = level.value->get_ref<json::object_t&>();
-    const auto [member, inserted] = members.emplace(std::move(key), nullptr);
-    level.key = &member->first;
-    level.member = &member->second;
-    if (!inserted) throw bad_file(path_, "{}: duplicate key", key_path());
+  bool key(std::string& key) override {
+    if (++num_members_ > limits_.members)
+      throw bad_file(path_, "expected at most {} members of JSON objects, got more", limits_.members);
+    open_.back().members.emplace_back(std::move(key), nullptr);
     return true;
   }
 
   bool parse_error(size_t, const std::string&, const json::exception& error) override {
+    if (reading_ == Reading::kIfJson) return false;
     const std::string_view what = error.what();
     const size_t tag_end = what.find("] ");
     const auto message = tag_end == std::string_view::npos ? what : what.substr(tag_end + 2);
@@ -53,76 +60,148 @@ class StrictBuilder final : public nlohmann::json_sax<json> {
 
  private:
   static constexpr size_t kMaxMessageBytes = 200;
+  /// A container whose end has not come. Members stand in a list until then: a vector of ordered_json's own members copies
+  /// what is in them whenever it grows, as their keys are constant.
   struct Level {
-    json* value;
-    const std::string* key = nullptr;  // the member being read, if an object
-    json* member = nullptr;
+    bool is_object;
+    std::vector<std::pair<std::string, Json>> members = {};
+    typename Json::array_t items = {};
   };
 
-  std::string key_path() const {
+  /// Where the parser is; `last` is the name of the innermost member.
+  std::string key_path(std::string_view last) const {
+    constexpr size_t kMaxKeyBytes = 60;
     std::string path;
     for (const Level& level : open_) {
-      if (level.value->is_array()) {
-        path += fmt::format("[{}]", level.value->size());
-      } else if (level.key != nullptr) {
-        if (!path.empty()) path += '.';
-        constexpr size_t kMaxKeyBytes = 60;
-        path += level.key->substr(0, kMaxKeyBytes);
+      if (!level.is_object) {
+        path += fmt::format("[{}]", level.items.size());
+        continue;
       }
+      if (!path.empty()) path += '.';
+      path += (&level == &open_.back() ? last : level.members.back().first).substr(0, kMaxKeyBytes);
     }
     return path;
   }
 
-  json* place(json&& value) {
-    if (++num_values_ > kMaxJsonValues) {
-      throw bad_file(path_, "expected at most {} JSON values, got more", kMaxJsonValues);
-    }
-    if (open_.empty()) return &(root_ = std::move(value));
-    const Level& parent = open_.back();
-    if (!parent.value->is_array()) return &(*parent.member = std::move(value));
-    parent.value->push_back(std::move(value));
-    return &parent.value->back();
+  /// Members by their names; of equal ones in their order. By sorting: whoever writes the keys of a hash table can make
+  /// all of them collide.
+  std::vector<size_t> sorted(const Level& level) const {
+    const auto& members = level.members;
+    std::vector<size_t> order(members.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const int compared = members[a].first.compare(members[b].first);
+      return compared < 0 || (compared == 0 && a < b);
+    });
+    return order;
   }
 
-  bool scalar(json&& value) {
-    place(std::move(value));
+  /// Leaves each name once, with its last value at its first place.
+  void drop_equal(Level& level, const std::vector<size_t>& order) const {
+    auto& members = level.members;
+    std::vector<bool> is_dropped(members.size());
+    for (size_t begin = 0, i = 1; i < order.size(); ++i) {
+      if (members[order[i]].first != members[order[begin]].first) {
+        begin = i;
+        continue;
+      }
+      if (reading_ == Reading::kStrict)
+        throw bad_file(path_, "{}: duplicate key", key_path(members[order[i]].first));
+      members[order[begin]].second = std::move(members[order[i]].second);
+      is_dropped[order[i]] = true;
+    }
+    if (std::find(is_dropped.begin(), is_dropped.end(), true) == is_dropped.end()) return;
+    std::vector<std::pair<std::string, Json>> rest;
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (!is_dropped[i]) rest.push_back(std::move(members[i]));
+    }
+    members = std::move(rest);
+  }
+
+  Json object_of(Level& level) const {
+    drop_equal(level, sorted(level));
+    typename Json::object_t object;
+    if constexpr (std::is_same_v<Json, ordered_json>) object.reserve(level.members.size());
+    for (auto& [key, value] : level.members) {
+      if constexpr (std::is_same_v<Json, ordered_json>) {
+        object.emplace_back(std::move(key), std::move(value));  // its own emplace() looks at all members
+      } else {
+        object.emplace(std::move(key), std::move(value));
+      }
+    }
+    return object;
+  }
+
+  void count_value() {
+    if (++num_values_ > limits_.values)
+      throw bad_file(path_, "expected at most {} JSON values, got more", limits_.values);
+  }
+
+  bool place(Json&& value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (open_.back().is_object) {
+      open_.back().members.back().second = std::move(value);
+    } else {
+      open_.back().items.push_back(std::move(value));
+    }
     return true;
   }
 
-  bool start(json&& container) {
-    if (open_.size() == kMaxJsonDepth) {
-      throw bad_file(path_, "expected JSON nested at most {} deep, got deeper", kMaxJsonDepth);
-    }
-    json* const placed = place(std::move(container));
-    open_.push_back({.value = placed});
+  bool scalar(Json&& value) {
+    count_value();
+    return place(std::move(value));
+  }
+
+  bool start(bool is_object) {
+    count_value();
+    if (open_.size() == limits_.depth)
+      throw bad_file(path_, "expected JSON nested at most {} deep, got deeper", limits_.depth);
+    open_.push_back({.is_object = is_object});
     return true;
   }
 
-  bool end() {
+  bool end(Json&& container) {
     open_.pop_back();
-    return true;
+    return place(std::move(container));
   }
 
   std::string_view path_;
-  json root_;
+  const JsonLimits limits_;
+  const Reading reading_;
+  Json root_;
   std::vector<Level> open_;
   size_t num_values_ = 0;
+  size_t num_members_ = 0;
 };
+
+template <class Json>
+std::optional<Json> parse(std::string_view text, std::string_view path, const JsonLimits& limits,
+                          Reading reading) {
+  if (text.size() > limits.bytes)
+    throw bad_file(path, "expected at most {} bytes of JSON, got {}", limits.bytes, text.size());
+  StrictBuilder<Json> builder(path, limits, reading);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return std::nullopt;
+  return builder.take();
+}
 
 }  // namespace
 
-json parse_json(std::string_view text, std::string_view path) {
-  StrictBuilder builder(path);
-  if (!json::sax_parse(text.begin(), text.end(), &builder)) throw bad_file(path, "not valid JSON");
-  return builder.take();
+json parse_json(std::string_view text, std::string_view path, const JsonLimits& limits) {
+  return parse<json>(text, path, limits, Reading::kStrict).value();
+}
+
+ordered_json parse_ordered_json(std::string_view text, std::string_view path, const JsonLimits& limits) {
+  return parse<ordered_json>(text, path, limits, Reading::kStrict).value();
+}
+
+std::optional<ordered_json> parse_if_json(std::string_view text, std::string_view path,
+                                          const JsonLimits& limits) {
+  return parse<ordered_json>(text, path, limits, Reading::kIfJson);
 }
 
 json read_json(const std::filesystem::path& path) {
   const MappedFile file = MappedFile::open(path);
-  if (file.text().size() > kMaxJsonBytes) {
-    throw bad_file(file.path(), "expected at most {} bytes of JSON, got {}", kMaxJsonBytes,
-                   file.text().size());
-  }
   return file.read([&] { return parse_json(file.text(), file.path()); });
 }
 

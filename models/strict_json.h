@@ -1,11 +1,13 @@
-// JSON that users bring, read strictly (duplicate keys, depth, number of values), with typed access whose errors
-// name the file and the key.
+// The one reader of JSON: files, bodies of requests, texts within them, what models write. It reads strictly (duplicate
+// keys, depth, size, numbers of values and members), in time linear in the text but for sorting keys, and gives typed
+// access whose errors name the file and the key.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,13 +18,32 @@
 namespace soliton {
 
 /// Limit on the text of one JSON document, in bytes; that of a safetensors header.
-inline constexpr uint64_t kMaxJsonBytes = 100'000'000;
+inline constexpr size_t kMaxJsonBytes = 100'000'000;
 
-/// Parses one JSON document. Throws kBadFile, naming `path`, on a syntax error, invalid UTF-8, a duplicate
-/// key, nesting deeper than 64 or more than 8 million values.
-nlohmann::json parse_json(std::string_view text, std::string_view path);
+/// What a document may have at most. Documents are copied, written and destroyed by recursion, so depth is as much a
+/// matter of safety as sizes are.
+struct JsonLimits {
+  size_t bytes = kMaxJsonBytes;
+  size_t depth = 64;
+  size_t values = 8'000'000;   // 4 times what the largest published vocabularies need
+  size_t members = 4'000'000;  // of all its objects together
+};
 
-/// parse_json of a whole file; also throws what MappedFile::open does, and kBadFile above kMaxJsonBytes.
+/// Parses one JSON document. Throws kBadFile, naming `path`, on a syntax error, invalid UTF-8, a duplicate key or above a
+/// limit.
+nlohmann::json parse_json(std::string_view text, std::string_view path, const JsonLimits& limits = {});
+
+/// The same, with members in the order of the text. They are found by looking at one after another: walk through objects
+/// that may be large.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, std::string_view path,
+                                          const JsonLimits& limits = {});
+
+/// The same of text that may be something else: nothing if it is no JSON. Of equal keys the last one counts, as it does for
+/// most readers. Throws kBadFile above a limit only.
+std::optional<nlohmann::ordered_json> parse_if_json(std::string_view text, std::string_view path,
+                                                    const JsonLimits& limits = {});
+
+/// parse_json of a whole file; also throws what MappedFile::open does.
 nlohmann::json read_json(const std::filesystem::path& path);
 
 /// A value inside a JSON document, with its file and key path for errors. Refers to both: keep them alive.

@@ -45,11 +45,7 @@ std::optional<std::string> prompt_of_flags(const Options& options) {
 
 Conversation read_messages(const std::string& file) {
   if (file != kStdin) return read_conversation(file);
-  const std::string text = read_stdin();
-  if (text.size() > kMaxJsonBytes) {
-    throw bad_file("stdin", "expected at most {} bytes of JSON, got {}", kMaxJsonBytes, text.size());
-  }
-  return parse_conversation(text, "stdin");
+  return parse_conversation(read_stdin(), "stdin");
 }
 
 /// The messages, with a prompt behind them if flags name one.

@@ -483,8 +483,7 @@ Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_vi
 }
 
 Grammar parse_json_schema(std::string_view text, const std::string& name) {
-  parse_json(text, name);  // strictly; what follows keeps the order of members
-  return json_schema_grammar(nlohmann::ordered_json::parse(text), name);
+  return json_schema_grammar(parse_ordered_json(text, name, {.bytes = kMaxSourceBytes}), name);
 }
 
 }  // namespace soliton::constrain

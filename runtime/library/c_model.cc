@@ -37,9 +37,7 @@ OpenModelOptions read_model_options(const char* folder, const soliton_model_opti
 
 /// JSON in text, which templates see in the order in which it is written; null if there is no text.
 Json read_json_argument(const char* text, const char* name) {
-  if (text == nullptr) return nullptr;
-  parse_json(text, name);  // throws what the other one would not say so well
-  return Json::parse(text);
+  return text == nullptr ? Json() : parse_ordered_json(text, name);
 }
 
 Json read_messages_argument(const char* text) {

@@ -16,6 +16,10 @@ constexpr int kMaxChoices = 128;
 constexpr int kMaxStops = 64;
 constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxPrompts = 128;
+constexpr size_t kMaxTools = 1000;
+constexpr size_t kMaxStopBytes = 1000;
+constexpr JsonLimits kBodyLimits = {.members =
+                                        500'000};  // enough to forbid every token of the largest vocabulary
 
 ApiError not_yet(const std::string& param, const std::string& got) {
   return ApiError(400, fmt::format("{}: not supported by this server, got {}", param, got), param,
@@ -73,7 +77,18 @@ Json read_content(const Json& content, const std::string& param) {
   return text;
 }
 
-/// Arguments of calls come as JSON in text; templates write them as objects.
+/// Arguments of a call, which come as JSON in text and which templates write as objects. Other text stays what it is.
+void read_arguments(Json& arguments, const std::string& param) {
+  if (!arguments.is_string()) return;
+  const std::string text = arguments.get<std::string>();
+  try {
+    if (auto parsed = parse_if_json(text.empty() ? "{}" : text, param, kBodyLimits))
+      arguments = std::move(*parsed);
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), param);
+  }
+}
+
 void read_tool_calls(Json& calls, const std::string& param) {
   if (calls.is_null()) return;
   if (!calls.is_array()) throw ApiError(400, param + ": expected a list, got another value", param);
@@ -85,11 +100,7 @@ void read_tool_calls(Json& calls, const std::string& param) {
         !(*function)["name"].is_string()) {
       throw ApiError(400, at + ".name: expected text, got nothing", at + ".name");
     }
-    Json& arguments = (*function)["arguments"];
-    if (!arguments.is_string()) continue;
-    const std::string text = arguments.get<std::string>();
-    const Json parsed = Json::parse(text.empty() ? "{}" : text, nullptr, false);
-    if (!parsed.is_discarded()) arguments = parsed;
+    read_arguments((*function)["arguments"], at + ".arguments");
   }
 }
 
@@ -149,6 +160,8 @@ void read_stops(const JsonView& stop, ApiRequest& request) {
   if (stop.is_null()) return;
   const auto add = [&](const JsonView& view) {
     if (view.string().empty()) throw view.error("expected text, got \"\"");
+    if (view.string().size() > kMaxStopBytes)
+      throw view.error("expected at most {} bytes, got {}", kMaxStopBytes, view.string().size());
     request.stops.push_back(view.string());
   };
   if (!stop.is_array()) {
@@ -200,6 +213,8 @@ void read_tools(const JsonView& body, const Json& ordered, ApiRequest& request) 
     }
   }
   if (tools.is_null() || tools.array_size() == 0) return;
+  if (tools.array_size() > kMaxTools)
+    throw tools.error("expected at most {} functions, got {}", kMaxTools, tools.array_size());
   for (size_t i = 0; i < tools.array_size(); ++i) {
     if (tools[i]["type"].string() != "function") {
       throw tools[i]["type"].error("expected function, got {}", tools[i]["type"].describe());
@@ -288,9 +303,13 @@ Json read_messages(const Json& messages) {
 }
 
 nlohmann::json parse_body(const std::string& text) {
-  nlohmann::json body = parse_json(text, kBodyName);
+  nlohmann::json body = parse_json(text, kBodyName, kBodyLimits);
   make_integers(body);
   return body;
+}
+
+Json parse_ordered_body(const std::string& text) {
+  return parse_ordered_json(text, kBodyName, kBodyLimits);
 }
 
 ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampling& defaults) {
@@ -301,7 +320,7 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
     ApiRequest request;
     read_common(body, defaults, request);
     request.is_chat = kind == ApiKind::kChat;
-    const Json ordered = Json::parse(text);  // once more, as templates see the order of members
+    const Json ordered = parse_ordered_body(text);  // once more, as templates see the order of members
     (request.is_chat ? read_chat : read_completion)(body, ordered, request);
     request.grammar = read_answer_grammar(body, ordered);
     if (request.grammar && !(request.forbidden.empty() && request.only.empty()))

@@ -46,6 +46,8 @@ enum class ApiKind { kChat, kCompletion };
 
 /// A body as JSON, which knows one kind of numbers: 5.0 is the integer 5. Throws Error, as parse_json().
 nlohmann::json parse_body(const std::string& text);
+/// The same body with members in its order, as templates see them.
+nlohmann::ordered_json parse_ordered_body(const std::string& text);
 
 /// `defaults` are how tokens are chosen where the body does not say. Throws ApiError.
 ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampling& defaults);

@@ -369,7 +369,7 @@ HttpResponse Service::tokenize(const std::string& text) const {
       check_messages(body["messages"]);
       ApiRequest request;
       request.is_chat = true;
-      request.messages = read_messages(Json::parse(text)["messages"]);
+      request.messages = read_messages(parse_ordered_body(text)["messages"]);
       tokens = setup(std::move(request)).prompts[0];
     } else {
       const bool is_content = !body["content"].is_null();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/strict_json.h"
+
 namespace soliton {
 namespace {
 
@@ -48,6 +50,15 @@ size_t end_of_object(std::string_view text) {
   return std::string_view::npos;
 }
 
+/// What a model has written as JSON; null if it is none, or more than the reader takes.
+Json json_of(std::string_view text) {
+  try {
+    return parse_if_json(text, "call").value_or(nullptr);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 ToolSyntax ToolSyntax::of(const Tokenizer& tokenizer) {
@@ -83,7 +94,8 @@ std::string ToolCallReader::release() {
   size_t num_kept = 0;
   if (syntax_.style == ToolStyle::kObjects) {
     // A call is all of an answer.
-    const size_t begin = held_.find_first_not_of(kBlank);
+    const size_t begin = held_.find_first_not_of(kBlank, num_blank_);
+    num_blank_ = std::min(begin, held_.size());
     if (!has_text_ && (begin == std::string::npos || held_[begin] == '{')) num_kept = held_.size();
     is_call_ = !has_text_ && begin != std::string::npos && held_[begin] == '{';
   } else if (const size_t begin = held_.find(opening()); begin != std::string::npos) {
@@ -126,16 +138,18 @@ bool ToolCallReader::read_calls(std::string_view text, std::vector<ToolCall>& ca
   return false;
 }
 
+/// A call goes up to the next tag of either kind.
 bool ToolCallReader::read_tags(std::string_view text, std::vector<ToolCall>& calls) const {
-  while (!trimmed(text).empty()) {
-    text = trimmed(text);
-    if (!text.starts_with(kTagBegin)) return false;
-    text.remove_prefix(kTagBegin.size());
-    const size_t end = std::min(text.find(kTagEnd), text.find(kTagBegin));
-    const std::string_view call = text.substr(0, end);
-    if (!add_call(read_call(call), calls)) return false;
-    text.remove_prefix(call.size());
-    if (text.starts_with(kTagEnd)) text.remove_prefix(kTagEnd.size());
+  text = trimmed(text);
+  size_t next_end = 0;  // found once, not for each call: there may be many, and no further one
+  for (size_t at = 0; at < text.size();) {
+    if (!text.substr(at).starts_with(kTagBegin)) return false;
+    at += kTagBegin.size();
+    if (next_end < at) next_end = std::min(text.find(kTagEnd, at), text.size());
+    const size_t end = std::min(text.substr(0, next_end).find(kTagBegin, at), next_end);
+    if (!add_call(read_call(text.substr(at, end - at)), calls)) return false;
+    at = text.substr(end).starts_with(kTagEnd) ? end + kTagEnd.size() : end;
+    at = std::min(text.find_first_not_of(kBlank, at), text.size());
   }
   return true;
 }
@@ -154,7 +168,7 @@ bool ToolCallReader::read_marked(std::string_view text, std::vector<ToolCall>& c
   for (text = trimmed(text); text.starts_with(kMarker); text = trimmed(text)) {
     text = trimmed(text.substr(kMarker.size()));
     if (text.starts_with('[')) {
-      const Json list = Json::parse(text, nullptr, false);
+      const Json list = json_of(text);
       if (!list.is_array()) return false;
       return std::all_of(list.begin(), list.end(),
                          [&](const Json& call) { return add_call(read_call(call.dump()), calls); });
@@ -165,7 +179,7 @@ bool ToolCallReader::read_marked(std::string_view text, std::vector<ToolCall>& c
     if (name.ends_with(kArguments)) name = trimmed(name.substr(0, name.size() - kArguments.size()));
     text.remove_prefix(begin);
     const size_t end = end_of_object(text);
-    const Json arguments = Json::parse(text.substr(0, end), nullptr, false);
+    const Json arguments = json_of(text.substr(0, end));
     if (!arguments.is_object()) return false;
     if (!add_call(ToolCall{std::string(name), arguments.dump()}, calls)) return false;
     text.remove_prefix(end);
@@ -174,7 +188,7 @@ bool ToolCallReader::read_marked(std::string_view text, std::vector<ToolCall>& c
 }
 
 std::optional<ToolCall> ToolCallReader::read_call(std::string_view text) const {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = json_of(text);
   if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) return std::nullopt;
   for (const char* member : {"arguments", "parameters"}) {
     if (json.contains(member) && json[member].is_object()) {
@@ -185,7 +199,7 @@ std::optional<ToolCall> ToolCallReader::read_call(std::string_view text) const {
 }
 
 bool ToolCallReader::add_call(std::optional<ToolCall> call, std::vector<ToolCall>& calls) const {
-  if (!call || std::find(names_.begin(), names_.end(), call->name) == names_.end()) return false;
+  if (!call || std::find(names_->begin(), names_->end(), call->name) == names_->end()) return false;
   calls.push_back(std::move(*call));
   return true;
 }

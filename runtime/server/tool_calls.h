@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,9 +38,9 @@ struct ToolSyntax {
 /// Takes an answer apart as it comes.
 class ToolCallReader {
  public:
-  /// Only functions of these names are called.
+  /// Only functions of these names are called. Copies share them.
   ToolCallReader(const ToolSyntax& syntax, std::vector<std::string> names)
-      : syntax_(syntax), names_(std::move(names)) {}
+      : syntax_(syntax), names_(std::make_shared<const std::vector<std::string>>(std::move(names))) {}
 
   /// A token, and the text that it completes. Returns what is text of the answer for certain.
   std::string push(int32_t token, std::string_view piece);
@@ -63,8 +64,9 @@ class ToolCallReader {
   std::string_view opening() const;
 
   ToolSyntax syntax_;
-  std::vector<std::string> names_;
+  std::shared_ptr<const std::vector<std::string>> names_;
   std::string held_;
+  size_t num_blank_ = 0;   // of what is held, bytes at its begin that are known to be white space
   bool is_call_ = false;   // what is held begins a call
   bool has_text_ = false;  // some of the answer's text has been told
 };

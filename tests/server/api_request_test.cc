@@ -78,6 +78,8 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("max_completion_tokens": 1.5)", "max_completion_tokens", "got 1.5");
   expect_refused(R"("stop": [""])", "stop[0]", "expected text");
   expect_refused(R"("stop": 5)", "stop", "got 5");
+  expect_refused(R"("stop": ["a", ")" + std::string(1001, 'x') + "\"]", "stop[1]",
+                 "expected at most 1000 bytes");
   expect_refused(R"("stream": 1)", "stream", "got 1");
   expect_refused(R"("stream_options": {"include_usage": true})", "stream_options", "without");
   expect_refused(R"("top_logprobs": 3)", "top_logprobs", "without");
@@ -164,6 +166,32 @@ TEST(ApiRequest, MessagesAreAsTemplatesTakeThem) {
     ADD_FAILURE();
   } catch (const ApiError& error) {
     EXPECT_EQ(error.param(), "messages[0].content[0].type");
+  }
+}
+
+TEST(ApiRequest, ArgumentsOfCallsAreReadAsStrictlyAsBodies) {
+  const auto with = [](const std::string& arguments) {
+    const nlohmann::json body = {
+        {"messages",
+         {{{"role", "assistant"},
+           {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", arguments}}}}}}}}}};
+    return parse_api_request(ApiKind::kChat, body.dump(), {})
+        .messages[0]["tool_calls"][0]["function"]["arguments"];
+  };
+  EXPECT_EQ(with(""), nlohmann::ordered_json::object());
+  EXPECT_EQ(with("no JSON"), "no JSON");
+  EXPECT_EQ(with("{\"a\": 1, \"a\": 2}").dump(), "{\"a\":2}");
+  for (const size_t depth : {size_t{65}, size_t{100'000}}) {
+    try {
+      with(std::string(depth, '[') + std::string(depth, ']'));
+      ADD_FAILURE() << "accepted " << depth;
+    } catch (const ApiError& error) {
+      EXPECT_EQ(error.status(), 400);
+      EXPECT_STREQ(
+          error.what(),
+          "messages[0].tool_calls[0].function.arguments: expected JSON nested at most 64 deep, got deeper");
+      EXPECT_EQ(error.param(), "messages[0].tool_calls[0].function.arguments");
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+
 namespace soliton {
 namespace {
 
@@ -74,6 +76,49 @@ TEST(ToolCalls, MarkerOfMistral) {
                {"", {kAdd, kTime}}, true);
   expect_taken(ToolStyle::kMarker, list, {list, {}});
   expect_taken(ToolStyle::kMarker, " no list", {"[TOOL_CALLS] no list", {}}, true);
+}
+
+TEST(ToolCalls, WhatNestsTooDeeplyIsText) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const auto& [style, text] :
+       {std::pair{ToolStyle::kTags,
+                  "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": " + deep + "}}</tool_call>"},
+        {ToolStyle::kObjects, "{\"name\": \"add\", \"parameters\": {\"a\": " + deep + "}}"},
+        {ToolStyle::kMarker, "[TOOL_CALLS]add[ARGS]{\"a\": " + deep + "}"},
+        {ToolStyle::kMarker, "[TOOL_CALLS]" + deep}})
+    EXPECT_EQ(take(style, text, 1000), (Taken{text, {}}));
+}
+
+std::string times(size_t count, const std::string& text) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// An answer is taken on the thread that all answers wait for: each row costs the square of its length where something is
+// looked at again with every token or every call.
+TEST(ToolCalls, TakesLongAnswersInLinearTime) {
+  const std::string call = R"({"name": "add", "arguments": {}})";
+  const struct {
+    ToolStyle style;
+    std::string answer;
+    size_t num_calls;
+  } rows[] = {
+      {ToolStyle::kObjects, std::string(1'000'000, ' '), 0},
+      {ToolStyle::kObjects, times(50'000, call + ";"), 50'000},
+      {ToolStyle::kTags, times(50'000, "<tool_call>" + call), 50'000},
+      {ToolStyle::kTags, times(50'000, "<tool_call>" + call + "</tool_call>"), 50'000},
+      {ToolStyle::kTags, times(100'000, "<tool_"), 0},
+      {ToolStyle::kTags, "<tool_call>" + times(500'000, "{ "), 0},
+      {ToolStyle::kMarker, times(50'000, "[TOOL_CALLS]add{}"), 50'000},
+      {ToolStyle::kMarker, "[TOOL_CALLS][" + times(50'000, call + ",") + call + "]", 50'001},
+      {ToolStyle::kMarker, times(100'000, "[TOOL_CALLS"), 0},
+  };
+  for (const auto& row : rows) {
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(take(row.style, row.answer, 4).calls.size(), row.num_calls);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3)) << row.answer.substr(0, 60);
+  }
 }
 
 }  // namespace
