@@ -73,9 +73,26 @@ Codes codes_of(std::string_view name) {
   return characters;
 }
 
+const CodeSet& plain_characters() {
+  static const CodeSet set = JsonRules::plain_characters();
+  return set;
+}
+
+bool is_plain(char32_t code) {
+  return std::any_of(plain_characters().begin(), plain_characters().end(),
+                     [code](const CodeRange& range) { return range.first <= code && code <= range.last; });
+}
+
+/// Parts are moved: a list in braces would copy all that is in them, at every character of a name.
+Expression pair(Expression first, Expression second) {
+  std::vector<Expression> parts;
+  parts.push_back(std::move(first));
+  parts.push_back(std::move(second));
+  return sequence(std::move(parts));
+}
+
 /// What may stand behind the first `depth` characters, which the names from begin to end have in common; they ascend.
 Expression rest_of_key(const std::vector<Codes>& names, size_t begin, size_t end, size_t depth) {
-  const Expression any = repeat(codes(JsonRules::plain_characters()), 0);
   std::vector<Expression> alternatives;
   if (names[begin].size() == depth) {
     ++begin;
@@ -88,11 +105,11 @@ Expression rest_of_key(const std::vector<Codes>& names, size_t begin, size_t end
     size_t same = begin;
     while (same < end && names[same][depth] == lead) ++same;
     next.push_back({lead, lead});
-    alternatives.push_back(sequence({codes({{lead, lead}}), rest_of_key(names, begin, same, depth + 1)}));
+    alternatives.push_back(pair(codes({{lead, lead}}), rest_of_key(names, begin, same, depth + 1)));
     begin = same;
   }
-  CodeSet others = intersection(JsonRules::plain_characters(), complement(code_set(std::move(next))));
-  alternatives.push_back(sequence({codes(std::move(others)), any}));
+  CodeSet others = intersection(plain_characters(), complement(code_set(std::move(next))));
+  alternatives.push_back(pair(codes(std::move(others)), repeat(codes(plain_characters()), 0)));
   return choice(std::move(alternatives));
 }
 
@@ -110,15 +127,16 @@ Expression key_but(const std::vector<std::string>& names) {
   std::vector<Codes> plain;  // others have escapes, which this key has not
   for (const std::string& name : names) {
     Codes characters = codes_of(name);
-    const bool is_plain = std::all_of(characters.begin(), characters.end(), [](char32_t code) {
-      return !intersection(JsonRules::plain_characters(), {{code, code}}).empty();
-    });
-    if (is_plain) plain.push_back(std::move(characters));
+    if (std::all_of(characters.begin(), characters.end(), is_plain)) plain.push_back(std::move(characters));
   }
   std::sort(plain.begin(), plain.end());
   plain.erase(std::unique(plain.begin(), plain.end()), plain.end());
-  const Expression any = repeat(codes(JsonRules::plain_characters()), 0);
-  return sequence({text("\""), plain.empty() ? any : rest_of_key(plain, 0, plain.size(), 0), text("\"")});
+  std::vector<Expression> parts;
+  parts.push_back(text("\""));
+  parts.push_back(plain.empty() ? repeat(codes(plain_characters()), 0)
+                                : rest_of_key(plain, 0, plain.size(), 0));
+  parts.push_back(text("\""));
+  return sequence(std::move(parts));
 }
 
 }  // namespace soliton::constrain

@@ -13,6 +13,7 @@ struct Member {
   std::string name;
   Expression written;  // name and value
   bool is_required;
+  bool is_written = true;  // else there may be none of this name
 };
 
 /// An object of the members, in their order, and behind them any number of `others`, each of which is a member.

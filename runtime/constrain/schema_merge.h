@@ -1,22 +1,25 @@
 // JSON schemas that hold together: references followed, allOf and the like made one schema.
+//
+// What is made takes no value that one of them refuses. Keywords that speak of what others of the same schema leave, items
+// behind prefixItems and additionalProperties beside properties, are merged for each position and each name. What cannot be
+// merged is refused by name.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <set>
+#include <map>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "models/error.h"
 #include "runtime/constrain/grammar.h"
+#include "runtime/constrain/schema_facts.h"
 
 namespace soliton::constrain {
 
-using Schema = nlohmann::ordered_json;
-
-/// A document with schemas in it.
+/// A document with schemas in it. For one thread.
 class SchemaDocument {
  public:
-  /// `root` must outlive it. `name` is what errors call it.
-  SchemaDocument(const Schema& root, std::string name) : root_(root), name_(std::move(name)) {}
+  /// `root` must outlive it. `name` is what errors call it. Throws kOutOfMemory if it is larger than schemas may be.
+  SchemaDocument(const Schema& root, std::string name);
 
   const Schema& root() const { return root_; }
   const std::string& name() const { return name_; }
@@ -29,38 +32,48 @@ class SchemaDocument {
   }
   /// An Error for what a schema may say and this does not do.
   Error unsupported(const std::string& path, const std::string& keyword, const std::string& why = {}) const;
+  /// Throws unsupported() for a keyword that is.
+  void check_keywords(const Schema& schema, const std::string& path) const;
+
+  /// Types that the keyword `type` names. Throws kBadFile if it is malformed.
+  Types named_types(const Schema& schema, const std::string& path) const;
+  /// What `nullable` says, which allows null beside all that a schema says else.
+  bool is_nullable(const Schema& schema, const std::string& path) const;
 
   /// What "#/$defs/NAME" and the like stand for. Throws Error: kMismatch if it is no reference into the document, kBadFile
   /// if there is nothing.
   const Schema& target(const Schema& reference, const std::string& path) const;
+  /// Whether it has references or allOf at its top.
+  static bool is_flat(const Schema& schema);
   /// The schema without $ref and allOf at its top. Throws Error, if what is to be merged does not fit (kMismatch) or is too
   /// much, as what refers to itself (kOutOfMemory).
   Schema flattened(const Schema& schema, const std::string& path, int depth = 0) const;
   /// What fits both; flattens them.
   Schema merged(const Schema& a, const Schema& b, const std::string& path, int depth = 0) const;
-  /// Whether no value fits both, as far as that is to be seen from types, constants and required members.
-  bool exclude_each_other(const Schema& a, const Schema& b, const std::string& path, int depth = 0) const;
+
+  /// Counts steps of copying and comparing. Throws kOutOfMemory if they become too many.
+  void spend(size_t steps, const std::string& path) const;
 
  private:
   Error located(ExitCode code, const std::string& path, const std::string& message) const;
-  void merge_keyword(Schema& into, const std::string& keyword, const Schema& value, const std::string& path,
-                     int depth) const;
-  void check_additional(const Schema& a, const Schema& b, const std::string& path) const;
+  const Schema* find(std::string_view pointer) const;
+  Schema copied(const Schema& schema, const std::string& path) const;
+  Schema both_of(Schema a, Schema b, const std::string& path, int depth) const;
+  Schema joined(Schema a, Schema b, const std::string& path, int depth) const;
+  Schema taken(Schema& from, const char* keyword, Schema otherwise, const std::string& path) const;
+  void write_null(Schema& schema, const std::string& path) const;
+  void merge_members(Schema& a, Schema& b, const std::string& path, int depth) const;
+  void merge_items(Schema& a, Schema& b, const std::string& path, int depth) const;
+  void merge_keyword(Schema& into, const std::string& keyword, Schema& value, const std::string& path) const;
+  void merge_types(Schema& into, const Schema& other, const std::string& path) const;
 
   const Schema& root_;
   std::string name_;
-  mutable int num_merges_ = 0;
+  mutable std::map<std::string, const Schema*, std::less<>>
+      targets_;  // of references that have been followed
+  mutable std::map<const Schema*, std::map<std::string_view, const Schema*>>
+      indices_;  // members of what they lead through
+  mutable size_t num_steps_ = 0;
 };
-
-/// Path of a member, for errors.
-std::string member_path(const std::string& path, std::string_view member);
-/// Types that a schema names, "number" also as "integer"; all if it names none.
-std::set<std::string> types_of(const Schema& schema);
-/// Of a value: null, boolean, object, array, string, integer or number.
-std::string type_of(const Schema& value);
-/// Keywords that say nothing about values.
-bool is_annotation(const std::string& keyword);
-/// Values of enum or const; empty if it has neither.
-std::vector<Schema> listed_values(const Schema& schema);
 
 }  // namespace soliton::constrain

@@ -2,28 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "constrain_testing.h"
-#include "error_of.h"
+#include "schema_testing.h"
 
 namespace soliton::constrain {
 namespace {
 
 using testing::HasSubstr;
-
-std::string refusal(const std::string& schema) {
-  return error_of([&] { ready(schema_grammar(schema)); });
-}
-
-void expect_takes(const std::string& schema, const std::vector<std::string>& good,
-                  const std::vector<std::string>& bad) {
-  const auto grammar = ready(schema_grammar(schema));
-  const auto takes_it = [&](const std::string& text) {
-    TokenConstraint constraint(grammar, {});
-    return constraint.accept_bytes(text) && constraint.may_end();
-  };
-  for (const std::string& text : good) EXPECT_TRUE(takes_it(text)) << schema << "\n" << text;
-  for (const std::string& text : bad) EXPECT_FALSE(takes_it(text)) << schema << "\n" << text;
-}
 
 TEST(JsonGrammar, IsOfObjects) {
   const Grammar grammar = json_object_grammar();

@@ -7,6 +7,7 @@
 
 #include "constrain_testing.h"
 #include "error_of.h"
+#include "long_tests.h"
 #include "temporary_folder.h"
 
 namespace soliton::constrain {
@@ -156,39 +157,139 @@ std::string answer(const std::shared_ptr<TokenGrammar>& grammar, std::mt19937& r
   return text + "<no end>";
 }
 
-TEST(RandomSchemas, EveryAnswerIsValid) {
-  const TemporaryFolder folder;
-  const std::filesystem::path cases = folder.path() / "cases.jsonl";
-  std::ofstream stream(cases);
-  std::mt19937 random(20);
-  int num_refused = 0;
-  int num_unended = 0;
-  for (uint32_t i = 0; i < kNumSchemas; ++i) {
-    const Json schema = SchemaWriter(i).schema();
+/// Answers of schemas, for Python to look at.
+class Cases {
+ public:
+  void add(const Json& schema) {
+    ++num_schemas_;
     std::shared_ptr<TokenGrammar> grammar;
     try {
       grammar = ready(json_schema_grammar(schema, "s"), tiny().vocabulary);
     } catch (const Error& error) {  // bounds that exclude each other, and the like
-      ++num_refused;
+      ++num_refused_;
       fmt::print("{}\n  {}\n", error.what(), schema.dump());
-      continue;
+      return;
     }
     for (int k = 0; k < kAnswersEach; ++k) {
-      const std::string text = answer(grammar, random);
-      num_unended += text.ends_with("<no end>");
+      const std::string text = answer(grammar, random_);
+      num_unended_ += text.ends_with("<no end>");
       if (text.ends_with("<no end>")) continue;
-      stream << Json{{"schema", schema}, {"answer", text}}.dump() << '\n';
+      stream_ << Json{{"schema", schema}, {"answer", text}}.dump() << '\n';
     }
   }
-  stream.close();
-  EXPECT_LE(num_refused, kNumSchemas / 10);
-  EXPECT_LE(num_unended, kNumSchemas / 10);
-  const char* const chosen = std::getenv("SOLITON_PYTHON");
-  const std::string command = fmt::format("{} -B -W ignore {}/tests/constrain/check_answers.py < {}",
-                                          chosen ? chosen : "python3", SOLITON_SOURCE_DIR, cases.string());
-  const int status = std::system(command.c_str());
-  if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127) GTEST_SKIP() << "no python3 with jsonschema";
-  EXPECT_EQ(status, 0) << "see above which";
+
+  void check(int most_refused) {
+    stream_.close();
+    EXPECT_LE(num_refused_, most_refused);
+    EXPECT_LE(num_unended_, num_schemas_ / 10);
+    const char* const chosen = std::getenv("SOLITON_PYTHON");
+    const std::string command = fmt::format("{} -B -W ignore {}/tests/constrain/check_answers.py < {}",
+                                            chosen ? chosen : "python3", SOLITON_SOURCE_DIR, path_.string());
+    const int status = std::system(command.c_str());
+    if (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127) GTEST_SKIP() << "no python3 with jsonschema";
+    EXPECT_EQ(status, 0) << "see above which";
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "cases.jsonl";
+  std::ofstream stream_{path_};
+  std::mt19937 random_{20};
+  int num_schemas_ = 0;
+  int num_refused_ = 0;
+  int num_unended_ = 0;
+};
+
+TEST(RandomSchemas, EveryAnswerIsValid) {
+  Cases cases;
+  for (uint32_t i = 0; i < kNumSchemas; ++i) cases.add(SchemaWriter(i).schema());
+  cases.check(kNumSchemas / 10);
+}
+
+/// Schemas that hold together, each of which speaks of the same positions and names in its own way.
+class MergeWriter {
+ public:
+  explicit MergeWriter(uint32_t seed) : random_(seed), is_array_(below(2) == 0) {}
+
+  Json schema() {
+    Json base = layer();
+    base["type"] = type();
+    switch (below(6)) {
+      case 0:
+        base["allOf"] = {layer(), layer()};
+        return base;
+      case 1:
+        return with({{"allOf", {base, layer()}}}, layer());
+      case 2:
+        base["anyOf"] = {layer(), layer()};
+        return base;
+      case 3: {
+        Json alternative = layer();
+        alternative["type"] = type();
+        return with({{"oneOf", {alternative, {{"type", "string"}}}}}, layer());
+      }
+      case 4:
+        return with({{"$ref", "#/$defs/base"}, {"$defs", {{"base", base}}}}, layer());
+      default:
+        return excluding();
+    }
+  }
+
+ private:
+  int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+  const char* type() const { return is_array_ ? "array" : "object"; }
+  static Json with(Json schema, const Json& further) {
+    schema.update(further);
+    return schema;
+  }
+
+  /// Any two of them have a value in common.
+  Json leaf() {
+    if (below(12) == 0) return true;
+    Json schema = {{"type", "integer"}};
+    if (below(2) == 0) schema["minimum"] = below(6);
+    if (below(2) == 0) schema["maximum"] = 6 + below(3);
+    if (below(4) == 0) schema["nullable"] = true;
+    if (below(6) == 0) schema["type"] = {"integer", "null"};
+    return schema;
+  }
+
+  Json layer() {
+    Json schema = Json::object();
+    if (is_array_) {
+      for (int i = below(4); i > 0; --i) schema["prefixItems"].push_back(leaf());
+      if (below(2) == 0) schema["items"] = below(8) == 0 ? Json(false) : leaf();
+      return schema;
+    }
+    for (const char* name : {"a", "b", "c"}) {
+      if (below(2) == 0) schema["properties"][name] = leaf();
+    }
+    if (below(2) == 0) schema["additionalProperties"] = below(8) == 0 ? Json(false) : leaf();
+    return schema;
+  }
+
+  /// Alternatives of oneOf by what they require, which what stands beside them may allow to others too.
+  Json excluding() {
+    is_array_ = false;
+    Json schema = {{"type", "object"},
+                   {"oneOf",
+                    {{{"properties", {{"a", leaf()}}}, {"required", {"a"}}},
+                     {{"properties", {{"b", leaf()}}}, {"required", {"b"}}}}}};
+    if (below(2) == 0) schema["properties"] = {{"c", leaf()}};
+    if (below(4) == 0) schema["properties"]["b"] = leaf();
+    if (below(4) == 0) schema["oneOf"][1]["nullable"] = true;
+    return schema;
+  }
+
+  std::mt19937 random_;
+  bool is_array_;
+};
+
+TEST(RandomSchemas, EveryAnswerFitsAllThatHoldTogether) {
+  const int num_schemas = long_tests() ? 3000 : 150;
+  Cases cases;
+  for (int i = 0; i < num_schemas; ++i) cases.add(MergeWriter(static_cast<uint32_t>(i)).schema());
+  cases.check(num_schemas / 5);
 }
 
 }  // namespace
