@@ -1,6 +1,7 @@
 #include "runtime/chat/answer_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace soliton {
 
@@ -18,8 +19,8 @@ std::string_view name_of(FinishReason reason) {
   return {};
 }
 
-AnswerText::AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style)
-    : stop_tokens_(style.stop_tokens), decoder_(tokenizer, style.skips_special), filter_(style.stops) {}
+AnswerText::AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style, StopFilter filter)
+    : stop_tokens_(style.stop_tokens), decoder_(tokenizer, style.skips_special), filter_(std::move(filter)) {}
 
 std::string AnswerText::push(int32_t token) {
   ends_.push_back(num_decoded_);

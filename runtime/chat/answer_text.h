@@ -31,7 +31,10 @@ struct AnswerStyle {
 /// Turns tokens into whole characters, up to a stop token or stop string. The Tokenizer must outlive it.
 class AnswerText {
  public:
-  AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style);
+  AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style)
+      : AnswerText(tokenizer, style, StopFilter(style.stops)) {}
+  /// With a filter of the style's stop strings, of which many answers may have copies.
+  AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style, StopFilter filter);
 
   /// The text that the token completes.
   std::string push(int32_t token);

@@ -4,32 +4,52 @@
 #include <utility>
 
 namespace soliton {
+namespace {
 
-/// Bytes at the end of held_ that a stop string begins with.
-size_t StopFilter::num_held() const {
+/// Bytes of `text` that a text ends with behind `byte`, of which it ended with `begun`, which are not all.
+size_t next_begun(const std::string& text, const std::vector<size_t>& borders, size_t begun, char byte) {
+  while (begun > 0 && text[begun] != byte) begun = borders[begun - 1];
+  return begun + (text[begun] == byte ? 1 : 0);
+}
+
+}  // namespace
+
+StopFilter::StopFilter(std::vector<std::string> stops) : begun_(stops.size()) {
+  std::vector<Stop> prepared;
+  for (std::string& text : stops) {
+    std::vector<size_t> borders = {0};
+    for (size_t i = 1; i < text.size(); ++i)
+      borders.push_back(next_begun(text, borders, borders.back(), text[i]));
+    prepared.push_back({std::move(text), std::move(borders)});
+  }
+  stops_ = std::make_shared<const std::vector<Stop>>(std::move(prepared));
+}
+
+/// Takes a byte; the bytes of the stop string that the text has most of now, or of the longest that is complete.
+size_t StopFilter::longest_begun(char byte) {
   size_t most = 0;
-  for (const std::string& stop : stops_) {
-    for (size_t length = std::min(stop.size() - 1, held_.size()); length > most; --length) {
-      if (held_.ends_with(std::string_view(stop).substr(0, length))) most = length;
-    }
+  for (size_t i = 0; i < begun_.size(); ++i) {
+    const Stop& stop = (*stops_)[i];
+    begun_[i] = next_begun(stop.text, stop.borders, begun_[i], byte);
+    const bool is_complete = begun_[i] == stop.text.size();
+    if (is_complete && !stopped_) most = 0;
+    stopped_ = stopped_ || is_complete;
+    if (is_complete || !stopped_) most = std::max(most, begun_[i]);
   }
   return most;
 }
 
 std::string StopFilter::push(std::string_view piece) {
   std::string passed;
+  size_t num_passed = 0;  // of what is held
   for (const char byte : piece) {
     if (stopped_) break;
     held_ += byte;
-    size_t cut = 0;
-    for (const std::string& stop : stops_) {
-      if (held_.ends_with(stop)) cut = std::max(cut, stop.size());
-    }
-    stopped_ = cut > 0;
-    const size_t num_kept = stopped_ ? cut : num_held();
-    passed.append(held_, 0, held_.size() - num_kept);
-    held_.erase(0, stopped_ ? held_.size() : held_.size() - num_kept);
+    const size_t end = held_.size() - longest_begun(byte);
+    passed.append(held_, num_passed, end - num_passed);
+    num_passed = stopped_ ? held_.size() : end;
   }
+  held_.erase(0, num_passed);
   return passed;
 }
 

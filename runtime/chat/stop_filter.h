@@ -2,6 +2,8 @@
 // held back while it could still become one.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +11,12 @@
 namespace soliton {
 
 /// Passes text on up to the stop string that is complete first; of those that end at the same byte, up to the
-/// longest. However the text is cut into pieces, all pushes and the finish together give the same.
+/// longest. However the text is cut into pieces, all pushes and the finish together give the same. A byte takes steps for
+/// each stop string, however long these are (the algorithm of Knuth, Morris and Pratt); copies share them.
 class StopFilter {
  public:
   /// No stop string may be empty.
-  explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+  explicit StopFilter(std::vector<std::string> stops);
 
   /// The text that can no longer become part of a stop string; empty once stopped().
   std::string push(std::string_view piece);
@@ -23,10 +26,16 @@ class StopFilter {
   bool stopped() const { return stopped_; }
 
  private:
-  size_t num_held() const;
+  struct Stop {
+    std::string text;
+    std::vector<size_t>
+        borders;  // [bytes]: of the text up to there, the most bytes, but not all, that it begins and ends with
+  };
+  size_t longest_begun(char byte);
 
-  std::vector<std::string> stops_;
-  std::string held_;  // the longest end of the text that some stop string begins with
+  std::shared_ptr<const std::vector<Stop>> stops_;
+  std::vector<size_t> begun_;  // [stop]: bytes of it at the end of the text so far
+  std::string held_;           // the longest end of the text that some stop string begins with
   bool stopped_ = false;
 };
 

@@ -53,9 +53,12 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
       .skips_special = true};
   std::vector<std::string> names;
   for (const Json& tool : request.tools) names.push_back(tool["function"]["name"].get<std::string>());
+  // Choices have copies that share what the request may have made large.
+  const StopFilter filter(style.stops);
+  const ToolCallReader reader(setup_.tool_syntax, names);
   for (size_t i = 0; i < num_left_; ++i) {
-    Choice& choice = choices_.emplace_back(tokenizer, style);
-    if (!names.empty()) choice.reader.emplace(setup_.tool_syntax, names);
+    Choice& choice = choices_.emplace_back(tokenizer, style, filter);
+    if (!names.empty()) choice.reader = reader;
     if (!setup_.echoes.empty()) choice.content = setup_.echoes[i / static_cast<size_t>(request.num_choices)];
   }
   if (!request.streams) return;

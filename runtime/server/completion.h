@@ -46,7 +46,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
   using Json = nlohmann::ordered_json;
 
   struct Choice {
-    Choice(const Tokenizer& tokenizer, const AnswerStyle& style) : text(tokenizer, style) {}
+    Choice(const Tokenizer& tokenizer, const AnswerStyle& style, const StopFilter& filter)
+        : text(tokenizer, style, filter) {}
 
     AnswerText text;
     std::vector<GeneratedToken> tokens = {};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 namespace soliton {
@@ -51,6 +52,21 @@ TEST(StopFilter, TakesTheStopThatIsCompleteFirst) {
   EXPECT_EQ(filter.push("xabcd"), "xa");
   StopFilter both({"bc", "abc"});
   EXPECT_EQ(both.push("xabcd"), "x");
+}
+
+TEST(StopFilter, TakesLongTextsAndStopsInLinearTime) {
+  constexpr size_t kBytes = 200'000;
+  const std::string many(kBytes, 'a');
+  const std::string half(kBytes / 2, 'a');
+  StopFilter filter({half + "b" + half, "b" + many, many + "b", "ab"});
+  const auto begin = std::chrono::steady_clock::now();
+  size_t num_passed = 0;
+  for (size_t at = 0; at < kBytes; at += 4) num_passed += filter.push(many.substr(at, 4)).size();
+  EXPECT_EQ(num_passed, 0u);
+  EXPECT_EQ(filter.push("ac").size(), kBytes + 2);
+  EXPECT_EQ(filter.push("ab"), "");
+  EXPECT_TRUE(filter.stopped());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(StopFilter, EqualsANaiveSearchHoweverTheTextIsCut) {

@@ -1,0 +1,159 @@
+// Bodies whose every member is as large as it can be: read, or refused, in about linear time. What is read asks for more
+// tokens than there is room for, so that nothing is generated.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "server/service_fixture.h"
+
+namespace soliton::large_bodies {
+namespace {
+
+using testing::HasSubstr;
+
+/// `count` parts with commas between them.
+template <class Part>
+std::string list(int count, Part&& part) {
+  std::string all;
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) all += ',';
+    all += part(i);
+  }
+  return all;
+}
+std::string members(int count, const std::string& value) {
+  return list(count, [&](int i) { return fmt::format("\"{}\":{}", i, value); });
+}
+std::string times(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+std::string many(int count, const std::string& value) {
+  return list(count, [&](int) { return value; });
+}
+
+struct Row {
+  const char* what;
+  const char* path;
+  std::string body;
+  const char* answer;  // a part of it
+};
+
+constexpr const char* kTooLong = "context: expected at most";
+constexpr const char* kUser = R"("messages": [{"role": "user", "content": "a"}])";
+
+Row chat(const char* what, const std::string& body, const char* answer = kTooLong) {
+  return {what, "/v1/chat/completions", "{\"max_tokens\": 100000, " + body + "}", answer};
+}
+Row completion(const char* what, const std::string& body, const char* answer = kTooLong) {
+  return {what, "/v1/completions", "{\"max_tokens\": 100000, " + body + "}", answer};
+}
+Row message(const char* what, const std::string& message, const char* answer = kTooLong) {
+  return chat(what, "\"messages\": [{\"role\": \"user\", " + message + "}]", answer);
+}
+Row call(const char* what, const std::string& arguments, const char* answer = kTooLong) {
+  return message(what,
+                 "\"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": " +
+                     nlohmann::json(arguments).dump() + "}}]",
+                 answer);
+}
+Row content(const char* what, const std::string& text, const char* answer = kTooLong) {
+  return message(what, "\"content\": " + nlohmann::json(text).dump(), answer);
+}
+
+std::vector<Row> rows_of_members() {
+  const std::string user = kUser + std::string(", ");
+  return {
+      chat("unknown members", user + members(100'000, "0")),
+      chat("too many members", user + members(600'000, "0"), "at most 500000 members"),
+      chat("members of members", user + "\"x\": [" + many(100'000, R"({"a":{"b":{"c":0}}})") + "]"),
+      chat("equal members", user + members(80'000, "0") + ", \"7\": 0", "7: duplicate key"),
+      chat("values", user + "\"x\": [" + many(500'000, "0") + "]"),
+      chat("logit_bias", user + "\"logit_bias\": {" + members(100'000, "0") + "}"),
+      chat("stop", user + "\"stop\": [" + many(64, "\"" + std::string(1000, 'a') + "\"") + "], \"n\": 128"),
+      chat("long stop", user + "\"stop\": \"" + std::string(1'000'000, 'a') + "\"", "at most 1000 bytes"),
+      chat("many stops", user + "\"stop\": [" + many(150'000, "\"a\"") + "]", "at most 64 texts"),
+      chat("tools", user + "\"n\": 128, \"tools\": [" +
+                        many(1000, R"({"type": "function", "function": {"name": ")" + std::string(2000, 'f') +
+                                       "\"}}") +
+                        "]"),
+      chat("many tools", user + "\"tools\": [" + many(50'000, R"({"type": "function"})") + "]",
+           "tools: expected at most 1000 functions"),
+      chat("a large tool", user +
+                               R"("tools": [{"type": "function", "function": {"name": "f", "parameters": {)" +
+                               members(80'000, "0") + "}}}]"),
+      chat("chat_template_kwargs", user + "\"chat_template_kwargs\": {" + members(80'000, "0") + "}"),
+      chat("json_schema", user + R"("json_schema": {"enum": [)" + many(100'000, "0") + "]}",
+           "values of enum"),
+      chat("response_format",
+           user + R"("response_format": {"type": "json_object", "schema": {"required": [)" +
+               list(100'000, [](int i) { return fmt::format("\"{}\"", i); }) + "]}}",
+           "names of required"),
+  };
+}
+
+std::vector<Row> rows_of_text() {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  return {
+      chat("messages", "\"messages\": [" + many(50'000, R"({"role": "user", "content": "a"})") + "]"),
+      message("members of a message", "\"content\": \"a\", " + members(80'000, "0")),
+      message("parts", "\"content\": [" + many(100'000, R"({"type": "text", "text": "a"})") + "]"),
+      message("calls", "\"content\": \"a\", \"tool_calls\": [" +
+                           many(50'000, R"({"function": {"name": "f", "arguments": "{}"}})") + "]"),
+      call("members of arguments", "{" + members(80'000, "0") + "}"),
+      call("equal members of arguments", "{" + many(80'000, "\"a\":0") + "}"),
+      call("arguments that nest", deep, "arguments: expected JSON nested at most 64 deep"),
+      call("arguments that are text", std::string(3'000'000, 'a')),
+      content("content", std::string(700'000, 'a')),
+      content("spaces", std::string(700'000, ' ')),
+      content("begins of special tokens", std::string(700'000, '<')),
+      content("special tokens", times(200'000, "<x>")),
+      completion("prompt", "\"prompt\": \"" + std::string(700'000, 'a') + "\""),
+      completion("prompt that is echoed",
+                 "\"echo\": true, \"n\": 128, \"prompt\": \"" + std::string(100'000, 'a') + "\""),
+      completion("tokens", "\"prompt\": [" + many(300'000, "1") + "]"),
+      completion("prompts", "\"prompt\": [" + many(128, "[" + many(5000, "1") + "]") + "], \"n\": 128"),
+      completion("many prompts", "\"prompt\": [" + many(150'000, "\"a\"") + "]", "1 to 128 prompts"),
+      {"tokenize", "/tokenize", "{\"content\": \"" + std::string(300'000, 'a') + "\"}", "\"count\":300000"},
+      {"tokenize messages", "/tokenize",
+       "{\"messages\": [" + many(20'000, R"({"role": "user", "content": "a"})") + "]}", "\"count\":"},
+      {"detokenize", "/detokenize", "{\"tokens\": [" + many(300'000, "1") + "]}", "content"},
+  };
+}
+
+class LargeBodies : public ServiceTest {
+ protected:
+  void expect_quick(const std::vector<Row>& rows) {
+    for (const Row& row : rows) {
+      HttpRequest request;
+      request.method = "POST";
+      request.path = row.path;
+      request.body = row.body;
+      request.host = "localhost";
+      const auto begin = std::chrono::steady_clock::now();
+      const HttpReply reply = service_->answer(request);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      fmt::print("{:30} {:4} KB {:7.3f} s  {}\n", row.what, row.body.size() >> 10, took.count(),
+                 reply.response.body.substr(0, 120));
+      EXPECT_LT(took.count(), 3) << row.what;
+      EXPECT_EQ(reply.pending, nullptr) << row.what;
+      EXPECT_THAT(reply.response.body.substr(0, 300) +
+                      reply.response.body.substr(reply.response.body.size() -
+                                                 std::min<size_t>(reply.response.body.size(), 100)),
+                  HasSubstr(row.answer))
+          << row.what;
+    }
+  }
+};
+
+TEST_F(LargeBodies, MembersAreReadInLinearTime) {
+  expect_quick(rows_of_members());
+}
+
+TEST_F(LargeBodies, TextsAreReadInLinearTime) {
+  expect_quick(rows_of_text());
+}
+
+}  // namespace
+}  // namespace soliton::large_bodies
