@@ -3,7 +3,6 @@
 
 #include <array>
 #include <map>
-#include <unordered_map>
 
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
@@ -126,7 +125,7 @@ RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const 
   const bool by_tools = !options.tools.is_null() && state_->templates.contains(kToolUse);
   const State::Parsed& parsed = state_->templates.at(by_tools ? kToolUse : kDefault);
   jinja::Machine machine(options.clock ? options.clock : local_time);
-  std::unordered_map<std::string, Value> variables;
+  std::map<std::string, Value> variables;
   const auto set_token = [&variables](const std::string& name, const std::string& token) {
     variables.insert_or_assign(name, Text(jinja::to_valid_utf8(token), Origin::kTemplate));
   };

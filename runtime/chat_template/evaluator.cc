@@ -17,7 +17,7 @@ namespace {
 
 class Evaluator {
  public:
-  Evaluator(Machine& machine, std::string_view name, std::unordered_map<std::string, Value> variables)
+  Evaluator(Machine& machine, std::string_view name, std::map<std::string, Value> variables)
       : machine_(machine), name_(name) {
     auto globals = std::make_shared<Scope>();
     for (const auto& [function, value] : global_functions()) globals->variables.emplace(function, value);
@@ -468,7 +468,7 @@ Value Evaluator::call_macro(const Macro& macro, const std::shared_ptr<Scope>& de
 }  // namespace
 
 Text render(Machine& machine, const Block& block, std::string_view name,
-            std::unordered_map<std::string, Value> variables) {
+            std::map<std::string, Value> variables) {
   return Evaluator(machine, name, std::move(variables)).run(block);
 }
 

@@ -1,8 +1,8 @@
 // Walks the syntax tree and writes the text that it stands for.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_map>
 
 #include "runtime/chat_template/ast.h"
 #include "runtime/chat_template/machine.h"
@@ -11,6 +11,6 @@ namespace soliton::jinja {
 
 /// The text that `block` renders to with these variables. Errors read "name:line: ...".
 Text render(Machine& machine, const Block& block, std::string_view name,
-            std::unordered_map<std::string, Value> variables);
+            std::map<std::string, Value> variables);
 
 }  // namespace soliton::jinja

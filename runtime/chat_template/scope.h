@@ -1,9 +1,9 @@
 // Where the evaluator keeps variables, and what it does when it leaves a block, by an error too.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/chat_template/value.h"
@@ -12,7 +12,7 @@ namespace soliton::jinja {
 
 struct Scope {
   std::shared_ptr<Scope> parent;
-  std::unordered_map<std::string, Value> variables;
+  std::map<std::string, Value> variables;
 };
 
 /// Restores a variable when the block around it ends.

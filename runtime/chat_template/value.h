@@ -3,11 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -127,7 +127,8 @@ class Dict {
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> index_;  // by key_of()
+  std::map<std::string, size_t>
+      index_;  // by key_of(); no hash table, as whoever writes the keys can make all collide
   int depth_ = 1;
   size_t weight_ = 1;
 };

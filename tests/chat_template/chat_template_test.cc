@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
@@ -363,6 +365,46 @@ TEST_F(ChatTemplateFiles, ErrorsNameTheFileAndLine) {
   write("chat_template.jinja", "\xff");
   EXPECT_EQ(error_of([this] { rendered(); }),
             fmt::format("4 {}/chat_template.jinja: expected UTF-8, got other bytes", folder_.string()));
+}
+
+/// Keys of 24 bytes, which begin with these 8 and have one hash, as the standard library's (MurmurHash64A) can be solved for
+/// the last 8 bytes.
+std::vector<std::string> colliding_keys(const std::string& begin, size_t count) {
+  constexpr uint64_t kFactor = 0xc6a4a7935bd1e995;
+  constexpr uint64_t kSeed = 0xc70f6907;
+  constexpr uint64_t kNotAscii = 0x8080808080808080;
+  const auto shift = [](uint64_t word) { return word ^ (word >> 47); };
+  const auto mixed = [&](uint64_t word) { return shift(word * kFactor) * kFactor; };
+  uint64_t inverse = 1;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+  uint64_t first = 0;
+  std::memcpy(&first, begin.data(), sizeof first);
+  const uint64_t state = (kSeed ^ 24 * kFactor ^ mixed(first)) * kFactor;
+  std::vector<std::string> keys;
+  for (uint64_t number = 0; keys.size() < count; ++number) {
+    const std::string second = fmt::format("{:08x}", number);
+    uint64_t word = 0;
+    std::memcpy(&word, second.data(), sizeof word);
+    const uint64_t last = shift(state ^ mixed(word)) * inverse;  // the state is 0 behind it
+    if ((last & kNotAscii) == 0)
+      keys.push_back(begin + second + std::string(reinterpret_cast<const char*>(&last), sizeof last));
+  }
+  return keys;
+}
+
+TEST(ChatTemplate, KeysThatCollideTakeNoLonger) {
+  constexpr size_t kNumKeys = 30'000;
+  const std::vector<std::string> names = colliding_keys("--------", kNumKeys);
+  EXPECT_EQ(std::hash<std::string>()(names[0]), std::hash<std::string>()(names[1]));
+  nlohmann::ordered_json::object_t variables;
+  nlohmann::ordered_json::object_t members;
+  for (const std::string& name : names) variables.emplace_back(name, 0);
+  for (const std::string& key : colliding_keys("s-------", kNumKeys))  // as the engine calls a text's key
+    members.emplace_back(key.substr(1), 0);
+  variables.emplace_back("d", std::move(members));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(text_of("{{ d | length }}", std::move(variables)), std::to_string(kNumKeys));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 }  // namespace
