@@ -59,7 +59,6 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
   for (size_t i = 0; i < num_left_; ++i) {
     Choice& choice = choices_.emplace_back(tokenizer, style, filter);
     if (!names.empty()) choice.reader = reader;
-    if (!setup_.echoes.empty()) choice.content = setup_.echoes[i / static_cast<size_t>(request.num_choices)];
   }
   if (!request.streams) return;
   HttpResponse head{.content_type = "text/event-stream", .headers = setup_.headers};
@@ -299,10 +298,7 @@ void Completion::tell_text(size_t index, const std::string& text, const Json& lo
   if (!choice.has_begun) {
     choice.has_begun = true;
     if (is_chat) tell(chunk(index, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
-    if (!setup_.echoes.empty()) {
-      const size_t prompt = index / static_cast<size_t>(setup_.request.num_choices);
-      tell(chunk(index, {{"text", setup_.echoes[prompt]}}, nullptr, nullptr));
-    }
+    if (!setup_.echoes.empty()) tell(chunk(index, {{"text", echo_of(index)}}, nullptr, nullptr));
   }
   if (text.empty() && logprobs.is_null()) return;
   tell(chunk(index, {{is_chat ? "content" : "text", text}}, logprobs, nullptr));
@@ -323,6 +319,11 @@ void Completion::tell_end(size_t index) {
   tell(chunk(index, members, nullptr, choices_[index].finish_reason));
 }
 
+/// The prompt that stands before a choice, where one is wanted.
+std::string Completion::echo_of(size_t index) const {
+  return setup_.echoes.empty() ? "" : setup_.echoes[index / static_cast<size_t>(setup_.request.num_choices)];
+}
+
 Completion::Json Completion::whole_choice(size_t index) const {
   const Choice& choice = choices_[index];
   Json object = {{"index", index}};
@@ -338,7 +339,7 @@ Completion::Json Completion::whole_choice(size_t index) const {
     }
     object["message"] = std::move(message);
   } else {
-    object["text"] = choice.content;
+    object["text"] = echo_of(index) + choice.content;
   }
   object["logprobs"] = choice.logprobs;
   object["finish_reason"] = choice.finish_reason;

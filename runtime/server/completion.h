@@ -52,7 +52,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     AnswerText text;
     std::vector<GeneratedToken> tokens = {};
     std::optional<ToolCallReader> reader = {};
-    std::string content = {};  // without what has become calls
+    std::string content = {};  // without what has become calls, and the prompt
     std::vector<ToolCall> calls = {};
     size_t num_told = 0;     // tokens whose logprobs have been told
     size_t text_offset = 0;  // characters of the text before them
@@ -80,6 +80,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void tell_end(size_t index);
   Json chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason) const;
   std::vector<size_t> told_choices(size_t prompt) const;
+  std::string echo_of(size_t index) const;
   Json whole_choice(size_t index) const;
   Json usage() const;
 

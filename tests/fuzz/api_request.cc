@@ -1,0 +1,57 @@
+// Bodies of /v1/chat/completions (c), /v1/completions (p) and /tokenize (another first byte), up to the prompt that a
+// template makes of them.
+#include "runtime/server/api_request.h"
+
+#include "fuzz/expand.h"
+#include "runtime/chat_template/chat_template.h"
+
+namespace soliton {
+namespace {
+
+void render(const ApiRequest& request) {
+  static const ChatTemplate chat_template = ChatTemplate::parse(
+      "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ message.tool_calls | tojson "
+      "}}\n"
+      "{% endfor %}{{ tools | tojson }}",
+      "t");
+  ChatOptions options;
+  options.tools = request.tools;
+  options.variables = request.variables;
+  accepts([&] { chat_template.render(request.messages, options).text(); });
+}
+
+void read(char kind, const std::string& body) {
+  if (kind == 'c' || kind == 'p') {
+    const ApiRequest request =
+        parse_api_request(kind == 'c' ? ApiKind::kChat : ApiKind::kCompletion, body, {});
+    expect(request.is_chat ? !request.messages.empty() : !request.prompts.empty(), "something to answer");
+    expect(request.num_told <= request.num_choices && request.stops.size() <= 64,
+           "numbers within their limits");
+    if (request.is_chat) render(request);
+    return;
+  }
+  const nlohmann::json document = parse_body(body);
+  const JsonView view(document, kBodyName);
+  check_messages(view["messages"]);
+  ApiRequest request;
+  request.messages = read_messages(parse_ordered_body(body)["messages"]);
+  render(request);
+}
+
+}  // namespace
+}  // namespace soliton
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace soliton;
+  if (size == 0) return 0;
+  const std::string body = expanded(as_text(data, size).substr(1));
+  const TimeLimit limit;
+  accepts([&] {
+    try {
+      read(static_cast<char>(data[0]), body);
+    } catch (const ApiError& error) {
+      expect(error.status() == 400 && !error.json().empty(), "a refusal of the request");
+    }
+  });
+  return 0;
+}
