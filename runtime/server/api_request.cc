@@ -18,8 +18,8 @@ constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxPrompts = 128;
 constexpr size_t kMaxTools = 1000;
 constexpr size_t kMaxStopBytes = 1000;
-constexpr JsonLimits kBodyLimits = {.members =
-                                        500'000};  // enough to forbid every token of the largest vocabulary
+// Enough to forbid every token of the largest vocabulary, and for prompts of tokens; an empty list of two bytes takes 64.
+constexpr JsonLimits kBodyLimits = {.values = 2'000'000, .members = 500'000};
 
 ApiError not_yet(const std::string& param, const std::string& got) {
   return ApiError(400, fmt::format("{}: not supported by this server, got {}", param, got), param,

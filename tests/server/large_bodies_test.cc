@@ -70,6 +70,7 @@ std::vector<Row> rows_of_members() {
       chat("members of members", user + "\"x\": [" + many(30'000, R"({"a":{"b":{"c":0}}})") + "]"),
       chat("equal members", user + members(80'000, "0") + ", \"7\": 0", "7: duplicate key"),
       chat("values", user + "\"x\": [" + many(500'000, "0") + "]"),
+      chat("too many values", user + "\"x\": [" + many(2'000'000, "[]") + "]", "at most 2000000 JSON values"),
       chat("logit_bias", user + "\"logit_bias\": {" + members(100'000, "0") + "}"),
       chat("stop", user + "\"stop\": [" + many(64, "\"" + std::string(1000, 'a') + "\"") + "], \"n\": 128"),
       chat("long stop", user + "\"stop\": \"" + std::string(1'000'000, 'a') + "\"", "at most 1000 bytes"),
