@@ -3,12 +3,12 @@
 #include "models/hf_config.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "models/check.h"
+#include "models/families/family.h"
 #include "models/limits.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
@@ -20,41 +20,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr double kMaxScale = 1e15;  // of yarn's mscale, which is no fact
-
-/// Whose config.json is read, and what is its own. As far as a window leaves nothing of the context out, they differ in
-/// what an absent member means, and in two facts.
-struct Family {
-  const char* architecture;
-  const char* model_type;
-  std::optional<int32_t> absent_kv_heads =
-      {};  // what an absent num_key_value_heads means; else as many as heads
-  std::optional<int32_t> absent_head_dim =
-      {};  // what an absent head_dim means; else the heads share hidden_size
-  std::optional<int32_t> absent_window = {};  // what an absent sliding_window means, in tokens; else none
-  bool switches_window = false;               // is there a window only where use_sliding_window is true?
-  bool qkv_bias = false;                      // always: attention_bias says nothing
-  bool head_norm = false;
-};
-constexpr std::array kFamilies = {
-    Family{.architecture = "LlamaForCausalLM", .model_type = "llama"},
-    Family{.architecture = "MistralForCausalLM",
-           .model_type = "mistral",
-           .absent_kv_heads = 8,
-           .absent_window = 4096},
-    Family{.architecture = "Qwen2ForCausalLM",
-           .model_type = "qwen2",
-           .absent_kv_heads = 32,
-           .absent_window = 4096,
-           .switches_window = true,
-           .qkv_bias = true},
-    Family{.architecture = "Qwen3ForCausalLM",
-           .model_type = "qwen3",
-           .absent_kv_heads = 32,
-           .absent_head_dim = 128,
-           .absent_window = 4096,
-           .switches_window = true,
-           .head_norm = true},
-};
 
 /// The member becomes the fact; whether it may be that, check() says.
 void read_fact(const JsonView& view, int32_t ModelFacts::*fact, StatedFacts& stated) {
@@ -98,20 +63,20 @@ const Family& read_family(const JsonView& config) {
     throw architectures.error("expected one architecture, got {}", architectures.array_size());
   }
   const std::string name = architectures[0].string();
-  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                   [&](const Family& each) { return name == each.architecture; });
-  if (family == kFamilies.end()) {
+  const auto family =
+      std::ranges::find_if(families(), [&](const Family* each) { return name == each->architecture; });
+  if (family == families().end()) {
     std::vector<std::string> known;
-    for (const Family& each : kFamilies) known.push_back(each.architecture);
+    for (const Family* each : families()) known.push_back(each->architecture);
     throw architectures.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
                               in_quotes(name));
   }
   const JsonView model_type = config["model_type"];
-  if (!model_type.is_null() && model_type.string() != family->model_type) {
-    throw model_type.error(ExitCode::kMismatch, "expected \"{}\", got {}", family->model_type,
+  if (!model_type.is_null() && model_type.string() != (*family)->model_type) {
+    throw model_type.error(ExitCode::kMismatch, "expected \"{}\", got {}", (*family)->model_type,
                            model_type.describe());
   }
-  return *family;
+  return **family;
 }
 
 /// Absent, rather than null.
@@ -122,8 +87,9 @@ bool is_absent(const JsonView& config, const char* key) {
 /// Tokens that each one attends to, itself among them, if the model says so; whether in all layers or some is the same
 /// here.
 std::optional<int32_t> read_sliding_window(const JsonView& config, const Family& family) {
-  if (!family.absent_window) return std::nullopt;
-  if (family.switches_window && !boolean_or(config["use_sliding_window"], false)) return std::nullopt;
+  if (family.window == Window::kNone) return std::nullopt;
+  if (family.window == Window::kSwitched && !boolean_or(config["use_sliding_window"], false))
+    return std::nullopt;
   if (is_absent(config, "sliding_window")) return family.absent_window;
   const JsonView view = config["sliding_window"];
   if (view.is_null()) return std::nullopt;
@@ -185,8 +151,7 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_flag(&ModelFacts::head_norm, family.head_norm, part_of(family_place, "norms of heads"), stated);
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
-  constexpr double kDefaultEpsilon = 1e-6;
-  read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, kDefaultEpsilon, stated);
+  read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
 }
 
 /// The object that describes RoPE, whichever schema it comes from; may be null.
@@ -392,6 +357,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   config.ends_with_window = end_context_with_window(root, family, stated);
   config.facts = stated.facts;
   config.stated = stated;
+  config.checkpoint = make_checkpoint(config.facts, family.projections);
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
 

@@ -9,6 +9,7 @@
 
 #include "layout/model_facts.h"
 #include "models/check.h"
+#include "models/checkpoint.h"
 #include "models/quantization_config.h"
 
 namespace soliton {
@@ -30,7 +31,8 @@ struct GenerationDefaults {
 /// What the runtime takes from config.json and generation_config.json.
 struct HfConfig {
   ModelFacts facts;
-  StatedFacts stated;  // the same, and where the files say so
+  StatedFacts stated;     // the same, and where the files say so
+  Checkpoint checkpoint;  // where the tensors stand
   /// Whether facts.max_context is where a sliding window would begin to leave tokens out, not what the model can do.
   bool ends_with_window = false;
   std::vector<int> eos_ids;  // sorted, those of both files; empty if neither names one
@@ -46,10 +48,8 @@ struct HfConfig {
   }
 
   /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
-  /// generation_config.json. Absent members take the defaults of Hugging Face's LlamaConfig, MistralConfig,
-  /// Qwen2Config or Qwen3Config where it is the architecture's meaning (rope_theta 10000, rms_norm_eps 1e-6, no biases
-  /// but Qwen2's of q, k and v, untied lm_head, Mistral's 8 KV heads and window of 4096, Qwen3's head_dim of 128);
-  /// sizes have none. The context is as long as the model's sliding window at most: that far attention sees everything,
+  /// generation_config.json. Absent members take the defaults of the family's configuration in transformers where it is
+  /// the architecture's meaning (rope_theta 10000, untied lm_head, and what models/families/ says); sizes have none. The context is as long as the model's sliding window at most: that far attention sees everything,
   /// and the kernels are exact. Throws kNotFound if config.json is absent,
   /// kBadFile if a member is missing, of a wrong type or out of range, and kMismatch for a sound model that no
   /// kernel can be generated for.

@@ -109,7 +109,8 @@ void Engine::load(const ModelTensors& tensors, Progress* progress) {
   weights_name_ = tensors.source->path();
 }
 void Engine::load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization) {
-  load(find_tensors(source, quantization, library_.model().facts), progress);
+  const ModelFacts& facts = library_.model().facts;
+  load(find_tensors(source, quantization, facts, make_checkpoint(facts, Projections::kApart)), progress);
 }
 void Engine::load_random(uint64_t seed) {
   make_weights([&](int card) { return make_random_weights(library_, seed, card); });

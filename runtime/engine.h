@@ -105,7 +105,7 @@ class Engine {
   /// Loads a checkpoint, whose tensors were found by the kernel's facts. Their remarks are the caller's to say. Throws what
   /// load_weights() throws.
   void load(const ModelTensors& tensors, Progress* progress);
-  /// The same; finds the tensors first. Throws what find_tensors() throws too.
+  /// The same; finds the tensors first, by the names of Llama. Throws what find_tensors() throws too.
   void load(const TensorSource& source, Progress* progress, const QuantizationConfig* quantization = nullptr);
   /// Weights from a seed, for measurements.
   void load_random(uint64_t seed);

@@ -91,10 +91,11 @@ int64_t MatrixSource::source_row_of(int tile, int row) const {
   return row_of < half ? output_order_[row_of] : half + output_order_[row_of - half];
 }
 
-/// The part that holds row `row` of the stack, which becomes the row's number in it.
+/// The part that holds row `row` of the stack, which becomes the row's number in its tensors.
 const LinearTensors& MatrixSource::part_of(int64_t& row) const {
   size_t i = 0;
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
+  row += parts_[i].first;
   return parts_[i];
 }
 
@@ -127,8 +128,10 @@ void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
     count = 1;
     if (row == kNoRow) continue;
     while (r + count < kTileRows && source_row_of(tile, r + count) == row + count) ++count;
-    const QuantizedLinear& linear = *part_of(row).integers;
-    if (count > linear.rows() - row) count = static_cast<int>(linear.rows() - row);
+    const LinearTensors& part = part_of(row);
+    const QuantizedLinear& linear = *part.integers;
+    const int64_t end = part.first + part.rows;
+    if (count > end - row) count = static_cast<int>(end - row);
     linear.unpack_values(row, count, rows.row_values(r));
     linear.unpack_scales(row, count, rows.row_scales(r));
     linear.unpack_zeros(row, count, rows.row_zeros(r));

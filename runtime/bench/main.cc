@@ -43,7 +43,8 @@ std::unique_ptr<Model> open_model(const BenchOptions& options) {
   if (options.model.empty()) return nullptr;
   const std::filesystem::path folder = find_model(options.model);
   auto model = std::make_unique<Model>(Model{HfConfig::open(folder), TensorSource::open(folder), {}, folder});
-  model->tensors = find_tensors(model->source, model->config.quantization_or_null(), model->config.facts);
+  model->tensors = find_tensors(model->source, model->config.quantization_or_null(), model->config.facts,
+                                model->config.checkpoint);
   return model;
 }
 

@@ -241,7 +241,8 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
                                     int64_t pool_tokens) {
   const TensorSource source = open_weights(options);
   // Before a kernel is made that no weights fit.
-  const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), config.facts);
+  const ModelTensors tensors =
+      find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint);
   KernelLibrary library = KernelLibrary::open(kernel_of(options, config.facts));
   check_facts(library.model(), config.stated);
   check_flags(options, library);

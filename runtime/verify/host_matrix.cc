@@ -29,14 +29,16 @@ float dot(const float* a, const float* b, int64_t size) {
 }  // namespace
 
 HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* quantization,
-                       const std::string& prefix, int64_t rows, int64_t columns)
-    : rows_(rows), columns_(columns) {
-  if (quantization != nullptr) integers_ = find_quantized(source, *quantization, prefix, rows, columns);
-  const int64_t shape[] = {rows, columns};
-  if (!integers_) floats_ = &require_floats(source, prefix + ".weight", shape);
+                       const std::string& name, const LinearRows& rows, int64_t columns)
+    : first_(rows.first), rows_(rows.rows), columns_(columns) {
+  if (quantization != nullptr)
+    integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, columns);
+  const int64_t shape[] = {rows.tensor_rows, columns};
+  if (!integers_) floats_ = &require_floats(source, name + ".weight", shape);
 }
 
 void HostMatrix::read(int64_t first, int count, float* values) const {
+  first += first_;
   if (integers_) return read_integers(first, count, values);
   const int64_t size = count * columns_;
   std::vector<uint16_t> bits(static_cast<size_t>(size));

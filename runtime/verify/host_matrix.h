@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/checkpoint.h"
 #include "runtime/quantization/quantized_linear.h"
 #include "runtime/safetensors.h"
 
@@ -27,9 +28,9 @@ struct TokenRows {
 /// Refers to the TensorSource's tensors.
 class HostMatrix {
  public:
-  /// The layer whose tensors' names begin with `prefix` and a dot. Throws Error (kMismatch).
-  HostMatrix(const TensorSource& source, const QuantizationConfig* quantization, const std::string& prefix,
-             int64_t rows, int64_t columns);
+  /// Rows of the linear layer of that name. Throws Error (kMismatch).
+  HostMatrix(const TensorSource& source, const QuantizationConfig* quantization, const std::string& name,
+             const LinearRows& rows, int64_t columns);
 
   /// values[count][columns] of the rows from `first` on, as the kernel has them: rounded to bf16, or the exact
   /// products of integers and scales. Thread-safe.
@@ -41,6 +42,7 @@ class HostMatrix {
  private:
   void read_integers(int64_t first, int count, float* values) const;
 
+  int64_t first_;  // of the tensor's rows
   int64_t rows_;
   int64_t columns_;
   const Tensor* floats_ = nullptr;  // or

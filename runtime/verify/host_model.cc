@@ -67,15 +67,18 @@ void attend(const float* query, const TokenRows& keys, const TokenRows& values, 
 
 }  // namespace
 
-HostMatrix HostModel::matrix(int layer, const char* name, int64_t rows, int64_t columns) const {
-  return HostMatrix(source_, config_.quantization_or_null(), fmt::format("model.layers.{}.{}", layer, name),
-                    rows, columns);
+/// One of the linear layers that make up a matrix.
+HostMatrix HostModel::matrix(int layer, MatrixId matrix, size_t part) const {
+  const LinearStack& stack = config_.checkpoint.stack(matrix);
+  const LinearRows& rows = stack.parts[part];
+  return HostMatrix(source_, config_.quantization_or_null(), in_layer(layer, rows.name), rows, stack.columns);
 }
 
 TokenRows HostModel::embed(std::span<const int32_t> text) const {
   // Never quantised.
-  const HostMatrix embedding(source_, nullptr, "model.embed_tokens", config_.facts.vocabulary,
-                             config_.facts.hidden);
+  const int64_t vocabulary = config_.facts.vocabulary;
+  const LinearRows rows{.rows = vocabulary, .tensor_rows = vocabulary};
+  const HostMatrix embedding(source_, nullptr, config_.checkpoint.embedding, rows, config_.facts.hidden);
   TokenRows x(text.size(), config_.facts.hidden);
   for (size_t token = 0; token < text.size(); ++token) embedding.read(text[token], 1, x.of(token));
   return x;
@@ -84,7 +87,7 @@ TokenRows HostModel::embed(std::span<const int32_t> text) const {
 TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
   const int64_t shape[] = {x.width};
   std::vector<uint16_t> weight(static_cast<size_t>(x.width));
-  read_bf16(require_floats(source_, name, shape), 0, x.width, weight.data());
+  read_bf16(require_floats(source_, name + ".weight", shape), 0, x.width, weight.data());
   TokenRows y(x.num_tokens(), x.width);
   for (size_t token = 0; token < x.num_tokens(); ++token) {
     double squares = 0;
@@ -99,16 +102,16 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
 }
 
 /// q, k or v, with its bias if there is one.
-TokenRows HostModel::project(const TokenRows& x, int layer, const char* name, int64_t rows) const {
-  TokenRows y =
-      matrix(layer, fmt::format("self_attn.{}_proj", name).c_str(), rows, config_.facts.hidden).multiply(x);
+TokenRows HostModel::project(const TokenRows& x, int layer, size_t part) const {
+  TokenRows y = matrix(layer, MatrixId::kQkv, part).multiply(x);
   if (config_.facts.qkv_bias == 0) return y;
-  const int64_t shape[] = {rows};
-  std::vector<float> bias(static_cast<size_t>(rows));
-  const std::string tensor = fmt::format("model.layers.{}.self_attn.{}_proj.bias", layer, name);
-  read_floats(require_floats(source_, tensor, shape), 0, rows, bias.data());
+  const LinearRows& rows = config_.checkpoint.stack(MatrixId::kQkv).parts[part];
+  const int64_t shape[] = {rows.tensor_rows};
+  std::vector<float> bias(static_cast<size_t>(rows.rows));
+  read_floats(require_floats(source_, in_layer(layer, rows.name) + ".bias", shape), rows.first, rows.rows,
+              bias.data());
   for (size_t token = 0; token < y.num_tokens(); ++token) {
-    for (int64_t i = 0; i < rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < rows.rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
   }
   return y;
 }
@@ -124,13 +127,12 @@ void HostModel::norm_heads(TokenRows& heads, const std::string& name) const {
 TokenRows HostModel::attention(const TokenRows& x, int layer) const {
   const ModelFacts& facts = config_.facts;
   const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
-  const int64_t kv_rows = int64_t{facts.num_kv_heads} * facts.head_dim;
-  TokenRows queries = project(x, layer, "q", q_rows);
-  TokenRows keys = project(x, layer, "k", kv_rows);
-  TokenRows values = project(x, layer, "v", kv_rows);
+  TokenRows queries = project(x, layer, 0);
+  TokenRows keys = project(x, layer, 1);
+  TokenRows values = project(x, layer, 2);
   if (facts.head_norm != 0) {
-    norm_heads(queries, fmt::format("model.layers.{}.self_attn.q_norm.weight", layer));
-    norm_heads(keys, fmt::format("model.layers.{}.self_attn.k_norm.weight", layer));
+    norm_heads(queries, in_layer(layer, config_.checkpoint.head_norms[0]));
+    norm_heads(keys, in_layer(layer, config_.checkpoint.head_norms[1]));
   }
   const std::vector<float> table = make_rotary_table(facts, static_cast<int>(x.num_tokens()));
   rotate(queries, table, facts.head_dim);
@@ -147,33 +149,33 @@ TokenRows HostModel::attention(const TokenRows& x, int layer) const {
              facts.head_dim, heads.of(token) + offset);
     }
   }
-  return matrix(layer, "self_attn.o_proj", facts.hidden, q_rows).multiply(heads);
+  return matrix(layer, MatrixId::kO).multiply(heads);
 }
 
 TokenRows HostModel::feed_forward(const TokenRows& x, int layer) const {
-  const ModelFacts& facts = config_.facts;
-  TokenRows middle = matrix(layer, "mlp.gate_proj", facts.ffn, facts.hidden).multiply(x);
-  const TokenRows up = matrix(layer, "mlp.up_proj", facts.ffn, facts.hidden).multiply(x);
+  TokenRows middle = matrix(layer, MatrixId::kGateUp, 0).multiply(x);
+  const TokenRows up = matrix(layer, MatrixId::kGateUp, 1).multiply(x);
   for (size_t i = 0; i < middle.values.size(); ++i) {
     const float gate = middle.values[i];
     middle.values[i] = gate / (1 + std::exp(-gate)) * up.values[i];
   }
-  return matrix(layer, "mlp.down_proj", facts.hidden, facts.ffn).multiply(middle);
+  return matrix(layer, MatrixId::kDown).multiply(middle);
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
   const ModelFacts& facts = config_.facts;
   TokenRows x = embed(text);
   for (int layer = 0; layer < facts.num_layers; ++layer) {
-    const std::string prefix = fmt::format("model.layers.{}.", layer);
-    add(x, attention(norm(x, prefix + "input_layernorm.weight"), layer));
-    add(x, feed_forward(norm(x, prefix + "post_attention_layernorm.weight"), layer));
+    const auto& norms = config_.checkpoint.norms;
+    add(x, attention(norm(x, in_layer(layer, norms[0])), layer));
+    add(x, feed_forward(norm(x, in_layer(layer, norms[1])), layer));
   }
   TokenRows last(text.size() - static_cast<size_t>(first), facts.hidden);
   std::copy(x.of(static_cast<size_t>(first)), x.of(text.size()), last.values.begin());
-  const char* const lm_head = facts.tied_lm_head ? "model.embed_tokens" : "lm_head";
-  return HostMatrix(source_, config_.quantization_or_null(), lm_head, facts.vocabulary, facts.hidden)
-      .multiply(norm(last, "model.norm.weight"))
+  const LinearStack& lm_head = config_.checkpoint.stack(MatrixId::kLmHead);
+  return HostMatrix(source_, config_.quantization_or_null(), lm_head.parts[0].name, lm_head.parts[0],
+                    lm_head.columns)
+      .multiply(norm(last, config_.checkpoint.last_norm))
       .values;
 }
 

@@ -23,10 +23,10 @@ class HostModel {
   std::vector<float> logits(std::span<const int32_t> text, int first) const;
 
  private:
-  HostMatrix matrix(int layer, const char* name, int64_t rows, int64_t columns) const;
+  HostMatrix matrix(int layer, MatrixId matrix, size_t part = 0) const;
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
-  TokenRows project(const TokenRows& x, int layer, const char* name, int64_t rows) const;
+  TokenRows project(const TokenRows& x, int layer, size_t part) const;
   void norm_heads(TokenRows& heads, const std::string& name) const;
   TokenRows attention(const TokenRows& x, int layer) const;
   TokenRows feed_forward(const TokenRows& x, int layer) const;

@@ -52,7 +52,8 @@ void look_for_models(const TensorSource& source) {
   ModelFacts facts = small_facts();
   const auto look = [&](const QuantizationConfig* quantization) {
     accepts([&] {
-      const ModelTensors tensors = find_tensors(source, quantization, facts);
+      const ModelTensors tensors =
+          find_tensors(source, quantization, facts, make_checkpoint(facts, Projections::kApart));
       expect(tensors.embedding->data.size() >= 2 * 64 * 8, "an embedding of all bytes");
       for (const auto& layers : tensors.matrices) {
         expect(layers.size() == 1, "one layer");

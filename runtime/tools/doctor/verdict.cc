@@ -110,8 +110,9 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
   if (!has_facts) return model;
   model.facts = describe_facts(options.model, config.facts, report.device);
   attempt(model, [&] { Tokenizer::open(folder); });
-  attempt(model,
-          [&] { find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts); });
+  attempt(model, [&] {
+    find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts, config.checkpoint);
+  });
   const std::string source = (folder / "config.json").string();
   const bool fits = !report.device ||
                     attempt(model, [&] { check_memory(source, config.facts, 0, report.device->free_bytes); });

@@ -1,0 +1,53 @@
+// Where a model's tensors stand in a checkpoint, as data: what they are called, and which of their rows make up which
+// matrix of the step. Families differ in it; whoever reads a checkpoint follows it and knows no name.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+#include "layout/packed_matrix.h"
+
+namespace soliton {
+
+/// Neighbouring rows of one linear layer's weights, [tensor_rows][columns], and of its bias if there is one.
+struct LinearRows {
+  std::string name = {};  // of the layer, without ".weight"
+  int64_t first = 0;
+  int64_t rows = 0;
+  int64_t tensor_rows = 0;
+};
+
+/// A matrix of the step: rows of linear layers, stacked in this order.
+struct LinearStack {
+  std::vector<LinearRows> parts;
+  int64_t columns = 0;
+
+  int64_t rows() const;
+};
+
+/// Names of a layer's tensors are behind its prefix, see in_layer().
+struct Checkpoint {
+  std::string embedding;  // [vocabulary][hidden], as all that is no linear layer with ".weight"
+  std::array<LinearStack, kNumMatrices> stacks;  // by MatrixId; lm_head's stands once
+  std::array<std::string, 2> norms;              // [hidden], of a layer: before attention and before the FFN
+  std::array<std::string, 2> head_norms;         // [head_dim], of a layer: of q's heads and of k's
+  std::string last_norm;                         // [hidden]
+
+  const LinearStack& stack(MatrixId matrix) const { return stacks[static_cast<size_t>(matrix)]; }
+};
+
+/// What the names of all layers' tensors begin with; the layer's number follows, and a dot.
+inline constexpr const char* kLayersPrefix = "model.layers.";
+/// The name of a layer's tensor.
+std::string in_layer(int layer, const std::string& name);
+
+/// Whether each of q, k, v, gate and up is a linear layer of its own, or q, k, v and gate, up stand in one each.
+enum class Projections { kApart, kFused };
+
+/// Named as transformers names the tensors of Llama, and those who followed it.
+Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections);
+
+}  // namespace soliton

@@ -1,0 +1,19 @@
+#include <array>
+
+#include "models/families/family.h"
+
+namespace soliton {
+
+// A further family is a further name, that of a file's definition.
+#define SOLITON_FAMILIES(each) each(kLlama) each(kMistral) each(kQwen2) each(kQwen3)
+#define SOLITON_DECLARE(family) extern const Family family;
+#define SOLITON_ADDRESS(family) &family,
+
+SOLITON_FAMILIES(SOLITON_DECLARE)
+
+std::span<const Family* const> families() {
+  static constexpr std::array kFamilies = {SOLITON_FAMILIES(SOLITON_ADDRESS)};
+  return kFamilies;
+}
+
+}  // namespace soliton

@@ -1,0 +1,37 @@
+// A family of models: whose config.json is read, what its members mean, and where the tensors stand. Each family is one
+// file of this folder and a line in families.cc. What families have in common, hf_config.cc reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "models/checkpoint.h"
+
+namespace soliton {
+
+/// When attention does not see all of the context.
+enum class Window {
+  kNone,      // it always does: sliding_window says nothing
+  kStated,    // sliding_window is its width
+  kSwitched,  // the same where use_sliding_window is true
+};
+
+struct Family {
+  const char* architecture;  // of config.json's architectures
+  const char* model_type;
+  // What members mean that are absent.
+  std::optional<int32_t> absent_kv_heads = {};  // num_key_value_heads; else as many as heads
+  std::optional<int32_t> absent_head_dim = {};  // head_dim; else the heads share hidden_size
+  std::optional<int32_t> absent_window = {};    // sliding_window, in tokens; else none
+  double absent_norm_epsilon = 1e-6;            // rms_norm_eps
+  Window window = Window::kNone;
+  bool qkv_bias = false;   // always: attention_bias says nothing
+  bool head_norm = false;  // heads of q and k are normed
+  Projections projections = Projections::kApart;
+};
+
+/// All that there are.
+std::span<const Family* const> families();
+
+}  // namespace soliton
