@@ -41,7 +41,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   };
   refused({{"architectures", {"MixtralForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-          "Qwen3ForCausalLM, got \"MixtralForCausalLM\"");
+          "Qwen3ForCausalLM, Phi3ForCausalLM, got \"MixtralForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(

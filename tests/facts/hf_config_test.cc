@@ -346,5 +346,53 @@ TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
   }
 }
 
+/// Phi-3-mini's shape.
+json phi3() {
+  return {{"architectures", {"Phi3ForCausalLM"}},
+          {"model_type", "phi3"},
+          {"hidden_size", 3072},
+          {"intermediate_size", 8192},
+          {"num_hidden_layers", 32},
+          {"num_attention_heads", 32},
+          {"num_key_value_heads", nullptr},
+          {"head_dim", nullptr},
+          {"vocab_size", 32064},
+          {"max_position_embeddings", 4096},
+          {"rms_norm_eps", nullptr},
+          {"rope_theta", 10000.0},
+          {"tie_word_embeddings", false},
+          {"rope_scaling", nullptr},
+          {"sliding_window", 2047},
+          {"bos_token_id", 1},
+          {"eos_token_id", 32000}};
+}
+
+TEST_F(HfConfigTest, ReadsPhi3) {
+  const HfConfig config = open(phi3());
+  EXPECT_EQ(config.facts.num_kv_heads, 32) << "absent: as many as heads";
+  EXPECT_EQ(config.facts.head_dim, 96);
+  EXPECT_EQ(config.facts.norm_epsilon, 1e-5) << "absent";
+  EXPECT_EQ(config.facts.max_context, 2047);
+  EXPECT_TRUE(config.ends_with_window);
+  json patch = phi3();
+  patch["sliding_window"] = nullptr;
+  EXPECT_EQ(open(patch).facts.max_context, 4096);
+  const LinearStack& qkv = config.checkpoint.stack(MatrixId::kQkv);
+  EXPECT_EQ(qkv.parts[2].name, "self_attn.qkv_proj");
+  EXPECT_EQ(qkv.parts[2].first, 2 * 3072);
+  EXPECT_EQ(qkv.parts[2].tensor_rows, 3 * 3072);
+  EXPECT_EQ(config.checkpoint.stack(MatrixId::kGateUp).parts[1].first, 8192);
+}
+
+TEST_F(HfConfigTest, RefusesOfPhi3WhatNoKernelDoes) {
+  json patch = phi3();
+  patch["rope_scaling"] = {
+      {"rope_type", nullptr}, {"type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}};
+  expect_refused(patch, ExitCode::kMismatch, "rope_scaling.type: expected one of");
+  patch = phi3();
+  patch["partial_rotary_factor"] = 0.75;
+  expect_refused(patch, ExitCode::kMismatch, "partial_rotary_factor: expected 1, got 0.75");
+}
+
 }  // namespace
 }  // namespace soliton

@@ -52,6 +52,20 @@ def random_tensor(name, shape, generator, device):
     return tensor.to(torch.bfloat16).cpu()
 
 
+def fused(shapes):
+    """The same rows with q, k, v in one tensor and gate, up in another, as Phi-3 has them."""
+    stacks = {"self_attn.q_proj": "self_attn.qkv_proj", "self_attn.k_proj": "self_attn.qkv_proj",
+              "self_attn.v_proj": "self_attn.qkv_proj", "mlp.gate_proj": "mlp.gate_up_proj",
+              "mlp.up_proj": "mlp.gate_up_proj"}
+    all_shapes = {}
+    for name, shape in shapes.items():
+        for part, stack in stacks.items():
+            name = name.replace(part, stack)
+        rows = all_shapes[name][0] if name in all_shapes else 0
+        all_shapes[name] = (rows + shape[0], *shape[1:])
+    return all_shapes
+
+
 def write_weights(folder, shapes, seed, device):
     generator = torch.Generator(device=device).manual_seed(seed)
     shards = plan_shards(shapes)
@@ -74,6 +88,7 @@ def main():
     parser.add_argument("name", help="of models/NAME.yaml or tests/models/NAME.yaml")
     parser.add_argument("folder", type=pathlib.Path, help="to make; must not exist, or be empty")
     parser.add_argument("--layers", type=int, help="fewer than the shape has")
+    parser.add_argument("--fused", action="store_true", help="a folder of Phi3ForCausalLM")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
@@ -84,6 +99,10 @@ def main():
             parser.error(f"--layers: expected 1 to {facts['num_layers']}, got {arguments.layers}")
         facts["num_layers"] = arguments.layers
     shapes = tensor_shapes(facts)
+    config = classic_config(facts)
+    if arguments.fused:
+        shapes = fused(shapes)
+        config |= {"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "pad_token_id": 0}
     total = sum(math.prod(shape) for shape in shapes.values()) * BF16_BYTES
 
     folder = arguments.folder.resolve()
@@ -96,7 +115,7 @@ def main():
 
     folder.mkdir(parents=True, exist_ok=True)
     weight_map = write_weights(folder, shapes, arguments.seed, arguments.device)
-    (folder / "config.json").write_text(json.dumps(classic_config(facts), indent=2) + "\n")
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     generation = {"bos_token_id": 0, "eos_token_id": 1}
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}

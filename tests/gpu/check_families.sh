@@ -8,7 +8,7 @@
 set -u
 bin=$1 out=$2
 shift 2
-models=${*:-llama-3.2-1b qwen2.5-1.5b qwen3-0.6b mistral-7b qwen3-8b}
+models=${*:-llama-3.2-1b qwen2.5-1.5b qwen3-0.6b mistral-7b qwen3-8b phi-3-mini}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -24,7 +24,7 @@ check() { # check NAME COMMAND...: runs it, keeps its output
 
 tokenizer_of() {
   case $1 in
-    llama* | heads256*) echo llama ;;
+    llama* | heads256* | phi*) echo llama ;;
     qwen*) echo qwen ;;
     mistral*) echo mistral3 ;;
   esac
@@ -47,8 +47,13 @@ tensors_of() { # tensors_of MODEL FOLDER: names of tensors, one of each kind
   layers=$(python3 -c "import json, sys; print(json.load(open(sys.argv[1]))['num_hidden_layers'])" "$2/config.json") ||
     return
   last=model.layers.$((layers - 1)) middle=model.layers.$((layers / 2))
-  echo "$last.mlp.down_proj.weight" "$middle.self_attn.k_proj.weight" model.norm.weight
+  echo "$last.mlp.down_proj.weight" model.norm.weight
+  case $1 in phi*) ;; *) echo "$middle.self_attn.k_proj.weight" ;; esac
   case $1 in mistral-7b | qwen3-8b) return ;; esac
+  case $1 in phi*)
+    echo "$middle".self_attn.qkv_proj.weight "$last".mlp.gate_up_proj.weight
+    return ;;
+  esac
   echo "$middle".self_attn.{q,v,o}_proj.weight "$last".mlp.{gate,up}_proj.weight
   echo "$middle".{input,post_attention}_layernorm.weight model.embed_tokens.weight
   case $1 in
@@ -96,7 +101,9 @@ for model in $models; do
   folder=$scratch/$model
   kernel=$(kernel_of "$model" 16)
   exact=$(kernel_of "$model" 32)
-  check "$model-folder" timeout 200 python3 "$root/tests/goldens/make_random_folder.py" "$model" "$folder"
+  fused=
+  case $model in phi*) fused=--fused ;; esac
+  check "$model-folder" timeout 200 python3 "$root/tests/goldens/make_random_folder.py" "$model" "$folder" $fused
   (cd "$root/tests/tokenizer" && python3 -c "import json, sys, families
 json.dump(families.FAMILIES[sys.argv[1]](), open(sys.argv[2], 'w'))" "$(tokenizer_of "$model")" "$folder/tokenizer.json") ||
     failed+=" $model-tokenizer"

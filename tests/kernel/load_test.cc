@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "change_header.h"
+#include "fused_folder.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
 #include "models/model_tables.h"
@@ -128,7 +129,37 @@ TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
     const HfConfig config = HfConfig::open(folder.path());
     const TensorSource source = TensorSource::open(folder.path());
     expect_counted(
-        library, load_weights(library, find_tensors(source, config.quantization_or_null(), facts), nullptr));
+        library,
+        load_weights(library, find_tensors(source, config.quantization_or_null(), facts, config.checkpoint),
+                     nullptr));
+  }
+}
+
+// Rows of a tensor that holds several linear layers are those of tensors of their own.
+TEST(LoadFused, PacksTheSameBytes) {
+  for (const char* name : {"plain-4-split", "narrow96-5", "int4-3", "int4-ordered-3-all"}) {
+    SCOPED_TRACE(name);
+    KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
+    library.select_device(0);
+    const ModelFacts& facts = library.model().facts;
+    const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+    const auto load = [&] {
+      const HfConfig config = HfConfig::open(folder.path());
+      EXPECT_EQ(hash_facts(config.facts), hash_facts(facts)) << config.architecture;
+      const TensorSource source = TensorSource::open(folder.path());
+      return load_weights(
+          library, find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint),
+          nullptr);
+    };
+    const DeviceWeights apart = load();
+    fuse_projections(folder.path());
+    const DeviceWeights fused = load();
+    const auto expect_same = [](const DeviceMemory& a, const DeviceMemory& b) {
+      ASSERT_EQ(a.bytes(), b.bytes());
+      EXPECT_TRUE(a.bytes() == 0 || std::memcmp(a.as<void>(), b.as<void>(), a.bytes()) == 0);
+    };
+    expect_same(fused.pages, apart.pages);
+    expect_same(fused.positions, apart.positions);
   }
 }
 
@@ -144,7 +175,8 @@ TEST(LoadUnified, PacksTheSameBytesWithoutACopy) {
     const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
     const HfConfig config = HfConfig::open(folder.path());
     const TensorSource source = TensorSource::open(folder.path());
-    const ModelTensors tensors = find_tensors(source, config.quantization_or_null(), facts);
+    const ModelTensors tensors =
+        find_tensors(source, config.quantization_or_null(), facts, config.checkpoint);
     DeviceWeights weights[2];
     uint64_t uploaded[2];
     for (const bool unified : {false, true}) {

@@ -7,6 +7,7 @@
 
 #include "change_header.h"
 #include "error_of.h"
+#include "fused_folder.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "reference_model.h"
@@ -26,9 +27,9 @@ ModelFacts facts_of(const std::string& name) {
 }
 
 /// A folder of a model's weights, whose header tests change and whose facts they doubt.
-class Checkpoint {
+class StoredModel {
  public:
-  explicit Checkpoint(const std::string& model) : facts(facts_of(model)) {
+  explicit StoredModel(const std::string& model) : facts(facts_of(model)) {
     write_hf_folder(random_weights(facts, kSeed), facts, folder_.path());
     config_ = HfConfig::open(folder_.path());
   }
@@ -42,7 +43,8 @@ class Checkpoint {
   /// What a model with these facts has.
   void find(const ModelFacts& wanted) const {
     const TensorSource source = TensorSource::open(folder_.path());
-    find_tensors(source, config_.quantization_or_null(), wanted);
+    find_tensors(source, config_.quantization_or_null(), wanted,
+                 make_checkpoint(wanted, Projections::kApart));
   }
   void expect_refused_by(const ModelFacts& wanted, const std::string& message) const {
     expect_error([&] { find(wanted); }, ExitCode::kMismatch, message);
@@ -68,7 +70,7 @@ class Checkpoint {
 TEST(ModelTensors, AreAllThatTheModelHas) {
   for (const char* name : {"micro", "norm64-bias", "int4-bias", "int4-ordered", "int4-mixed"}) {
     SCOPED_TRACE(name);
-    const Checkpoint checkpoint(name);
+    const StoredModel checkpoint(name);
     checkpoint.find(checkpoint.facts);
   }
 }
@@ -76,7 +78,7 @@ TEST(ModelTensors, AreAllThatTheModelHas) {
 TEST(ModelTensors, AreNamedIfMissing) {
   for (const char* model : {"norm64-bias", "int4-bias", "int4-ordered"}) {
     SCOPED_TRACE(model);
-    const Checkpoint checkpoint(model);
+    const StoredModel checkpoint(model);
     for (const std::string& name : checkpoint.names()) {
       if (name.ends_with("g_idx") && checkpoint.facts.weight_order == 0) continue;  // says what is so anyway
       SCOPED_TRACE(name);
@@ -93,7 +95,7 @@ TEST(ModelTensors, AreNamedIfMissing) {
 TEST(ModelTensors, AreNamedIfOfAnotherShapeOrType) {
   for (const char* model : {"norm64-bias", "int4-ordered"}) {
     SCOPED_TRACE(model);
-    const Checkpoint checkpoint(model);
+    const StoredModel checkpoint(model);
     for (const std::string& name : checkpoint.names()) {
       SCOPED_TRACE(name);
       checkpoint.expect_refused(name + ": expected ", [&](json& header) {
@@ -110,7 +112,7 @@ TEST(ModelTensors, AreNamedIfOfAnotherShapeOrType) {
 
 TEST(ModelTensors, AreRefusedInAShortLineWhateverTheirShape) {
   for (const char* model : {"plain", "int4-ordered"}) {
-    const Checkpoint checkpoint(model);
+    const StoredModel checkpoint(model);
     const std::string name =
         std::string("model.layers.0.self_attn.q_proj.") + (model[0] == 'p' ? "weight" : "scales");
     change_header(checkpoint.file(), [&](json& header) {
@@ -124,7 +126,7 @@ TEST(ModelTensors, AreRefusedInAShortLineWhateverTheirShape) {
 }
 
 TEST(ModelTensors, AreRefusedIfTheConfigIsAnothers) {
-  const Checkpoint checkpoint("plain");
+  const StoredModel checkpoint("plain");
   const auto expect_refused = [&](int32_t ModelFacts::*fact, int32_t value, const std::string& message) {
     ModelFacts wanted = checkpoint.facts;
     wanted.*fact = value;
@@ -155,14 +157,14 @@ TEST(ModelTensors, AreRefusedIfTheConfigIsAnothers) {
 }
 
 TEST(ModelTensors, AreRefusedIfTheConfigIsTooPlain) {
-  const Checkpoint normed("norm64-bias");
+  const StoredModel normed("norm64-bias");
   ModelFacts wanted = normed.facts;
   wanted.head_norm = 0;
   normed.expect_refused_by(wanted, "model.layers.0.self_attn.q_norm.weight: expected no norm of heads");
   wanted = normed.facts;
   wanted.qkv_bias = 0;
   normed.expect_refused_by(wanted, "model.layers.0.self_attn.q_proj: expected no bias");
-  const Checkpoint ordered("int4-ordered");
+  const StoredModel ordered("int4-ordered");
   wanted = ordered.facts;
   wanted.weight_order = 0;
   ordered.expect_refused_by(wanted,
@@ -178,13 +180,37 @@ TEST(ModelTensors, AreRefusedIfTheConfigIsTooPlain) {
   ordered.expect_refused_by(wanted, "lm_head: expected 16-bit weights, as the config says, got 4-bit ones");
 }
 
+TEST(ModelTensors, OfSeveralLinearLayersAreNamed) {
+  const ModelFacts facts = facts_of("micro");
+  const TemporaryFolder folder;
+  write_hf_folder(random_weights(facts, kSeed), facts, folder.path());
+  fuse_projections(folder.path());
+  const HfConfig config = HfConfig::open(folder.path());
+  const auto find = [&] {
+    const TensorSource source = TensorSource::open(folder.path());
+    const ModelTensors tensors = find_tensors(source, nullptr, facts, config.checkpoint);
+    const std::vector<LinearTensors>& qkv = tensors.matrices[static_cast<int>(MatrixId::kQkv)][0];
+    ASSERT_EQ(qkv.size(), 3u);
+    EXPECT_EQ(qkv[1].first, qkv[0].rows);
+    EXPECT_EQ(qkv[2].first, qkv[0].rows + qkv[1].rows);
+  };
+  find();
+  const std::string name = in_layer(0, "self_attn.qkv_proj.weight");
+  change_header(folder.path() / "model.safetensors", [&](json& header) {
+    header["elsewhere"] = header[name];
+    header.erase(name);
+  });
+  expect_error(find, ExitCode::kMismatch, name + ": expected ");
+}
+
 TEST(ModelTensors, SayThatAFileWasCutShort) {
-  const Checkpoint checkpoint("int4-ordered");
+  const StoredModel checkpoint("int4-ordered");
   const TensorSource source = TensorSource::open(checkpoint.file());
   const HfConfig config = HfConfig::open(checkpoint.file().parent_path());
   fs::resize_file(checkpoint.file(), 100);
-  expect_error([&] { find_tensors(source, config.quantization_or_null(), checkpoint.facts); },
-               ExitCode::kBadFile, "model.safetensors: cut short while it was read");
+  expect_error(
+      [&] { find_tensors(source, config.quantization_or_null(), checkpoint.facts, config.checkpoint); },
+      ExitCode::kBadFile, "model.safetensors: cut short while it was read");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fused_folder.h"
 #include "reference_model.h"
 #include "runtime/verify/verify.h"
 #include "temporary_folder.h"
@@ -19,9 +20,11 @@ class Verified {
   static constexpr uint64_t kSeed = 7;
   static constexpr int kContext = 64;
 
-  explicit Verified(const std::string& kernel) : engine_(KernelLibrary::open(kernel), {.context = kContext}) {
+  explicit Verified(const std::string& kernel, Projections projections = Projections::kApart)
+      : engine_(KernelLibrary::open(kernel), {.context = kContext}) {
     const ModelFacts& facts = engine_.library().model().facts;
     write_hf_folder(random_weights(facts, kSeed), facts, folder_.path());
+    if (projections == Projections::kFused) fuse_projections(folder_.path());
     config_ = HfConfig::open(folder_.path());
     source_ = std::make_unique<TensorSource>(TensorSource::open(folder_.path()));
   }
@@ -40,7 +43,8 @@ class Verified {
  private:
   /// The kernel with these weights against the intact folder.
   Verdict verify_with(const TensorSource& weights, size_t num_tokens = SIZE_MAX) {
-    engine_.load(weights, nullptr, config_.quantization_or_null());
+    engine_.load(find_tensors(weights, config_.quantization_or_null(), config_.facts, config_.checkpoint),
+                 nullptr);
     std::vector<int32_t> prompt = verification_prompt(config_);
     prompt.resize(std::min(num_tokens, prompt.size()));
     return verify(engine_, *source_, config_, prompt);

@@ -51,6 +51,20 @@ TEST_P(Verify, AgreesWithWhatIsInTheFolder) {
   EXPECT_EQ(verdict.line.find('\n'), std::string::npos);
 }
 
+TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
+  for (const char* kernel : {"micro-3", "int4-3"}) {
+    SCOPED_TRACE(kernel);
+    Verified model(test_kernel(kernel), Projections::kFused);
+    const Verdict verdict = model.verify_intact();
+    EXPECT_TRUE(verdict.agrees) << verdict.line;
+    const bool is_quantized = model.config().facts.weight_bits < 16;
+    for (const char* name : {"self_attn.qkv_proj.", "mlp.gate_up_proj."}) {
+      const std::string tensor = in_layer(0, std::string(name) + (is_quantized ? "qweight" : "weight"));
+      EXPECT_FALSE(model.verify_without(tensor, 4).agrees) << tensor;
+    }
+  }
+}
+
 TEST_P(VerifyFaults, FindsEveryTensorThatBecameZero) {
   Verified model(test_kernel(GetParam()));
   // Layers of integers have many tensors: of those models, and in the short mode of all, the last layer, and all that

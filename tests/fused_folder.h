@@ -1,0 +1,100 @@
+// A checkpoint whose q, k and v, and whose gate and up, stand in one linear layer each, as Phi-3's do.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/safetensors.h"
+
+namespace soliton {
+
+struct OwnedTensor {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::string bytes;
+};
+
+/// One tensor of the rows of several. Outputs are the last extent of what GPTQ writes, the first one of all else; the
+/// groups of inputs are alike.
+inline OwnedTensor joined(std::string_view kind, const std::vector<const Tensor*>& parts) {
+  OwnedTensor all{std::string(dtype_name(parts[0]->dtype)), parts[0]->shape, {}};
+  const auto bytes_of = [](const Tensor& tensor) {
+    return std::string_view(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  };
+  if (kind == "g_idx") {
+    all.bytes = bytes_of(*parts[0]);
+    return all;
+  }
+  const bool is_last = kind == "qweight" || kind == "qzeros" || kind == "scales";
+  const size_t axis = is_last ? 1 : 0;
+  all.shape[axis] = 0;
+  for (const Tensor* part : parts) all.shape[axis] += part->shape[axis];
+  const auto num_lines = static_cast<size_t>(is_last ? all.shape[0] : 1);
+  for (size_t line = 0; line < num_lines; ++line) {
+    for (const Tensor* part : parts) {
+      const size_t length = part->data.size() / num_lines;
+      all.bytes += bytes_of(*part).substr(line * length, length);
+    }
+  }
+  return all;
+}
+
+/// Rewrites the folder of write_hf_folder() as one of Phi3ForCausalLM with the same weights.
+inline void fuse_projections(const std::filesystem::path& folder) {
+  std::map<std::string, OwnedTensor> tensors;
+  {
+    const TensorSource source = TensorSource::open(folder);
+    std::map<std::string, std::map<std::string, const Tensor*>> stacks;  // by fused name, then the part's
+    const std::map<std::string, std::vector<std::string>> fused = {
+        {"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+        {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}};
+    for (const std::string_view view : source.names()) {
+      const std::string name(view);
+      bool is_part = false;
+      for (const auto& [whole, parts] : fused) {
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const size_t at = name.find(parts[i] + ".");
+          if (at == std::string::npos) continue;
+          const std::string kind = name.substr(at + parts[i].size() + 1);
+          stacks[name.substr(0, at) + whole + "." + kind][std::to_string(i)] = source.find(name);
+          is_part = true;
+        }
+      }
+      if (!is_part) tensors[name] = joined("", {source.find(name)});
+    }
+    for (const auto& [name, parts] : stacks) {
+      std::vector<const Tensor*> list;
+      for (const auto& [index, tensor] : parts) list.push_back(tensor);
+      tensors[name] = joined(name.substr(name.rfind('.') + 1), list);
+    }
+  }
+  nlohmann::json header;
+  size_t end = 0;
+  for (const auto& [name, tensor] : tensors) {
+    header[name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
+    end += tensor.bytes.size();
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  std::ofstream file(folder / "model.safetensors", std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << text;
+  for (const auto& [name, tensor] : tensors) file << tensor.bytes;
+
+  std::ifstream stream(folder / "config.json");
+  nlohmann::json config = nlohmann::json::parse(stream);
+  stream.close();
+  config["architectures"] = {"Phi3ForCausalLM"};
+  config["model_type"] = "phi3";
+  std::ofstream(folder / "config.json") << config.dump(2);
+}
+
+}  // namespace soliton
