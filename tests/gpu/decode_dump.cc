@@ -96,7 +96,9 @@ int run(const Options& options) {
   if (options.lost_card >= 0) engine.lose_card(options.lost_card);
   const ModelFacts& facts = engine.library().model().facts;
   if (config) {
-    engine.load(TensorSource::open(options.model), nullptr, config->quantization_or_null());
+    const TensorSource source = TensorSource::open(options.model);
+    engine.load(find_tensors(source, config->quantization_or_null(), config->facts, config->checkpoint),
+                nullptr);
   } else {
     engine.load_random(options.seed);
   }
