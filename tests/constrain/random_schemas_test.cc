@@ -229,6 +229,7 @@ class MergeWriter {
         return with({{"oneOf", {alternative, {{"type", "string"}}}}}, layer());
       }
       case 4:
+        if (below(3) == 0) base["anyOf"] = {layer(), layer()};
         return with({{"$ref", "#/$defs/base"}, {"$defs", {{"base", base}}}}, layer());
       default:
         return excluding();
@@ -244,27 +245,31 @@ class MergeWriter {
   }
 
   /// Any two of them have a value in common.
-  Json leaf() {
+  Json leaf(int depth = 0) {
     if (below(12) == 0) return true;
     Json schema = {{"type", "integer"}};
+    if (depth < 2 && below(4) == 0) schema = with(layer(depth + 1), {{"type", {"integer", type()}}});
     if (below(2) == 0) schema["minimum"] = below(6);
     if (below(2) == 0) schema["maximum"] = 6 + below(3);
     if (below(4) == 0) schema["nullable"] = true;
     if (below(6) == 0) schema["type"] = {"integer", "null"};
+    if (depth < 2 && below(16) == 0) return {{"anyOf", {schema, leaf(depth + 1)}}};
     return schema;
   }
 
-  Json layer() {
+  Json layer(int depth = 0) {
     Json schema = Json::object();
     if (is_array_) {
-      for (int i = below(4); i > 0; --i) schema["prefixItems"].push_back(leaf());
-      if (below(2) == 0) schema["items"] = below(8) == 0 ? Json(false) : leaf();
+      for (int i = below(4); i > 0; --i) schema["prefixItems"].push_back(leaf(depth));
+      if (below(2) == 0) schema["items"] = below(8) == 0 ? Json(false) : leaf(depth);
+      if (below(6) == 0) schema["minItems"] = below(3);
       return schema;
     }
     for (const char* name : {"a", "b", "c"}) {
-      if (below(2) == 0) schema["properties"][name] = leaf();
+      if (below(2) == 0) schema["properties"][name] = leaf(depth);
+      if (below(6) == 0) schema["required"].push_back(name);
     }
-    if (below(2) == 0) schema["additionalProperties"] = below(8) == 0 ? Json(false) : leaf();
+    if (below(2) == 0) schema["additionalProperties"] = below(8) == 0 ? Json(false) : leaf(depth);
     return schema;
   }
 
