@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -148,16 +149,16 @@ Expression SchemaCompiler::any_of(const Schema& schema, const std::string& keywo
   for (const auto& [other, value] : schema.items()) {
     if (other != keyword && other != "nullable" && !is_annotation(other)) rest[other] = value;
   }
-  std::vector<Schema> wholes;  // with what stands beside them
-  for (size_t i = 0; i < alternatives.size() && !rest.empty(); ++i)
-    wholes.push_back(document_.merged(rest, alternatives[i], fmt::format("{}[{}]", at, i)));
-  const auto whole = [&](size_t i) -> const Schema& { return rest.empty() ? alternatives[i] : wholes[i]; };
-  std::vector<Expression> values;
+  std::deque<Schema> wholes;  // with what stands beside them; outlines refer to them
   std::vector<Outline> outlines;
+  std::vector<Expression> values;
   for (size_t i = 0; i < alternatives.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", at, i);
+    if (keyword != "oneOf") wholes.clear();
+    const Schema& whole =
+        rest.empty() ? alternatives[i] : wholes.emplace_back(document_.merged(rest, alternatives[i], here));
     if (keyword == "oneOf") {
-      Outline next(document_, whole(i), here);
+      Outline next(document_, whole, here);
       for (size_t k = 0; k < i; ++k) {
         if (!outlines[k].excludes(next))
           throw document_.unsupported(
@@ -169,7 +170,7 @@ Expression SchemaCompiler::any_of(const Schema& schema, const std::string& keywo
       }
       outlines.push_back(std::move(next));
     }
-    values.push_back(rule(rule_of(whole(i), here, depth + 1)));
+    values.push_back(rule(rule_of(whole, here, depth + 1)));
   }
   return choice(std::move(values));
 }

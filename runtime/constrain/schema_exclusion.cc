@@ -62,11 +62,11 @@ Outline::Outline(const SchemaDocument& document, const Schema& schema, const std
 }
 
 bool Outline::excludes(const Outline& other) const {
-  document_.spend(1, path_);
+  document_.spend(1, other.path_);
   const Types both = types_ & other.types_;
   if (both == 0) return true;
   if (listed_ && other.listed_) {
-    document_.spend(listed_->size() + other.listed_->size(), path_);
+    document_.spend(listed_->size() + other.listed_->size(), other.path_);
     return !have_common(*listed_, *other.listed_);
   }
   if (both != kObjectType) return false;

@@ -85,7 +85,11 @@ std::vector<Row> rows() {
       {"alternatives beside much",
        "{\"default\": [" + numbers(90'000) + "], \"properties\": {" + members(1000, "{\"enum\": [1,2,3]}") +
            "}, \"anyOf\": [" + list(1900, [](int) { return std::string("{}"); }) + "]}",
-       "to merge"},
+       "rules"},
+      {"alternatives beside an enum",
+       "{\"enum\": [" + numbers(19'000) + "], \"anyOf\": [" +
+           list(1900, [](int) { return std::string("{}"); }) + "]}",
+       "to merge and compare"},
       {"references",
        "{\"$defs\": {" + members(20'000, "{}") + "}, \"anyOf\": [" +
            list(10'000,
