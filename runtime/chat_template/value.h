@@ -127,8 +127,8 @@ class Dict {
 
  private:
   std::vector<Entry> entries_;
-  std::map<std::string, size_t>
-      index_;  // by key_of(); no hash table, as whoever writes the keys can make all collide
+  // By key_of(). No hash table: whoever writes the keys can make all of them collide.
+  std::map<std::string, size_t> index_;
   int depth_ = 1;
   size_t weight_ = 1;
 };
