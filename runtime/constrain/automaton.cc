@@ -13,7 +13,7 @@ namespace {
 // Small rules that repeat nothing without a bound are written out where they are called: a text of many characters is
 // then walked through within one rule.
 constexpr int kMostInlined = 64;   // states, about
-constexpr int kMostLooked = 300;   // rules inside one another
+constexpr int kMostLooked = 300;   // rules, groups and repetitions inside one another
 constexpr int kStatesOfCodes = 8;  // about
 
 Error rule_error(ExitCode code, const Grammar& grammar, int rule, const std::string& message) {
@@ -27,8 +27,8 @@ Error rule_error(ExitCode code, const Grammar& grammar, int rule, const std::str
 
 class Builder {
  public:
-  Builder(const Grammar& grammar, const std::bitset<256>& bytes)
-      : grammar_(grammar), bytes_(bytes), costs_(grammar.rules.size(), kUnknown) {}
+  Builder(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget)
+      : grammar_(grammar), bytes_(bytes), budget_(budget), costs_(grammar.rules.size(), kUnknown) {}
 
   Automaton run() {
     for (size_t i = 0; i < grammar_.rules.size(); ++i) automaton_.starts.push_back(new_state());
@@ -38,6 +38,11 @@ class Builder {
       emit(grammar_.rules[i].expression, automaton_.starts[i], end);
     }
     automaton_.root = grammar_.root;
+    for (Automaton::State& state : automaton_.states) {
+      drop_duplicates(state.bytes);
+      drop_duplicates(state.calls);
+      drop_duplicates(state.empty);
+    }
     return std::move(automaton_);
   }
 
@@ -51,16 +56,38 @@ class Builder {
       throw file_error(ExitCode::kOutOfMemory, grammar_.name,
                        "expected at most {} states, got more: lower the bounds of what repeats", kMaxStates);
     }
+    budget_.charge(1);
     automaton_.states.emplace_back();
     return static_cast<int32_t>(automaton_.states.size()) - 1;
   }
+  void count_edge() {
+    if (num_edges_++ == kMaxEdges) {
+      throw file_error(ExitCode::kOutOfMemory, grammar_.name,
+                       "expected at most {} edges between states, got more: make it smaller", kMaxEdges);
+    }
+    budget_.charge(1);
+  }
+  template <class Edge>
+  static void drop_duplicates(std::vector<Edge>& edges) {
+    if (edges.size() < 2) return;
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  }
   Automaton::State& at(int32_t state) { return automaton_.states[static_cast<size_t>(state)]; }
-  void link(int32_t from, int32_t to) { at(from).empty.push_back(to); }
+  void link(int32_t from, int32_t to) {
+    count_edge();
+    at(from).empty.push_back(to);
+  }
+  void call(int32_t from, CallEdge edge) {
+    count_edge();
+    at(from).calls.push_back(edge);
+  }
   void link(int32_t from, ByteRange range, int32_t to) {
     for (int byte = range.first; byte <= range.last; ++byte) {
       if (!bytes_[static_cast<size_t>(byte)]) continue;
       const int first = byte;
       while (byte < range.last && bytes_[static_cast<size_t>(byte) + 1]) ++byte;
+      count_edge();
       at(from).bytes.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(byte), to});
     }
   }
@@ -76,8 +103,12 @@ class Builder {
   }
 
   int cost_of(const Expression& expression, int depth) {
+    if (depth > kMostLooked) return kCalled;
     int cost = 1;
-    for (const Expression& part : expression.parts) cost = std::min(kCalled, cost + cost_of(part, depth));
+    for (const Expression& part : expression.parts) {
+      cost += cost_of(part, depth + 1);
+      if (cost >= kCalled) return kCalled;
+    }
     switch (expression.kind) {
       case Expression::kText:
         return std::min<int>(kCalled, static_cast<int>(std::min<size_t>(expression.text.size(), kCalled)));
@@ -94,6 +125,7 @@ class Builder {
   }
 
   void emit(const Expression& expression, int32_t from, int32_t to) {
+    budget_.charge(1);
     switch (expression.kind) {
       case Expression::kText:
         return emit_text(expression.text, from, to);
@@ -101,7 +133,7 @@ class Builder {
         return emit_codes(expression.codes, from, to);
       case Expression::kRule: {
         const bool is_called = cost_of_rule(expression.rule, 0) >= kCalled;
-        if (is_called) return at(from).calls.push_back({expression.rule, to});
+        if (is_called) return call(from, {expression.rule, to});
         return emit(grammar_.rules[static_cast<size_t>(expression.rule)].expression, from, to);
       }
       case Expression::kSequence: {
@@ -180,7 +212,9 @@ class Builder {
 
   const Grammar& grammar_;
   const std::bitset<256>& bytes_;
+  Budget& budget_;
   std::vector<int> costs_;  // [rules]
+  size_t num_edges_ = 0;
   Automaton automaton_;
 };
 
@@ -189,8 +223,9 @@ class Builder {
 /// Heights, lowest first, along the edges backwards.
 class Heights {
  public:
-  explicit Heights(Automaton& automaton)
+  Heights(Automaton& automaton, Budget& budget)
       : automaton_(automaton),
+        budget_(budget),
         before_(automaton.states.size()),
         calls_of_(automaton.starts.size()),
         rule_started_at_(automaton.states.size(), -1) {
@@ -218,6 +253,7 @@ class Heights {
       const auto [height, state] = queue_.top();
       queue_.pop();
       if (height > automaton_.heights[static_cast<size_t>(state)]) continue;
+      budget_.charge(1 + std::ssize(before_[static_cast<size_t>(state)]));
       for (const Edge& edge : before_[static_cast<size_t>(state)]) {
         lower(edge.from, edge.call.rule < 0 ? height : automaton_.height(edge.call));
       }
@@ -242,6 +278,7 @@ class Heights {
   }
 
   Automaton& automaton_;
+  Budget& budget_;
   std::vector<std::vector<Edge>> before_;    // [states]
   std::vector<std::vector<Edge>> calls_of_;  // [rules]
   std::vector<int32_t> rule_started_at_;     // [states]; negative: none
@@ -262,61 +299,70 @@ void prune(Automaton& automaton) {
   }
 }
 
-// ---- Rules that begin with themselves
+// ---- What rules begin with
 
-class LeftRecursion {
+/// Which rules may be empty, and that none begins with itself.
+class Beginnings {
  public:
-  LeftRecursion(const Automaton& automaton, const Grammar& grammar)
+  Beginnings(Automaton& automaton, const Grammar& grammar, Budget& budget)
       : automaton_(automaton),
         grammar_(grammar),
-        is_empty_(automaton.starts.size(), false),
+        budget_(budget),
+        rule_of_(automaton.states.size(), kNone),
+        waiting_(automaton.starts.size()),
         first_(automaton.starts.size()),
-        looks_(automaton.starts.size(), 0) {}
+        looks_(automaton.starts.size(), kNew) {
+    automaton_.may_be_empty.assign(automaton.starts.size(), 0);
+  }
 
-  void refuse() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = 0; i < first_.size(); ++i) {
-        const bool was_empty = is_empty_[i];
-        is_empty_[i] = look_from(automaton_.starts[i], first_[i]);
-        changed = changed || is_empty_[i] != was_empty;
-      }
+  void find() {
+    for (size_t i = 0; i < automaton_.starts.size(); ++i)
+      reach(automaton_.starts[i], static_cast<int32_t>(i));
+    while (!rest_.empty()) {
+      const int32_t state = rest_.back();
+      rest_.pop_back();
+      look_at(state);
     }
+  }
+
+  void refuse_left_recursion() {
     for (size_t i = 0; i < first_.size(); ++i) follow(static_cast<int32_t>(i));
   }
 
  private:
-  /// Whether the rule can be the empty text, and with which rules it can begin, as far as that is known.
-  bool look_from(int32_t start, std::vector<int32_t>& first) {
-    std::vector<int32_t> rest = {start};
-    std::vector<bool>& seen = seen_;
-    seen.assign(automaton_.states.size(), false);
-    seen[static_cast<size_t>(start)] = true;
-    bool is_empty = false;
-    first.clear();
-    const auto go = [&](int32_t target) {
-      if (seen[static_cast<size_t>(target)]) return;
-      seen[static_cast<size_t>(target)] = true;
-      rest.push_back(target);
-    };
-    while (!rest.empty()) {
-      const Automaton::State& state = automaton_.states[static_cast<size_t>(rest.back())];
-      rest.pop_back();
-      is_empty = is_empty || state.ends_rule;
-      for (const int32_t target : state.empty) go(target);
-      for (const CallEdge& call : state.calls) {
-        if (std::find(first.begin(), first.end(), call.rule) == first.end()) first.push_back(call.rule);
-        if (is_empty_[static_cast<size_t>(call.rule)]) go(call.target);
+  static constexpr int32_t kNone = -1;
+  enum Look : char { kNew, kOpen, kDone };
+
+  /// A state, that of its rule stands at its beginning: nothing has to be read to come here.
+  void reach(int32_t state, int32_t rule) {
+    if (rule_of_[static_cast<size_t>(state)] != kNone) return;
+    rule_of_[static_cast<size_t>(state)] = rule;
+    rest_.push_back(state);
+  }
+
+  void look_at(int32_t index) {
+    const Automaton::State& state = automaton_.states[static_cast<size_t>(index)];
+    const int32_t rule = rule_of_[static_cast<size_t>(index)];
+    budget_.charge(1 + std::ssize(state.empty) + std::ssize(state.calls));
+    for (const int32_t target : state.empty) reach(target, rule);
+    for (const CallEdge& call : state.calls) {
+      first_[static_cast<size_t>(rule)].push_back(call.rule);
+      if (automaton_.may_be_empty[static_cast<size_t>(call.rule)] != 0) {
+        reach(call.target, rule);
+      } else {
+        waiting_[static_cast<size_t>(call.rule)].push_back({call.target, rule});
       }
     }
-    return is_empty;
+    if (!state.ends_rule || automaton_.may_be_empty[static_cast<size_t>(rule)] != 0) return;
+    automaton_.may_be_empty[static_cast<size_t>(rule)] = 1;
+    for (const auto& [target, caller] : waiting_[static_cast<size_t>(rule)]) reach(target, caller);
   }
 
   void follow(int32_t rule) {
     char& look = looks_[static_cast<size_t>(rule)];
-    if (look == 'd') return;
+    if (look == kDone) return;
     path_.push_back(rule);
-    if (look == 'o') {
+    if (look == kOpen) {
       std::string cycle;
       for (auto at = std::find(path_.begin(), path_.end(), rule); at != path_.end(); ++at) {
         cycle += (cycle.empty() ? "" : " -> ") + grammar_.rules[static_cast<size_t>(*at)].name;
@@ -324,27 +370,28 @@ class LeftRecursion {
       throw rule_error(ExitCode::kBadFile, grammar_, rule,
                        "expected a rule that does not begin with itself (left recursion), got " + cycle);
     }
-    look = 'o';
+    look = kOpen;
     for (const int32_t next : first_[static_cast<size_t>(rule)]) follow(next);
-    look = 'd';
+    look = kDone;
     path_.pop_back();
   }
 
-  const Automaton& automaton_;
+  Automaton& automaton_;
   const Grammar& grammar_;
-  std::vector<bool> is_empty_;               // [rules]
-  std::vector<std::vector<int32_t>> first_;  // [rules]
-  std::vector<char> looks_;                  // [rules]: 'o' under way, 'd' done
-  std::vector<bool> seen_;
+  Budget& budget_;
+  std::vector<int32_t> rule_of_;  // [states]: of those that have been reached
+  std::vector<int32_t> rest_;     // reached and not looked at
+  std::vector<std::vector<std::pair<int32_t, int32_t>>>
+      waiting_;                              // [rules]: if it may be empty, what to reach
+  std::vector<std::vector<int32_t>> first_;  // [rules]: those that it may begin with
+  std::vector<char> looks_;                  // [rules]
   std::vector<int32_t> path_;
 };
 
-}  // namespace
-
-bool Automaton::only_ends(int32_t state) const {
+bool leads_to_the_end(const Automaton& automaton, int32_t state) {
   constexpr int kMostSteps = 16;  // that a call is spared is worth a short look only
   for (int i = 0; i < kMostSteps; ++i) {
-    const State& at = states[static_cast<size_t>(state)];
+    const Automaton::State& at = automaton.states[static_cast<size_t>(state)];
     if (!at.bytes.empty() || !at.calls.empty()) return false;
     if (at.ends_rule) return at.empty.empty();
     if (at.empty.size() != 1) return false;
@@ -353,23 +400,29 @@ bool Automaton::only_ends(int32_t state) const {
   return false;
 }
 
+}  // namespace
+
 int32_t Automaton::height(const CallEdge& call) const {
   const int32_t inside = heights[static_cast<size_t>(starts[static_cast<size_t>(call.rule)])];
   const int32_t behind = heights[static_cast<size_t>(call.target)];
   if (inside >= kNoHeight || behind >= kNoHeight) return kNoHeight;
-  return only_ends(call.target) ? inside : std::max(inside + 1, behind);
+  return only_ends[static_cast<size_t>(call.target)] != 0 ? inside : std::max(inside + 1, behind);
 }
 
-Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes) {
-  Automaton automaton = Builder(grammar, bytes).run();
-  Heights(automaton).run();
+Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget) {
+  Automaton automaton = Builder(grammar, bytes, budget).run();
+  for (size_t i = 0; i < automaton.states.size(); ++i)
+    automaton.only_ends.push_back(leads_to_the_end(automaton, static_cast<int32_t>(i)) ? 1 : 0);
+  Heights(automaton, budget).run();
   if (automaton.heights[static_cast<size_t>(automaton.starts[static_cast<size_t>(grammar.root)])] >
       kMaxDepth) {
     throw rule_error(ExitCode::kBadFile, grammar, grammar.root,
                      "expected some text that it can be, got none that ends");
   }
   prune(automaton);
-  LeftRecursion(automaton, grammar).refuse();
+  Beginnings beginnings(automaton, grammar, budget);
+  beginnings.find();
+  beginnings.refuse_left_recursion();
   return automaton;
 }
 

@@ -8,22 +8,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/constrain/budget.h"
 #include "runtime/constrain/grammar.h"
 
 namespace soliton::constrain {
 
 inline constexpr int kMaxDepth = 256;  // of calls inside one another
 inline constexpr size_t kMaxStates = 200'000;
+inline constexpr size_t kMaxEdges = 1'000'000;
 
 struct ByteEdge {
   uint8_t first;
   uint8_t last;
   int32_t target;
+
+  auto operator<=>(const ByteEdge&) const = default;
 };
 
 struct CallEdge {
   int32_t rule;
   int32_t target;  // where it goes on when the rule has ended
+
+  auto operator<=>(const CallEdge&) const = default;
 };
 
 struct Automaton {
@@ -39,17 +45,18 @@ struct Automaton {
   std::vector<State> states;
   std::vector<int32_t> starts;   // [rules]
   std::vector<int32_t> heights;  // [states]: calls inside one another that it takes to end the rule
-  int root = 0;                  // rule
+  std::vector<uint8_t>
+      only_ends;  // [states]: nothing follows but the end of the rule: a call need not return here
+  std::vector<uint8_t> may_be_empty;  // [rules]
+  int root = 0;                       // rule
 
-  /// Nothing follows but the end of the rule: a call that returns here need not.
-  bool only_ends(int32_t state) const;
   /// Calls inside one another until the edge's target is reached and its rule ended.
   int32_t height(const CallEdge& call) const;
 };
 
 /// `bytes` are those that there are, one by one: what needs another one is cut off. Throws Error, naming the grammar and
 /// the rule: kBadFile if a rule begins with itself (left recursion) or the root with nothing that ends, kOutOfMemory above
-/// kMaxStates.
-Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes);
+/// kMaxStates, kMaxEdges and what the budget allows.
+Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget);
 
 }  // namespace soliton::constrain

@@ -10,6 +10,7 @@ namespace soliton::constrain {
 namespace {
 
 constexpr std::string_view kRoot = "root";
+constexpr int kMostRepetitionsOfOne = 8;  // as in "a"*?{2}
 
 bool is_digit(char32_t c) {
   return c >= '0' && c <= '9';
@@ -76,9 +77,9 @@ class Parser {
     }
   }
 
-  int line_of(size_t position) const {
-    return 1 + static_cast<int>(
-                   std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(position), '\n'));
+  int lines_between(size_t first, size_t last) const {
+    const std::string_view between = text_.substr(first, last - first);
+    return static_cast<int>(std::count(between.begin(), between.end(), '\n'));
   }
 
   Error error(size_t position, std::string_view expected, std::string_view got,
@@ -87,8 +88,8 @@ class Parser {
     const auto column = 1 + std::count_if(text_.begin() + static_cast<ptrdiff_t>(line_start),
                                           text_.begin() + static_cast<ptrdiff_t>(position),
                                           [](char c) { return (c & 0xc0) != 0x80; });
-    return Error(code, fmt::format("{}:{}:{}: expected {}, got {}", grammar_.name, line_of(position), column,
-                                   expected, got));
+    return Error(code, fmt::format("{}:{}:{}: expected {}, got {}", grammar_.name,
+                                   1 + lines_between(0, position), column, expected, got));
   }
   Error unexpected(std::string_view expected) const {
     if (position_ >= text_.size()) return error(position_, expected, "the end");
@@ -126,7 +127,9 @@ class Parser {
     if (peek() != kEndOfText && peek() != '\n' && peek() != '\r') throw unexpected("the end of the rule");
     Rule& made = grammar_.rules[static_cast<size_t>(use.rule)];
     made.expression = std::move(expression);
-    made.line = line_of(start);
+    lines_until_rule_ += lines_between(last_rule_, start);
+    last_rule_ = start;
+    made.line = 1 + lines_until_rule_;
   }
 
   Expression read_choice(int depth) {
@@ -168,7 +171,7 @@ class Parser {
       }
       skip_space(depth > 0);
       for (int i = 0; read_repetition(parts.back()); ++i) {
-        if (i == kMaxNesting) throw unexpected("fewer repetitions of repetitions");
+        if (i == kMostRepetitionsOfOne) throw unexpected("fewer repetitions of repetitions");
         skip_space(depth > 0);
       }
     }
@@ -302,6 +305,8 @@ class Parser {
 
   std::string_view text_;
   size_t position_ = 0;
+  size_t last_rule_ = 0;  // where it begins
+  int lines_until_rule_ = 0;
   Grammar grammar_;
   std::map<std::string, Use> uses_;
 };

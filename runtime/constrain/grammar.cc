@@ -32,11 +32,10 @@ CodeSet complement(const CodeSet& set) {
 
 CodeSet intersection(const CodeSet& a, const CodeSet& b) {
   CodeSet both;
-  for (const CodeRange& x : a) {
-    for (const CodeRange& y : b) {
-      const CodeRange common{std::max(x.first, y.first), std::min(x.last, y.last)};
-      if (common.first <= common.last) both.push_back(common);
-    }
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    const CodeRange common{std::max(x->first, y->first), std::min(x->last, y->last)};
+    if (common.first <= common.last) both.push_back(common);
+    ++(x->last < y->last ? x : y);
   }
   return both;
 }

@@ -31,12 +31,6 @@ bool contains(const CodeSet& set, char32_t code) {
   return !intersection(set, {{code, code}}).empty();
 }
 
-CodeSet united(const CodeSet& a, const CodeSet& b) {
-  std::vector<CodeRange> ranges = a;
-  ranges.insert(ranges.end(), b.begin(), b.end());
-  return code_set(std::move(ranges));
-}
-
 class PatternParser {
  public:
   PatternParser(std::string_view pattern, std::string_view place) : pattern_(pattern), place_(place) {}
@@ -188,13 +182,13 @@ class PatternParser {
   CodeSet read_class() {
     take();
     const bool is_negated = take('^');
-    CodeSet set;
+    std::vector<CodeRange> ranges;
     bool names_kinds = false;
     while (!take(']')) {
       const CodeSet first = read_class_item();
       names_kinds = names_kinds || first.size() > 1 || first == kDigits;
       if (peek() != '-' || pattern_.substr(position_).starts_with("-]")) {
-        set = united(set, first);
+        ranges.insert(ranges.end(), first.begin(), first.end());
         continue;
       }
       take();
@@ -202,8 +196,9 @@ class PatternParser {
       const bool is_range = first.size() == 1 && last.size() == 1 && first[0].first == first[0].last &&
                             last[0].first == last[0].last && first[0].first <= last[0].first;
       if (!is_range) throw error(ExitCode::kBadFile, "expected a range that ascends, got another one");
-      set = united(set, {{first[0].first, last[0].first}});
+      ranges.push_back({first[0].first, last[0].first});
     }
+    CodeSet set = code_set(std::move(ranges));
     if (!is_negated) return set;
     return names_kinds ? intersection(kAscii, complement(set)) : complement(set);
   }

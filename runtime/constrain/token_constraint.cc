@@ -1,20 +1,29 @@
 #include "runtime/constrain/token_constraint.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace soliton {
 
 using namespace constrain;
 
-TokenGrammar::TokenGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary)
+TokenGrammar::TokenGrammar(const Grammar& grammar, std::shared_ptr<const Vocabulary> vocabulary,
+                           const BudgetLimits& limits, std::function<bool()> is_cancelled)
     : vocabulary_(std::move(vocabulary)),
-      machine_(grammar, make_automaton(grammar, vocabulary_->bytes())),
-      masks_(machine_, *vocabulary_) {}
+      budget_(grammar.name, limits),
+      machine_(grammar, make_automaton(grammar, std::move(is_cancelled)), budget_),
+      masks_(machine_, *vocabulary_, budget_) {}
+
+Automaton TokenGrammar::make_automaton(const Grammar& grammar, std::function<bool()> is_cancelled) {
+  budget_.cancel_when(std::move(is_cancelled));
+  return constrain::make_automaton(grammar, vocabulary_->bytes(), budget_);
+}
 
 TokenConstraint::TokenConstraint(std::shared_ptr<TokenGrammar> grammar, std::span<const int32_t> end_tokens)
-    : grammar_(std::move(grammar)),
-      end_tokens_(end_tokens.begin(), end_tokens.end()),
-      stacks_(grammar_->machine_.start()) {}
+    : grammar_(std::move(grammar)), end_tokens_(end_tokens.begin(), end_tokens.end()) {
+  grammar_->budget_.begin_task();
+  stacks_ = grammar_->machine_.start();
+}
 
 bool TokenConstraint::is_end(int token) const {
   return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
@@ -25,6 +34,7 @@ std::span<const uint32_t> TokenConstraint::allowed() {
     mask_.assign(grammar_->vocabulary_->num_words(), 0);
     return mask_;
   }
+  grammar_->budget_.begin_task();
   mask_ = grammar_->masks_.allowed(stacks_);
   const bool may_end = grammar_->machine_.may_end(stacks_);
   for (const int32_t token : end_tokens_) {
@@ -38,6 +48,7 @@ std::span<const uint32_t> TokenConstraint::allowed() {
 
 bool TokenConstraint::accept(int token) {
   if (ended_) return false;
+  grammar_->budget_.begin_task();
   Moment before{stacks_, ended_};
   if (is_end(token)) {
     if (!may_end()) return false;
@@ -59,12 +70,13 @@ bool TokenConstraint::accept_byte(uint8_t byte) {
 }
 
 bool TokenConstraint::accept_bytes(std::string_view bytes) {
-  Stacks before = stacks_;
+  if (ended_) return false;
+  Stacks stacks = stacks_;
   for (const char byte : bytes) {
-    if (accept_byte(static_cast<uint8_t>(byte))) continue;
-    stacks_ = std::move(before);
-    return false;
+    stacks = grammar_->machine_.step(stacks, static_cast<uint8_t>(byte));
+    if (stacks.empty()) return false;
   }
+  stacks_ = std::move(stacks);
   return true;
 }
 
@@ -84,6 +96,7 @@ void TokenConstraint::roll_back(size_t num_tokens) {
 bool TokenConstraint::ended() {
   if (ended_) return true;
   if (!may_end()) return false;
+  grammar_->budget_.begin_task();
   const TokenMask& mask = grammar_->masks_.allowed(stacks_);
   return std::all_of(mask.begin(), mask.end(), [](uint32_t word) { return word == 0; });
 }

@@ -1,6 +1,7 @@
 // What a grammar lets an answer be, token by token.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,19 +12,26 @@
 namespace soliton {
 
 /// A grammar made ready for the tokens of a vocabulary. Shared by the constraints of one request's answers, which then
-/// belong to one thread at a time.
+/// belong to one thread at a time. All that they cost is charged to its budget.
 class TokenGrammar {
  public:
   /// Texts that the vocabulary's single bytes cannot write are left out, so that there always is a token that leads to the
-  /// end. Throws what constrain::make_automaton() does.
-  TokenGrammar(const constrain::Grammar& grammar, std::shared_ptr<const constrain::Vocabulary> vocabulary);
+  /// end. `is_cancelled`, if there is one, is asked while it is made ready and whenever something takes long: see Budget.
+  /// Throws what constrain::make_automaton() does.
+  TokenGrammar(const constrain::Grammar& grammar, std::shared_ptr<const constrain::Vocabulary> vocabulary,
+               const constrain::BudgetLimits& limits = {}, std::function<bool()> is_cancelled = {});
 
   const constrain::Vocabulary& vocabulary() const { return *vocabulary_; }
+  /// From now on in place of what was said before.
+  void cancel_when(std::function<bool()> is_cancelled) { budget_.cancel_when(std::move(is_cancelled)); }
 
  private:
   friend class TokenConstraint;
 
+  constrain::Automaton make_automaton(const constrain::Grammar& grammar, std::function<bool()> is_cancelled);
+
   std::shared_ptr<const constrain::Vocabulary> vocabulary_;
+  constrain::Budget budget_;
   constrain::StackMachine machine_;
   constrain::TokenMasks masks_;
 };
@@ -31,11 +39,12 @@ class TokenGrammar {
 /// How far an answer has come. Copies go on by themselves, as samples of one prompt do.
 class TokenConstraint {
  public:
-  /// `end_tokens` are allowed where the text may end, and only there.
+  /// `end_tokens` are allowed where the text may end, and only there. Throws as allowed() does.
   TokenConstraint(std::shared_ptr<TokenGrammar> grammar, std::span<const int32_t> end_tokens);
 
   /// A bit for each token that may follow: bit i % 32 of word i / 32, [ceil(vocabulary / 32)]. After an end token, none.
-  /// Holds until the next call. Throws Error (kOutOfMemory), naming the grammar, if that is too ambiguous.
+  /// Holds until the next call. Throws Error (kOutOfMemory), naming the grammar, if that is too ambiguous or costs more
+  /// than the budget has; Cancelled. What throws changes nothing.
   std::span<const uint32_t> allowed();
 
   /// Whether the token may follow; if so the answer goes on behind it. Throws as allowed() does.
