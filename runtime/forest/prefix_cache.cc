@@ -1,5 +1,7 @@
 #include "runtime/forest/prefix_cache.h"
 
+#include <functional>
+
 #include "layout/page.h"
 #include "models/error.h"
 
@@ -8,6 +10,11 @@ namespace {
 
 constexpr Branch kNoBranch = -1;
 constexpr int kMaxCandidates = 32;  // that are compared, of all with the same pages
+
+/// Before the first page. The empty scope's is 0.
+uint64_t hash_scope(std::string_view scope) {
+  return scope.empty() ? 0 : std::hash<std::string_view>()(scope);
+}
 
 /// Of the pages so far and one more.
 uint64_t hash_page(uint64_t hash, std::span<const int32_t> page) {
@@ -28,11 +35,11 @@ bool PrefixCache::is_better(const Match& match, const Match& than) const {
   return !entry.in_use && std::ssize(entry.tokens) == match.num_tokens;
 }
 
-PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens) const {
+PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens, std::string_view scope) const {
   if (tokens.empty()) return {};
   const std::span<const int32_t> wanted = tokens.first(tokens.size() - 1);
   auto deepest = pages_.end();
-  uint64_t hash = 0;
+  uint64_t hash = hash_scope(scope);
   for (size_t page = 0; (page + 1) * kKvPageTokens <= wanted.size(); ++page) {
     hash = hash_page(hash, wanted.subspan(page * kKvPageTokens, kKvPageTokens));
     const auto found = pages_.lower_bound({hash, kNoBranch});
@@ -44,23 +51,25 @@ PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens) const {
   const uint64_t wanted_hash = deepest->first;
   for (int i = 0; i < kMaxCandidates && deepest != pages_.end() && deepest->first == wanted_hash;
        ++i, ++deepest) {
-    const Match match{deepest->second, num_common_tokens(wanted, entries_.at(deepest->second).tokens)};
+    const Entry& entry = entries_.at(deepest->second);
+    if (entry.scope != scope) continue;
+    const Match match{deepest->second, num_common_tokens(wanted, entry.tokens)};
     if (match.num_tokens >= kKvPageTokens && is_better(match, best)) best = match;
   }
   return best;
 }
 
-int PrefixCache::match_in_use(std::span<const int32_t> tokens) const {
-  const Match match = find(tokens);
+int PrefixCache::match_in_use(std::span<const int32_t> tokens, std::string_view scope) const {
+  const Match match = find(tokens, scope);
   return match.branch != kNoBranch && entries_.at(match.branch).in_use ? match.num_tokens : 0;
 }
 
-PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens) {
+PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::string_view scope) {
   if (tokens.empty()) throw Error(ExitCode::kInternal, "prefix cache: expected at least one token, got none");
-  const Match match = find(tokens);
+  const Match match = find(tokens, scope);
   if (match.branch == kNoBranch) {
     const Branch branch = tree_.open();
-    entries_.insert_or_assign(branch, Entry{});
+    entries_.insert_or_assign(branch, Entry{.scope = std::string(scope)});
     return {branch, 0};
   }
   Entry& entry = entries_.at(match.branch);
@@ -85,7 +94,7 @@ Branch PrefixCache::branch_off(Branch from) {
 Branch PrefixCache::add(Branch from, int num_tokens) {
   const Branch branch = tree_.branch_off(from, num_tokens);
   const std::vector<int32_t> all = entries_.at(from).tokens;
-  entries_.insert_or_assign(branch, Entry{});
+  entries_.insert_or_assign(branch, Entry{.scope = entries_.at(from).scope});
   append(branch, std::span(all).first(static_cast<size_t>(num_tokens)));
   return branch;
 }
@@ -95,7 +104,7 @@ void PrefixCache::append(Branch branch, std::span<const int32_t> tokens) {
   entry.tokens.insert(entry.tokens.end(), tokens.begin(), tokens.end());
   const std::span<const int32_t> all = entry.tokens;
   for (size_t page = entry.hashes.size(); (page + 1) * kKvPageTokens <= all.size(); ++page) {
-    const uint64_t before = entry.hashes.empty() ? 0 : entry.hashes.back();
+    const uint64_t before = entry.hashes.empty() ? hash_scope(entry.scope) : entry.hashes.back();
     entry.hashes.push_back(hash_page(before, all.subspan(page * kKvPageTokens, kKvPageTokens)));
     pages_.insert({entry.hashes.back(), branch});
   }

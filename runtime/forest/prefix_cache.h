@@ -2,13 +2,16 @@
 // is fed or decoded; one that is not keeps what it holds until its pages are wanted, the least recently used first. A
 // new sequence begins with as many tokens as some branch has in common with it, be it in use or not: whole pages are
 // shared, the rest of the last one is copied. Branches are found by hashes of their first 1, 2, 3, ... pages and compared
-// token by token: a hash that two have in common costs time and never a wrong answer.
+// token by token: a hash that two have in common costs time and never a wrong answer. Each branch is of a scope, the
+// empty one unless told, and nobody finds what another scope has, not even by the time that it takes.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,17 +27,19 @@ class PrefixCache {
 
   /// How many first tokens start() would find cached. Never all: the last one has to be fed to go on. Less than a page
   /// is nothing.
-  int match(std::span<const int32_t> tokens) const { return find(tokens).num_tokens; }
+  int match(std::span<const int32_t> tokens, std::string_view scope = {}) const {
+    return find(tokens, scope).num_tokens;
+  }
   /// The same, if it would be shared with a branch in use.
-  int match_in_use(std::span<const int32_t> tokens) const;
+  int match_in_use(std::span<const int32_t> tokens, std::string_view scope = {}) const;
 
   struct Start {
     Branch branch = 0;
     int num_cached = 0;  // tokens that it holds
   };
   /// A branch in use that begins with what is cached of the tokens, of which there is at least one.
-  Start start(std::span<const int32_t> tokens);
-  /// A branch in use that begins with all that another one in use holds. Throws Error (kOutOfMemory) if there is no page
+  Start start(std::span<const int32_t> tokens, std::string_view scope = {});
+  /// A branch in use that begins with all that another one in use holds, of the same scope. Throws Error (kOutOfMemory) if there is no page
   /// for what is copied.
   Branch branch_off(Branch from);
   /// Notes that a branch has been fed these tokens.
@@ -53,8 +58,9 @@ class PrefixCache {
 
  private:
   struct Entry {
-    std::vector<int32_t> tokens;
-    std::vector<uint64_t> hashes;  // of its first 1, 2, 3, ... whole pages
+    std::string scope;
+    std::vector<int32_t> tokens = {};
+    std::vector<uint64_t> hashes = {};  // of the scope and its first 1, 2, 3, ... whole pages
     bool in_use = true;
     uint64_t used_at = 0;
   };
@@ -63,7 +69,7 @@ class PrefixCache {
     int num_tokens = 0;
   };
 
-  Match find(std::span<const int32_t> tokens) const;
+  Match find(std::span<const int32_t> tokens, std::string_view scope) const;
   bool is_better(const Match& match, const Match& than) const;
   bool make_room_beside(Branch kept, int num_pages);
   Branch add(Branch from, int num_tokens);

@@ -20,6 +20,7 @@ constexpr size_t kMaxTools = 1000;
 constexpr size_t kMaxStopBytes = 1000;
 // Enough to forbid every token of the largest vocabulary, and for prompts of tokens; an empty list of two bytes takes 64.
 constexpr JsonLimits kBodyLimits = {.values = 2'000'000, .members = 500'000};
+constexpr size_t kMaxSaltBytes = 1024;
 
 ApiError not_yet(const std::string& param, const std::string& got) {
   return ApiError(400, fmt::format("{}: not supported by this server, got {}", param, got), param,
@@ -174,6 +175,15 @@ void read_stops(const JsonView& stop, ApiRequest& request) {
 }
 
 /// What both kinds of bodies say in the same way.
+/// As vLLM has it.
+void read_cache_salt(const JsonView& salt, ApiRequest& request) {
+  if (salt.is_null()) return;
+  request.cache_salt = salt.string();
+  const size_t size = request.cache_salt.size();
+  if (size == 0 || size > kMaxSaltBytes)
+    throw salt.error("expected text of 1 to {} bytes, got {}", kMaxSaltBytes, size);
+}
+
 void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& request) {
   if (!body["model"].is_null()) body["model"].string();  // there is one, whatever it is called
   request.sampling = read_sampling(body, defaults);
@@ -188,6 +198,7 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
   }
   read_logit_bias(body["logit_bias"], request);
   read_stops(body["stop"], request);
+  read_cache_salt(body["cache_salt"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
   if (!body["stream"].is_null()) request.streams = body["stream"].boolean();
   if (request.streams && request.num_choices > request.num_told)

@@ -37,6 +37,7 @@ struct ApiRequest {
   bool ignores_stop_tokens = false;
   bool logprobs = false;
   int num_top_logprobs = 0;  // further tokens whose logprobs are wanted
+  std::string cache_salt;    // only prompts with an equal one share what has been fed; empty: those without
   bool streams = false;
   bool includes_usage = false;  // in the last piece of a stream
 };

@@ -87,6 +87,7 @@ Generation Completion::generation(size_t prompt) {
           .grammar = setup_.grammar,
           .allowed = setup_.allowed,
           .client = setup_.client,
+          .cache_scope = setup_.cache_scope,
           .on_token =
               [self, first](int sample, const GeneratedToken& token) {
                 bool goes_on = false;

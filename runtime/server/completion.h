@@ -22,9 +22,10 @@ struct CompletionSetup {
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echoes = {};  // [prompts]: what stands before the text, if the request wants it
   std::vector<int32_t> stop_tokens = {};
-  int context = 0;          // tokens of a choice at most: see SchedulerOptions
-  std::string client = {};  // see Generation
-  std::string model = {};   // what answers call it
+  int context = 0;               // tokens of a choice at most: see SchedulerOptions
+  std::string client = {};       // see Generation, as of
+  std::string cache_scope = {};  // this
+  std::string model = {};        // what answers call it
   ToolSyntax tool_syntax = {};
   std::shared_ptr<TokenGrammar> grammar = {};                     // see Generation, as of
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};      // these

@@ -27,7 +27,7 @@ enum class SampleEnd {
 
 struct SampleSummary {
   SampleEnd end = SampleEnd::kLength;
-  int num_cached = 0;        // tokens of the prompt that had been fed before, for whomever
+  int num_cached = 0;        // tokens of the prompt that had been fed before, in its scope
   std::string failure = {};  // why, of kFailed and kAmbiguous
 };
 
@@ -54,7 +54,8 @@ struct Generation {
   /// Where there is no grammar: a bit for each token that an answer may have, as TreeRequest has it, at least one; null or
   /// empty: any. Launches are of one token then.
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};
-  std::string client = {};  // those of one wait for one another, those of several take turns
+  std::string client = {};       // those of one wait for one another, those of several take turns
+  std::string cache_scope = {};  // those of one share what has been fed: see PrefixCache
   std::function<bool(int sample, const GeneratedToken&)> on_token = {};  // ends the sample by returning false
   std::function<void(int sample, const SampleSummary&)> on_end = {};     // once for each sample
 };

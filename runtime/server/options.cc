@@ -98,6 +98,10 @@ void add_scheduler_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--queue", options.scheduler.max_waiting,
                  "samples that may wait; further requests are refused (429)")
       ->check(at_least(1));
+  app.add_flag(
+      "--shared-cache", options.service.shares_cache,
+      "what has been fed of a prompt is cached for all clients, not only for those of its key, or its "
+      "address where there is no key: the time that prompts take tells what others have sent");
   app.add_option("--launch-tokens", options.scheduler.launch_tokens,
                  "tokens of each of several rows in one launch of the kernel at most")
       ->check(at_least(1));

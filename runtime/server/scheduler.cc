@@ -197,7 +197,7 @@ void Scheduler::admit() {
 bool Scheduler::fits(const Sequence& sequence) const {
   if (running_.empty()) return true;
   const auto pages_to_begin = [&](const Sequence& begun) {
-    const int num_cached = cache_.match_in_use(begun.tokens);
+    const int num_cached = cache_.match_in_use(begun.tokens, begun.generation().cache_scope);
     return ceil_divide(static_cast<int>(begun.tokens.size()) + 1, kKvPageTokens) - num_cached / kKvPageTokens;
   };
   int64_t needed = cache_.num_pages_in_use() + pages_to_begin(sequence) + 1;

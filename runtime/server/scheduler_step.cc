@@ -113,17 +113,18 @@ Scheduler::Sequence* Scheduler::next_to_feed(std::span<const Chunk> but) {
 /// Whether more of its tokens than are cached are about to be fed for another one.
 bool Scheduler::waits_for_prefix(const Sequence& sequence) const {
   if (sequence.branch) return false;
+  const std::string& scope = sequence.generation().cache_scope;
   int num_coming = 0;
   for (const SequencePointer& other : running_) {
-    if (!other->branch || other->num_to_feed() == 0) continue;
+    if (!other->branch || other->num_to_feed() == 0 || other->generation().cache_scope != scope) continue;
     num_coming = std::max(num_coming, num_common_tokens(sequence.tokens, other->tokens));
   }
-  return num_coming >= cache_.match(sequence.tokens) + kKvPageTokens;
+  return num_coming >= cache_.match(sequence.tokens, scope) + kKvPageTokens;
 }
 
 /// Gives a sequence its branch, with what is cached of its tokens.
 void Scheduler::begin(Sequence& sequence) {
-  const PrefixCache::Start start = cache_.start(sequence.tokens);
+  const PrefixCache::Start start = cache_.start(sequence.tokens, sequence.generation().cache_scope);
   sequence.branch = start.branch;
   sequence.num_fed = start.num_cached;
   if (sequence.num_cached) return;  // sent back before

@@ -304,10 +304,19 @@ std::shared_ptr<const std::vector<uint32_t>> Service::allowed_tokens(const ApiRe
   return std::make_shared<const std::vector<uint32_t>>(std::move(mask));
 }
 
+/// Who shares what has been fed: those who know the key, else those of an address, unless all do; and of these, those
+/// of a salt.
+std::string Service::cache_scope(const HttpRequest& request, const std::string& salt) const {
+  std::string scope;
+  if (!options_.shares_cache) scope = options_.api_key.empty() ? "address " + request.peer : "key";
+  return salt.empty() ? scope : scope + "\nsalt " + salt;
+}
+
 HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Headers& headers) {
   if (ends_) throw ApiError(503, "the server has been told to end", {}, "shutdown");
   CompletionSetup made = setup(parse_api_request(kind, request.body, text_.sampling));
   made.client = request.peer;
+  made.cache_scope = cache_scope(request, made.request.cache_salt);
   made.headers = headers;
   if (made.request.grammar) made.grammar = ready(*made.request.grammar);
   made.allowed = allowed_tokens(made.request);

@@ -43,6 +43,7 @@ struct ServiceOptions {
   std::string api_key;                  // that clients must know; empty: none
   std::vector<std::string> origins;     // of web pages that may ask; "*": all
   std::vector<std::string> hosts = {};  // names by which it may be asked: see is_allowed_host()
+  bool shares_cache = false;            // with whoever asks, and not only with those of one key or address
 };
 
 /// Any thread may call it.
@@ -81,6 +82,7 @@ class Service {
   void check_key(const HttpRequest& request) const;
 
   HttpReply complete(ApiKind kind, const HttpRequest& request, const Headers& headers);
+  std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
   std::vector<int32_t> render(const ApiRequest& request) const;
   CompletionSetup setup(ApiRequest request) const;
   std::shared_ptr<TokenGrammar> ready(const constrain::Grammar& grammar);

@@ -27,8 +27,8 @@ class CacheUnderTest {
   KvTree& tree() { return tree_; }
 
   /// Feeds what is not cached of all tokens but the last one. Returns the branch, in use.
-  Branch feed(const Tokens& tokens) {
-    const PrefixCache::Start start = cache_.start(tokens);
+  Branch feed(const Tokens& tokens, std::string_view scope = {}) {
+    const PrefixCache::Start start = cache_.start(tokens, scope);
     num_cached_ = start.num_cached;
     EXPECT_EQ(tree_.num_tokens(start.branch), num_cached_);
     append(start.branch, Tokens(tokens.begin() + num_cached_, tokens.end() - 1));
@@ -103,6 +103,34 @@ TEST(PrefixCache, SecondTurnGoesOnInTheSameBranch) {
   EXPECT_EQ(test.num_cached(), 102);
   EXPECT_EQ(test.tree().num_free_pages(), free_pages);
   EXPECT_EQ(test.read(again), but_last(next));
+}
+
+// Neither what another scope keeps nor what it is being fed is found, and all scopes' pages are taken for room.
+TEST(PrefixCache, ScopesShareNothingButRoom) {
+  CacheUnderTest test(7);
+  const Tokens prompt = run(0, 150);
+  const Branch first = test.feed(prompt, "one");
+  for (const bool in_use : {true, false}) {
+    if (!in_use) test.cache().release(first);
+    EXPECT_EQ(test.cache().match(prompt, "one"), 149);
+    EXPECT_EQ(test.cache().match_in_use(prompt, "one"), in_use ? 149 : 0);
+    for (const char* other : {"", "two", "on", "one\n"}) {
+      EXPECT_EQ(test.cache().match(prompt, other), 0) << other;
+      EXPECT_EQ(test.cache().match_in_use(prompt, other), 0) << other;
+    }
+  }
+  const Branch second = test.feed(prompt, "two");
+  EXPECT_EQ(test.num_cached(), 0);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(test.cache().num_pages_in_use(), 3);
+  const Branch third = test.cache().branch_off(second);
+  EXPECT_EQ(test.cache().match(prompt, "one"), 149);
+  test.cache().release(third);
+  test.cache().release(second);
+  test.feed(prompt, "");
+  EXPECT_EQ(test.num_cached(), 0);
+  EXPECT_EQ(test.cache().match(prompt, "one"), 0);  // the oldest, whose pages were wanted
+  EXPECT_EQ(test.cache().match(prompt, "two"), 149);
 }
 
 TEST(PrefixCache, SharesWithWhoIsInUse) {

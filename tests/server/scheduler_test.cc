@@ -105,6 +105,24 @@ TEST_F(SchedulerTest, WaitsForAPrefixThatIsBeingFed) {
   EXPECT_EQ(test.heard(second).tokens, greedy(other, 4));
 }
 
+// Nobody waits for what another scope is being fed, or is told that it was there.
+TEST_F(SchedulerTest, ScopesShareNoPrefix) {
+  const Tokens expected = greedy(prompt(200), 4);
+  SchedulerUnderTest test = with({});
+  std::vector<size_t> asked;
+  for (const char* scope : {"one", "two", "two", ""})
+    asked.push_back(test.ask({.prompt = prompt(200), .max_tokens = 4, .cache_scope = scope}));
+  test.run_to_end();
+  std::vector<int> cached;
+  for (const size_t index : asked) {
+    cached.push_back(test.heard(index).end->num_cached);
+    EXPECT_EQ(test.heard(index).tokens, expected);
+  }
+  EXPECT_EQ(cached, (std::vector<int>{0, 0, 199, 0}));
+  EXPECT_EQ(test.alone({.prompt = prompt(200), .max_tokens = 4, .cache_scope = "one"}).end->num_cached, 199);
+  EXPECT_EQ(test.alone({.prompt = prompt(200), .max_tokens = 4, .cache_scope = "three"}).end->num_cached, 0);
+}
+
 // Who has all of its prompt in the cache decodes at once, but not in a row that a step has for another one's prompt.
 TEST_F(SchedulerTest, AFullStepHasNoRowForWhoIsCached) {
   Tokens other = prompt(90);
