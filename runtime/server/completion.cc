@@ -60,7 +60,12 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
     Choice& choice = choices_.emplace_back(tokenizer, style, filter);
     if (!names.empty()) choice.reader = reader;
   }
-  if (!request.streams) return;
+  if (request.streams && setup_.grammar == nullptr) begin_stream();
+}
+
+/// What a grammar makes impossible is told before, as a whole answer.
+void Completion::begin_stream() {
+  has_begun_stream_ = true;
   HttpResponse head{.content_type = "text/event-stream", .headers = setup_.headers};
   head.headers.push_back({"Cache-Control", "no-cache"});
   head.headers.push_back({"X-Accel-Buffering", "no"});
@@ -126,7 +131,8 @@ bool Completion::take(size_t index, const GeneratedToken& token) {
 void Completion::end(size_t index, const SampleSummary& summary) {
   if (has_failed_) return;
   if (summary.end == SampleEnd::kFailed) return fail(ApiError(503, summary.failure, {}, "kernel_failed"));
-  if (summary.end == SampleEnd::kAmbiguous) return fail(ApiError(400, summary.failure, "grammar"));
+  if (summary.end == SampleEnd::kAmbiguous)
+    return fail(ApiError(400, summary.failure, setup_.grammar->name()));
   if (summary.end == SampleEnd::kShutdown)
     return fail(ApiError(503, "the server has been told to end", {}, "shutdown"));
   Choice& choice = choices_[index];
@@ -195,7 +201,7 @@ std::vector<size_t> Completion::told_choices(size_t prompt) const {
 /// Tells why nothing more comes.
 void Completion::fail(const ApiError& error) {
   has_failed_ = true;
-  if (!setup_.request.streams) {
+  if (!has_begun_stream_) {
     HttpResponse response = error.response();
     response.headers = setup_.headers;
     reply_->finish(std::move(response));
@@ -273,6 +279,7 @@ Completion::Json Completion::frame(const char* object) const {
 }
 
 void Completion::tell(const Json& object) {
+  if (!has_begun_stream_) begin_stream();
   reply_->put(event(one_line(object)));
 }
 

@@ -27,7 +27,7 @@ struct CompletionSetup {
   std::string cache_scope = {};  // this
   std::string model = {};        // what answers call it
   ToolSyntax tool_syntax = {};
-  std::shared_ptr<TokenGrammar> grammar = {};                     // see Generation, as of
+  std::shared_ptr<RequestGrammar> grammar = {};                   // see Generation, as of
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};      // these
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
 };
@@ -65,6 +65,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void guard(const std::function<void()>& act);
   bool take(size_t index, const GeneratedToken& token);
   void end(size_t index, const SampleSummary& summary);
+  void begin_stream();
   void finish();
   void fail(const ApiError& error);
 
@@ -93,6 +94,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   std::shared_ptr<PendingReply> reply_ = std::make_shared<PendingReply>();
   std::deque<Choice> choices_;
   size_t num_left_;  // choices that have not ended
+  bool has_begun_stream_ = false;
   bool has_failed_ = false;
   int64_t num_cached_ = 0;  // tokens of the prompts, of the first choice of each
 };

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/chosen_token.h"
-#include "runtime/constrain/token_constraint.h"
 #include "runtime/sampling.h"
+#include "runtime/server/answer_mask.h"
 
 namespace soliton {
 
@@ -22,7 +22,7 @@ enum class SampleEnd {
   kCancelled,
   kShutdown,  // the scheduler ends
   kFailed,    // the kernel or the device did
-  kAmbiguous  // its grammar is too much so
+  kAmbiguous  // its grammar is too much so, or cannot be made ready
 };
 
 struct SampleSummary {
@@ -49,8 +49,8 @@ struct Generation {
   std::vector<int32_t> stop_tokens = {};  // a sample ends with one of these
   Sampling sampling = {};                 // no drafts
   int num_best = 0;  // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
-  /// What an answer may be, if not null; launches are of one token then. The scheduler's thread alone uses it.
-  std::shared_ptr<TokenGrammar> grammar = {};
+  /// What an answer may be, if not null; launches are of one token then. Several generations may have the same.
+  std::shared_ptr<RequestGrammar> grammar = {};
   /// Where there is no grammar: a bit for each token that an answer may have, as TreeRequest has it, at least one; null or
   /// empty: any. Launches are of one token then.
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};

@@ -124,6 +124,7 @@ void Scheduler::stop() {
     came_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
+  workers_.stop();
   end_all(SampleEnd::kShutdown, {});
 }
 
@@ -139,7 +140,6 @@ void Scheduler::work() {
       std::unique_lock lock(mutex_);
       if (!has_worked) came_.wait(lock, [this] { return has_news_ || stopping_; });
       if (stopping_) return;
-      has_news_ = false;
     }
   } catch (const Error& error) {
     fail(error);
@@ -161,6 +161,7 @@ bool Scheduler::run_once() {
     // Whoever has something for this thread says so before it is interrupted: what came before this is seen below.
     const std::lock_guard lock(mutex_);
     interrupted_ = false;
+    has_news_ = false;
     if (stopping_) return false;
   }
   drop_cancelled();
@@ -227,24 +228,6 @@ void Scheduler::drop_cancelled() {
   finish_ended();
 }
 
-/// For those who follow a grammar, or must not say everything, the tokens that may be next.
-void Scheduler::find_allowed() {
-  for (const SequencePointer& sequence : running_) {
-    const Generation& generation = sequence->generation();
-    if (!sequence->allowed.empty()) continue;
-    if (generation.grammar == nullptr && generation.allowed) sequence->allowed = *generation.allowed;
-    if (generation.grammar == nullptr) continue;
-    try {
-      if (!sequence->constraint) sequence->constraint.emplace(generation.grammar, generation.stop_tokens);
-      sequence->allowed = sequence->constraint->allowed();
-    } catch (const Error& error) {
-      sequence->end = SampleEnd::kAmbiguous;
-      sequence->failure = error.what();
-    }
-  }
-  finish_ended();
-}
-
 /// Lets those go that have ended; what they were fed stays in the cache.
 void Scheduler::finish_ended() {
   for (const SequencePointer& sequence : running_) {
@@ -286,6 +269,7 @@ void Scheduler::leave(Sequence& sequence) {
 }
 
 void Scheduler::tell_end(const Sequence& sequence, SampleEnd end, const std::string& failure) {
+  if (sequence.mask) sequence.mask->give_up();
   if (end == SampleEnd::kCancelled) metrics_.add(Counter::kCancelled);
   metrics_.observe(Metrics::Distribution::kRequestS, seconds_between(sequence.job->submitted, Clock::now()));
   if (sequence.generation().on_end) {

@@ -8,12 +8,15 @@
 // be done: a row has ended, somebody has come for whom there is a row, or has gone. While prompts are fed, steps hold
 // chunks of them beside the rows that decode, or alternate with theirs where rows are few. Where pages run out, the
 // latest that came is sent back to the head of the queue; its tokens are fed again later, and it goes on as it would
-// have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs.
+// have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs. Who follows
+// a grammar has a row when the tokens that may be next have been found, by other threads; until then the others go on.
 //
-//   scheduler.cc       threads, queue, who joins, leaves and is sent back
-//   scheduler_step.cc  what a launch feeds and decodes
+//   scheduler.cc        threads, queue, who joins, leaves and is sent back
+//   scheduler_masks.cc  which tokens may be next
+//   scheduler_step.cc   what a launch feeds and decodes
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -87,6 +90,12 @@ class Scheduler {
     Clock::time_point submitted = Clock::now();
   };
 
+  /// Of a mask that is being found; guarded by mutex_.
+  struct MaskNews {
+    bool has_come = false;
+    bool is_missed = false;  // by a step that is at work
+  };
+
   /// One sample.
   struct Sequence {
     std::shared_ptr<Job> job;
@@ -99,16 +108,19 @@ class Scheduler {
     std::optional<int> num_cached = {};  // of the prompt, when it was begun first
     uint64_t arrival = 0;                // the order in which they joined
     std::optional<SampleEnd> end = {};
-    std::string failure = {};                        // see SampleSummary
-    std::optional<TokenConstraint> constraint = {};  // where there is a grammar
-    std::span<const uint32_t> allowed = {};          // tokens that may be next, once they are known
-    std::vector<GeneratedToken> untold = {};         // the latest
+    std::string failure = {};                  // see SampleSummary
+    std::shared_ptr<AnswerMask> mask = {};     // where there is a grammar
+    std::shared_ptr<MaskNews> mask_news = {};  // as long as it is being found
+    Clock::time_point mask_wanted = {};        // since then
+    std::span<const uint32_t> allowed = {};    // tokens that may be next, once they are known
+    std::vector<GeneratedToken> untold = {};   // the latest
     Clock::time_point began = Clock::now();
     Clock::time_point last_token = {};
 
     const Generation& generation() const { return job->generation; }
     int num_to_feed() const { return static_cast<int>(tokens.size()) - 1 - num_fed; }
-    bool decodes() const { return branch && num_to_feed() == 0; }
+    bool is_fed() const { return branch && num_to_feed() == 0; }
+    bool decodes() const { return is_fed() && mask_news == nullptr; }
     RowSampling draw() const;
   };
   using SequencePointer = std::unique_ptr<Sequence>;
@@ -124,7 +136,6 @@ class Scheduler {
   void admit();
   bool fits(const Sequence& sequence) const;
   void drop_cancelled();
-  void find_allowed();
   void finish_ended();
   void tell(Sequence& sequence);
   void tell_all();
@@ -135,6 +146,12 @@ class Scheduler {
   void fail(const Error& error);
   int retry_after_s() const;
   void check(const Generation& generation) const;
+
+  // scheduler_masks.cc
+  void find_allowed();
+  void want_mask(Sequence& sequence, std::optional<int32_t> token);
+  void wait_for_masks();
+  void take_mask(Sequence& sequence);
 
   // scheduler_step.cc
   void work_on_rows();
@@ -150,7 +167,6 @@ class Scheduler {
   void step(std::span<const Chunk> chunks, int num_steps);
   bool take(std::span<const int32_t> chosen);
   void take(Sequence& sequence, GeneratedToken token);
-  void follow_grammar(Sequence& sequence, int32_t token);
   void note(const TreeResult& result, std::span<const Chunk> chunks);
   bool has_ended() const;
   bool decodes_beside_prompts() const;
@@ -168,7 +184,8 @@ class Scheduler {
   std::vector<float> logits_;  // of that step, [rows][vocabulary], where some row wants its best tokens
   uint64_t num_arrived_ = 0;
   uint64_t num_rounds_ = 0;
-  int64_t num_evicted_ = 0;  // told to metrics_
+  int64_t num_evicted_ = 0;         // told to metrics_
+  Clock::duration step_time_ = {};  // of the last launch
 
   std::atomic<bool> interrupted_ = false;  // a launch ends soon: somebody has come or gone
   std::atomic<bool> has_free_rows_ = true;
@@ -181,6 +198,7 @@ class Scheduler {
   std::optional<Error> failure_;
   double seconds_per_sample_ = 1;  // a running mean
   std::thread thread_;
+  GrammarWorkers workers_;  // which call what is above
 };
 
 }  // namespace soliton

@@ -99,7 +99,7 @@ Scheduler::Sequence* Scheduler::next_to_feed(std::span<const Chunk> but) {
   Sequence* next = nullptr;
   const bool takes_shortest = num_rounds_ % 2 == 1;
   for (const SequencePointer& sequence : running_) {
-    if (sequence->decodes() || waits_for_prefix(*sequence)) continue;
+    if (sequence->is_fed() || waits_for_prefix(*sequence)) continue;
     const bool is_fed = std::any_of(but.begin(), but.end(),
                                     [&](const Chunk& chunk) { return chunk.sequence == sequence.get(); });
     if (is_fed) continue;
@@ -247,6 +247,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
     if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
   }
   steps_left_ = num_steps;
+  const Clock::time_point began = Clock::now();
   TreeResult result =
       engine_.decode_tree({.tokens = inputs,
                            .num_steps = std::max(1, num_steps),
@@ -265,6 +266,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
                                  if (has_ended()) interrupted_ = true;
                                }},
                           [&](std::span<const int32_t> chosen) { return wants_logits || take(chosen); });
+  step_time_ = (Clock::now() - began) / std::max(1, result.num_steps);
   logits_ = std::move(result.logits);
   if (wants_logits) take(result.chosen);
   note(result, chunks);
@@ -340,25 +342,12 @@ void Scheduler::take(Sequence& sequence, GeneratedToken token) {
   ++sequence.num_generated;
   ++num_taken_;
   sequence.untold.push_back(std::move(token));
-  if (sequence.constraint) follow_grammar(sequence, id);
   if (contains(generation.stop_tokens, id)) {
     sequence.end = SampleEnd::kStopToken;
-  } else if (!sequence.end && sequence.num_generated == generation.max_tokens) {
+  } else if (sequence.mask) {
+    want_mask(sequence, id);  // which says too whether it is whole
+  } else if (sequence.num_generated == generation.max_tokens) {
     sequence.end = SampleEnd::kLength;
-  }
-}
-
-/// Ends a sample behind whose token nothing may follow.
-void Scheduler::follow_grammar(Sequence& sequence, int32_t token) {
-  sequence.allowed = {};
-  try {
-    if (!sequence.constraint->accept(token))
-      throw Error(ExitCode::kInternal,
-                  fmt::format("grammar: expected a token that is allowed, got {}", token));
-    if (sequence.constraint->ended()) sequence.end = SampleEnd::kEnough;
-  } catch (const Error& error) {
-    sequence.end = SampleEnd::kAmbiguous;
-    sequence.failure = error.what();
   }
 }
 

@@ -59,6 +59,9 @@ Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics,
       metrics_(metrics),
       options_(std::move(options)),
       tool_syntax_(ToolSyntax::of(text.tokenizer)),
+      vocabulary_(std::make_shared<LazyVocabulary>([&tokenizer = text.tokenizer, size = text.vocabulary] {
+        return std::make_shared<constrain::Vocabulary>(tokenizer, size);
+      })),
       created_(std::chrono::duration_cast<std::chrono::seconds>(
                    std::chrono::system_clock::now().time_since_epoch())
                    .count()) {}
@@ -272,18 +275,6 @@ CompletionSetup Service::setup(ApiRequest request) const {
   return setup;
 }
 
-/// A grammar for the model's tokens.
-std::shared_ptr<TokenGrammar> Service::ready(const constrain::Grammar& grammar) {
-  std::call_once(needs_vocabulary_, [&] {
-    vocabulary_ = std::make_shared<constrain::Vocabulary>(text_.tokenizer, text_.vocabulary);
-  });
-  try {
-    return std::make_shared<TokenGrammar>(grammar, vocabulary_);
-  } catch (const Error& error) {
-    throw ApiError(400, error.what(), grammar.name);
-  }
-}
-
 /// What logit_bias leaves; null if that is all.
 std::shared_ptr<const std::vector<uint32_t>> Service::allowed_tokens(const ApiRequest& request) const {
   if (request.forbidden.empty() && request.only.empty()) return {};
@@ -318,7 +309,8 @@ HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Head
   made.client = request.peer;
   made.cache_scope = cache_scope(request, made.request.cache_salt);
   made.headers = headers;
-  if (made.request.grammar) made.grammar = ready(*made.request.grammar);
+  if (made.request.grammar)
+    made.grammar = std::make_shared<RequestGrammar>(std::move(*made.request.grammar), vocabulary_);
   made.allowed = allowed_tokens(made.request);
   const size_t num_prompts = made.prompts.size();
   const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));

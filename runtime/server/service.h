@@ -85,7 +85,6 @@ class Service {
   std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
   std::vector<int32_t> render(const ApiRequest& request) const;
   CompletionSetup setup(ApiRequest request) const;
-  std::shared_ptr<TokenGrammar> ready(const constrain::Grammar& grammar);
   HttpResponse models() const;
   HttpResponse model(const std::string& name) const;
   HttpResponse health() const;
@@ -101,12 +100,10 @@ class Service {
   Metrics& metrics_;
   ServiceOptions options_;
   ToolSyntax tool_syntax_;
+  std::shared_ptr<LazyVocabulary> vocabulary_;  // of all grammars
   int64_t created_;
   std::atomic<bool> ends_ = false;
   std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
-
-  std::once_flag needs_vocabulary_;
-  std::shared_ptr<const constrain::Vocabulary> vocabulary_;  // of the first grammar and all that follow
 };
 
 }  // namespace soliton

@@ -84,6 +84,12 @@ TEST_F(GrammarService, RefusesWhatItsTokensCannotWrite) {
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(answer.json()["error"]["param"], "response_format");
   EXPECT_THAT(answer.body, HasSubstr("expected some text that it can be"));
+  // Also where a stream is wanted, which has not begun then.
+  const HttpAnswer stream = post(
+      "/v1/completions", {{"prompt", "x"}, {"stream", true}, {"response_format", {{"type", "json_object"}}}});
+  EXPECT_EQ(stream.status, 400);
+  EXPECT_EQ(stream.json()["error"]["param"], "response_format");
+  EXPECT_EQ(stream.headers.at("Content-Type"), "application/json");
 }
 
 // What is found while it is decoded is told the client alone.
@@ -96,6 +102,12 @@ TEST_F(GrammarService, AmbiguityEndsTheAnswerOnly) {
   EXPECT_EQ(answer.status, 400);
   EXPECT_EQ(answer.json()["error"]["param"], "grammar");
   EXPECT_THAT(answer.body, HasSubstr("make it less ambiguous"));
+  // A stream that has begun ends with it.
+  const HttpAnswer stream =
+      post("/v1/completions",
+           {{"prompt", "x"}, {"max_tokens", 60}, {"stream", true}, {"grammar", grammar + "s16 ::= \"x\""}});
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_THAT(stream.events().at(stream.events().size() - 2), HasSubstr("make it less ambiguous"));
   EXPECT_EQ(
       complete({{"prompt", "x"}, {"max_tokens", 4}, {"ignore_eos", true}})["usage"]["completion_tokens"], 4);
 }

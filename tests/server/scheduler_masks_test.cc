@@ -1,0 +1,166 @@
+// Answers of grammars beside others: nobody waits long for another one's mask, and what a grammar costs or may not say ends
+// its own answer alone.
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "runtime/constrain/ebnf.h"
+#include "server/scheduler_fixture.h"
+
+namespace soliton {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kMaskContext = 320;
+
+/// Masks wait until it is opened.
+class Gate {
+ public:
+  explicit Gate(bool is_open = true) {
+    if (is_open) open();
+  }
+  void open() { opens_.set_value(); }
+  void wait() const { opened_.wait(); }
+
+ private:
+  std::promise<void> opens_;
+  std::shared_future<void> opened_ = opens_.get_future().share();
+};
+
+class SchedulerMasks : public testing::Test {
+ protected:
+  SchedulerMasks()
+      : kernel_("micro-2-all", kMaskContext, 60 * kKvPageTokens), test_(kernel_.engine(), options()) {}
+
+  static SchedulerOptions options() { return {.context = kMaskContext, .max_rows = 8, .launch_tokens = 4}; }
+
+  /// Of a model whose tokens are letters and signs from '0' on.
+  std::shared_ptr<RequestGrammar> grammar(const std::string& text, const Gate* gate = nullptr) const {
+    const int size = kernel_.facts().vocabulary;
+    return std::make_shared<RequestGrammar>(
+        constrain::parse_ebnf(text, "g"), std::make_shared<LazyVocabulary>([size, gate] {
+          if (gate != nullptr) gate->wait();
+          std::vector<std::string> pieces;
+          for (int token = 0; token < size - 1; ++token)
+            pieces.emplace_back(1, static_cast<char>('0' + token));
+          return std::make_shared<const constrain::Vocabulary>(pieces, size);
+        }));
+  }
+  Generation plain(int max_tokens) const { return {.prompt = kernel_.prompt(20), .max_tokens = max_tokens}; }
+  Generation following(std::shared_ptr<RequestGrammar> grammar, int max_tokens) const {
+    return {.prompt = kernel_.prompt(9), .max_tokens = max_tokens, .grammar = std::move(grammar)};
+  }
+  std::string text(size_t index) const {
+    std::string text;
+    for (const int32_t token : test_.heard(index).tokens) text += static_cast<char>('0' + token);
+    return text;
+  }
+
+  KernelUnderTest kernel_;
+  SchedulerUnderTest test_;
+};
+
+TEST_F(SchedulerMasks, AnswersAreOfTheGrammar) {
+  Generation three = following(grammar("root ::= [1-3]{4} \"9\" | \"8\"* \"7\""), 40);
+  three.num_samples = 3;
+  three.sampling = {.temperature = 2, .seed = 4};
+  const size_t index = test_.ask(three);
+  test_.run_to_end();
+  for (size_t i = index; i < index + 3; ++i) {
+    EXPECT_THAT(text(i), testing::MatchesRegex("[123][123][123][123]9|8*7"));
+    EXPECT_EQ(test_.heard(i).end->end, SampleEnd::kEnough);
+  }
+}
+
+// A text that is whole has ended so, also where its last token is the last there is room for.
+TEST_F(SchedulerMasks, LastTokensAreLookedAt) {
+  EXPECT_EQ(test_.alone(following(grammar("root ::= \"123\""), 3)).end->end, SampleEnd::kEnough);
+  const Heard cut = test_.alone(following(grammar("root ::= \"1234\""), 3));
+  EXPECT_EQ(cut.end->end, SampleEnd::kLength);
+  EXPECT_EQ(cut.tokens.size(), 3u);
+  const Heard none = test_.alone(following(grammar("root ::= \"\""), 3));
+  EXPECT_EQ(none.end->end, SampleEnd::kEnough);
+  EXPECT_TRUE(none.tokens.empty());
+}
+
+TEST_F(SchedulerMasks, OthersGoOnWhileOneIsFound) {
+  const Heard alone = test_.alone(plain(40));
+  const Heard numbers = test_.alone(following(grammar("root ::= [0-9]{6}"), 9));
+  Gate gate(false);
+  const size_t slow = test_.ask(following(grammar("root ::= [0-9]{6}", &gate), 9));
+  const size_t other = test_.ask(plain(40));
+  const size_t quick = test_.ask(following(grammar("root ::= [0-9]{6}"), 9));
+  for (int i = 0; i < 200 && !(test_.heard(other).end && test_.heard(quick).end); ++i) test_.run(1);
+  EXPECT_EQ(test_.heard(other).tokens, alone.tokens);
+  EXPECT_EQ(test_.heard(quick).tokens, numbers.tokens);
+  EXPECT_TRUE(test_.heard(slow).tokens.empty());
+  EXPECT_FALSE(test_.heard(slow).end);
+  gate.open();
+  test_.run_to_end();
+  EXPECT_EQ(test_.heard(slow).tokens, numbers.tokens);
+}
+
+// Who left is not waited for, nor does anything of him stay.
+TEST_F(SchedulerMasks, CancelledWhileItIsFound) {
+  Gate gate(false);
+  const size_t slow = test_.ask(following(grammar("root ::= [0-9]{6}", &gate), 9));
+  test_.run(3);
+  EXPECT_FALSE(test_.heard(slow).end);
+  test_.scheduler().cancel(test_.last_ticket());
+  test_.run_to_end();
+  EXPECT_EQ(test_.heard(slow).end->end, SampleEnd::kCancelled);
+  EXPECT_TRUE(test_.scheduler().is_idle());
+  EXPECT_EQ(test_.alone(plain(5)).tokens.size(), 5u);
+  gate.open();
+}
+
+// The scheduler ends with masks under way.
+TEST_F(SchedulerMasks, EndsWhileOneIsFound) {
+  Gate gate(false);
+  const size_t slow = test_.ask(following(grammar("root ::= ([A-Z]? [A-Y]?){0,4096}", &gate), 9));
+  test_.run(3);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.open();
+  });
+  test_.scheduler().stop();
+  EXPECT_EQ(test_.heard(slow).end->end, SampleEnd::kShutdown);
+  opener.join();
+}
+
+TEST_F(SchedulerMasks, WhatIsTooMuchEndsItsAnswerAlone) {
+  std::string ways = "root ::= s0\n";  // after each A three ways stay open
+  for (int i = 0; i < 16; ++i)
+    ways += fmt::format("s{0} ::= \"A\" s{1} \"B\" | \"A\" s{1} \"C\" | \"A\" s{1} \"D\"\n", i, i + 1);
+  const size_t ambiguous = test_.ask(following(grammar(ways + "s16 ::= \"X\""), 40));
+  const size_t large = test_.ask(following(grammar("root ::= (\"A\"{4096}){4096}"), 40));
+  const size_t other = test_.ask(plain(12));
+  test_.run_to_end();
+  EXPECT_EQ(test_.heard(ambiguous).end->end, SampleEnd::kAmbiguous);
+  EXPECT_THAT(test_.heard(ambiguous).end->failure, HasSubstr("g: expected at most 1000 stacks at once"));
+  EXPECT_EQ(test_.heard(large).end->end, SampleEnd::kAmbiguous);
+  EXPECT_THAT(test_.heard(large).end->failure, HasSubstr("g: expected at most 200000 states"));
+  EXPECT_EQ(test_.heard(other).end->end, SampleEnd::kLength);
+}
+
+// Where pages run out while a mask is found, it is sent back and goes on.
+TEST_F(SchedulerMasks, FollowsWhenItHasBeenSentBack) {
+  KernelUnderTest kernel("micro-2-all", kMaskContext, 6 * kKvPageTokens);
+  SchedulerUnderTest test(kernel.engine(), options());
+  std::vector<size_t> asked;
+  for (int i = 0; i < 3; ++i) {
+    Tokens prompt = kernel.prompt(60);
+    prompt[0] = i;
+    asked.push_back(test.ask({.prompt = prompt, .max_tokens = 80, .grammar = grammar("root ::= [0-9]{70}")}));
+  }
+  test.run_to_end();
+  for (const size_t index : asked) {
+    EXPECT_EQ(test.heard(index).end->end, SampleEnd::kEnough);
+    EXPECT_EQ(test.heard(index).tokens.size(), 70u);
+  }
+  EXPECT_GT(test.metrics().value(Metrics::Counter::kSentBack), 0u);
+}
+
+}  // namespace
+}  // namespace soliton
