@@ -106,11 +106,22 @@ Generated EngineGenerator::decode_plainly(const GenerateRequest& request, const 
 
 /// The mask of a token is known when the one before is: launches of one.
 Generated EngineGenerator::decode_by_grammar(const GenerateRequest& request, const OnToken& on_token) {
+  Generated generated;
+  grammar_->cancel_when([&] { return request.goes_on && !request.goes_on(); });
+  try {
+    follow_grammar(request, on_token, generated);
+  } catch (const constrain::Cancelled&) {
+  }
+  grammar_->cancel_when({});
+  return generated;
+}
+
+void EngineGenerator::follow_grammar(const GenerateRequest& request, const OnToken& on_token,
+                                     Generated& generated) {
   TokenConstraint constraint(grammar_, request.stop_tokens);
   const Sampling& sampling = request.sampling;
   std::vector<int32_t> past = cached_;
   std::vector<int32_t> fed(request.prompt.begin(), request.prompt.end());
-  Generated generated;
   bool wanted = true;
   while (wanted && !generated.hit_stop_token && std::ssize(generated.tokens) < request.max_tokens) {
     if (constraint.ended() && request.stop_tokens.empty()) break;  // nothing may follow, not even an end
@@ -132,7 +143,6 @@ Generated EngineGenerator::decode_by_grammar(const GenerateRequest& request, con
     fed.assign(1, token);
     wanted = on_token({token, sampling.logprobs ? std::optional(result.logprobs[0]) : std::nullopt});
   }
-  return generated;
 }
 
 Generated EngineGenerator::decode_drafts(const GenerateRequest& request, const OnToken& on_token) {

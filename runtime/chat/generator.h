@@ -22,7 +22,9 @@ struct GenerateRequest {
   int max_tokens = 0;                         // to generate, at least one
   std::span<const int32_t> stop_tokens = {};  // end with one of these
   Sampling sampling = {};
-  std::function<bool()> goes_on = {};  // asked while the prompt is fed, which ends by false: no token then
+  /// Asked while the prompt is fed, which ends by false: no token then; and while it is found what a grammar lets follow,
+  /// which ends the answer.
+  std::function<bool()> goes_on = {};
 };
 
 struct Generated {
@@ -71,6 +73,7 @@ class EngineGenerator : public Generator {
   bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
   Generated decode_plainly(const GenerateRequest& request, const OnToken& on_token);
   Generated decode_by_grammar(const GenerateRequest& request, const OnToken& on_token);
+  void follow_grammar(const GenerateRequest& request, const OnToken& on_token, Generated& generated);
   Generated decode_drafts(const GenerateRequest& request, const OnToken& on_token);
 
   std::unique_ptr<Engine> engine_;

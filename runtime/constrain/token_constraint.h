@@ -42,6 +42,9 @@ class TokenConstraint {
   /// `end_tokens` are allowed where the text may end, and only there. Throws as allowed() does.
   TokenConstraint(std::shared_ptr<TokenGrammar> grammar, std::span<const int32_t> end_tokens);
 
+  /// From now on of all that follow the grammar, in place of what was said before: see TokenGrammar.
+  void cancel_when(std::function<bool()> is_cancelled) { grammar_->cancel_when(std::move(is_cancelled)); }
+
   /// A bit for each token that may follow: bit i % 32 of word i / 32, [ceil(vocabulary / 32)]. After an end token, none.
   /// Holds until the next call. Throws Error (kOutOfMemory), naming the grammar, if that is too ambiguous or costs more
   /// than the budget has; Cancelled. What throws changes nothing.

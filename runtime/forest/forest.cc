@@ -137,14 +137,22 @@ void Forest::decode(const ForestRequest& request) {
 
 void Forest::decode_together(const ForestRequest& request, std::span<ForestRow> rows) {
   const auto goes_on = [&] { return !request.goes_on || request.goes_on(); };
-  for (ForestRow& row : rows) feed(*row.text, request.goes_on);
+  for (ForestRow& row : rows) {
+    feed(*row.text, request.goes_on);
+    if (row.constraint && request.goes_on)
+      row.constraint->cancel_when([&request] { return !request.goes_on(); });
+  }
   while (goes_on()) {
     std::vector<ForestRow*> live;
     for (ForestRow& row : rows) {
       if (!row.has_ended) live.push_back(&row);
     }
     if (live.empty()) return;
-    launch(request, live);
+    try {
+      launch(request, live);
+    } catch (const constrain::Cancelled&) {  // while tokens that may follow were found
+      return;
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "long_tests.h"
 #include "models/error.h"
+#include "runtime/constrain/ebnf.h"
 
 namespace soliton {
 namespace {
@@ -172,6 +173,28 @@ TEST_P(GeneratorOf, FillsTheContextExactly) {
   EXPECT_EQ(generate(prompt, 4).tokens.size(), 4u);
   EXPECT_THROW(generate(prompt, 5), Error);
   EXPECT_EQ(generate(prompt, 4).num_cached, 0u);  // begins anew after a failure
+}
+
+// An interrupt while it is found what a grammar lets follow, which may take long, ends the answer there.
+TEST_P(GeneratorOf, GivesUpASlowMask) {
+  std::vector<std::string> pieces;
+  for (int token = 0; token < kVocabulary; ++token) pieces.emplace_back(1, static_cast<char>('A' + token));
+  const auto grammar =
+      std::make_shared<TokenGrammar>(constrain::parse_ebnf("root ::= ([A-Z]? [A-Y]?){0,4096}", "g"),
+                                     std::make_shared<const constrain::Vocabulary>(pieces, kVocabulary));
+  EngineGenerator generator(new_engine(GetParam(), context_), context_, grammar);
+  const Tokens prompt = some_tokens(5, 4);
+  int num_looks = 0;
+  for (const int most_looks : {0, 1, 25}) {
+    num_looks = 0;
+    const Generated cut = generator.generate(
+        {.prompt = prompt, .max_tokens = 6, .goes_on = [&] { return num_looks++ < most_looks; }}, all);
+    EXPECT_LT(cut.tokens.size(), 6u);
+    EXPECT_EQ(num_looks, most_looks + 1);
+  }
+  const Tokens whole = generator.generate({.prompt = prompt, .max_tokens = 6}, all).tokens;
+  EngineGenerator another(new_engine(GetParam(), context_), context_, grammar);
+  EXPECT_EQ(another.generate({.prompt = prompt, .max_tokens = 6}, all).tokens, whole);
 }
 
 TEST_P(GeneratorOf, ChecksWhatItIsAskedFor) {

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "runtime/constrain/ebnf.h"
+#include "runtime/forest/forest.h"
 #include "server/scheduler_fixture.h"
 
 namespace soliton {
@@ -160,6 +161,27 @@ TEST_F(SchedulerMasks, FollowsWhenItHasBeenSentBack) {
     EXPECT_EQ(test.heard(index).tokens.size(), 70u);
   }
   EXPECT_GT(test.metrics().value(Metrics::Counter::kSentBack), 0u);
+}
+
+// The same where nobody schedules: whoever waits for texts of a forest may give up while masks are found.
+TEST(ForestMasks, AreGivenUp) {
+  KernelUnderTest kernel("micro-2-all", kMaskContext, 60 * kKvPageTokens);
+  Forest forest(kernel.engine(), kMaskContext);
+  std::vector<std::string> pieces;
+  for (int token = 0; token < kernel.facts().vocabulary; ++token)
+    pieces.emplace_back(1, static_cast<char>('A' + token));
+  const auto grammar = std::make_shared<TokenGrammar>(
+      constrain::parse_ebnf("root ::= ([A-Z]? [A-Y]?){0,4096}", "g"),
+      std::make_shared<const constrain::Vocabulary>(pieces, kernel.facts().vocabulary));
+  ForestText text{.tokens = kernel.prompt(20)};
+  std::vector<ForestRow> rows(1);
+  rows[0] = {.text = &text, .max_tokens = 30, .on_token = [](const ChosenToken&) { return true; }};
+  rows[0].constraint.emplace(grammar, std::span<const int32_t>());
+  int num_looks = 0;
+  forest.decode({.rows = rows, .goes_on = [&] { return num_looks++ < 20; }});
+  EXPECT_EQ(num_looks, 21);
+  EXPECT_LT(text.tokens.size(), 50u);
+  forest.release(text);
 }
 
 }  // namespace
