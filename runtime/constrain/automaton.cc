@@ -43,6 +43,7 @@ class Builder {
       drop_duplicates(state.calls);
       drop_duplicates(state.empty);
     }
+    budget_.charge_bytes(automaton_.states.size() * sizeof(Automaton::State) + num_edges_ * sizeof(ByteEdge));
     return std::move(automaton_);
   }
 

@@ -1,6 +1,7 @@
 #include "runtime/constrain/budget.h"
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 
 namespace soliton::constrain {
@@ -13,7 +14,13 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+std::atomic<size_t> bytes_of_all = 0;
+
 }  // namespace
+
+Budget::~Budget() {
+  bytes_of_all -= num_bytes_;
+}
 
 Budget::Budget(std::string name, const BudgetLimits& limits)
     : name_(std::move(name)), limits_(limits), steps_left_(limits.steps), began_(processor_time()) {}
@@ -41,6 +48,11 @@ void Budget::look() {
 
 void Budget::charge_bytes(size_t bytes) {
   num_bytes_ += bytes;
+  if (bytes_of_all += bytes; bytes_of_all > kMaxBytesOfAll) {
+    throw file_error(ExitCode::kOutOfMemory, name_,
+                     "expected at most {} MB of sets of states of all grammars, got more: try again later",
+                     kMaxBytesOfAll >> 20);
+  }
   if (num_bytes_ <= limits_.bytes) return;
   throw file_error(ExitCode::kOutOfMemory, name_,
                    "expected at most {} MB of sets of states, got more: make it smaller or less ambiguous",

@@ -16,8 +16,10 @@ struct BudgetLimits {
   int64_t steps = 100'000'000;  // that may be saved up; one is an edge that is looked at, some nanoseconds
   int64_t steps_of_task = 3'000'000;     // that each task adds to what is left of them
   std::chrono::milliseconds time{2000};  // of the processor, for one task
-  size_t bytes = size_t{48} << 20;       // of what is found and kept
+  size_t bytes = size_t{64} << 20;       // of what is found and kept
 };
+
+inline constexpr size_t kMaxBytesOfAll = size_t{2} << 30;  // what all grammars of the program keep
 
 /// Whoever waited for it has given up.
 class Cancelled : public Error {
@@ -30,6 +32,9 @@ class Budget {
  public:
   /// `name` is what errors call the grammar.
   explicit Budget(std::string name, const BudgetLimits& limits = {});
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+  ~Budget();
 
   /// Asked every some hundred microseconds; a task ends (Cancelled) when it says so. The thread that works asks.
   void cancel_when(std::function<bool()> is_cancelled) { is_cancelled_ = std::move(is_cancelled); }

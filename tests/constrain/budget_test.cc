@@ -34,6 +34,20 @@ TEST(Budget, EndsWithItsTimeAndMemory) {
             "7 g: expected at most 2 MB of sets of states, got more: make it smaller or less ambiguous");
 }
 
+TEST(Budget, OfAllGrammarsMemoryIsBounded) {
+  std::vector<std::unique_ptr<Budget>> budgets;
+  const auto add = [&] {
+    budgets.push_back(std::make_unique<Budget>("g"));
+    budgets.back()->charge_bytes(size_t{60} << 20);
+  };
+  EXPECT_EQ(error_of([&] {
+              while (budgets.size() < 100) add();
+            }),
+            "7 g: expected at most 2048 MB of sets of states of all grammars, got more: try again later");
+  budgets.resize(budgets.size() - 2);  // what goes leaves room
+  EXPECT_EQ(error_of(add), "no error");
+}
+
 TEST(Budget, OfAGrammarIsChargedWhereWorkIsDone) {
   EXPECT_EQ(error_of([&] {
               TokenGrammar(ebnf(kSlow), byte_vocabulary(), {.steps = 70'000, .steps_of_task = 0});
@@ -47,12 +61,12 @@ TEST(Budget, OfAGrammarIsChargedWhereWorkIsDone) {
             }).substr(0, 38),
             "7 g: expected at most 1000000 steps of");
   const auto large =
-      std::make_shared<TokenGrammar>(ebnf(kSlow), byte_vocabulary(), BudgetLimits{.bytes = size_t{1} << 20});
+      std::make_shared<TokenGrammar>(ebnf(kSlow), byte_vocabulary(), BudgetLimits{.bytes = size_t{4} << 20});
   EXPECT_EQ(error_of([&] {
               TokenConstraint constraint(large, {});
               for (int i = 0; i < 4000; ++i) constraint.accept('a');
             }),
-            "7 g: expected at most 1 MB of sets of states, got more: make it smaller or less ambiguous");
+            "7 g: expected at most 4 MB of sets of states, got more: make it smaller or less ambiguous");
 }
 
 // Wherever it is given up, what was found until then is right, and nothing is known that was not found.
