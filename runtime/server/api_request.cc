@@ -1,5 +1,6 @@
 #include "runtime/server/api_request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <random>
@@ -20,7 +21,7 @@ constexpr size_t kMaxTools = 1000;
 constexpr size_t kMaxStopBytes = 1000;
 // Enough to forbid every token of the largest vocabulary, and for prompts of tokens; an empty list of two bytes takes 64.
 constexpr JsonLimits kBodyLimits = {.values = 2'000'000, .members = 500'000};
-constexpr size_t kMaxSaltBytes = 1024;
+constexpr ptrdiff_t kMaxSaltCharacters = 256;
 
 ApiError not_yet(const std::string& param, const std::string& got) {
   return ApiError(400, fmt::format("{}: not supported by this server, got {}", param, got), param,
@@ -179,9 +180,10 @@ void read_stops(const JsonView& stop, ApiRequest& request) {
 void read_cache_salt(const JsonView& salt, ApiRequest& request) {
   if (salt.is_null()) return;
   request.cache_salt = salt.string();
-  const size_t size = request.cache_salt.size();
-  if (size == 0 || size > kMaxSaltBytes)
-    throw salt.error("expected text of 1 to {} bytes, got {}", kMaxSaltBytes, size);
+  const auto size = std::count_if(request.cache_salt.begin(), request.cache_salt.end(),
+                                  [](char c) { return (c & 0xc0) != 0x80; });
+  if (size == 0 || size > kMaxSaltCharacters)
+    throw salt.error("expected text of 1 to {} characters, got {}", kMaxSaltCharacters, size);
 }
 
 void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& request) {

@@ -51,7 +51,7 @@ TEST_F(CacheScope, IsASaltToo) {
   EXPECT_EQ(cached("10.0.0.1", {{"cache_salt", "b"}}), 0);
   EXPECT_EQ(cached("10.0.0.2", {{"cache_salt", "a"}}), 0);
   EXPECT_EQ(cached("10.0.0.1", {{"cache_salt", "a"}}), 149);
-  for (const json& salt : std::vector<json>{"", 7, std::string(1025, 's')}) {
+  for (const json& salt : std::vector<json>{"", 7, std::string(257, 's')}) {
     const HttpAnswer answer = post("/v1/completions", {{"prompt", "x"}, {"cache_salt", salt}});
     EXPECT_EQ(answer.status, 400);
     EXPECT_EQ(answer.json()["error"]["param"], "cache_salt");
