@@ -9,6 +9,7 @@
 #include "generator/text_writer.h"
 #include "models/error.h"
 #include "models/hf_config.h"
+#include "models/printing.h"
 
 namespace soliton {
 namespace {
@@ -58,7 +59,7 @@ void write_model(const std::filesystem::path& path, const ModelConfig& model) {
   const std::string text = format_model_config(model.name, model.facts, "Source: " + model.path + ".");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   write_folder(folder, {{path.filename().string(), text}});
-  fmt::print("{}: facts of {}\n", path.string(), model.path);
+  print(fmt::format("{}: facts of {}\n", path.string(), model.path));
 }
 
 /// What the flags decide, and what is left open by the overrides, if there are any.
@@ -74,10 +75,8 @@ void warn_of_memory(const Plan& plan) {
   const auto needed = static_cast<double>(device_bytes(plan, kKvPageTokens));
   for (const GpuSpec& gpu : plan.cards) {
     if (needed <= gpu.memory_bytes) continue;
-    fmt::print(
-        stderr,
-        "soliton-gen: warning: {}: expected {:.1f} GB of device memory for weights and {} tokens of context, "
-        "got {:.1f} GB of {}\n",
+    say("soliton-gen: warning: {}: expected {:.1f} GB of device memory for weights and {} tokens of context, "
+        "got {:.1f} GB of {}",
         plan.model, needed * 1e-9, kKvPageTokens, gpu.memory_bytes * 1e-9, gpu.name);
   }
 }
@@ -97,7 +96,7 @@ int run(int argc, char** argv) {
   const Generated generated = generate_and_dump(*options, model, gpus, choices);
   warn_of_memory(generated.plan);
   if (options->dry_run) {
-    fmt::print("{}", generated.files.at("plan.txt"));
+    print(generated.files.at("plan.txt"));
     return 0;
   }
   const std::filesystem::path output = options->output.value_or(
@@ -105,9 +104,9 @@ int run(int argc, char** argv) {
       fmt::format("{}-{}{}", model.name, generated.plan.gpu,
                   choices.num_cards > 1 ? fmt::format("-x{}", choices.num_cards) : ""));
   write_folder(output, generated.files);
-  fmt::print("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
-             generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),
-             choices.tuned.empty() ? "" : "; tuned: " + choices.tuned);
+  print(fmt::format("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
+                    generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),
+                    choices.tuned.empty() ? "" : "; tuned: " + choices.tuned));
   return 0;
 }
 
@@ -115,13 +114,5 @@ int run(int argc, char** argv) {
 }  // namespace soliton
 
 int main(int argc, char** argv) {
-  try {
-    return soliton::run(argc, argv);
-  } catch (const soliton::Error& error) {
-    fmt::print(stderr, "soliton-gen: {}\n", error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soliton-gen: internal error: {}\n", error.what());
-    return static_cast<int>(soliton::ExitCode::kInternal);
-  }
+  return soliton::run_program("soliton-gen", soliton::run, argc, argv);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iostream>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -162,6 +163,7 @@ bool parse_command_line(CLI::App& app, int argc, char** argv, const UsageHints& 
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     app.exit(success);
+    std::cout.flush();  // so that what is lost is seen by flush_stdout()
     return false;
   } catch (const CLI::ParseError& error) {
     throw usage_error(app, error, hints);

@@ -9,6 +9,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "models/model_tables.h"
+#include "models/printing.h"
 #include "runtime/kv_pool.h"
 
 namespace soliton {
@@ -57,8 +58,7 @@ std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& o
   std::vector<TreeMeasurement> rows;
   for (const TreeSpec& spec : options.trees) {
     if (num_rows(spec) > engine.max_rows()) {
-      fmt::print(stderr, "{}: left out: {} rows, the kernels take {}\n", spec.name, num_rows(spec),
-                 engine.max_rows());
+      say("{}: left out: {} rows, the kernels take {}", spec.name, num_rows(spec), engine.max_rows());
       continue;
     }
     rows.push_back(measure_tree(

@@ -84,11 +84,11 @@ void load(Engine& engine, const BenchOptions& options, const Model* model) {
   Progress progress("Weights", weight_load_bytes(engine.library()));
   engine.load(model->tensors, &progress);
   progress.finish();
-  for (const std::string& remark : model->tensors.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const std::string& remark : model->tensors.remarks) say_line(remark);
 }
 
 void write_outputs(const BenchOptions& options, const std::string& text, const std::string& json) {
-  fmt::print("{}", text);
+  print(text);
   flush_stdout();
   if (!options.output.empty()) write_file(options.output, json);
 }

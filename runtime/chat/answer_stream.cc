@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "models/printing.h"
 #include "runtime/chat/console.h"
 
 namespace soliton {
@@ -52,7 +53,7 @@ void AnswerStream::show_token(size_t index) const {
 
 void print_json(const nlohmann::ordered_json& object) {
   constexpr int kOneLine = -1;
-  fmt::print("{}\n", object.dump(kOneLine, ' ', false, nlohmann::json::error_handler_t::replace));
+  print(object.dump(kOneLine, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   std::fflush(stdout);
 }
 

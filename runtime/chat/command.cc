@@ -106,6 +106,7 @@ std::string command_help() {
   add(kBlock, "begins and ends a message of any lines");
   add("Ctrl-C",
       "stops the answer, or drops the line; a second one, or one at an empty line, ends the program");
+  help.pop_back();
   return help;
 }
 

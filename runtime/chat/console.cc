@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "models/printing.h"
+#include "runtime/chat/interrupt.h"
+
 namespace soliton {
 
 bool shows_colours(int fd) {
@@ -35,15 +38,19 @@ std::string for_terminal(std::string_view text) {
   return safe;
 }
 
+bool wants_answer() {
+  return !interrupted() && !is_stdout_lost();
+}
+
 void print_answer(std::string_view text) {
   const std::string shown = ::isatty(STDOUT_FILENO) == 1 ? for_terminal(text) : std::string(text);
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  print(shown);
   std::fflush(stdout);
 }
 
 void print_note(std::string_view line) {
   const bool dims = shows_colours(STDERR_FILENO);
-  fmt::print(stderr, "{}{}{}\n", dims ? "\x1b[2m" : "", line, dims ? "\x1b[0m" : "");
+  say("{}{}{}", dims ? "\x1b[2m" : "", line, dims ? "\x1b[0m" : "");
 }
 
 void print_logprobs(const Tokenizer& tokenizer, std::span<const int32_t> tokens,

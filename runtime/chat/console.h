@@ -18,6 +18,9 @@ bool shows_colours(int fd);
 /// and tabs stay.
 std::string for_terminal(std::string_view text);
 
+/// Whether an answer is to go on: no Ctrl-C, and stdout has taken what there is of it.
+bool wants_answer();
+
 /// Said of an answer that Ctrl-C has ended.
 inline constexpr std::string_view kStoppedNote = "[ stopped ]";
 

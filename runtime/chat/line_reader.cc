@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "models/error.h"
+#include "models/printing.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/history_file.h"
 #include "runtime/chat/interrupt.h"
@@ -209,7 +210,7 @@ LineReader::Line LineReader::edit(const std::string& prompt) {
   int num_bytes = 0;
   const char* const typed = ::el_gets(editor_->line, &num_bytes);
   if (typed == nullptr) {
-    std::fputc('\n', stderr);
+    say_line("");
     if (editor_->interrupted_text) return {End::kInterrupted, *editor_->interrupted_text};
     return {End::kEndOfInput, {}};
   }

@@ -58,7 +58,7 @@ int verify_kernel(const Options& options) {
   const int context = static_cast<int>(prompt.size()) + kVerifiedTokens;
   const std::unique_ptr<Engine> engine = open_engine(options, config, context, 0);
   const Verdict verdict = verify(*engine, source, config, prompt);
-  fmt::print("{}\n", verdict.line);
+  print(verdict.line + "\n");
   flush_stdout();
   return verdict.agrees ? 0 : static_cast<int>(ExitCode::kNotVerified);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "models/error.h"
+#include "models/printing.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/answer_report.h"
 #include "runtime/chat/beam_search.h"
@@ -41,11 +42,11 @@ AnswerReport complete_one(std::unique_ptr<Engine> engine, const Task& task) {
                                                .max_tokens = task.num_tokens,
                                                .stop_tokens = task.text.style.stop_tokens,
                                                .sampling = task.text.sampling,
-                                               .goes_on = [] { return !interrupted(); }},
+                                               .goes_on = wants_answer},
                                               [&](const ChosenToken& token) {
                                                 clock.stop();
                                                 stream.push(token);
-                                                return !stream.hit_stop() && !interrupted();
+                                                return !stream.hit_stop() && wants_answer();
                                               });
   stream.finish();
   note_logprobs(stream, task.options, task.text);
@@ -70,7 +71,7 @@ void finish_samples(std::vector<AnswerStream>& streams, const Task& task, Answer
     const uint32_t seed = task.text.sampling.seed + static_cast<uint32_t>(i);
     stream.finish();
     if (shows_text(task.options)) {
-      fmt::print("--- sample {} (seed {})\n", i, seed);
+      print(fmt::format("--- sample {} (seed {})\n", i, seed));
       print_answer(stream.text() + "\n");
     }
     note_logprobs(stream, task.options, task.text);
@@ -91,7 +92,7 @@ AnswerReport complete_samples(std::unique_ptr<Engine> engine, const Task& task) 
   const auto take = [&](int sample, const ChosenToken& token) {
     clock.stop();
     streams[static_cast<size_t>(sample)].push(token);
-    return !interrupted() &&
+    return wants_answer() &&
            !std::all_of(streams.begin(), streams.end(), std::mem_fn(&AnswerStream::hit_stop));
   };
   const ParallelResult result = decode_parallel(*engine,
@@ -121,7 +122,7 @@ AnswerReport complete_beams(std::unique_ptr<Engine> engine, const Task& task) {
                                           .max_tokens = task.num_tokens,
                                           .length_penalty = task.options.length_penalty,
                                           .stop_tokens = task.text.style.stop_tokens},
-                                         [] { return !interrupted(); });
+                                         wants_answer);
   clock.stop();
   const double generation_s = generation_seconds(result.times_ns);
   AnswerReport report{

@@ -106,7 +106,7 @@ class Answers {
   }
 
  private:
-  static bool wants_more() { return !interrupted(); }
+  static bool wants_more() { return wants_answer(); }
 
   void decode_together(Forest& forest, size_t first, size_t count) {
     std::vector<ForestText> texts(count);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "models/error.h"
+#include "models/printing.h"
 #include "runtime/chat/command.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
@@ -121,8 +122,8 @@ bool Repl::step() {
     if (is_plain && is_command(text)) return obey(text);
     answer([&](const Session::OnText& on_text) { return session_.ask(text, on_text); });
   } catch (const Error& error) {
-    if (is_fatal(error)) throw;
-    fmt::print(stderr, "{}\n", error.what());
+    if (is_fatal(error) || is_stdout_lost()) throw;
+    say_line(error.what());
   }
   return true;
 }
@@ -132,7 +133,7 @@ bool Repl::obey(const std::string& line) {
   const Command command = parse_command(line);
   switch (command.name) {
     case CommandName::kHelp:
-      fmt::print(stderr, "{}", command_help());
+      say_line(command_help());
       break;
     case CommandName::kExit:
       return false;
@@ -169,9 +170,10 @@ void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
   const InterruptsEnd second_interrupt_ends;
   const Answer answer = ask([](std::string_view text) {
     print_answer(text);
-    return !interrupted();
+    return wants_answer();
   });
   print_answer("\n");
+  flush_stdout();
   if (!answer.logprobs.empty()) print_logprobs(session_.tokenizer(), answer.tokens, answer.logprobs);
   print_note(statistics(answer.timing, answer.remark));
   if (const std::string_view note = note_of(answer.end); !note.empty()) print_note(note);

@@ -45,7 +45,7 @@ std::string name_of_this_machine() {
 /// Ends in order: no new requests, those under way as long as the grace lasts or until a second signal, then all.
 void shut_down(const ServerOptions& options, const EndSignals& signals, HttpServer& server, Service& service,
                Scheduler& scheduler) {
-  fmt::print(stderr, "Ending: answers under way have {} s\n", options.grace.count());
+  say("Ending: answers under way have {} s", options.grace.count());
   service.end();
   server.stop_listening();
   const auto limit = std::chrono::steady_clock::now() + options.grace;
@@ -70,8 +70,8 @@ int serve(ServerOptions options) {
       options.http, [&](const HttpRequest& request) { return service.answer(request); }, Service::refuse,
       metrics);
   scheduler.start();
-  fmt::print(stderr, "Serving {} at http://{}:{}, up to {} samples at once\n", options.service.model,
-             options.http.host, server.port(), scheduler.max_rows());
+  say("Serving {} at http://{}:{}, up to {} samples at once", options.service.model, options.http.host,
+      server.port(), scheduler.max_rows());
   while (!signals.wait(kLook) && !scheduler.failure()) {
   }
   shut_down(options, signals, server, service, scheduler);

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/printing.h"
+
 namespace soliton {
 
 std::string as_text(const Cleaning& cleaning) {
@@ -29,7 +31,7 @@ std::string as_json(const Cleaning& cleaning) {
 }
 
 void print_cleaning(const Cleaning& cleaning, bool json) {
-  fmt::print("{}", json ? as_json(cleaning) : as_text(cleaning));
+  print(json ? as_json(cleaning) : as_text(cleaning));
 }
 
 }  // namespace soliton

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/printing.h"
 #include "runtime/launch_pace.h"
 #include "runtime/tools/doctor/report.h"
 
@@ -221,7 +222,7 @@ std::string as_json(const DoctorReport& report) {
 
 int print_doctor(const DoctorOptions& options) {
   const DoctorReport report = examine(options);
-  fmt::print("{}", options.json ? as_json(report) : as_text(report));
+  print(options.json ? as_json(report) : as_text(report));
   return report.model ? report.model->status : 0;
 }
 

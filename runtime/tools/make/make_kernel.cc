@@ -10,6 +10,7 @@
 #include "generator/text_writer.h"
 #include "models/check.h"
 #include "models/error.h"
+#include "models/printing.h"
 #include "runtime/card_name.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/kernel_library.h"
@@ -227,7 +228,7 @@ Choice choose(const MakeKernelRequest& request, const ProgressLine& progress) {
 }  // namespace
 
 void print_progress_line(const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
+  say_line(line);
 }
 
 bool has_card() {

@@ -67,7 +67,7 @@ class Workshop : public Trials {
       folders.push_back(candidate.folder);
     }
     if (!folders.empty()) {
-      fmt::print(stderr, "Compiling {} kernel{}\n", folders.size(), folders.size() == 1 ? "" : "s");
+      say("Compiling {} kernel{}", folders.size(), folders.size() == 1 ? "" : "s");
     }
     return compile_kernels(compiler_, folders, sources_folder());
   }
@@ -122,9 +122,9 @@ std::string show_choices(const Trial& trial) {
 
 void report(const Trial& trial) {
   if (trial.refusal.empty()) {
-    fmt::print(stderr, "{}: {} us a token\n", show_choices(trial), list_numbers(trial.us));
+    say("{}: {} us a token", show_choices(trial), list_numbers(trial.us));
   } else {
-    fmt::print(stderr, "{}: skipped: {}\n", show_choices(trial), trial.refusal);
+    say("{}: skipped: {}", show_choices(trial), trial.refusal);
   }
 }
 
@@ -284,7 +284,7 @@ void tune(const TuneOptions& options) {
   } else {
     fs::remove(path);
   }
-  fmt::print("{}", options.json ? json : markdown(results));
+  print(options.json ? json : markdown(results));
   flush_stdout();
   if (!options.json_file.empty()) write_file(options.json_file, json);
 }

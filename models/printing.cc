@@ -1,0 +1,142 @@
+// See printing.h.
+#include "models/printing.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kPatienceMs = 1000;  // with a reader of stderr that does not read
+
+std::atomic<uint64_t> num_lost_lines = 0;
+
+/// False for a pipe that nobody empties. A terminal that is stopped is waited for: its user sees why nothing happens.
+bool takes_text(int fd) noexcept {
+  if (::isatty(fd) == 1) return true;
+  pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&ready, 1, kPatienceMs) > 0;
+}
+
+bool write_line(std::string_view line) noexcept {
+  if (!takes_text(STDERR_FILENO)) return false;
+  // By one call where there is memory for it, so that lines of several processes do not mix.
+  try {
+    return write_all(STDERR_FILENO, std::string(line) + "\n");
+  } catch (...) {
+    return write_all(STDERR_FILENO, line) && write_all(STDERR_FILENO, "\n");
+  }
+}
+
+/// Closed ones become /dev/null, opened such that what a program would do with it fails as it did.
+void open_standard_files() noexcept {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // Takes the lowest number that is free, which is this one.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+  }
+}
+
+/// Takes no memory itself.
+int report_memory(const char* name) noexcept {
+  char text[120];
+  std::snprintf(text, sizeof text, "%s: host memory: expected more than is free", name);
+  say_line(text);
+  return static_cast<int>(ExitCode::kOutOfMemory);
+}
+
+/// What is thrown, as an exit status and a line; runs within a handler.
+int report(const char* name) {
+  const auto end = [name](const Error& error) {
+    say("{}: {}", name, error.what());
+    return static_cast<int>(error.code());
+  };
+  try {
+    throw;
+  } catch (const Error& error) {
+    return end(error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return end(file_error(ExitCode::kNotFound, error.path1().string(), "{}", error.code().message()));
+  } catch (const std::bad_alloc&) {
+    return report_memory(name);
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) {
+      return end(Error(ExitCode::kInternal, fmt::format("internal error: {}", error.what())));
+    }
+    return end(Error(ExitCode::kOutOfMemory, "threads: expected one more, got as many as the system allows"));
+  } catch (const std::exception& error) {
+    return end(Error(ExitCode::kInternal, fmt::format("internal error: {}", error.what())));
+  }
+}
+
+}  // namespace
+
+bool write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (written < 0 && errno == EAGAIN) {
+      if (!takes_text(fd)) return false;
+    } else if (written == 0 || errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void say_line(std::string_view line) noexcept {
+  if (const uint64_t lost = num_lost_lines.exchange(0); lost > 0) {
+    char text[80];
+    std::snprintf(text, sizeof text, "[ %llu line%s before this could not be written ]",
+                  static_cast<unsigned long long>(lost), lost == 1 ? "" : "s");
+    if (!write_line(text)) num_lost_lines += lost;
+  }
+  if (!write_line(line)) ++num_lost_lines;
+}
+
+void print(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+bool is_stdout_lost() noexcept {
+  return std::ferror(stdout) != 0;
+}
+
+void flush_stdout() {
+  if (std::fflush(stdout) != 0 || is_stdout_lost()) {
+    throw Error(ExitCode::kNotFound, "stdout: expected to be written to, got an error");
+  }
+}
+
+int run_program(const char* name, int (*run)(int, char**), int argc, char** argv) noexcept {
+  open_standard_files();
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    const int status = run(argc, argv);
+    if (status == 0) flush_stdout();
+    return status;
+  } catch (...) {
+    try {
+      return report(name);
+    } catch (...) {
+      return report_memory(name);
+    }
+  }
+}
+
+}  // namespace soliton
