@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "models/error.h"
+#include "models/kept_file.h"
 
 namespace soliton {
 namespace {
@@ -32,19 +33,14 @@ void check_writable(const std::string& path, bool make_folders) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-  std::error_code failure;
+  std::error_code ignored;
   const bool is_special =
-      std::filesystem::exists(path, failure) && !std::filesystem::is_regular_file(path, failure);
-  const std::string part = is_special ? path : path + ".part";  // /dev/stdout cannot be replaced
-  std::ofstream file(part);
+      std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
+  if (!is_special) return write_kept_file(path, text);
+  std::ofstream file(path);  // /dev/stdout cannot be replaced
   file << text;
   file.close();
-  if (!file) failure = std::make_error_code(std::errc::io_error);
-  if (!failure && !is_special) std::filesystem::rename(part, path, failure);
-  if (!failure) return;
-  std::error_code ignored;
-  if (!is_special) std::filesystem::remove(part, ignored);
-  throw not_writable(path, failure.message());
+  if (!file) throw not_writable(path, std::make_error_code(std::errc::io_error).message());
 }
 
 }  // namespace soliton

@@ -1,11 +1,6 @@
 #include "runtime/chat/conversation.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
+#include "models/kept_file.h"
 #include "models/strict_json.h"
 
 namespace soliton {
@@ -19,11 +14,6 @@ const char* role_of_turn(size_t index) {
   return index % 2 == 0 ? "user" : "assistant";
 }
 
-Error not_writable(const fs::path& path, std::string_view reason) {
-  return file_error(ExitCode::kNotFound, path.string(), "expected a file that can be written, got: {}",
-                    reason);
-}
-
 /// Throws unless there is nothing at the path, or a conversation.
 void check_replaceable(const fs::path& path) {
   std::error_code ignored;
@@ -34,46 +24,6 @@ void check_replaceable(const fs::path& path) {
     throw bad_file(path.string(), "expected no file or a saved conversation, got another file");
   }
 }
-
-/// A file that is written beside its place and moved there when it is complete.
-class FileInWriting {
- public:
-  explicit FileInWriting(const fs::path& path) : path_(path), part_(path.string() + ".part") {
-    descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw not_writable(errno == EEXIST ? part_ : path_, std::strerror(errno));
-  }
-  FileInWriting(const FileInWriting&) = delete;
-  FileInWriting& operator=(const FileInWriting&) = delete;
-  ~FileInWriting() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!is_in_place_) ::unlink(part_.c_str());
-  }
-
-  void write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = ::write(descriptor_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw not_writable(path_, std::strerror(errno));
-      text.remove_prefix(static_cast<size_t>(written));
-    }
-  }
-
-  void move_into_place() {
-    const int descriptor = std::exchange(descriptor_, -1);
-    const bool synced = ::fsync(descriptor) == 0;
-    const bool closed = ::close(descriptor) == 0;
-    if (!synced || !closed || ::rename(part_.c_str(), path_.c_str()) != 0) {
-      throw not_writable(path_, std::strerror(errno));
-    }
-    is_in_place_ = true;
-  }
-
- private:
-  fs::path path_;
-  fs::path part_;
-  int descriptor_ = -1;
-  bool is_in_place_ = false;
-};
 
 /// The content of a message; throws unless it has the role and nothing that would be lost.
 std::string read_message(const JsonView& message, std::string_view role) {
@@ -117,9 +67,7 @@ nlohmann::ordered_json Conversation::messages() const {
 void save_conversation(const Conversation& conversation, const fs::path& path) {
   check_replaceable(path);
   const nlohmann::ordered_json document = {{"messages", conversation.messages()}};
-  FileInWriting file(path);
-  file.write(document.dump(kPrettyIndent) + "\n");
-  file.move_into_place();
+  write_kept_file(path, document.dump(kPrettyIndent) + "\n");
 }
 
 Conversation read_conversation(const fs::path& path) {

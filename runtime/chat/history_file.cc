@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "models/error.h"
+#include "models/kept_file.h"
+#include "models/printing.h"
 #include "runtime/tokenizer/utf8.h"
 
 namespace soliton {
@@ -49,16 +52,6 @@ HistoryDescriptor open_file(const fs::path& path, int flags) {
   return HistoryDescriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, kOwnerOnly));
 }
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 /// The end of the file, from the start of a line on.
 std::string read_end(int descriptor, off_t size) {
   const off_t begin = std::max<off_t>(size - kMaxFileBytes, 0);
@@ -79,14 +72,17 @@ std::string read_end(int descriptor, off_t size) {
 void rewrite(const fs::path& path, const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text.append(line).append("\n");
-  std::error_code failed;
-  const fs::path file = fs::canonical(path, failed);  // what a link leads to
-  if (failed) return;
-  std::string part = file.string() + ".XXXXXX";
-  const HistoryDescriptor descriptor(::mkostemp(part.data(), O_CLOEXEC));  // its owner's only
-  if (descriptor.number() < 0) return;
-  if (!write_all(descriptor.number(), text) || ::rename(part.c_str(), file.c_str()) != 0)
-    ::unlink(part.c_str());
+  ::chmod(path.c_str(), kOwnerOnly);
+  try {
+    write_kept_file(path, text);
+  } catch (const Error&) {
+  }
+}
+
+/// Whether a line stands there whose end could not be written.
+bool ends_within_line(int descriptor, off_t size) {
+  char last = '\n';
+  return size > 0 && ::pread(descriptor, &last, 1, size - 1) == 1 && last != '\n';
 }
 
 }  // namespace
@@ -115,13 +111,14 @@ std::error_code HistoryFile::append(std::string_view line) {
   fs::create_directories(folder.parent_path(), failed);
   if (failed) return failed;
   if (::mkdir(folder.c_str(), kOwnersFolder) != 0 && errno != EEXIST) return last_error();
-  const HistoryDescriptor file = open_file(path_, O_WRONLY | O_CREAT | O_APPEND);
+  const HistoryDescriptor file = open_file(path_, O_RDWR | O_CREAT | O_APPEND);
   if (file.number() < 0) return last_error();
   struct stat status {};
   if (!file.is_file(status)) return {};
   const bool is_private = (status.st_mode & ~static_cast<mode_t>(S_IFMT) & ~kOwnerOnly) == 0;
   if (!is_private && ::fchmod(file.number(), kOwnerOnly) != 0) return last_error();
-  if (!write_all(file.number(), std::string(line) + "\n")) return last_error();
+  const bool is_torn = ends_within_line(file.number(), status.st_size);
+  if (!write_all(file.number(), (is_torn ? "\n" : "") + std::string(line) + "\n")) return last_error();
   last_ = line;
   return {};
 }

@@ -109,9 +109,12 @@ TEST_F(ConversationFile, IsWrittenAsAWholeOrNotAtAll) {
   save_conversation({}, path());
   const std::string before = read_text(path());
   write_text(path().string() + ".part", "of another program");
-  EXPECT_THROW(save_conversation(kConversation, path()), Error);
+  EXPECT_THROW(save_conversation(kConversation, folder_.path() / "absent" / ".." / "x" / "y"), Error);
   EXPECT_EQ(read_text(path()), before);
+  save_conversation(kConversation, path());
+  EXPECT_EQ(load_conversation(path()), kConversation);
   EXPECT_EQ(read_text(path().string() + ".part"), "of another program");
+  EXPECT_EQ(folder_.files().size(), 2u);
   EXPECT_THROW(save_conversation(kConversation, folder_.path() / "absent" / "chat.json"), Error);
   EXPECT_THROW(save_conversation(kConversation, folder_.path()), Error);
   EXPECT_THROW(save_conversation(kConversation, "/dev/full/x"), Error);

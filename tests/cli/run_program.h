@@ -5,13 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,12 +72,29 @@ class Process {
   Outcome wait() const {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("waitpid failed");
+    return outcome_of(status);
+  }
+  /// Nothing if it has not ended by then; it is killed.
+  std::optional<Outcome> wait_for(std::chrono::milliseconds time) const {
+    const auto limit = std::chrono::steady_clock::now() + time;
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG) != pid_) {
+      if (std::chrono::steady_clock::now() > limit) {
+        signal(SIGKILL);
+        wait();
+        return std::nullopt;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return outcome_of(status);
+  }
+
+ private:
+  Outcome outcome_of(int status) const {
     constexpr int kSignalBase = 128;
     return {WIFEXITED(status) ? WEXITSTATUS(status) : kSignalBase + WTERMSIG(status), read_text(out()),
             read_text(err())};
   }
-
- private:
   static constexpr int kNotStarted = 126;
 
   static bool redirect(const std::filesystem::path& path, int flags, int fd) {

@@ -7,10 +7,12 @@
 
 #include "cli/run_program.h"
 #include "generator/gpu_spec.h"
+#include "models/kept_file.h"
 #include "models/model_config.h"
 #include "runtime/tools/doctor/cleaning.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/places.h"
+#include "runtime/tools/make/scratch_folder.h"
 
 namespace soliton {
 namespace {
@@ -32,6 +34,7 @@ class CleanCache : public testing::Test {
   }
   fs::path add_copy(const std::string& name) const {
     fs::copy(kTinyKernel, cache() / name);
+    seal_file(cache() / name);
     return cache() / name;
   }
   fs::path add_text(const std::string& name, const std::string& text) const {
@@ -48,31 +51,30 @@ TEST_F(CleanCache, KeepsWhatIsLookedForAndWhatIsNotIts) {
   const fs::path made = add_kernel(compiler_);
   const fs::path other = add_text("notes.txt", "x");
   fs::create_directory(cache() / "folder.so");
-  fs::create_directory(cache() / ".making-now");
+  const ScratchFolder in_making(cache() / kMakingPrefix);
   const Cleaning cleaning = clean_cache(cache());
   EXPECT_TRUE(cleaning.removed.empty()) << as_text(cleaning);
   EXPECT_EQ(cleaning.num_kept, 1);
-  EXPECT_EQ(cleaning.kept_bytes, static_cast<int64_t>(fs::file_size(kTinyKernel)));
-  for (const fs::path& path : {made, other, cache() / "folder.so", cache() / ".making-now"}) {
+  EXPECT_EQ(cleaning.kept_bytes, static_cast<int64_t>(fs::file_size(made)));
+  for (const fs::path& path : {made, other, cache() / "folder.so", in_making.path()}) {
     EXPECT_TRUE(fs::exists(path)) << path;
   }
 }
 
 TEST_F(CleanCache, RemovesWhatIsNeverLookedFor) {
-  const auto kernel_bytes = static_cast<int64_t>(fs::file_size(kTinyKernel));
   const fs::path older = add_copy("cpu-0123456789abcdef-" + compiler_ + ".so");
+  const auto kernel_bytes = static_cast<int64_t>(fs::file_size(older));
   const fs::path damaged = add_text("cpu-1-x.so", "text");
   const fs::path log = add_text("cpu-2-x.log", "12345");
   const fs::path scratch = cache() / ".making-old";
   fs::create_directory(scratch);
   write_text(scratch / "kernel.cu", "123");
-  fs::last_write_time(scratch, fs::file_time_type::clock::now() - std::chrono::hours(25));
   const Cleaning cleaning = clean_cache(cache());
   const std::string begin = "removed " + cache().string() + "/";
   EXPECT_EQ(as_text(cleaning),
             begin + "cpu-0123456789abcdef-" + compiler_ + ".so, " + std::to_string(kernel_bytes) +
                 " bytes: made from other sources, or in another way\n" + begin + "cpu-1-x.so, 4 bytes: " +
-                damaged.string() + ": expected a kernel library, got no shared library\n" + begin +
+                "damaged: its hash is not that of its content\n" + begin +
                 "cpu-2-x.log, 5 bytes: of a compilation that failed\n" + begin +
                 ".making-old, 3 bytes: of a compilation that was killed\nremoved 4 files, " +
                 std::to_string(kernel_bytes + 12) + " bytes; kept 0 kernels, 0 bytes\n");

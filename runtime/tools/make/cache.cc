@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -11,31 +10,20 @@
 
 #include "generator/generate.h"
 #include "models/error.h"
+#include "models/hash.h"
+#include "models/kept_file.h"
 #include "models/model_config.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
 #include "runtime/tools/make/places.h"
+#include "runtime/tools/make/scratch_folder.h"
 
 namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kStaleAge = std::chrono::hours(24);
-
-/// 64-bit FNV-1a.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) step(static_cast<unsigned char>(c));
-    step(0);  // "ab", "c" is not "a", "bc"
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  void step(unsigned char byte) { value_ = (value_ ^ byte) * 1099511628211ull; }
-  uint64_t value_ = 14695981039346656037ull;
-};
+constexpr const char* kDamaged = "damaged: its hash is not that of its content";
 
 std::string read_file(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -49,8 +37,8 @@ void add_templates(Hash& hash, const fs::path& templates) {
   }
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    hash.add(file.lexically_relative(templates).string());
-    hash.add(read_file(file));
+    hash.add_item(file.lexically_relative(templates).string());
+    hash.add_item(read_file(file));
   }
 }
 
@@ -63,9 +51,11 @@ std::optional<std::string> version_of_compiler(bool emulated) {
   }
 }
 
-/// Why a kernel in the cache is never looked for; empty if it is.
+/// Why a kernel in the cache is never looked for, or never opened; empty if it is.
 std::string reason_to_remove(const fs::path& path, const fs::path& sources) {
   try {
+    check_trusted(path);
+    if (!is_sealed(path)) return kDamaged;
     const KernelLibrary library = KernelLibrary::open(path);
     const ModelDescriptor& model = library.model();
     const std::string spec = fmt::format("{}.yaml", model.gpu);
@@ -97,12 +87,8 @@ int64_t bytes_of(const fs::path& path) {
 }  // namespace
 
 void create_cache(const fs::path& cache) {
-  std::error_code failure;
-  fs::create_directories(cache, failure);
-  if (failure) {
-    throw file_error(ExitCode::kNotFound, cache.string(), "expected a folder that can be made, got: {}",
-                     failure.message());
-  }
+  make_private_folder(cache);
+  check_trusted(cache);
 }
 
 PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_cards) {
@@ -122,25 +108,23 @@ std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const fs::pat
   Hash hash;
   const ModelConfig nameless{.name = "model", .path = "", .facts = facts};
   for (const auto& [name, text] : generate(nameless, gpu, choices_for(facts, gpu, num_cards)).files) {
-    hash.add(name);
-    hash.add(text);
+    hash.add_item(name);
+    hash.add_item(text);
   }
   add_templates(hash, sources / "templates");
-  hash.add(compiler_options(gpu.emulated));
-  if (!gpu.emulated) hash.add(nvcc_target(gpu));
+  hash.add_item(compiler_options(gpu.emulated));
+  if (!gpu.emulated) hash.add_item(nvcc_target(gpu));
   return fmt::format("{}-{:016x}", gpu.name, hash.value());
 }
 
-std::vector<fs::path> stale_scratch(const fs::path& cache) {
+void remove_stale_scratch(const fs::path& cache, const std::function<void(const fs::path&)>& remove) {
   std::error_code ignored;
-  std::vector<fs::path> stale;
+  const FolderLock nobody_begins(cache, FolderLock::Kind::kAlone);
   for (const auto& entry : fs::directory_iterator(cache, ignored)) {
-    const bool is_scratch = entry.path().filename().string().starts_with(kMakingPrefix);
-    if (is_scratch && fs::file_time_type::clock::now() - entry.last_write_time(ignored) > kStaleAge) {
-      stale.push_back(entry.path());
-    }
+    if (!entry.path().filename().string().starts_with(kMakingPrefix)) continue;
+    const FolderLock lock(entry.path(), FolderLock::Kind::kIfFree);
+    if (lock.is_held()) remove(entry.path());
   }
-  return stale;
 }
 
 int64_t Cleaning::removed_bytes() const {
@@ -152,6 +136,9 @@ int64_t Cleaning::removed_bytes() const {
 Cleaning clean_cache(const fs::path& cache) {
   const fs::path sources = sources_folder();
   Cleaning cleaning;
+  std::error_code ignored;
+  if (!fs::exists(cache, ignored)) return cleaning;
+  check_trusted(cache);
   const auto remove = [&](const fs::path& path, const std::string& reason) {
     const int64_t bytes = bytes_of(path);
     std::error_code failure;
@@ -162,7 +149,6 @@ Cleaning clean_cache(const fs::path& cache) {
     }
     cleaning.removed.push_back({path, bytes, reason});
   };
-  std::error_code ignored;
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(cache, ignored)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
@@ -177,7 +163,8 @@ Cleaning clean_cache(const fs::path& cache) {
       cleaning.kept_bytes += bytes_of(path);
     }
   }
-  for (const fs::path& path : stale_scratch(cache)) remove(path, "of a compilation that was killed");
+  remove_stale_scratch(cache,
+                       [&](const fs::path& path) { remove(path, "of a compilation that was killed"); });
   return cleaning;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace soliton {
 
 inline constexpr const char* kMakingPrefix = ".making-";  // of a folder in which a kernel is being made
 
-/// Makes the folder, if need be. Throws Error (kNotFound).
+/// Makes the folder, if need be. Throws Error (kNotFound), also if others than its owner may write it: what lies there is
+/// executed.
 void create_cache(const std::filesystem::path& cache);
 
 /// With how many rows a kernel is made that spans so many cards.
@@ -26,8 +28,10 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
 std::string cache_key(const ModelFacts& facts, const GpuSpec& gpu, const std::filesystem::path& sources,
                       int num_cards = 1);
 
-/// Folders in which kernels were being made, and whose makers were killed: no other is a day old.
-std::vector<std::filesystem::path> stale_scratch(const std::filesystem::path& cache);
+/// Calls `remove` with each folder in which a kernel was being made, and whose maker is gone; no other maker begins or
+/// removes meanwhile.
+void remove_stale_scratch(const std::filesystem::path& cache,
+                          const std::function<void(const std::filesystem::path&)>& remove);
 
 /// What is removed from the cache, and why.
 struct Removal {
@@ -44,8 +48,9 @@ struct Cleaning {
 };
 
 /// Removes from the cache the kernels that these programs never look for: of other sources, planners or options, of a
-/// compiler that is another one now, or damaged; with them what failed compilations and killed makers have left. Other
-/// files stay. Throws Error (kNotFound) if the sources are not there, or a file cannot be removed.
+/// compiler that is another one now, damaged, or of others; with them what failed compilations and killed makers have left. Other
+/// files stay. Throws Error (kNotFound) if the sources are not there, a file cannot be removed, or others may write the
+/// cache.
 Cleaning clean_cache(const std::filesystem::path& cache);
 
 }  // namespace soliton

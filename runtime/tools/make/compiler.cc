@@ -1,8 +1,5 @@
 #include "runtime/tools/make/compiler.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,13 +16,14 @@
 
 #include "models/error.h"
 #include "models/installation.h"
-
-extern char** environ;
+#include "runtime/tools/make/guarded_process.h"
 
 namespace soliton {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr uintmax_t kLeastRoom = 1 << 20;  // of which no kernel can be made
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -102,21 +100,22 @@ std::vector<std::string> command(const Compiler& compiler, const fs::path& folde
   return line;
 }
 
-/// The exit status, with everything that was said in `log`; -1 if the program cannot be started or is killed.
-int run(const std::vector<std::string>& line, const fs::path& log) {
-  std::vector<char*> argv;
-  for (const std::string& word : line) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t pid = 0;
-  const int failure = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (failure != 0 || ::waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
+/// The folder among those that compilers write to which has the least room.
+FullDisk least_room(const fs::path& folder) {
+  std::error_code unknown;
+  FullDisk least;
+  for (const fs::path& each : {folder, fs::temp_directory_path(unknown)}) {
+    const fs::space_info space = fs::space(each, unknown);
+    if (!unknown && (least.folder.empty() || space.available < least.free_bytes))
+      least = {each, space.available};
+  }
+  return least;
+}
+
+/// Whether a line of a compiler or linker says that a disk is full, or the user's part of it.
+bool says_full(const std::string& line) {
+  return line.find("No space left on device") != std::string::npos ||
+         line.find("Disk quota exceeded") != std::string::npos;
 }
 
 }  // namespace
@@ -180,9 +179,10 @@ std::string compiler_options(bool emulated) {
 Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, const fs::path& sources) {
   const fs::path log = folder / "compiler.log";
   Compilation result;
-  result.status = run(command(compiler, folder, sources), log);
+  result.status = run_guarded(command(compiler, folder, sources), log, folder);
   if (result.status != 0) result.complaint = "no message";
   bool is_error = false;
+  bool is_full = false;
   std::ifstream report(log);
   for (std::string line; std::getline(report, line);) {
     const bool is_frame = line.find("bytes stack frame") != std::string::npos;
@@ -190,10 +190,18 @@ Compilation compile_kernel(const Compiler& compiler, const fs::path& folder, con
         line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == std::string::npos) {
       result.spills = line.substr(line.find_first_not_of(' '));
     }
+    is_full |= result.status != 0 && says_full(line);
     if (result.status == 0 || is_error || line.empty()) continue;
     is_error = line.find("error") != std::string::npos || line.find("fatal") != std::string::npos;
     result.too_old |= line.find("Unsupported gpu architecture") != std::string::npos;
     result.complaint = line;  // the first error, or else the last line
+  }
+  if (result.status == 0) return result;
+  // Where nothing is left, not even the log could be written.
+  const FullDisk least = least_room(folder);
+  if (is_full || (!least.folder.empty() && least.free_bytes < kLeastRoom)) {
+    result.full_disk = least;
+    result.complaint = fmt::format("{} is full ({} bytes free)", least.folder.string(), least.free_bytes);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,16 +35,25 @@ std::string compiler_version(const Compiler& compiler);
 /// The options that a kernel is compiled with, in one line, but for the card's target.
 std::string compiler_options(bool emulated);
 
+/// A folder whose disk has no room.
+struct FullDisk {
+  std::filesystem::path folder;
+  uintmax_t free_bytes = 0;
+};
+
 /// How a compilation ended.
 struct Compilation {
   int status = 0;         // of the compiler; -1 if it cannot be started or was killed
   std::string complaint;  // its first error, or else its last line; empty if status is 0
   bool too_old = false;   // nvcc does not know the target
-  std::string spills;     // the assembler's line about a kernel that spills registers; empty if none does
+  std::optional<FullDisk>
+      full_disk;       // that stopped it, as far as can be told; the complaint then says so too
+  std::string spills;  // the assembler's line about a kernel that spills registers; empty if none does
 };
 
 /// Compiles folder/kernel.cu into folder/kernel.so, with the templates of `sources`, the root of a source tree.
-/// All that the compiler says is in folder/compiler.log.
+/// All that the compiler says is in folder/compiler.log. If this program ends meanwhile, so does the compiler, and the folder
+/// goes away.
 Compilation compile_kernel(const Compiler& compiler, const std::filesystem::path& folder,
                            const std::filesystem::path& sources);
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "generator/text_writer.h"
 #include "models/error.h"
+#include "models/kept_file.h"
 #include "runtime/card_name.h"
+#include "runtime/tools/make/cache.h"
 #include "runtime/tools/make/card_spec.h"
 
 namespace soliton {
@@ -62,6 +63,8 @@ GpuSpec gpu_for_device(const DeviceInfo& device, const fs::path& gpus_dir, const
   const fs::path kept = cache / (estimate.name + ".yaml");
   std::error_code ignored;
   if (fs::exists(kept, ignored)) {
+    check_trusted(cache);
+    check_trusted(kept);
     const GpuSpec gpu = load_gpu_spec(kept);
     check_spec(gpu, device, kept);
     return gpu;
@@ -73,7 +76,8 @@ GpuSpec gpu_for_device(const DeviceInfo& device, const fs::path& gpus_dir, const
       "{}, as its driver describes it; the bandwidth is measured, the times are estimated by its clock.\n"
       "May be changed, and is made anew if it is removed.",
       std::string_view(device.name).empty() ? "A card without a name" : device.name);
-  write_folder(cache, {{gpu.name + ".yaml", format_gpu_spec(gpu, comment)}});
+  create_cache(cache);
+  write_kept_file(kept, format_gpu_spec(gpu, comment));
   return gpu;
 }
 

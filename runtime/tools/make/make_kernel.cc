@@ -10,6 +10,7 @@
 #include "generator/text_writer.h"
 #include "models/check.h"
 #include "models/error.h"
+#include "models/kept_file.h"
 #include "models/printing.h"
 #include "runtime/card_name.h"
 #include "runtime/cuda_driver.h"
@@ -28,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr fs::perms kKernelPermissions =
+    fs::perms::owner_all | fs::perms::group_read | fs::perms::others_read;
 constexpr int64_t kMaxEmulatedBytes = int64_t{1} << 30;  // of weights; a token reads them in a minute or so
 
 DeviceInfo emulated_device() {
@@ -64,7 +67,7 @@ class Maker {
                                              model_.name, device_.name));
     }
     const fs::path path = path_of(*compiler);
-    return is_usable(path) ? std::optional(path) : std::nullopt;
+    return is_kept(path) ? std::optional(path) : std::nullopt;
   }
 
   fs::path make(const ProgressLine& progress) const {
@@ -73,6 +76,7 @@ class Maker {
     progress(fmt::format("Making the kernel for {}, {}: {}, kept in {}", show_device(),
                          gpu_.emulated ? "some seconds" : "less than a minute", model_.name,
                          cache_.string()));
+    if (is_there(path)) progress(fmt::format("It is made anew: {} is damaged", path.string()));
     for (const std::string& reason : generated_.left_out) progress("No kernel for more rows: " + reason);
     compile(compiler, path);
     return path;
@@ -102,6 +106,24 @@ class Maker {
     }
   }
 
+  static bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+  }
+
+  /// Whether it is there, undamaged and usable. Nothing is opened, which is to execute it, before that is known. Throws
+  /// Error (kNotFound) if others can have written it.
+  bool is_kept(const fs::path& path) const {
+    if (!is_there(path)) return false;
+    check_trusted(cache_);
+    check_trusted(path);
+    try {
+      return is_sealed(path) && is_usable(path);
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   std::optional<fs::path> find_of_any_compiler() const {
     std::error_code ignored;
     std::vector<fs::path> made;
@@ -111,15 +133,17 @@ class Maker {
     }
     std::sort(made.begin(), made.end());
     const auto usable =
-        std::find_if(made.rbegin(), made.rend(), [&](const auto& path) { return is_usable(path); });
+        std::find_if(made.rbegin(), made.rend(), [&](const auto& path) { return is_kept(path); });
     return usable == made.rend() ? std::nullopt : std::optional(*usable);
   }
 
   /// Nothing stands at `path` before all of it does.
   void compile(const Compiler& compiler, const fs::path& path) const {
     create_cache(cache_);
-    std::error_code ignored;
-    for (const fs::path& folder : stale_scratch(cache_)) fs::remove_all(folder, ignored);
+    remove_stale_scratch(cache_, [](const fs::path& folder) {
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+    });
     const ScratchFolder scratch(cache_ / kMakingPrefix);
     write_folder(scratch.path(), generated_.files);
     const Compilation result = compile_kernel(compiler, scratch.path(), sources_);
@@ -134,6 +158,11 @@ class Maker {
                       compiler.program, gpu_.compute_capability / 10, gpu_.compute_capability % 10,
                       device_.name, compiler_version(compiler)));
     }
+    if (result.full_disk) {
+      throw file_error(ExitCode::kNotFound, result.full_disk->folder.string(),
+                       "expected room to make the kernel of {}, got a full disk with {} bytes free",
+                       model_.name, result.full_disk->free_bytes);
+    }
     if (result.status != 0 || !is_usable(made)) {
       fs::rename(scratch.path() / "compiler.log", log, failure);
       throw file_error(ExitCode::kMakeFailed, log.string(), "expected a kernel of {} for {} from {}, got {}",
@@ -141,11 +170,9 @@ class Maker {
                        result.status != 0 ? fmt::format("status {}: {}", result.status, result.complaint)
                                           : "a library that cannot be used");
     }
-    fs::rename(made, path, failure);
-    if (failure) {
-      throw file_error(ExitCode::kNotFound, path.string(), "expected a place that can be written, got: {}",
-                       failure.message());
-    }
+    seal_file(made);
+    fs::permissions(made, kKernelPermissions, failure);  // whatever the user's mask lets compilers do
+    move_kept_file(made, path);
     fs::remove(log, failure);  // of a failure before
   }
 

@@ -11,6 +11,7 @@
 #include "generator/overrides.h"
 #include "generator/text_writer.h"
 #include "models/error.h"
+#include "models/kept_file.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/engine.h"
@@ -280,7 +281,8 @@ void tune(const TuneOptions& options) {
   const Results results{options, model, gpu, workshop, found, path};
   const std::string json = as_json(results);
   if (results.is_tuned()) {
-    write_folder(path.parent_path(), {{path.filename(), format_overrides(found.chosen, comment(results))}});
+    fs::create_directories(fs::absolute(path).parent_path());
+    write_kept_file(path, format_overrides(found.chosen, comment(results)));
   } else {
     fs::remove(path);
   }
