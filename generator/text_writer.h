@@ -66,9 +66,13 @@ namespace detail {
 inline std::optional<std::string> read_if_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  return stream.bad() || !stream.is_open() ? std::nullopt : std::optional(std::move(text));
+  try {
+    std::ifstream stream(path, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    return stream.is_open() ? std::optional(std::move(text)) : std::nullopt;
+  } catch (const std::ios_base::failure&) {  // a disk that cannot be read
+    return std::nullopt;
+  }
 }
 
 inline Error not_writable(const std::filesystem::path& path, const std::string& reason) {

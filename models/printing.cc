@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <new>
@@ -83,6 +84,23 @@ int report(const char* name) {
   }
 }
 
+int report_or_memory(const char* name) noexcept {
+  try {
+    return report(name);
+  } catch (...) {
+    return report_memory(name);
+  }
+}
+
+const char* program = "";
+
+/// What is thrown where it cannot be caught ends the program as elsewhere: mostly want of memory, in a thread or within a
+/// destructor, as JSON's take some. What lies on disks is whole at any moment.
+[[noreturn]] void end_uncaught() noexcept {
+  if (std::current_exception() == nullptr) std::abort();
+  ::_exit(report_or_memory(program));
+}
+
 }  // namespace
 
 bool write_all(int fd, std::string_view text) noexcept {
@@ -124,6 +142,8 @@ void flush_stdout() {
 }
 
 int run_program(const char* name, int (*run)(int, char**), int argc, char** argv) noexcept {
+  program = name;
+  std::set_terminate(end_uncaught);
   open_standard_files();
   std::signal(SIGPIPE, SIG_IGN);
   try {
@@ -131,11 +151,7 @@ int run_program(const char* name, int (*run)(int, char**), int argc, char** argv
     if (status == 0) flush_stdout();
     return status;
   } catch (...) {
-    try {
-      return report(name);
-    } catch (...) {
-      return report_memory(name);
-    }
+    return report_or_memory(name);
   }
 }
 

@@ -31,8 +31,8 @@ bool is_stdout_lost() noexcept;
 /// Throws Error (kNotFound) if anything written to stdout so far is lost.
 void flush_stdout();
 
-/// The exit status of run(argc, argv) once all of stdout is written; what it throws goes to stderr as one line after the
-/// program's name. Before it, SIGPIPE is ignored, and standard files that are closed are opened such that they fail: the next
+/// The exit status of run(argc, argv) once all of stdout is written; what it throws, or any thread, goes to stderr as one line
+/// after the program's name. Before it, SIGPIPE is ignored, and standard files that are closed are opened such that they fail: the next
 /// file of the program would take their place, and be written to by whoever prints.
 int run_program(const char* name, int (*run)(int, char**), int argc, char** argv) noexcept;
 

@@ -79,10 +79,10 @@ void rewrite(const fs::path& path, const std::vector<std::string>& lines) {
   }
 }
 
-/// Whether a line stands there whose end could not be written.
-bool ends_within_line(int descriptor, off_t size) {
-  char last = '\n';
-  return size > 0 && ::pread(descriptor, &last, 1, size - 1) == 1 && last != '\n';
+/// Whether a line may stand there whose end could not be written: a further end does no harm.
+bool may_end_within_line(int descriptor, off_t size) {
+  char last = 0;
+  return size > 0 && (::pread(descriptor, &last, 1, size - 1) != 1 || last != '\n');
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ std::error_code HistoryFile::append(std::string_view line) {
   if (!file.is_file(status)) return {};
   const bool is_private = (status.st_mode & ~static_cast<mode_t>(S_IFMT) & ~kOwnerOnly) == 0;
   if (!is_private && ::fchmod(file.number(), kOwnerOnly) != 0) return last_error();
-  const bool is_torn = ends_within_line(file.number(), status.st_size);
+  const bool is_torn = may_end_within_line(file.number(), status.st_size);
   if (!write_all(file.number(), (is_torn ? "\n" : "") + std::string(line) + "\n")) return last_error();
   last_ = line;
   return {};

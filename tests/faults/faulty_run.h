@@ -87,7 +87,7 @@ inline void sweep(const Sweep& sweep) {
   const std::map<std::string, long> counts = count_calls(sweep.command);
   for (const Kind kind : sweep.kinds) {
     const long num_calls = counts.at(kKinds[kind].name);
-    EXPECT_GT(num_calls, 0) << kKinds[kind].name;
+    EXPECT_GT(num_calls, 0) << kKinds[kind].name << ": expected a kind that there is";
     for (const long n : choose(num_calls, long_tests() ? sweep.most_in_long : sweep.most)) {
       const std::string fault =
           fmt::format("SOLITON_FAULT={}:{}{}", kKinds[kind].name, n, sweep.kills ? ":kill" : "");

@@ -5,7 +5,7 @@
 //   SOLITON_FAULT_COUNTS=FILE     how many calls of each kind there were is written there at the end: "write 17"
 //
 // In a running program SIGUSR2 with the value kind * 2^24 + n, of a kind's index in kKinds, asks for the n-th call from then
-// on. Programs that it starts have no such faults. Calls that libraries make within themselves are not seen.
+// on. Calls before main() do not count. Programs that it starts have no such faults. Calls that libraries make within themselves are not seen.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -37,11 +37,13 @@ using namespace soliton::faults;
 
 std::atomic<long> num_calls[kNumKinds];
 std::atomic<long> chosen[kNumKinds];  // the call that fails; 0: none
+bool has_begun = false;               // main()
 bool kills = false;
 const char* counts_file = nullptr;
 
 /// Counts a call; true if it is to fail.
 bool fails(Kind kind) {
+  if (!has_begun) return false;
   const long call = ++num_calls[kind];
   if (call != chosen[kind].load(std::memory_order_relaxed)) return false;
   if (kills) syscall(SYS_kill, getpid(), SIGKILL);
@@ -67,7 +69,6 @@ __attribute__((constructor)) void begin() {
   if (colon == nullptr) return;
   kills = strstr(colon, ":kill") != nullptr;
   for (int kind = 0; kind < kNumKinds; ++kind) {
-    num_calls[kind] = 0;
     const size_t length = strlen(kKinds[kind].name);
     if (static_cast<size_t>(colon - fault) == length && strncmp(fault, kKinds[kind].name, length) == 0)
       chosen[kind] = atol(colon + 1);
@@ -86,9 +87,25 @@ __attribute__((destructor)) void end() {
   syscall(SYS_close, file);
 }
 
+int (*real_main)(int, char**, char**) = nullptr;
+
+int begin_main(int argc, char** argv, char** environment) {
+  has_begun = true;
+  return real_main(argc, argv, environment);
+}
+
 }  // namespace
 
 extern "C" {
+
+// What is done before main() cannot fail in a way that a program could answer.
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(), void (*fini)(),
+                      void (*loader_fini)(), void* stack_end) {
+  using Start = decltype(&__libc_start_main);
+  real_main = main;
+  const auto usual = reinterpret_cast<Start>(dlsym(RTLD_NEXT, "__libc_start_main"));
+  return usual(begin_main, argc, argv, init, fini, loader_fini, stack_end);
+}
 
 void* malloc(size_t bytes) {
   return fails(kMalloc) ? nullptr : __libc_malloc(bytes);

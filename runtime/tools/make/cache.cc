@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +10,7 @@
 #include "models/error.h"
 #include "models/hash.h"
 #include "models/kept_file.h"
+#include "models/mapped_file.h"
 #include "models/model_config.h"
 #include "runtime/kernel_library.h"
 #include "runtime/tools/make/compiler.h"
@@ -25,11 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDamaged = "damaged: its hash is not that of its content";
 
-std::string read_file(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 void add_templates(Hash& hash, const fs::path& templates) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(templates)) {
@@ -38,7 +32,7 @@ void add_templates(Hash& hash, const fs::path& templates) {
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     hash.add_item(file.lexically_relative(templates).string());
-    hash.add_item(read_file(file));
+    hash.add_item(load_text(file));
   }
 }
 
