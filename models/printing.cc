@@ -62,25 +62,14 @@ int report_memory(const char* name) noexcept {
 
 /// What is thrown, as an exit status and a line; runs within a handler.
 int report(const char* name) {
-  const auto end = [name](const Error& error) {
-    say("{}: {}", name, error.what());
-    return static_cast<int>(error.code());
-  };
   try {
     throw;
-  } catch (const Error& error) {
-    return end(error);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return end(file_error(ExitCode::kNotFound, error.path1().string(), "{}", error.code().message()));
   } catch (const std::bad_alloc&) {
     return report_memory(name);
-  } catch (const std::system_error& error) {
-    if (error.code() != std::errc::resource_unavailable_try_again) {
-      return end(Error(ExitCode::kInternal, fmt::format("internal error: {}", error.what())));
-    }
-    return end(Error(ExitCode::kOutOfMemory, "threads: expected one more, got as many as the system allows"));
-  } catch (const std::exception& error) {
-    return end(Error(ExitCode::kInternal, fmt::format("internal error: {}", error.what())));
+  } catch (const std::exception& thrown) {
+    const Error error = as_error(thrown);
+    say("{}: {}", name, error.what());
+    return static_cast<int>(error.code());
   }
 }
 
@@ -97,8 +86,10 @@ const char* program = "";
 /// What is thrown where it cannot be caught ends the program as elsewhere: mostly want of memory, in a thread or within a
 /// destructor, as JSON's take some. What lies on disks is whole at any moment.
 [[noreturn]] void end_uncaught() noexcept {
-  if (std::current_exception() == nullptr) std::abort();
-  ::_exit(report_or_memory(program));
+  if (std::current_exception() != nullptr) ::_exit(report_or_memory(program));
+  // On its way out of a function of a library that throws nothing, it believes: that takes memory, and nothing else fails.
+  if (std::uncaught_exceptions() > 0) ::_exit(report_memory(program));
+  std::abort();
 }
 
 }  // namespace
@@ -139,6 +130,18 @@ void flush_stdout() {
   if (std::fflush(stdout) != 0 || is_stdout_lost()) {
     throw Error(ExitCode::kNotFound, "stdout: expected to be written to, got an error");
   }
+}
+
+Error as_error(const std::exception& thrown) {
+  if (const auto* error = dynamic_cast<const Error*>(&thrown)) return *error;
+  if (const auto* error = dynamic_cast<const std::filesystem::filesystem_error*>(&thrown))
+    return file_error(ExitCode::kNotFound, error->path1().string(), "{}", error->code().message());
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
+    return Error(ExitCode::kOutOfMemory, "host memory: expected more than is free");
+  const auto* system = dynamic_cast<const std::system_error*>(&thrown);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+    return Error(ExitCode::kOutOfMemory, "threads: expected one more, got as many as the system allows");
+  return Error(ExitCode::kInternal, fmt::format("internal error: {}", thrown.what()));
 }
 
 int run_program(const char* name, int (*run)(int, char**), int argc, char** argv) noexcept {

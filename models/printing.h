@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <string_view>
+
+#include "models/error.h"
 
 namespace soliton {
 
@@ -30,6 +33,9 @@ void print(std::string_view text) noexcept;
 bool is_stdout_lost() noexcept;
 /// Throws Error (kNotFound) if anything written to stdout so far is lost.
 void flush_stdout();
+
+/// What programs say of an exception: of want of memory or threads, and of files, as of what they find wrong themselves.
+Error as_error(const std::exception& thrown);
 
 /// The exit status of run(argc, argv) once all of stdout is written; what it throws, or any thread, goes to stderr as one line
 /// after the program's name. Before it, SIGPIPE is ignored, and standard files that are closed are opened such that they fail: the next

@@ -230,6 +230,13 @@ soliton_status soliton_generate(soliton_session* session, const int32_t* tokens,
  * not from a signal handler. */
 void soliton_cancel(soliton_session* session);
 
+/** Asked between launches whether a call goes on, prompts that are fed included, in the thread that made it: 0, or else it
+ * ends as by soliton_cancel(). It must call nothing of the same model. */
+typedef int (*soliton_ends)(void* data);
+
+/** Has calls of the session ask `ends`, null: nobody; not while one is under way. */
+soliton_status soliton_session_ask(soliton_session* session, soliton_ends ends, void* data);
+
 /* ---- Trees */
 
 typedef struct soliton_tree soliton_tree;
@@ -237,6 +244,10 @@ typedef struct soliton_tree soliton_tree;
 soliton_status soliton_tree_open(soliton_model* model, soliton_tree** tree);
 /** Prunes all of its branches. */
 void soliton_tree_close(soliton_tree* tree);
+
+/** Has calls of the tree that need the device ask `ends`, null: nobody; not while one is under way. A decode that ends so is
+ * OK, with SOLITON_CANCELLED, a fork is OK, and a score is SOLITON_USAGE. */
+soliton_status soliton_tree_ask(soliton_tree* tree, soliton_ends ends, void* data);
 
 /** A new branch with a text of its own: 1 or more tokens, not all of which need be fed. A tree may have many. */
 soliton_status soliton_tree_add(soliton_tree* tree, const int32_t* tokens, size_t num_tokens,

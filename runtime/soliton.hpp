@@ -272,6 +272,8 @@ class Session {
   }
   /// From any thread.
   void cancel() noexcept { soliton_cancel(session_.get()); }
+  /// See soliton_session_ask().
+  void ask(soliton_ends ends, void* data) { detail::check(soliton_session_ask(session_.get(), ends, data)); }
 
  private:
   struct Close {
@@ -299,6 +301,9 @@ class Tree {
     detail::check(soliton_tree_open(model.get(), &tree));
     tree_.reset(tree);
   }
+
+  /// See soliton_tree_ask().
+  void ask(soliton_ends ends, void* data) { detail::check(soliton_tree_ask(tree_.get(), ends, data)); }
 
   Branch add(const Tokens& tokens) {
     Branch branch = 0;

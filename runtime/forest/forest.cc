@@ -104,8 +104,8 @@ int Forest::feed(ForestText& text, const std::function<bool()>& goes_on) {
   return num_cached;
 }
 
-ForestText Forest::fork(ForestText& text) {
-  feed(text);
+ForestText Forest::fork(ForestText& text, const std::function<bool()>& goes_on) {
+  feed(text, goes_on);
   ForestText forked{
       .tokens = text.tokens, .branch = cache_.branch_off(*text.branch), .num_fed = text.num_fed};
   rest(forked);
@@ -247,15 +247,17 @@ bool Forest::take(ForestRow& row, const ChosenToken& token) const {
 
 // ---- Scoring
 
-std::vector<float> Forest::score(ForestText& text, std::span<const int32_t> tokens) {
+std::vector<float> Forest::score(ForestText& text, std::span<const int32_t> tokens,
+                                 const std::function<bool()>& goes_on) {
   check(text, tokens.size() - 1);
   check_tokens(tokens);
-  feed(text);
+  feed(text, goes_on);
   std::vector<int32_t> inputs = {text.tokens.back()};
   inputs.insert(inputs.end(), tokens.begin(), tokens.end() - 1);
   std::vector<float> logprobs;
+  if (text.num_to_feed() > 0) return logprobs;
   try {
-    for (size_t done = 0; done < tokens.size(); done = logprobs.size()) {
+    for (size_t done = 0; done < tokens.size() && (!goes_on || goes_on()); done = logprobs.size()) {
       const size_t count = std::min(tokens.size() - done, static_cast<size_t>(engine_.max_rows()));
       score_chunk(text, std::span(inputs).subspan(done, count), tokens.subspan(done, count), logprobs);
     }

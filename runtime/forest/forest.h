@@ -56,13 +56,14 @@ class Forest {
   /// Throws Error: kOutOfMemory if the text does not fit the context, or what is in use leaves no room; kMismatch for
   /// tokens that are none; kUsage for an empty text. `goes_on` ends it between two chunks by returning false.
   int feed(ForestText& text, const std::function<bool()>& goes_on = {});
-  /// A text that goes on from another one and shares what is cached of it, which is fed first. Throws as feed() does.
-  ForestText fork(ForestText& text);
+  /// A text that goes on from another one and shares what is cached of it, which is fed first, as feed() does.
+  ForestText fork(ForestText& text, const std::function<bool()>& goes_on = {});
   /// Decodes behind texts: as many at once as the engine has rows for, and then the next ones. Tokens are added to the
   /// texts as they come. Throws as feed() does.
   void decode(const ForestRequest& request);
-  /// [tokens]: logprobs of tokens behind a text, which stays as it is. Throws as feed() does.
-  std::vector<float> score(ForestText& text, std::span<const int32_t> tokens);
+  /// [tokens]: logprobs of tokens behind a text, which stays as it is; fewer if `goes_on` ends it. Throws as feed() does.
+  std::vector<float> score(ForestText& text, std::span<const int32_t> tokens,
+                           const std::function<bool()>& goes_on = {});
   /// Nothing of the text is in use any more; what is cached of it is kept until its pages are wanted.
   void release(ForestText& text) noexcept;
 

@@ -253,6 +253,10 @@ int32_t add_text(soliton_tree& tree, ForestText text) {
   return branch;
 }
 
+std::function<bool()> question_of(const soliton_tree& tree) {
+  return [question = tree.question] { return question.goes_on(); };
+}
+
 std::vector<NamedText> texts_of(soliton_tree& tree, std::span<const int32_t> branches) {
   if (branches.empty()) throw Error(ExitCode::kUsage, "branches: expected at least one, got none");
   const std::set<int32_t> different(branches.begin(), branches.end());
@@ -300,6 +304,7 @@ soliton_status soliton_generate(soliton_session* session, const int32_t* tokens,
                                 soliton_result* result) {
   return guarded([&] {
     const uint64_t num_cancels = given(session, "session").num_cancels;
+    const Question question = session->question;
     const std::shared_ptr<OpenModel> model = session->open;
     const Request request(*model, options, {on_token, data});
     const std::span<const int32_t> prompt = given_tokens(tokens, num_tokens);
@@ -308,15 +313,20 @@ soliton_status soliton_generate(soliton_session* session, const int32_t* tokens,
     const NamedText named{&text};
     const OpenModel::Turn turn(*model);
     try {
-      write_results(generate(request, turn.forest(), {&named, 1},
-                             [&] { return session->num_cancels.load() == num_cancels; }),
-                    result);
+      write_results(
+          generate(request, turn.forest(), {&named, 1},
+                   [&] { return session->num_cancels.load() == num_cancels && question.goes_on(); }),
+          result);
     } catch (...) {
       turn.forest().release(text);
       throw;
     }
     turn.forest().release(text);
   });
+}
+
+soliton_status soliton_session_ask(soliton_session* session, soliton_ends ends, void* data) {
+  return guarded([&] { given(session, "session").question = {ends, data}; });
 }
 
 void soliton_cancel(soliton_session* session) {
@@ -345,6 +355,10 @@ void soliton_tree_close(soliton_tree* tree) {
   delete tree;
 }
 
+soliton_status soliton_tree_ask(soliton_tree* tree, soliton_ends ends, void* data) {
+  return guarded([&] { given(tree, "tree").question = {ends, data}; });
+}
+
 soliton_status soliton_tree_add(soliton_tree* tree, const int32_t* tokens, size_t num_tokens,
                                 int32_t* branch) {
   return guarded([&] {
@@ -363,7 +377,8 @@ soliton_status soliton_tree_fork(soliton_tree* tree, int32_t branch, size_t coun
     const OpenModel::Turn turn(*given(tree, "tree").open);
     std::vector<ForestText> forked;
     try {
-      while (forked.size() < count) forked.push_back(turn.forest().fork(text_of(*tree, branch)));
+      while (forked.size() < count)
+        forked.push_back(turn.forest().fork(text_of(*tree, branch), question_of(*tree)));
     } catch (...) {
       for (ForestText& text : forked) turn.forest().release(text);
       throw;
@@ -408,7 +423,7 @@ soliton_status soliton_tree_decode(soliton_tree* tree, const int32_t* branches, 
     if (results != nullptr) check_size(results->size, sizeof *results, sizeof *results, "soliton_result");
     const OpenModel::Turn turn(model);
     const std::vector<NamedText> texts = texts_of(*tree, given_array(branches, num_branches, "branches"));
-    write_results(generate(request, turn.forest(), texts), results);
+    write_results(generate(request, turn.forest(), texts, question_of(*tree)), results);
   });
 }
 
@@ -418,7 +433,10 @@ soliton_status soliton_tree_score(soliton_tree* tree, int32_t branch, const int3
     const std::span<const int32_t> continuation = given_tokens(tokens, num_tokens);
     given(logprobs, "logprobs");
     const OpenModel::Turn turn(*given(tree, "tree").open);
-    const std::vector<float> scores = turn.forest().score(text_of(*tree, branch), continuation);
+    const std::vector<float> scores =
+        turn.forest().score(text_of(*tree, branch), continuation, question_of(*tree));
+    if (scores.size() < continuation.size())
+      throw Error(ExitCode::kUsage, "score: expected to go on to the end, got ended by the caller");
     std::copy(scores.begin(), scores.end(), logprobs);
   });
 }

@@ -14,6 +14,24 @@
 #include "runtime/library/open_model.h"
 #include "runtime/soliton.h"
 
+namespace soliton {
+
+/// What the caller wants asked between launches.
+struct Question {
+  soliton_ends ends = nullptr;
+  void* data = nullptr;
+
+  bool goes_on() const {
+    try {
+      return ends == nullptr || ends(data) == 0;
+    } catch (...) {  // of a function in C++: no exception can pass through a call of C
+      return false;
+    }
+  }
+};
+
+}  // namespace soliton
+
 struct soliton_model {
   std::shared_ptr<soliton::OpenModel> open;
 };
@@ -21,12 +39,14 @@ struct soliton_model {
 struct soliton_session {
   std::shared_ptr<soliton::OpenModel> open;
   std::atomic<uint64_t> num_cancels = 0;  // each ends what is under way
+  soliton::Question question = {};
 };
 
 struct soliton_tree {
   std::shared_ptr<soliton::OpenModel> open;
   std::vector<std::optional<soliton::ForestText>> texts =
       {};  // by branch; nothing: pruned. Guarded by the turn
+  soliton::Question question = {};
 };
 
 namespace soliton {

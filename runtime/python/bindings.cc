@@ -1,5 +1,5 @@
 // soliton.hpp as a module of Python, without more: soliton/__init__.py makes it pleasant. Whatever may wait for the device,
-// destructors too, lets go of the GIL, which the callbacks of another thread may want meanwhile.
+// destructors too, lets go of the GIL: see interpreter.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +10,8 @@
 #include <soliton.hpp>
 #include <utility>
 
+#include "interpreter.h"
+
 namespace nb = nanobind;
 using soliton::Answer;
 using soliton::Options;
@@ -17,7 +19,13 @@ using soliton::Tokens;
 
 namespace {
 
-using Released = nb::gil_scoped_release;
+using interpreter::Released;
+
+/// Around a call that may take long.
+struct LongCall {
+  const interpreter::Call call;
+  const Released released;
+};
 
 /// A handle that is closed without the GIL.
 template <class Handle>
@@ -25,8 +33,10 @@ class Owned {
  public:
   template <class... Args>
   explicit Owned(std::in_place_t, Args&&... args) {
-    const Released released;
+    const LongCall call;
     handle_.emplace(std::forward<Args>(args)...);
+    if constexpr (!std::is_same_v<Handle, soliton::Model>)
+      handle_->ask(interpreter::Interrupts::ends, &interrupts_);
   }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
@@ -37,7 +47,24 @@ class Owned {
 
   Handle& get() { return *handle_; }
 
+  /// What act() returns, or what Ctrl-C has raised meanwhile.
+  template <class Act>
+  auto call(const Act& act) {
+    try {
+      auto result = [&] {
+        const LongCall call;
+        return act(*handle_);
+      }();
+      interrupts_.raise();
+      return result;
+    } catch (const soliton::Error&) {
+      interrupts_.raise();
+      throw;
+    }
+  }
+
  private:
+  interpreter::Interrupts interrupts_;
   std::optional<Handle> handle_;
 };
 
@@ -45,12 +72,13 @@ using Model = Owned<soliton::Model>;
 using Session = Owned<soliton::Session>;
 using Tree = Owned<soliton::Tree>;
 
-/// Asks the function of Python, if it is none but None, and lets Ctrl-C end what is under way.
+/// Asks the function of Python, if it is none but None.
 soliton::OnToken on_token(const nb::object& function) {
-  return [&function](const soliton_token& token) {
+  return [&function, is_none = function.is_none()](const soliton_token& token) {
+    if (interpreter::is_ending()) return false;
+    if (is_none) return true;
     const nb::gil_scoped_acquire acquired;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (function.is_none()) return true;
     const nb::object wanted =
         function(token.branch, token.id, nb::str(token.text, token.text_bytes), token.logprob);
     return wanted.is_none() || nb::cast<bool>(wanted);
@@ -67,6 +95,7 @@ void construct(Model* model, const std::string& folder, int device, int context,
   options.chat_template = chat_template;
   std::optional<nb::python_error> failure;
   options.log = [&](const std::string& line) {
+    if (interpreter::is_ending()) return;
     const nb::gil_scoped_acquire acquired;
     try {
       if (!log.is_none() && !failure) log(line);
@@ -82,15 +111,13 @@ void construct(Model* model, const std::string& folder, int device, int context,
 
 Answer generate(Session& session, const Tokens& prompt, const Options& options, const nb::object& function) {
   const soliton::OnToken told = on_token(function);
-  const Released released;
-  return session.get().generate(prompt, options, told);
+  return session.call([&](soliton::Session& open) { return open.generate(prompt, options, told); });
 }
 
 std::vector<Answer> decode(Tree& tree, const std::vector<std::int32_t>& branches, const Options& options,
                            const nb::object& function) {
   const soliton::OnToken told = on_token(function);
-  const Released released;
-  return tree.get().decode(branches, options, told);
+  return tree.call([&](soliton::Tree& open) { return open.decode(branches, options, told); });
 }
 
 /// soliton.Error has the status beside the message.
@@ -140,7 +167,7 @@ void add_values(nb::module_& module) {
 }
 
 void add_model(nb::module_& module) {
-  const auto released = nb::call_guard<Released>();
+  const auto released = nb::call_guard<LongCall>();
   nb::class_<Model>(module, "Model")
       .def("__init__", construct, nb::arg("folder"), nb::arg("device"), nb::arg("context"),
            nb::arg("cache_tokens"), nb::arg("kernel"), nb::arg("chat_template"), nb::arg("log").none())
@@ -164,7 +191,7 @@ void add_model(nb::module_& module) {
 }
 
 void add_decoding(nb::module_& module) {
-  const auto released = nb::call_guard<Released>();
+  const auto released = nb::call_guard<LongCall>();
   nb::class_<Session>(module, "Session")
       .def("__init__",
            [](Session* session, Model& model) { new (session) Session(std::in_place, model.get()); })
@@ -176,8 +203,9 @@ void add_decoding(nb::module_& module) {
           "add", [](Tree& tree, const Tokens& tokens) { return tree.get().add(tokens); }, released)
       .def(
           "fork",
-          [](Tree& tree, std::int32_t branch, std::size_t count) { return tree.get().fork(branch, count); },
-          released)
+          [](Tree& tree, std::int32_t branch, std::size_t count) {
+            return tree.call([&](soliton::Tree& open) { return open.fork(branch, count); });
+          })
       .def(
           "append",
           [](Tree& tree, std::int32_t branch, const Tokens& tokens) { tree.get().append(branch, tokens); },
@@ -190,9 +218,8 @@ void add_decoding(nb::module_& module) {
       .def(
           "score",
           [](Tree& tree, std::int32_t branch, const Tokens& tokens) {
-            return tree.get().score(branch, tokens);
-          },
-          released);
+            return tree.call([&](soliton::Tree& open) { return open.score(branch, tokens); });
+          });
 }
 
 }  // namespace
@@ -200,6 +227,7 @@ void add_decoding(nb::module_& module) {
 NB_MODULE(_soliton, module) {
   const nb::exception<soliton::Error> error(module, "Error", PyExc_RuntimeError);
   nb::register_exception_translator(translate, error.ptr());
+  interpreter::register_end();
   module.def("version", [] { return std::string(soliton_version()); });
   module.attr("ADD_PREFIX") = static_cast<int>(SOLITON_ADD_PREFIX);
   module.attr("PARSE_SPECIAL") = static_cast<int>(SOLITON_PARSE_SPECIAL);

@@ -375,6 +375,24 @@ asio::awaitable<void> listen(HttpServer::State* state) {
   }
 }
 
+/// Goes on where memory was wanted for a connection.
+void keep_listening(HttpServer::State* state) {
+  asio::co_spawn(state->io, listen(state), [state](const std::exception_ptr& failure) {
+    if (failure && !state->ends) keep_listening(state);
+  });
+}
+
+/// The same of all else.
+void work(HttpServer::State* state) {
+  while (true) {
+    try {
+      state->io.run();
+      return;
+    } catch (const std::exception&) {
+    }
+  }
+}
+
 /// Throws Error (kUsage).
 void open(tcp::acceptor& acceptor, asio::io_context& io, const HttpServerOptions& options) {
   ErrorCode error;
@@ -401,9 +419,9 @@ void open(tcp::acceptor& acceptor, asio::io_context& io, const HttpServerOptions
 HttpServer::HttpServer(const HttpServerOptions& options, Handler handler, Refusal refusal, Metrics& metrics)
     : state_(std::make_unique<State>(options, std::move(handler), std::move(refusal), metrics)) {
   open(state_->acceptor, state_->io, options);
-  asio::co_spawn(state_->io, listen(state_.get()), asio::detached);
+  keep_listening(state_.get());
   for (int i = 0; i < options.num_threads; ++i)
-    state_->threads.emplace_back([state = state_.get()] { state->io.run(); });
+    state_->threads.emplace_back(work, state_.get());
 }
 
 HttpServer::~HttpServer() {

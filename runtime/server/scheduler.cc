@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "layout/page.h"
+#include "models/printing.h"
 
 namespace soliton {
 namespace {
@@ -141,10 +142,8 @@ void Scheduler::work() {
       if (!has_worked) came_.wait(lock, [this] { return has_news_ || stopping_; });
       if (stopping_) return;
     }
-  } catch (const Error& error) {
-    fail(error);
   } catch (const std::exception& error) {
-    fail(Error(ExitCode::kInternal, fmt::format("internal error: {}", error.what())));
+    fail(as_error(error));
   }
 }
 

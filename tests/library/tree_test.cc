@@ -141,5 +141,29 @@ TEST(LibrarySymbols, AreThoseOfTheHeader) {
   EXPECT_EQ(shown, declared());
 }
 
+// Asked before the first launch: neither a prompt is fed nor a token chosen.
+TEST_F(LibraryTree, CallsEndWhenTheirCallerSaysSo) {
+  Tree tree(model());
+  const Tree::Branch root = tree.add(prompt());
+  int num_asked = 0;
+  tree.ask([](void* data) { return ++*static_cast<int*>(data); }, &num_asked);
+  const std::vector<Answer> answers = tree.decode({root}, up_to(4));
+  EXPECT_EQ(answers[0].result.finish, SOLITON_CANCELLED);
+  EXPECT_EQ(answers[0].tokens, Tokens{});
+  EXPECT_EQ(tree.fork(root, 2).size(), 2u);
+  EXPECT_THAT(failure_of([&] { tree.score(root, prompt()); }), StartsWith("2 score: expected to go on"));
+  EXPECT_GE(num_asked, 3);
+  tree.ask(nullptr, nullptr);
+  EXPECT_EQ(tree.decode({root}, up_to(1))[0].tokens.size(), 1u);
+
+  Session session(model());
+  session.ask([](void* data) { return ++*static_cast<int*>(data) > 2 ? 1 : 0; }, &(num_asked = 0));
+  const Answer answer = session.generate(prompt(), up_to(8));
+  EXPECT_EQ(answer.result.finish, SOLITON_CANCELLED);
+  EXPECT_LT(answer.tokens.size(), 8u);
+  session.ask([](void*) -> int { throw 1; }, nullptr);
+  EXPECT_EQ(session.generate(prompt(), up_to(8)).result.finish, SOLITON_CANCELLED);
+}
+
 }  // namespace
 }  // namespace soliton

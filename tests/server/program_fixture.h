@@ -14,10 +14,10 @@ class ServerProgram : public testing::Test {
   }
 
   /// Starts it, with these flags too, and waits until it serves.
-  void start(std::vector<std::string> flags = {}) {
+  void start(std::vector<std::string> flags = {}, const std::vector<std::string>& environment = {}) {
     flags.insert(flags.begin(),
                  {folder_.path(), "-k", kKernel, "-c", "256", "--port", "0", "--alias", "small"});
-    process_.emplace("soliton-server", flags, folder_.path());
+    process_.emplace("soliton-server", flags, folder_.path(), environment);
     wait_until_it_serves("small");
   }
   void wait_until_it_serves(const std::string& model) {

@@ -23,16 +23,22 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-/** Shows the text in `target`. Blocks that were there before, while an answer grows, stay the same elements. */
+/**
+ * Shows the text in `target`. Blocks that were there before, while an answer grows, stay the same elements, and so do the rows
+ * of a table that grows. Whatever the text, it takes time as it is long.
+ */
 export function renderMarkdown(target, text) {
   const blocks = splitBlocks(text.split("\n"), 0);
   const sources = blocks.map((block) => JSON.stringify(block));
   const shown = target.sources ?? [];
   let same = 0;
   while (same < shown.length && shown[same] === sources[same]) ++same;
+  const isLast = same < blocks.length && same === shown.length - 1;
+  if (isLast && growTable(target.lastChild, target.lastBlock, blocks[same])) ++same;
   while (target.childNodes.length > same) target.lastChild.remove();
-  target.append(...blocks.slice(same).map((block) => renderBlock(block, 0)));
+  for (const block of blocks.slice(same)) target.append(renderBlock(block, 0));
   target.sources = sources;
+  target.lastBlock = blocks.at(-1);
 }
 
 // ---- Blocks
@@ -180,12 +186,34 @@ function renderList({ start, isLoose, items }, depth) {
   return list;
 }
 
+/** A row. Cells that it lacks are one, or short rows below a wide head would make a page of a few lines. */
+function renderRow(name, cells, aligns) {
+  const row = element("tr");
+  const count = Math.min(cells.length, aligns.length);
+  for (let i = 0; i < count; ++i) row.append(withInline(element(name, { className: aligns[i] }), cells[i]));
+  const lacks = aligns.length - count;
+  if (lacks > 0) row.append(element(name, { className: aligns[count], ...(lacks > 1 && { colSpan: lacks }) }));
+  return row;
+}
+
 function renderTable({ head, aligns, rows }) {
-  const row = (name, cells) => element("tr", {},
-    ...aligns.map((align, i) => withInline(element(name, { className: align }), cells[i] ?? "")));
+  const body = element("tbody");
+  for (const cells of rows) body.append(renderRow("td", cells, aligns));
   return element("div", { className: "table", tabIndex: 0, role: "group", ariaLabel: "Table" },
-    element("table", {}, element("thead", {}, row("th", head)),
-      element("tbody", {}, ...rows.map((cells) => row("td", cells)))));
+    element("table", {}, element("thead", {}, renderRow("th", head, aligns)), body));
+}
+
+/** Makes the element of a table that of another one with the same head; false if it is none. */
+function growTable(shown, before, block) {
+  const headOf = ({ kind, head, aligns }) => kind === "table" && JSON.stringify([head, aligns]);
+  if (!headOf(block) || headOf(block) !== headOf(before)) return false;
+  const body = shown.firstChild.lastChild;
+  const sourceOf = ({ rows }, index) => JSON.stringify(rows[index]);
+  let same = 0; // mostly all but the last one
+  while (same < before.rows.length && sourceOf(before, same) === sourceOf(block, same)) ++same;
+  while (body.childNodes.length > same) body.lastChild.remove();
+  for (const cells of block.rows.slice(same)) body.append(renderRow("td", cells, block.aligns));
+  return true;
 }
 
 // ---- Within a line
@@ -193,7 +221,9 @@ function renderTable({ head, aligns, rows }) {
 const PLAIN = /(?:[^\\`*_~[!<\nh]|h(?!ttps?:\/\/))+/y;
 const ADDRESS = /https?:\/\/[^\s<>"`]+/y;
 const ANGLED_ADDRESS = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/y;
-const TARGET = /\(\s*(?:<([^<>\n]*)>|([^\s()<]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+"[^"\n]*")?\s*\)/y;
+// Blanks are few, as each of three places for them would be tried with each number.
+const TARGET = /\(\s{0,9}(?:<([^<>\n]*)>|([^\s()<]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s{1,9}"[^"\n]*")?\s{0,9}\)/y;
+const ENDS_OF_SENTENCES = ".,;:!?'*_~]";
 const isWord = (character) => character !== undefined && /[\p{L}\p{N}_]/u.test(character);
 const isSpace = (character) => character === undefined || /\s/.test(character);
 
@@ -247,7 +277,9 @@ function matchInline(text, at, unclosed, depth, isLink) {
     default: { // an address as it stands, without what ends the sentence around it
       if (isLink || isWord(text[at - 1])) return null;
       let [address] = matchAt(ADDRESS, text, at) ?? [""];
-      address = address.replace(/[.,;:!?'*_~\]]+$/, "");
+      let length = address.length; // not by a pattern, which would begin at each of them
+      while (length > 0 && ENDS_OF_SENTENCES.includes(address[length - 1])) --length;
+      address = address.slice(0, length);
       if (address.endsWith(")") && !address.includes("(")) address = address.slice(0, -1);
       return address && makeLink(address, [address], at + address.length);
     }
@@ -303,6 +335,7 @@ function findClose(text, start, mark, count) {
 }
 
 function matchLink(text, at, depth, fallback = "") {
+  if (!text.slice(at, at + MAX_LABEL + 1).includes("](")) return null;
   let open = 0;
   let close = at;
   for (const limit = Math.min(text.length, at + MAX_LABEL); close < limit; ++close) {

@@ -123,8 +123,11 @@ DoctorReport examine(const DoctorOptions& options) {
   report.device = answer.device;
   if (!report.device) report.device_problem = has_card() ? answer.reason : kNoCard;
   if (report.device) report.links = ask_links(options.device);
-  std::ifstream driver("/proc/driver/nvidia/version");
-  report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
+  try {
+    std::ifstream driver("/proc/driver/nvidia/version");
+    report.driver = driver_version_in({std::istreambuf_iterator<char>(driver), {}});
+  } catch (const std::ios_base::failure&) {  // what cannot be read is not known
+  }
   const fs::path sources = attempt(report.sources_problem, sources_folder);
   report.sources = sources.string();
   if (report.device && !sources.empty()) {
