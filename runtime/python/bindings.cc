@@ -201,11 +201,10 @@ void add_decoding(nb::module_& module) {
       .def("__init__", [](Tree* tree, Model& model) { new (tree) Tree(std::in_place, model.get()); })
       .def(
           "add", [](Tree& tree, const Tokens& tokens) { return tree.get().add(tokens); }, released)
-      .def(
-          "fork",
-          [](Tree& tree, std::int32_t branch, std::size_t count) {
-            return tree.call([&](soliton::Tree& open) { return open.fork(branch, count); });
-          })
+      .def("fork",
+           [](Tree& tree, std::int32_t branch, std::size_t count) {
+             return tree.call([&](soliton::Tree& open) { return open.fork(branch, count); });
+           })
       .def(
           "append",
           [](Tree& tree, std::int32_t branch, const Tokens& tokens) { tree.get().append(branch, tokens); },
@@ -215,11 +214,9 @@ void add_decoding(nb::module_& module) {
       .def(
           "tokens", [](Tree& tree, std::int32_t branch) { return tree.get().tokens(branch); }, released)
       .def("decode", decode, nb::arg("branches"), nb::arg("options"), nb::arg("on_token").none())
-      .def(
-          "score",
-          [](Tree& tree, std::int32_t branch, const Tokens& tokens) {
-            return tree.call([&](soliton::Tree& open) { return open.score(branch, tokens); });
-          });
+      .def("score", [](Tree& tree, std::int32_t branch, const Tokens& tokens) {
+        return tree.call([&](soliton::Tree& open) { return open.score(branch, tokens); });
+      });
 }
 
 }  // namespace

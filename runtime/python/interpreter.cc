@@ -13,14 +13,15 @@ namespace nb = nanobind;
 namespace interpreter {
 namespace {
 
-constexpr std::chrono::seconds kMostForCalls{20};  // to end in, when the interpreter does: a launch, or a kernel that is made
-constexpr double kBetweenQuestions = 0.02;         // seconds: each takes the GIL
+constexpr std::chrono::seconds kMostForCalls{
+    20};  // to end in, when the interpreter does: a launch, or a kernel that is made
+constexpr double kBetweenQuestions = 0.02;  // seconds: each takes the GIL
 
 std::mutex mutex;
 std::condition_variable left;
-int num_calls = 0;                       // guarded by the mutex
-std::atomic<bool> ending = false;        // calls are to end
-std::atomic<bool> ended = false;         // those that have not are given up
+int num_calls = 0;                         // guarded by the mutex
+std::atomic<bool> ending = false;          // calls are to end
+std::atomic<bool> ended = false;           // those that have not are given up
 std::atomic<std::thread::id> last_thread;  // the one that ends the interpreter, which goes on
 
 double now_s() {
@@ -36,6 +37,7 @@ double now_s() {
 void end_calls() {
   last_thread = std::this_thread::get_id();
   ending = true;
+  nb::set_leak_warnings(false);           // daemon threads hold what they hold
   const nb::gil_scoped_release released;  // which calls want, to end
   std::unique_lock lock(mutex);
   left.wait_for(lock, kMostForCalls, [] { return num_calls == 0; });
@@ -61,7 +63,8 @@ Released::~Released() {
 
 Call::Call() {
   if (ending && last_thread.load() == std::this_thread::get_id())
-    throw nb::builtin_exception(nb::exception_type::runtime_error, "expected a call before the interpreter ends");
+    throw nb::builtin_exception(nb::exception_type::runtime_error,
+                                "expected a call before the interpreter ends");
   if (ending) {
     PyEval_SaveThread();
     stay_away();

@@ -6,7 +6,9 @@ import importlib.metadata
 import json
 import math
 import signal
+import subprocess
 import sys
+import textwrap
 import threading
 import unittest
 
@@ -133,6 +135,44 @@ class Package(unittest.TestCase):
         gc.collect()
         other.join(timeout=60)
         self.assertFalse(other.is_alive())
+
+    def run_script(self, script):
+        """A program of its own, with `soliton`, and a `model` that has room for a prompt of seconds."""
+        begin = f"import os, signal, sys, threading, time, soliton\nmodel = soliton.Model({FOLDER!r}, context=1024)\n"
+        return subprocess.run([sys.executable, "-c", begin + textwrap.dedent(script)], capture_output=True, text=True,
+                              timeout=120)
+
+    def test_interrupts_end_prompts(self):
+        for call in ("model.generate(tokens)", "tree.decode([tree.add(tokens)])", "tree.score(tree.add(tokens), [1])",
+                     "tree.fork(tree.add(tokens), 2)"):
+            ran = self.run_script(f"""
+                tokens, tree = [1] + [300 + i % 100 for i in range(1000)], model.tree()
+                begin = time.monotonic()
+                threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                try:
+                    {call}
+                except KeyboardInterrupt:
+                    print("interrupted", time.monotonic() - begin, flush=True)
+                print(model.generate("Once upon a time", max_tokens=2).text)
+                """)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertRegex(ran.stdout, r"^interrupted .*\n, a\n$", call)
+
+    def test_ends_beside_daemon_threads(self):
+        for call in ("model.generate('Once upon a time', ignore_eos=True)",
+                     "model.generate('Once upon a time', ignore_eos=True, on_token=lambda token: None)",
+                     "tree = model.tree(); tree.decode([tree.add('Once')], ignore_eos=True, on_token=lambda token: None)",
+                     "model.generate([1] + [300] * 1000)"):
+            ran = self.run_script(f"""
+                def go_on():
+                    while True:
+                        {call}
+                for _ in range(2):
+                    threading.Thread(target=go_on, daemon=True).start()
+                time.sleep(0.3)
+                print("end", flush=True)
+                """)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "end\n", ""), call)
 
     def test_renders_conversations(self):
         model = soliton.Model(FOLDER, context=128, chat_template=TEMPLATE)
