@@ -375,22 +375,9 @@ asio::awaitable<void> listen(HttpServer::State* state) {
   }
 }
 
-/// Goes on where memory was wanted for a connection.
-void keep_listening(HttpServer::State* state) {
-  asio::co_spawn(state->io, listen(state), [state](const std::exception_ptr& failure) {
-    if (failure && !state->ends) keep_listening(state);
-  });
-}
-
-/// The same of all else.
-void work(HttpServer::State* state) {
-  while (true) {
-    try {
-      state->io.run();
-      return;
-    } catch (const std::exception&) {
-    }
-  }
+/// A server that has no memory to take connections ends, by what leaves its thread, instead of being deaf.
+void end_without_memory(const std::exception_ptr& failure) {
+  if (failure) std::rethrow_exception(failure);
 }
 
 /// Throws Error (kUsage).
@@ -419,9 +406,9 @@ void open(tcp::acceptor& acceptor, asio::io_context& io, const HttpServerOptions
 HttpServer::HttpServer(const HttpServerOptions& options, Handler handler, Refusal refusal, Metrics& metrics)
     : state_(std::make_unique<State>(options, std::move(handler), std::move(refusal), metrics)) {
   open(state_->acceptor, state_->io, options);
-  keep_listening(state_.get());
+  asio::co_spawn(state_->io, listen(state_.get()), end_without_memory);
   for (int i = 0; i < options.num_threads; ++i)
-    state_->threads.emplace_back(work, state_.get());
+    state_->threads.emplace_back([state = state_.get()] { state->io.run(); });
 }
 
 HttpServer::~HttpServer() {

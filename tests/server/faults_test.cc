@@ -70,7 +70,6 @@ TEST_F(ServerFaults, OfARequest) {
     }
   }
   RecordProperty("ends", num_ends_);
-  std::printf("the server ended %d times\n", num_ends_);
 }
 
 }  // namespace
