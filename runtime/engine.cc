@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 
 #include "layout/page.h"
 #include "models/error.h"
@@ -35,8 +36,14 @@ int num_pages(int context) {
   return ceil_divide(context, kKvPageTokens);
 }
 
+/// Throws Error (kOutOfMemory) for more than can be numbered, be there memory or not.
 int pool_pages(const EngineOptions& options) {
+  constexpr int64_t kMostTokens = int64_t{std::numeric_limits<int>::max()} * kKvPageTokens;
   const int64_t tokens = std::max<int64_t>(options.context, options.pool_tokens);
+  if (tokens > kMostTokens) {
+    throw Error(ExitCode::kOutOfMemory,
+                fmt::format("KV pool: expected at most {} tokens, got {}", kMostTokens, tokens));
+  }
   return static_cast<int>((tokens + kKvPageTokens - 1) / kKvPageTokens);
 }
 

@@ -2,10 +2,12 @@
 // another by one turn and not by all that he asked for.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +46,19 @@ class FairQueue {
       turns_.splice(turns_.end(), turns_, turns_.begin());
     }
     return item;
+  }
+
+  /// The next one of a client who may have his turn now, of which the others keep theirs; nothing if there is none.
+  std::optional<T> pop_of(const std::function<bool(const std::string& client)>& may) {
+    const auto turn = std::ranges::find_if(turns_, may);
+    if (turn == turns_.end()) return std::nullopt;
+    turns_.splice(turns_.begin(), turns_, turn);
+    return pop();
+  }
+  /// How many of a client wait.
+  size_t size_of(const std::string& client) const {
+    const auto line = lines_.find(client);
+    return line == lines_.end() ? 0 : line->second.size();
   }
 
   /// Takes out those of whom this is true.

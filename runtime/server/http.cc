@@ -23,8 +23,11 @@ void PendingReply::begin_stream(HttpResponse head) {
 void PendingReply::put(std::string_view piece) {
   {
     const std::lock_guard lock(mutex_);
-    if (is_abandoned_) return;
+    if (is_abandoned_ || is_overrun_) return;
     news_.pieces += piece;
+    is_overrun_ = news_.pieces.size() > kMostUntaken &&
+                  std::chrono::steady_clock::now() - last_taken_ > kLongestUntaken;
+    if (is_overrun_) news_.pieces = {};
   }
   tell();
 }
@@ -35,6 +38,29 @@ void PendingReply::close() {
     news_.is_complete = true;
   }
   tell();
+}
+
+void PendingReply::hand_over(std::shared_ptr<PendingReply> other) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_abandoned_) news_.other = other;
+    on_abandon_ = {};
+  }
+  if (is_abandoned()) {
+    other->abandon();
+  } else {
+    tell();
+  }
+}
+
+bool PendingReply::is_abandoned() const {
+  const std::lock_guard lock(mutex_);
+  return is_abandoned_;
+}
+
+bool PendingReply::is_overrun() const {
+  const std::lock_guard lock(mutex_);
+  return is_overrun_;
 }
 
 void PendingReply::on_abandon(std::function<void()> call) {
@@ -56,19 +82,27 @@ void PendingReply::on_ready(std::function<void()> call) {
 PendingReply::News PendingReply::take() {
   const std::lock_guard lock(mutex_);
   News news = std::move(news_);
-  news_ = {.response = {}, .is_stream = news.is_stream, .pieces = {}, .is_complete = news.is_complete};
+  news_ = {.response = {},
+           .is_stream = news.is_stream,
+           .pieces = {},
+           .is_complete = news.is_complete,
+           .other = {}};
+  last_taken_ = std::chrono::steady_clock::now();
   return news;
 }
 
 void PendingReply::abandon() {
   std::function<void()> call;
+  std::shared_ptr<PendingReply> other;
   {
     const std::lock_guard lock(mutex_);
     is_abandoned_ = true;
     on_ready_ = {};
     if (!news_.is_complete) std::swap(call, on_abandon_);
+    std::swap(other, news_.other);  // which nobody has taken
   }
   if (call) call();
+  if (other) other->abandon();
 }
 
 /// The sender's function is called with the mutex held, so that abandon() ends all calls.

@@ -1,6 +1,7 @@
 // What is asked and answered over HTTP, apart from how it travels.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -20,7 +21,8 @@ struct HttpRequest {
   std::string origin;           //
   std::string host;             //
   std::string request_headers;  // Access-Control-Request-Headers
-  std::string peer;             // address of the client
+  std::string peer;  // address of the client; of IPv6 its network of 64 bits, of which one has all addresses
+  std::shared_ptr<const void> room = {};  // what the body takes of the memory for bodies; goes with it
 };
 
 struct HttpResponse {
@@ -43,8 +45,12 @@ class PendingReply {
   void put(std::string_view piece);
   /// The last piece has come.
   void close();
+  /// The answer is what another one tells, with all that it has been told already. Nothing may come after it.
+  void hand_over(std::shared_ptr<PendingReply> other);
   /// Called once if the client goes away before the end, on the thread that takes; at once if it has gone.
   void on_abandon(std::function<void()> call);
+  /// Whether nobody waits for it any more.
+  bool is_abandoned() const;
 
   // ---- Whoever sends
 
@@ -56,17 +62,25 @@ class PendingReply {
     bool is_stream = false;
     std::string pieces;
     bool is_complete = false;
+    std::shared_ptr<PendingReply> other;  // that tells all the rest
   };
   News take();
+  /// Whether so much has not been taken for so long that its client cannot be reading.
+  bool is_overrun() const;
   /// The client has gone: nobody takes any more.
   void abandon();
 
  private:
   void tell();
 
-  std::mutex mutex_;
+  static constexpr size_t kMostUntaken = 1 << 20;
+  static constexpr std::chrono::seconds kLongestUntaken{2};
+
+  mutable std::mutex mutex_;
   News news_;
   bool is_abandoned_ = false;
+  bool is_overrun_ = false;
+  std::chrono::steady_clock::time_point last_taken_ = std::chrono::steady_clock::now();
   std::function<void()> on_ready_;
   std::function<void()> on_abandon_;
 };

@@ -3,26 +3,16 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "runtime/server/http.h"
+#include "runtime/server/http_limits.h"
 #include "runtime/server/metrics.h"
 
 namespace soliton {
-
-struct HttpLimits {
-  size_t header_bytes = 16 << 10;
-  size_t body_bytes = 16 << 20;
-  size_t connections = 512;                  // further ones are told 503
-  std::chrono::milliseconds header{10'000};  // from a request's first byte to the end of its header
-  std::chrono::milliseconds body{60'000};    // from there to its end
-  std::chrono::milliseconds idle{75'000};    // between two requests of a connection
-  std::chrono::milliseconds write{30'000};   // of what a client does not read
-};
 
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
@@ -31,15 +21,36 @@ struct HttpServerOptions {
   HttpLimits limits = {};
 };
 
+/// A port that is the server's from now on, though nobody is let in yet: clients wait in the system's queue.
+class HttpListener {
+ public:
+  /// Throws Error (kUsage), naming --host or --port, if that cannot be.
+  explicit HttpListener(const HttpServerOptions& options);
+  HttpListener(HttpListener&& other) noexcept;
+  HttpListener(const HttpListener&) = delete;
+  ~HttpListener();
+
+  struct State;  // of the implementation
+
+ private:
+  friend class HttpServer;
+  std::unique_ptr<State> state_;
+};
+
 class HttpServer {
  public:
-  /// Any of the server's threads calls it. What it throws is told the client as status 500.
-  using Handler = std::function<HttpReply(const HttpRequest&)>;
+  /// Any of the server's threads calls it, which others wait for meanwhile: what takes long is answered later. What it
+  /// throws is told the client as status 500.
+  using Handler = std::function<HttpReply(HttpRequest)>;
   /// Of a request that is refused before it is whole: the body of an answer with this status.
   using Refusal = std::function<HttpResponse(int status, const std::string& reason)>;
 
-  /// Listens, and begins to serve. Throws Error (kUsage), naming --host or --port, if that cannot be.
-  HttpServer(const HttpServerOptions& options, Handler handler, Refusal refusal, Metrics& metrics);
+  /// Begins to serve.
+  HttpServer(HttpListener listener, const HttpServerOptions& options, Handler handler, Refusal refusal,
+             Metrics& metrics);
+  /// The same with a port of its own. Throws what HttpListener does.
+  HttpServer(const HttpServerOptions& options, Handler handler, Refusal refusal, Metrics& metrics)
+      : HttpServer(HttpListener(options), options, std::move(handler), std::move(refusal), metrics) {}
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   /// Closes all connections.

@@ -2,10 +2,8 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <thread>
-
 #include "runtime/program.h"
+#include "runtime/server/end_signals.h"
 #include "runtime/server/http_server.h"
 #include "runtime/server/options.h"
 #include "runtime/server/served_model.h"
@@ -13,28 +11,7 @@
 namespace soliton {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};        // between two looks at whether the server is to end
-constexpr std::chrono::milliseconds kLastWords{2000};  // for clients to take what ended answers are told
-
-/// SIGINT and SIGTERM, from here on of all threads, are waited for by one.
-class EndSignals {
- public:
-  EndSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  }
-  /// Whether one comes before the time is over.
-  bool wait(std::chrono::milliseconds time) const {
-    constexpr long kNsPerMs = 1'000'000;
-    const timespec limit{.tv_sec = time.count() / 1000, .tv_nsec = time.count() % 1000 * kNsPerMs};
-    return sigtimedwait(&signals_, nullptr, &limit) >= 0;
-  }
-
- private:
-  sigset_t signals_;
-};
+constexpr std::chrono::milliseconds kLook{200};  // between two looks at whether the server is to end
 
 /// Empty if it has none.
 std::string name_of_this_machine() {
@@ -43,21 +20,23 @@ std::string name_of_this_machine() {
 }
 
 /// Ends in order: no new requests, those under way as long as the grace lasts or until a second signal, then all.
-void shut_down(const ServerOptions& options, const EndSignals& signals, HttpServer& server, Service& service,
+void shut_down(const ServerOptions& options, EndSignals& signals, HttpServer& server, Service& service,
                Scheduler& scheduler) {
-  say("Ending: answers under way have {} s", options.grace.count());
   service.end();
   server.stop_listening();
+  say("Ending: answers under way have {} s", options.grace.count());
   const auto limit = std::chrono::steady_clock::now() + options.grace;
-  while (!scheduler.is_idle() && std::chrono::steady_clock::now() < limit && !scheduler.failure()) {
-    if (signals.wait(kLook)) break;
+  while (!(service.is_idle() && scheduler.is_idle()) && std::chrono::steady_clock::now() < limit) {
+    if (scheduler.failure() || signals.count() > 1) break;
+    signals.wait(1, kLook);
   }
   scheduler.stop();
-  server.drain(kLastWords);
+  server.drain(EndSignals::kLastWords);
 }
 
 int serve(ServerOptions options) {
-  const EndSignals signals;  // before there are threads
+  EndSignals signals;                   // before there are threads
+  HttpListener listener(options.http);  // before the weights, which take long
   const std::unique_ptr<ServedModel> model = open_served_model(options);
   if (options.service.model.empty()) options.service.model = model->name();
   for (const std::string& name : {options.http.host, name_of_this_machine()})
@@ -66,14 +45,17 @@ int serve(ServerOptions options) {
   Metrics metrics;
   Scheduler scheduler(model->engine(), options.scheduler, metrics);
   Service service(model->text(), scheduler, metrics, options.service);
+  signals.hold(options.grace);
   HttpServer server(
-      options.http, [&](const HttpRequest& request) { return service.answer(request); }, Service::refuse,
-      metrics);
+      std::move(listener), options.http,
+      [&](HttpRequest request) { return service.answer(std::move(request)); }, Service::refuse, metrics);
   scheduler.start();
   say("Serving {} at http://{}:{}, up to {} samples at once", options.service.model, options.http.host,
       server.port(), scheduler.max_rows());
-  while (!signals.wait(kLook) && !scheduler.failure()) {
+  while (!signals.wait(0, kLook) && !scheduler.failure()) {
   }
+  if (const std::optional<Error> failure = scheduler.failure())
+    signals.end(static_cast<int>(failure->code()));
   shut_down(options, signals, server, service, scheduler);
   if (const std::optional<Error> failure = scheduler.failure()) throw *failure;
   return 0;

@@ -70,52 +70,57 @@ std::string Histogram::text(const std::string& name, const std::string& help) co
 }
 
 Metrics::Metrics()
-    : distributions_{Histogram(kSeconds), Histogram(kTokenSeconds), Histogram(kRows), Histogram(kSeconds)} {}
+    : values_{.distributions = {Histogram(kSeconds), Histogram(kTokenSeconds), Histogram(kRows),
+                                Histogram(kSeconds)}} {}
 
 void Metrics::add(Counter counter, uint64_t number) {
   const std::lock_guard lock(mutex_);
-  counters_[static_cast<size_t>(counter)] += number;
+  values_.counters[static_cast<size_t>(counter)] += number;
 }
 
 void Metrics::set(Gauge gauge, double value) {
   const std::lock_guard lock(mutex_);
-  gauges_[static_cast<size_t>(gauge)] = value;
+  values_.gauges[static_cast<size_t>(gauge)] = value;
 }
 
 void Metrics::observe(Distribution distribution, double value) {
   const std::lock_guard lock(mutex_);
-  distributions_[static_cast<size_t>(distribution)].add(value);
+  values_.distributions[static_cast<size_t>(distribution)].add(value);
 }
 
 void Metrics::count_answer(const std::string& path, int status) {
   const std::lock_guard lock(mutex_);
-  ++answers_[{path, status}];
+  ++values_.answers[{path, status}];
 }
 
 uint64_t Metrics::value(Counter counter) const {
   const std::lock_guard lock(mutex_);
-  return counters_[static_cast<size_t>(counter)];
+  return values_.counters[static_cast<size_t>(counter)];
 }
 
 double Metrics::value(Gauge gauge) const {
   const std::lock_guard lock(mutex_);
-  return gauges_[static_cast<size_t>(gauge)];
+  return values_.gauges[static_cast<size_t>(gauge)];
 }
 
+/// Whoever counts meanwhile waits for a copy, not for the text.
 std::string Metrics::text() const {
-  const std::lock_guard lock(mutex_);
+  const Values values = [this] {
+    const std::lock_guard lock(mutex_);
+    return values_;
+  }();
   std::string text;
-  for (size_t i = 0; i < counters_.size(); ++i) {
-    text += headed(kCounters[i], "counter") + fmt::format("{} {}\n", kCounters[i].name, counters_[i]);
+  for (size_t i = 0; i < values.counters.size(); ++i) {
+    text += headed(kCounters[i], "counter") + fmt::format("{} {}\n", kCounters[i].name, values.counters[i]);
   }
-  for (size_t i = 0; i < gauges_.size(); ++i) {
-    text += headed(kGauges[i], "gauge") + fmt::format("{} {}\n", kGauges[i].name, gauges_[i]);
+  for (size_t i = 0; i < values.gauges.size(); ++i) {
+    text += headed(kGauges[i], "gauge") + fmt::format("{} {}\n", kGauges[i].name, values.gauges[i]);
   }
-  for (size_t i = 0; i < distributions_.size(); ++i) {
-    text += distributions_[i].text(kDistributions[i].name, kDistributions[i].help);
+  for (size_t i = 0; i < values.distributions.size(); ++i) {
+    text += values.distributions[i].text(kDistributions[i].name, kDistributions[i].help);
   }
   text += headed({"soliton_http_requests_total", "Requests answered, by path and status"}, "counter");
-  for (const auto& [key, count] : answers_) {
+  for (const auto& [key, count] : values.answers) {
     text += fmt::format("soliton_http_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", key.first,
                         key.second, count);
   }

@@ -58,11 +58,15 @@ class Metrics {
   std::string text() const;
 
  private:
+  struct Values {
+    std::array<uint64_t, static_cast<size_t>(Counter::kCount)> counters = {};
+    std::array<double, static_cast<size_t>(Gauge::kCount)> gauges = {};
+    std::array<Histogram, static_cast<size_t>(Distribution::kCount)> distributions;
+    std::map<std::pair<std::string, int>, uint64_t> answers = {};
+  };
+
   mutable std::mutex mutex_;
-  std::array<uint64_t, static_cast<size_t>(Counter::kCount)> counters_ = {};
-  std::array<double, static_cast<size_t>(Gauge::kCount)> gauges_ = {};
-  std::array<Histogram, static_cast<size_t>(Distribution::kCount)> distributions_;
-  std::map<std::pair<std::string, int>, uint64_t> answers_;
+  Values values_;  // guarded by the mutex
 };
 
 }  // namespace soliton

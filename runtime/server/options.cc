@@ -3,18 +3,33 @@
 #include <cstdlib>
 #include <limits>
 
+#include "layout/page.h"
 #include "runtime/sampling_flags.h"
 
 namespace soliton {
 namespace {
 
 constexpr int kDefaultPort = 8080;
-constexpr int kMaxPort = 65535;
+constexpr int64_t kMaxPort = 65535;
+constexpr int64_t kMostBodyBytes = int64_t{1} << 32;
+constexpr int64_t kMostCacheTokens = int64_t{std::numeric_limits<int32_t>::max()} * kKvPageTokens;
 
 const UsageHints kServerHints = {
     .usage =
         "MODEL [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name, or: -k KERNEL "
         "--random-weights [FLAGS]"};
+
+CLI::Validator integer_from(int64_t min, int64_t max) {
+  return CLI::Validator(
+      [min, max](const std::string& text) {
+        const std::string complaint = complaint_of_integer(text, min);
+        const bool is_in_range = complaint.empty() && std::stoll(text) <= max;
+        return is_in_range
+                   ? std::string()
+                   : fmt::format("expected an integer from {} to {}, got {}", min, max, in_quotes(text));
+      },
+      "");
+}
 
 void add_model_flags(CLI::App& app, ServerOptions& options) {
   const auto model =
@@ -31,7 +46,7 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
          "--cache-tokens", options.cache_tokens,
          "tokens that the KV pages hold, of all requests together, a context and a page (64) at least; else "
          "as many as the card's free memory holds, and in emulation those of four contexts")
-      ->check(at_least<int64_t>(1));
+      ->check(integer_from(1, kMostCacheTokens));
   const auto kv_bits =
       app.add_option("--kv-bits", options.model.kv_bits, "of a key or value in the cache: 16, or 32")
           ->check(one_of({"16", "32"}));
@@ -56,15 +71,7 @@ void add_http_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--host", options.http.host, "address to listen at; 127.0.0.1: from this machine alone")
       ->check(not_empty());
   app.add_option("--port", options.http.port, "port to listen at; 0: any that is free")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const std::string complaint = complaint_of_integer(text, 0);
-            const bool is_port = complaint.empty() && std::stol(text) <= kMaxPort;
-            return is_port
-                       ? complaint
-                       : fmt::format("expected an integer from 0 to {}, got {}", kMaxPort, in_quotes(text));
-          },
-          ""));
+      ->check(integer_from(0, kMaxPort));
   app.add_option("--api-key", options.service.api_key,
                  "that clients must send; better in SOLITON_API_KEY, as others see the flags of programs")
       ->check(not_empty());
@@ -81,9 +88,9 @@ void add_http_flags(CLI::App& app, ServerOptions& options) {
       ->allow_extra_args(false)
       ->take_all();
   app.add_option("--max-body", options.http.limits.body_bytes, "bytes of a request's body at most")
-      ->check(at_least<int64_t>(1));
+      ->check(integer_from(1, kMostBodyBytes));
   app.add_option("--max-connections", options.http.limits.connections,
-                 "at once; further ones are refused (503)")
+                 "at once; who comes then takes the place of one that is slow, or is refused (503)")
       ->check(at_least(1));
   app.add_option_function<int>(
          "--grace", [&](int seconds) { options.grace = std::chrono::seconds(seconds); },

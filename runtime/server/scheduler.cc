@@ -97,6 +97,7 @@ void Scheduler::cancel(const std::shared_ptr<Ticket>& ticket) {
 }
 
 std::optional<Error> Scheduler::failure() const {
+  if (!has_failed_) return std::nullopt;
   const std::lock_guard lock(mutex_);
   return failure_;
 }
@@ -151,6 +152,7 @@ void Scheduler::fail(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     failure_ = error;
+    has_failed_ = true;
   }
   end_all(SampleEnd::kFailed, error.what());
 }

@@ -189,6 +189,7 @@ class Scheduler {
 
   std::atomic<bool> interrupted_ = false;  // a launch ends soon: somebody has come or gone
   std::atomic<bool> has_free_rows_ = true;
+  std::atomic<bool> has_failed_ = false;  // so that whoever asks need not wait for the mutex
   mutable std::mutex mutex_;
   std::condition_variable came_;
   FairQueue<SequencePointer> queue_;  // guarded by mutex_, as all below

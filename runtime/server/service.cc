@@ -1,6 +1,7 @@
 #include "runtime/server/service.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "models/strict_json.h"
 #include "runtime/server/host_name.h"
@@ -23,7 +24,7 @@ HttpResponse page_response(const PageFile& file) {
 constexpr std::string_view kModelPath = "/v1/models/";
 constexpr std::string_view kHealthPath = "/health";  // this and the next one are for those without a key too
 constexpr std::string_view kDescriptionPath = "/openapi.json";
-constexpr std::string_view kBearer = "Bearer ";
+constexpr std::string_view kBearer = "bearer ";  // in whatever case
 
 /// How long it takes says nothing of where they differ.
 bool equal_in_constant_time(std::string_view given, std::string_view secret) {
@@ -51,6 +52,39 @@ ApiError api_error(const Error& error) {
   }
 }
 
+HttpResponse too_busy(const std::string& reason, int retry_after_s) {
+  HttpResponse response = ApiError(429, reason, {}, "queue_full").response();
+  response.headers.push_back({"Retry-After", std::to_string(retry_after_s)});
+  return response;
+}
+
+HttpReply answer_or_refuse(const std::function<HttpReply()>& answer) {
+  try {
+    return answer();
+  } catch (const ApiError& error) {
+    return error.response();
+  } catch (const Busy& error) {
+    return too_busy(error.what(), error.retry_after_s());
+  } catch (const Error& error) {
+    return api_error(error).response();
+  } catch (const std::exception& error) {
+    return ApiError(500, error.what()).response();
+  }
+}
+
+/// To an answer that is there; those that come later have them already.
+void add_headers(HttpReply& reply, const std::vector<std::pair<std::string, std::string>>& headers) {
+  if (reply.pending == nullptr)
+    reply.response.headers.insert(reply.response.headers.end(), headers.begin(), headers.end());
+}
+
+/// Whether a text begins so, but for the case of its letters.
+bool begins_with(std::string_view text, std::string_view beginning) {
+  const auto lower = [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return text.size() >= beginning.size() &&
+         std::ranges::equal(text.substr(0, beginning.size()), beginning, {}, lower);
+}
+
 }  // namespace
 
 Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options)
@@ -64,52 +98,74 @@ Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics,
       })),
       created_(std::chrono::duration_cast<std::chrono::seconds>(
                    std::chrono::system_clock::now().time_since_epoch())
-                   .count()) {}
+                   .count()),
+      pool_(options_.pool) {}
 
 HttpResponse Service::refuse(int status, const std::string& reason) {
   return ApiError(status, reason).response();
 }
 
 const std::array<Service::Route, 9> Service::kRoutes = {{
-    {"POST", "/v1/chat/completions",
-     [](Service& service, const HttpRequest& request, const Headers& headers) {
-       return service.complete(ApiKind::kChat, request, headers);
-     }},
-    {"POST", "/v1/completions",
-     [](Service& service, const HttpRequest& request, const Headers& headers) {
-       return service.complete(ApiKind::kCompletion, request, headers);
-     }},
-    {"GET", "/v1/models",
-     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.models(); }},
-    {"GET", kModelPath,
-     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
-       return service.model(request.path.substr(kModelPath.size()));
-     }},
-    {"GET", kHealthPath,
-     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply { return service.health(); }},
-    {"GET", kDescriptionPath,
-     [](Service&, const HttpRequest&, const Headers&) -> HttpReply { return page_response(openapi_file()); }},
-    {"GET", "/metrics",
-     [](Service& service, const HttpRequest&, const Headers&) -> HttpReply {
-       return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = service.metrics_.text()};
-     }},
-    {"POST", "/tokenize",
-     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
+    {.method = "POST",
+     .path = "/v1/chat/completions",
+     .answer = nullptr,
+     .answer_later =
+         [](Service& service, const HttpRequest& request, const Headers& headers) {
+           return service.complete(ApiKind::kChat, request, headers);
+         }},
+    {.method = "POST",
+     .path = "/v1/completions",
+     .answer = nullptr,
+     .answer_later =
+         [](Service& service, const HttpRequest& request, const Headers& headers) {
+           return service.complete(ApiKind::kCompletion, request, headers);
+         }},
+    {.method = "GET",
+     .path = "/v1/models",
+     .answer = [](Service& service, const HttpRequest&) { return service.models(); },
+     .answer_later = nullptr},
+    {.method = "GET",
+     .path = kModelPath,
+     .answer =
+         [](Service& service, const HttpRequest& request) {
+           return service.model(request.path.substr(kModelPath.size()));
+         },
+     .answer_later = nullptr},
+    {.method = "GET",
+     .path = kHealthPath,
+     .answer = [](Service& service, const HttpRequest&) { return service.health(); },
+     .answer_later = nullptr},
+    {.method = "GET",
+     .path = kDescriptionPath,
+     .answer = [](Service&, const HttpRequest&) { return page_response(openapi_file()); },
+     .answer_later = nullptr},
+    {.method = "GET",
+     .path = "/metrics",
+     .answer =
+         [](Service& service, const HttpRequest&) {
+           return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = service.metrics_.text()};
+         },
+     .answer_later = nullptr},
+    {.method = "POST",
+     .path = "/tokenize",
+     .answer = nullptr,
+     .answer_later = [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
        return service.tokenize(request.body);
      }},
-    {"POST", "/detokenize",
-     [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
+    {.method = "POST",
+     .path = "/detokenize",
+     .answer = nullptr,
+     .answer_later = [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
        return service.detokenize(request.body);
      }},
 }};
 
-HttpReply Service::answer(const HttpRequest& request) {
+HttpReply Service::answer(HttpRequest request) {
   const Headers headers = allowed_origin(request);
-  HttpReply reply = answer_or_refuse(request, headers);
-  if (reply.pending == nullptr) {
-    reply.response.headers.insert(reply.response.headers.end(), headers.begin(), headers.end());
-  }
-  if (const Route* const route = find_route(request.path)) reply.route = route->path;
+  const Route* const found = find_route(request.path);
+  HttpReply reply = answer_or_refuse([&] { return route(request, headers); });
+  add_headers(reply, headers);
+  if (found != nullptr) reply.route = found->path;
   return reply;
 }
 
@@ -127,21 +183,7 @@ const Service::Route* Service::find_route(std::string_view path) {
   return route == kRoutes.end() ? nullptr : route;
 }
 
-HttpReply Service::answer_or_refuse(const HttpRequest& request, const Headers& headers) {
-  try {
-    return route(request, headers);
-  } catch (const ApiError& error) {
-    return error.response();
-  } catch (const Busy& error) {
-    HttpResponse response = ApiError(429, error.what(), {}, "queue_full").response();
-    response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s())});
-    return response;
-  } catch (const Error& error) {
-    return api_error(error).response();
-  }
-}
-
-HttpReply Service::route(const HttpRequest& request, const Headers& headers) {
+HttpReply Service::route(HttpRequest& request, const Headers& headers) {
   check_host(request);
   if (request.method == "OPTIONS") return preflight(request);
   check_origin(request);
@@ -152,12 +194,31 @@ HttpReply Service::route(const HttpRequest& request, const Headers& headers) {
   const Route* const route = find_route(request.path);
   if (route == nullptr)
     throw ApiError(404, fmt::format("path: expected one that there is, got {}", in_quotes(request.path)));
-  if (route->method == method) return route->answer(*this, request, headers);
+  if (route->method == method && route->answer != nullptr) return route->answer(*this, request);
+  if (route->method == method) return read_later(*route, std::move(request), headers);
   HttpResponse response =
       ApiError(405, fmt::format("method: expected {}, got {}", route->method, in_quotes(request.method)))
           .response();
   response.headers.push_back({"Allow", std::string(route->method)});
   return response;
+}
+
+/// By a thread of the pool, which nobody else waits for.
+HttpReply Service::read_later(const Route& route, HttpRequest request, const Headers& headers) {
+  const auto reply = std::make_shared<PendingReply>();
+  const std::string client = request.peer;
+  const auto kept = std::make_shared<const HttpRequest>(std::move(request));
+  const bool has_room = pool_.submit(client, reply, [this, &route, kept, headers, reply] {
+    HttpReply made = answer_or_refuse([&] { return route.answer_later(*this, *kept, headers); });
+    add_headers(made, headers);
+    if (made.pending != nullptr) {
+      reply->hand_over(std::move(made.pending));
+    } else {
+      reply->finish(std::move(made.response));
+    }
+  });
+  if (!has_room) return too_busy("too many requests wait to be read; try again in 1 s", 1);
+  return reply;
 }
 
 // ---- Who may ask
@@ -197,8 +258,10 @@ HttpResponse Service::preflight(const HttpRequest& request) const {
 
 void Service::check_key(const HttpRequest& request) const {
   if (options_.api_key.empty()) return;
-  const bool is_bearer = request.authorization.starts_with(kBearer);
-  const std::string given = is_bearer ? request.authorization.substr(kBearer.size()) : std::string();
+  std::string_view given;
+  if (begins_with(request.authorization, kBearer))
+    given = std::string_view(request.authorization).substr(kBearer.size());
+  given.remove_prefix(std::min(given.find_first_not_of(' '), given.size()));
   if (equal_in_constant_time(given, options_.api_key)) return;
   throw ApiError(401, "Authorization: expected Bearer and the key of this server, got another one or none",
                  {}, "invalid_api_key");
@@ -236,8 +299,10 @@ std::vector<int32_t> Service::render(const ApiRequest& request) const {
     return text_.prompter.prompt(request.messages, request.tools, request.variables);
   } catch (const Error& error) {
     std::string text = error.what();
-    const std::string before = text_.prompter.template_name() + ": ";
-    if (text.starts_with(before)) text.erase(0, before.size());
+    const std::string& name = text_.prompter.template_name();
+    const std::string shown = "chat template";
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += shown.size())
+      text.replace(at, name.size(), shown);
     throw ApiError(400, "messages: expected what the chat template takes, got: " + text, "messages");
   }
 }

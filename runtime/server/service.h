@@ -10,6 +10,7 @@
 
 #include "runtime/chat/model.h"
 #include "runtime/server/completion.h"
+#include "runtime/server/request_pool.h"
 #include "runtime/server/scheduler.h"
 
 namespace soliton {
@@ -44,6 +45,7 @@ struct ServiceOptions {
   std::vector<std::string> origins;     // of web pages that may ask; "*": all
   std::vector<std::string> hosts = {};  // names by which it may be asked: see is_allowed_host()
   bool shares_cache = false;            // with whoever asks, and not only with those of one key or address
+  RequestPoolOptions pool = {};         // of threads that read what is asked
 };
 
 /// Any thread may call it.
@@ -52,29 +54,33 @@ class Service {
   /// All but the text must outlive it, and what that refers to.
   Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options);
 
-  HttpReply answer(const HttpRequest& request);
+  /// Never waits: what has a body to be read is answered later, by threads of the service's own.
+  HttpReply answer(HttpRequest request);
   /// The answer to what is refused before it is a whole request, as HttpServer::Refusal.
   static HttpResponse refuse(int status, const std::string& reason);
   /// All that there are, but the page's; where one ends with a slash, something follows.
   static std::vector<std::string_view> paths();
   /// From now on nothing new is begun (503).
   void end() { ends_ = true; }
+  /// Whether no request is being read, or waits for that; what has been begun for them is the scheduler's.
+  bool is_idle() const { return pool_.is_idle(); }
 
  private:
   using Json = nlohmann::ordered_json;
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  /// A path that there is.
+  /// A path that there is, and what answers it: at once, or later where there is a body to be read.
   struct Route {
     std::string_view method;
     std::string_view path;  // where it ends with a slash, also what goes on behind it
-    HttpReply (*answer)(Service& service, const HttpRequest& request, const Headers& headers);
+    HttpResponse (*answer)(Service& service, const HttpRequest& request);
+    HttpReply (*answer_later)(Service& service, const HttpRequest& request, const Headers& headers);
   };
   static const std::array<Route, 9> kRoutes;
   static const Route* find_route(std::string_view path);
 
-  HttpReply answer_or_refuse(const HttpRequest& request, const Headers& headers);
-  HttpReply route(const HttpRequest& request, const Headers& headers);
+  HttpReply route(HttpRequest& request, const Headers& headers);
+  HttpReply read_later(const Route& route, HttpRequest request, const Headers& headers);
   void check_host(const HttpRequest& request) const;
   void check_origin(const HttpRequest& request) const;
   Headers allowed_origin(const HttpRequest& request) const;
@@ -104,6 +110,8 @@ class Service {
   int64_t created_;
   std::atomic<bool> ends_ = false;
   std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
+
+  RequestPool pool_;  // ends before all that its threads use
 };
 
 }  // namespace soliton

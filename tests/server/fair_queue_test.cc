@@ -37,6 +37,20 @@ TEST(FairQueue, WhoComesBackIsNext) {
   EXPECT_THAT(pop_all(queue), ElementsAre(1, 2));
 }
 
+TEST(FairQueue, WhoMayNotGoKeepsHisTurn) {
+  FairQueue<int> queue;
+  for (const int item : {10, 11}) queue.push("a", item);
+  for (const int item : {20, 21}) queue.push("b", item);
+  EXPECT_EQ(queue.size_of("a"), 2u);
+  const auto only = [](const std::string& wanted) {
+    return [wanted](const std::string& client) { return client == wanted; };
+  };
+  EXPECT_EQ(queue.pop_of(only("b")), 20);
+  EXPECT_EQ(queue.pop_of(only("c")), std::nullopt);
+  EXPECT_EQ(queue.size_of("b"), 1u);
+  EXPECT_THAT(pop_all(queue), ElementsAre(10, 21, 11));
+}
+
 TEST(FairQueue, TakesOutWhereverTheyAre) {
   FairQueue<int> queue;
   for (const int item : {1, 2, 3, 4}) queue.push("a", item);

@@ -53,6 +53,8 @@ class HttpClient {
   void close() {
     if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   }
+  /// Tells the server that nothing follows; what it sends can still be read.
+  void send_no_more() { ::shutdown(socket_, SHUT_WR); }
   /// Returns false if the server has closed the connection.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {

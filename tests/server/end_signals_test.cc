@@ -1,0 +1,86 @@
+// How the server ends when it is told to, whatever its threads do.
+#include "runtime/server/end_signals.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace soliton {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kStatus = 6;
+
+/// What no signal wakes.
+[[noreturn]] void hang() {
+  for (;;) std::this_thread::sleep_for(1h);
+}
+
+void tell(int signal) {
+  ::kill(::getpid(), signal);
+}
+
+TEST(EndSignalsDeathTest, EndTheProgramWhileItLoads) {
+  const auto load = [](int signal) {
+    const EndSignals signals;
+    tell(signal);
+    hang();
+  };
+  EXPECT_EXIT(load(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(load(SIGINT), testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(EndSignalsDeathTest, EndAHungProgramAfterItsGrace) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto serve = [] {
+    EndSignals signals;
+    signals.hold(200ms);
+    tell(SIGTERM);
+    hang();
+  };
+  EXPECT_EXIT(serve(), testing::ExitedWithCode(0), "");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 200ms);
+}
+
+TEST(EndSignalsDeathTest, EndAHungProgramAtTheSecond) {
+  const auto serve = [] {
+    EndSignals signals;
+    signals.hold(1h);
+    tell(SIGTERM);
+    while (!signals.wait(0, 1ms)) {
+    }
+    tell(SIGINT);
+    hang();
+  };
+  EXPECT_EXIT(serve(), testing::ExitedWithCode(0), "");
+}
+
+TEST(EndSignalsDeathTest, EndAHungProgramThatHasFailed) {
+  const auto serve = [] {
+    EndSignals signals;
+    signals.hold(1h);
+    signals.end(kStatus);
+    hang();
+  };
+  EXPECT_EXIT(serve(), testing::ExitedWithCode(kStatus), "");
+}
+
+TEST(EndSignalsDeathTest, LeaveAProgramAloneThatEnds) {
+  const auto serve = [] {
+    {
+      EndSignals signals;
+      signals.hold(1h);
+      tell(SIGTERM);
+      while (!signals.wait(0, 1ms)) {
+      }
+      if (signals.count() != 1) ::_exit(1);
+    }
+    ::_exit(kStatus);
+  };
+  EXPECT_EXIT(serve(), testing::ExitedWithCode(kStatus), "");
+}
+
+}  // namespace
+}  // namespace soliton
