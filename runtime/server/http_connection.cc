@@ -2,13 +2,14 @@
 //
 // A client that closes its connection and one that only says that no more requests follow (shutdown(SHUT_WR), nc -N) send
 // the same packet. They differ in what they answer to our next one: an open socket takes it, a closed one resets the
-// connection. So the end of what a client sends is answered at once by the beginning of the answer, which is the same
-// for all ("HTTP/1.1 "), or by a comment where a stream of events is under way. Whoever has gone is known a packet's
+// connection. So the end of what a client sends is answered at once by the first byte of the answer, of those that are the
+// same for all ("HTTP/1.1 "), or by a comment where a stream of events is under way. Whoever has gone is known a packet's
 // round trip later, and whoever waits gets the answer.
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <bit>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <utility>
@@ -341,7 +342,7 @@ class Connection {
       }
       if (is_sent && is_complete && streams_) is_sent = co_await send_stream_end();
       if (is_complete || !is_sent || has_news) continue;
-      if (has_half_closed_ && !std::exchange(is_probed_, true)) {
+      if (std::exchange(needs_probe_, false)) {
         is_sent = co_await probe();
         continue;
       }
@@ -384,7 +385,7 @@ class Connection {
   asio::awaitable<bool> probe() {
     bool is_sent = true;
     if (!streams_) {
-      const std::string_view beginning = head_beginning(version_).substr(num_told_);
+      const std::string_view beginning = head_beginning(version_).substr(num_told_).substr(0, 1);
       num_told_ += beginning.size();
       is_sent = co_await write(beginning, {});
     } else if (has_events_) {
@@ -398,7 +399,9 @@ class Connection {
   /// connection, and the wait for news ended.
   void watch() {
     is_watching_ = true;
-    is_probed_ = streams_ = has_events_ = false;
+    needs_probe_ = has_half_closed_;
+    streams_ = has_events_ = false;
+    num_looks_ = 0;
     stream_.expires_never();
     read_ahead();
   }
@@ -410,6 +413,7 @@ class Connection {
                                                                    const ErrorCode& error, size_t num_bytes) {
       if (alive.expired()) return;
       buffer_.commit(num_bytes);
+      needs_probe_ = needs_probe_ || error == asio::error::eof;
       has_half_closed_ = has_half_closed_ || error == asio::error::eof;
       if (stops_watching_) return stop_watching();
       has_gone_ = has_gone_ || (error && error != asio::error::eof);
@@ -418,21 +422,23 @@ class Connection {
   }
 
   /// Of a client of whom no more is read, as there is no more or enough already, the system still says what became of it.
+  /// What it has not been able to send may hide that it has gone, so it is tried again and again, but ever more rarely.
   void look_again() {
     look_.expires_after(kLook);
     look_.async_wait([this, alive = std::weak_ptr(alive_)](const ErrorCode&) {
       if (alive.expired()) return;
       if (stops_watching_) return stop_watching();
-      pollfd state{.fd = stream_.socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+      pollfd state{.fd = stream_.socket().native_handle(), .events = 0, .revents = 0};
       ::poll(&state, 1, 0);
-      has_half_closed_ = has_half_closed_ || (state.revents & POLLRDHUP) != 0;
+      ++num_looks_;
+      needs_probe_ = needs_probe_ || std::has_single_bit(num_looks_);
       has_gone_ = has_gone_ || (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
       go_on_watching();
     });
   }
 
   void go_on_watching() {
-    if (has_gone_ || (has_half_closed_ && !is_probed_)) news_.cancel();
+    if (has_gone_ || needs_probe_) news_.cancel();
     if (has_gone_) return stop_watching();
     read_ahead();
   }
@@ -476,7 +482,8 @@ class Connection {
   bool is_watching_ = false;
   bool stops_watching_ = false;
   bool has_half_closed_ = false;  // no more comes from the client
-  bool is_probed_ = false;        // whether it is there has been tried since
+  bool needs_probe_ = false;      // it is to be tried whether the client is there
+  unsigned num_looks_ = 0;        // at it, since it waits for this answer
   bool has_gone_ = false;
 };
 
