@@ -22,7 +22,8 @@ TEST(HostName, AddressesAndLocalhostAreAlwaysAllowed) {
 TEST(HostName, OtherNamesOnlyIfNamed) {
   for (const char* host :
        {"rebound.example", "rebound.example:8080", "localhost.example", "notlocalhost", "127.0.0.1.example",
-        "[rebound.example]", "[::1", "::1", "[", "[]", ":8080", "2130706433", "127.1", ".", "*"}) {
+        "[rebound.example]", "[::1", "::1", "[", "[]", ":8080", "2130706433", "127.1", ".", "*",
+        "localhost:80@rebound.example", "localhost:x", "[::1]rebound.example", "[::1]:80@rebound.example"}) {
     EXPECT_FALSE(allows(host)) << host;
     EXPECT_FALSE(allows(host, {"model.example", "box"})) << host;
     EXPECT_TRUE(allows(host, {"*"})) << host;

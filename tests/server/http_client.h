@@ -36,7 +36,13 @@ struct HttpAnswer {
 /// A connection to a server on this machine.
 class HttpClient {
  public:
-  explicit HttpClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  /// `from`: the address of this machine that the server sees.
+  explicit HttpClient(uint16_t port, const std::string& from = "127.0.0.1")
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    ::inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+    if (from != "127.0.0.1") ::bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof(own));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -104,6 +110,8 @@ class HttpClient {
     }
     return true;
   }
+  /// What has come and nobody has asked for.
+  std::string forget() { return std::exchange(buffer_, {}); }
   /// Whether the server has closed the connection, for which it has time.
   bool is_closed() { return !receive(); }
 
