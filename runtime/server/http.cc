@@ -27,7 +27,7 @@ void PendingReply::put(std::string_view piece) {
     news_.pieces += piece;
     is_overrun_ = news_.pieces.size() > kMostUntaken &&
                   std::chrono::steady_clock::now() - last_taken_ > kLongestUntaken;
-    if (is_overrun_) news_.pieces = {};
+    if (is_overrun_) std::string().swap(news_.pieces);
   }
   tell();
 }

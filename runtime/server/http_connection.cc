@@ -211,7 +211,7 @@ class Connection {
       co_await http::async_read_some(stream_, buffer_, parser,
                                      asio::redirect_error(asio::use_awaitable, error));
       if (!lost_place_ && entry_->grow(parser.get().body().size())) continue;
-      parser.get().body() = {};
+      std::string().swap(parser.get().body());  // an assignment would keep its memory
       const std::string reason = "too much is on its way: expected bodies that come sooner, or fewer at once";
       co_await refuse(503, reason);
       co_return false;

@@ -1,5 +1,6 @@
 // soliton-server: a model behind OpenAI's API. What it says goes to stderr.
 #include <limits.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "runtime/program.h"
@@ -34,7 +35,15 @@ void shut_down(const ServerOptions& options, EndSignals& signals, HttpServer& se
   server.drain(EndSignals::kLastWords);
 }
 
+/// Large bodies go back to the system when they have been read: by itself the allocator would keep some for each thread, of
+/// whatever size has once been freed.
+void keep_no_large_memory() {
+  constexpr int kLargeBytes = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+}
+
 int serve(ServerOptions options) {
+  keep_no_large_memory();
   EndSignals signals;                   // before there are threads
   HttpListener listener(options.http);  // before the weights, which take long
   const std::unique_ptr<ServedModel> model = open_served_model(options);

@@ -237,11 +237,21 @@ TEST_F(ServerProgram, RefusesItsFlagsByName) {
   error({}, 2, "usage: soliton-server MODEL");
   error({"--port", "70000", "x"}, 2, "--port: expected an integer from 0 to 65535");
   error({"--bogus"}, 2, "--bogus");
+  for (const char* tokens : {"0", "137438953409", "4611686018427387904", "9223372036854775807"}) {
+    error({"--cache-tokens", tokens, "x"}, 2, "--cache-tokens: expected an integer from 1 to 137438953408");
+  }
+  error({"--cache-tokens", "137438953408", "-k", kKernel, "-c", "256", "--random-weights"}, 7,
+        "device memory: expected");
   error({"--random-weights"}, 2, "--kernel: expected a value with --random-weights");
   error({"--random-weights", "-k", kKernel, folder_.path()}, 2, "--random-weights");
   error({"no-such-model"}, 3, "no-such-model");
   const std::string model = folder_.path();
   error({model, "-c", "5000"}, 7, "--ctx-size");
+  // Before anything of the model is read.
+  start();
+  error({"no-such-model", "--port", std::to_string(port_)}, 2, "--port: expected one that is free");
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait().status, 0);
 }
 
 }  // namespace

@@ -255,6 +255,29 @@ TEST_F(ServiceTest, SaysWhatTheTemplateSays) {
   EXPECT_THAT(error["message"].get<std::string>(),
               AllOf(StartsWith("messages: expected what the chat template takes, got: "), Not(HasSubstr("/")),
                     Not(HasSubstr("jinja")), HasSubstr("18446744073709551615")));
+  const HttpAnswer in_a_line =
+      post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", "a"}}})},
+                                    {"chat_template_kwargs", {{"tools", 7}}}});
+  EXPECT_EQ(in_a_line.status, 400);
+  EXPECT_THAT(in_a_line.json()["error"]["message"].get<std::string>(),
+              AllOf(HasSubstr("chat template:2: "), Not(HasSubstr("/")), Not(HasSubstr("jinja"))));
+}
+
+// Whatever takes long is done by other threads than those that answer this.
+TEST_F(ServiceTest, AnswersWhileRequestsAreRead) {
+  const std::string long_text = json({{"content", std::string(1 << 19, 'a')}}).dump();
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back(port());
+    clients.back().ask("POST", "/tokenize", long_text);
+  }
+  while (service_->is_idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (const char* path : {"/health", "/metrics", "/v1/models", "/"}) {
+    EXPECT_EQ(ask(port(), "GET", path).status, 200);
+    EXPECT_FALSE(service_->is_idle()) << path;
+  }
+  clients.clear();
+  while (!service_->is_idle()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST_F(ServiceTest, EndsStreamsCleanly) {
@@ -314,7 +337,10 @@ TEST_F(GuardedServiceTest, WantsTheKey) {
     EXPECT_EQ(ask(port(), "GET", "/v1/models", "", "Authorization: " + std::string(key) + "\r\n").status, 401)
         << key;
   }
-  EXPECT_EQ(ask(port(), "GET", "/v1/models", "", "Authorization: Bearer secret\r\n").status, 200);
+  for (const char* key : {"Bearer secret", "bearer secret", "BEARER  secret"}) {
+    EXPECT_EQ(ask(port(), "GET", "/v1/models", "", "Authorization: " + std::string(key) + "\r\n").status, 200)
+        << key;
+  }
 }
 
 TEST_F(GuardedServiceTest, PagesOfOtherOriginsAskOnlyIfAllowed) {

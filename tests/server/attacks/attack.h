@@ -77,7 +77,12 @@ struct Attack {
     } else {
       const int times = parts["times"];
       const std::string between = parts.value("between", "");
-      for (int i = 0; i < times; ++i) text += (i == 0 ? "" : between) + text_of(parts["text"], i);
+      const bool is_always_same = parts["text"].dump().find("{i") == std::string::npos;
+      const std::string first = text_of(parts["text"], 0);
+      for (int i = 0; i < times; ++i) {
+        if (i > 0) text += between;
+        text += is_always_same ? first : text_of(parts["text"], i);
+      }
     }
     return text;
   }
