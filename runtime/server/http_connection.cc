@@ -1,21 +1,13 @@
-// One connection: requests, answers, and whether the client is still there while it waits for one.
-//
-// A client that closes its connection and one that only says that no more requests follow (shutdown(SHUT_WR), nc -N) send
-// the same packet. They differ in what they answer to our next one: an open socket takes it, a closed one resets the
-// connection. So the end of what a client sends is answered at once by the first byte of the answer, of those that are the
-// same for all ("HTTP/1.1 "), or by a comment where a stream of events is under way. Whoever has gone is known a packet's
-// round trip later, and whoever waits gets the answer.
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <bit>
+// One connection: requests, and answers, those that come later too.
+#include <array>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <utility>
 
 #include "models/error.h"
+#include "runtime/server/client_watch.h"
 #include "runtime/server/http_head.h"
+#include "runtime/server/http_socket.h"
 #include "runtime/server/http_state.h"
 
 namespace soliton {
@@ -27,10 +19,9 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 
-constexpr size_t kReadAhead = 64 << 10;  // bytes of further requests that are taken before the answer
-constexpr size_t kMostBuffered =
-    192 << 10;  // the same and what is read at once; also a chunk's header, and trailers
-constexpr std::chrono::milliseconds kLook{200};  // between two looks at a client of whom no more is read
+// Of what has come and is not used yet: requests read ahead, and a piece that is read at once; so a chunk's header, and what
+// stands behind the last chunk, cannot be longer.
+constexpr size_t kMostBuffered = 192 << 10;
 constexpr const char* kEventStream = "text/event-stream";
 
 /// What a request is refused with before it is whole; 0: the connection just ends.
@@ -45,32 +36,6 @@ int status_of(const ErrorCode& error, bool is_header) {
              : 0;
 }
 
-/// Whose limits count: one has a whole network of IPv6, of 64 bits.
-std::string client_of(const asio::ip::address& address) {
-  if (!address.is_v6()) return address.to_string();
-  asio::ip::address_v6 network = address.to_v6();
-  if (network.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, network).to_string();
-  constexpr size_t kNetworkBytes = 8;
-  asio::ip::address_v6::bytes_type bytes = network.to_bytes();
-  std::fill(bytes.begin() + kNetworkBytes, bytes.end(), static_cast<unsigned char>(0));
-  return asio::ip::address_v6(bytes).to_string() + "/64";
-}
-
-/// Nobody takes all of the system's memory for what he does not read, and one whose machine is gone is noticed at last.
-void set_up(tcp::socket& socket) {
-  constexpr int kSendBytes = 256 << 10;
-  constexpr int kKeepAliveS = 30;  // of silence
-  constexpr int kProbeS = 10;
-  constexpr int kProbes = 3;
-  ErrorCode ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  socket.set_option(asio::socket_base::send_buffer_size(kSendBytes), ignored);
-  for (const auto& [name, value] :
-       {std::pair(TCP_KEEPIDLE, kKeepAliveS), {TCP_KEEPINTVL, kProbeS}, {TCP_KEEPCNT, kProbes}})
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, name, &value, sizeof(value));
-}
-
 // Of what a coroutine waits for, all arguments have names: g++ 12 ends temporaries of a ?: there twice.
 
 class Connection {
@@ -79,8 +44,7 @@ class Connection {
       : state_(&state),
         stream_(std::move(socket)),
         news_(stream_.get_executor(), asio::steady_timer::time_point::max()),
-        look_(stream_.get_executor()),
-        watched_(stream_.get_executor(), asio::steady_timer::time_point::max()) {
+        watch_(stream_.socket(), buffer_, [this] { news_.cancel(); }) {
     ErrorCode ignored;
     client_ = client_of(stream_.socket().remote_endpoint(ignored).address());
     entry_ = state_->connections->enter(client_, [this, executor = stream_.get_executor()] {
@@ -165,7 +129,7 @@ class Connection {
   /// Until its first byte has come, which may take longer than the rest of it.
   asio::awaitable<bool> wait_for_request() {
     if (buffer_.size() > 0) co_return true;
-    if (has_half_closed_) co_return false;  // who reads beyond the end waits for it a second time
+    if (watch_.has_half_closed()) co_return false;
     ErrorCode error;
     stream_.expires_after(limits().idle);
     const size_t num_bytes = co_await stream_.async_read_some(
@@ -299,14 +263,16 @@ class Connection {
 
   /// An answer that comes from other threads. Returns false if the client has gone.
   asio::awaitable<bool> send_later(std::shared_ptr<PendingReply> reply, const std::string& route) {
-    watch();
+    streams_ = has_events_ = false;
+    stream_.expires_never();
+    watch_.begin();
     bool is_sent = true;
     while (is_sent && reply != nullptr) {
       std::shared_ptr<PendingReply> other;
       is_sent = co_await send_news(reply, other, route);
       reply = std::move(other);
     }
-    co_await unwatch();
+    co_await watch_.end();
     co_return is_sent;
   }
 
@@ -342,13 +308,13 @@ class Connection {
       }
       if (is_sent && is_complete && streams_) is_sent = co_await send_stream_end();
       if (is_complete || !is_sent || has_news) continue;
-      if (std::exchange(needs_probe_, false)) {
+      if (watch_.take_probe()) {
         is_sent = co_await probe();
         continue;
       }
       ErrorCode woken;
-      if (!has_gone_) co_await news_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
-      if (has_gone_) is_sent = false;
+      if (!watch_.has_gone()) co_await news_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+      if (watch_.has_gone()) is_sent = false;
     }
     co_return is_sent;
   }
@@ -395,80 +361,17 @@ class Connection {
     co_return is_sent;
   }
 
-  /// From now on what else comes is read ahead, has_half_closed_ or has_gone_ is set when the client closes the
-  /// connection, and the wait for news ended.
-  void watch() {
-    is_watching_ = true;
-    needs_probe_ = has_half_closed_;
-    streams_ = has_events_ = false;
-    num_looks_ = 0;
-    stream_.expires_never();
-    read_ahead();
-  }
-
-  void read_ahead() {
-    if (has_half_closed_ || buffer_.size() >= kReadAhead) return look_again();
-    constexpr size_t kAtOnce = 4096;
-    stream_.socket().async_read_some(buffer_.prepare(kAtOnce), [this, alive = std::weak_ptr(alive_)](
-                                                                   const ErrorCode& error, size_t num_bytes) {
-      if (alive.expired()) return;
-      buffer_.commit(num_bytes);
-      needs_probe_ = needs_probe_ || error == asio::error::eof;
-      has_half_closed_ = has_half_closed_ || error == asio::error::eof;
-      if (stops_watching_) return stop_watching();
-      has_gone_ = has_gone_ || (error && error != asio::error::eof);
-      go_on_watching();
-    });
-  }
-
-  /// Of a client of whom no more is read, as there is no more or enough already, the system still says what became of it.
-  /// What it has not been able to send may hide that it has gone, so it is tried again and again, but ever more rarely.
-  void look_again() {
-    look_.expires_after(kLook);
-    look_.async_wait([this, alive = std::weak_ptr(alive_)](const ErrorCode&) {
-      if (alive.expired()) return;
-      if (stops_watching_) return stop_watching();
-      pollfd state{.fd = stream_.socket().native_handle(), .events = 0, .revents = 0};
-      ::poll(&state, 1, 0);
-      ++num_looks_;
-      needs_probe_ = needs_probe_ || std::has_single_bit(num_looks_);
-      has_gone_ = has_gone_ || (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
-      go_on_watching();
-    });
-  }
-
-  void go_on_watching() {
-    if (has_gone_ || needs_probe_) news_.cancel();
-    if (has_gone_) return stop_watching();
-    read_ahead();
-  }
-  void stop_watching() {
-    is_watching_ = false;
-    watched_.cancel();
-  }
-
-  /// Ends what watch() began: from then on the buffer is the reader's alone.
-  asio::awaitable<void> unwatch() {
-    stops_watching_ = true;
-    look_.cancel();
-    ErrorCode ignored;
-    stream_.socket().cancel(ignored);
-    while (is_watching_) co_await watched_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    stops_watching_ = false;
-  }
-
   /// Nothing of what was put is taken: a write that waits for its client ends.
   void give_up() {
-    has_gone_ = true;
+    watch_.give_up();
     stream_.close();
   }
 
   HttpServer::State* state_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_{kMostBuffered};
-  asio::steady_timer news_;     // waits for ever; cancelled when there are news
-  asio::steady_timer look_;     // until the next look
-  asio::steady_timer watched_;  // waits for ever; cancelled when nothing is read ahead any more
+  asio::steady_timer news_;  // waits for ever; cancelled when there are news
+  ClientWatch watch_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
   std::string client_;
   std::unique_ptr<Connections::Entry> entry_;  // null: there was no place
@@ -479,12 +382,6 @@ class Connection {
   bool streams_ = false;     // the head of a stream has been sent
   bool has_events_ = false;  // and it is one of events
   bool lost_place_ = false;
-  bool is_watching_ = false;
-  bool stops_watching_ = false;
-  bool has_half_closed_ = false;  // no more comes from the client
-  bool needs_probe_ = false;      // it is to be tried whether the client is there
-  unsigned num_looks_ = 0;        // at it, since it waits for this answer
-  bool has_gone_ = false;
 };
 
 }  // namespace
