@@ -9,6 +9,7 @@ namespace {
 
 // In the order of Rule.
 constexpr const char* kRuleNames[] = {"number out of range",
+                                      "unused number",
                                       "index out of range",
                                       "name repeated",
                                       "matrix use",
@@ -36,6 +37,7 @@ constexpr const char* kRuleNames[] = {"number out of range",
                                       "appended elsewhere",
                                       "misplaced",
                                       "piece too small",
+                                      "piece too large",
                                       "vector moved",
                                       "shared memory overlap",
                                       "shared memory exceeded",
@@ -46,17 +48,14 @@ constexpr const char* kRuleNames[] = {"number out of range",
                                       "threads exceeded",
                                       "too many CTAs",
                                       "parity two ahead",
-                                      "barrier count"};
-static_assert(std::size(kRuleNames) == static_cast<size_t>(Rule::kBarrierCount) + 1, "each rule has a name");
+                                      "barrier count",
+                                      "kernel unlike the plan"};
+static_assert(std::size(kRuleNames) == static_cast<size_t>(Rule::kKernelUnlike) + 1, "each rule has a name");
 
-}  // namespace
-
-const char* rule_name(Rule rule) {
-  return kRuleNames[static_cast<int>(rule)];
-}
-
-std::vector<Violation> verify(const Plan& plan) {
+/// `kernel`: what is compiled; null: what follows from the plan, which is only looked at once that is known to make sense.
+std::vector<Violation> judge(const Plan& plan, const KernelPlan* kernel) {
   Report report;
+  check_numbers(plan, report);
   check_structure(plan, report);
   if (report.empty()) check_pieces(plan, report);
   if (report.empty()) {
@@ -71,8 +70,24 @@ std::vector<Violation> verify(const Plan& plan) {
     check_column_slices(plan, report);
     check_memory(plan, report);
     check_barriers(plan, report);
+    const PlannedKernel planned(plan);
+    check_kernel(plan, kernel == nullptr ? *planned : *kernel, report);
   }
   return report.take();
+}
+
+}  // namespace
+
+const char* rule_name(Rule rule) {
+  return kRuleNames[static_cast<int>(rule)];
+}
+
+std::vector<Violation> verify(const Plan& plan) {
+  return judge(plan, nullptr);
+}
+
+std::vector<Violation> verify(const Plan& plan, const KernelPlan& kernel) {
+  return judge(plan, &kernel);
 }
 
 }  // namespace soliton

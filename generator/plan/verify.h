@@ -13,6 +13,7 @@ namespace soliton {
 enum class Rule {
   // Structure: all other rules rely on these, and are judged only when these hold.
   kNumberOutOfRange,  // a count that no kernel can have
+  kUnusedNumber,      // a number that its kind of plan or phase has no use for, and that says something
   kIndexOutOfRange,   // an index of a vector or matrix that there is not
   kNameRepeated,      // two parts of one name
   kMatrixUse,         // a matrix without its phase, or a phase without its matrix
@@ -45,6 +46,7 @@ enum class Rule {
   // Memory, and what the card can hold.
   kMisplaced,          // an offset that is negative or not aligned
   kPieceTooSmall,      // a piece of memory too small for what the kernel puts there
+  kPieceTooLarge,      // or larger
   kVectorMoved,        // a vector lies elsewhere than its piece of the workspace
   kSharedOverlap,      // pieces of shared memory overlap
   kSharedExceeded,     // more shared memory than a CTA can have
@@ -57,6 +59,8 @@ enum class Rule {
   // Barriers.
   kParityTwoAhead,  // a wait by parity could be two phases away from its barrier
   kBarrierCount,    // a barrier completes without, or never with, its arrivals
+  // The kernel.
+  kKernelUnlike,  // the kernel is compiled for something else than the plan says
 };
 
 const char* rule_name(Rule rule);
@@ -69,5 +73,8 @@ struct Violation {
 /// All violations of a plan; empty for a sound one. What recurs in every layer is reported for the first.
 /// While the structure is wrong, only that is reported.
 std::vector<Violation> verify(const Plan& plan);
+
+/// The same where the kernel is to be compiled for `kernel`.
+std::vector<Violation> verify(const Plan& plan, const KernelPlan& kernel);
 
 }  // namespace soliton

@@ -44,6 +44,9 @@ void check_needed(const char* where, const std::vector<PlanRegion>& regions,
     if (region.bytes < each.bytes) {
       report.refuse(Rule::kPieceTooSmall, "{}: {}: expected {} bytes or more, got {}", where, each.name,
                     each.bytes, region.bytes);
+    } else if (region.bytes > each.bytes) {
+      report.refuse(Rule::kPieceTooLarge, "{}: {}: expected no more than {} bytes, got {}", where, each.name,
+                    each.bytes, region.bytes);
     }
   }
 }

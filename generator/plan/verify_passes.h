@@ -63,7 +63,8 @@ inline std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "nothing" : plan.vectors[vector].name;
 }
 
-// The passes. The first two make sure of what the others rely on.
+// The passes. The first three make sure of what the others rely on.
+void check_numbers(const Plan& plan, Report& report);
 void check_structure(const Plan& plan, Report& report);
 void check_pieces(const Plan& plan, Report& report);
 void check_work(const Plan& plan, Report& report);
@@ -77,5 +78,8 @@ void check_column_slices(const Plan& plan, Report& report);
 void check_append(const Plan& plan, Report& report);
 void check_memory(const Plan& plan, Report& report);
 void check_barriers(const Plan& plan, Report& report);
+
+/// What the kernel is compiled for says the same as the plan.
+void check_kernel(const Plan& plan, const KernelPlan& kernel, Report& report);
 
 }  // namespace soliton

@@ -9,6 +9,7 @@ namespace soliton {
 namespace {
 
 constexpr int kMinColumns = 4 * kColumnBlock;  // of a chunk of activations
+constexpr int kMostQueryParts = 255;           // a byte says how many of an item there are
 
 struct Reading {
   const PlanPhase& phase;
@@ -35,6 +36,10 @@ void check_reads(const Plan& plan, const Reading& at, Report& report) {
     report.refuse(Rule::kWaitTooEarly, "{}: reads {}, expected the phase before to write it, got {} of {}",
                   phase.name, vector_name(plan, phase.reads), vector_name(plan, before.writes), before.name);
   }
+  if (phase.waits_for != phase.reads) {
+    report.refuse(Rule::kReadWithoutWait, "{}: reads {}, expected a wait for it, got a wait for {}",
+                  phase.name, vector_name(plan, phase.reads), vector_name(plan, phase.waits_for));
+  }
   if (phase.writes >= 0 && phase.writes == phase.reads) {
     report.refuse(Rule::kReadWritten, "{}: expected to write another vector than it reads, got {} for both",
                   phase.name, vector_name(plan, phase.writes));
@@ -42,15 +47,19 @@ void check_reads(const Plan& plan, const Reading& at, Report& report) {
 }
 
 void check_bytes(const Plan& plan, int vector, int64_t expected, Report& report) {
-  if (vector < 0 || plan.vectors[vector].bytes() >= expected) return;
-  report.refuse(Rule::kVectorShape, "{}: expected {} bytes or more, got {}", plan.vectors[vector].name,
-                expected, plan.vectors[vector].bytes());
+  if (vector < 0 || plan.vectors[vector].bytes() == expected) return;
+  report.refuse(Rule::kVectorShape, "{}: expected {} bytes, got {}", plan.vectors[vector].name, expected,
+                plan.vectors[vector].bytes());
 }
 
-/// An activation vector: of every part and row all columns, padding included.
-int64_t activation_bytes(const Plan& plan, int columns) {
+/// An activation vector: of every part and row all columns, padded as those who read it want them.
+int64_t activation_bytes(const Plan& plan, int vector, int columns) {
   const int parts = plan.rows <= 8 ? 2 : 1;
-  const int padded = round_up(columns, kMinColumns);
+  int padded = round_up(columns, kMinColumns);
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kMatrix && phase.reads == vector)
+      padded = std::max(padded, plan.matrices[phase.matrix].padded);
+  }
   return 2ll * parts * plan.rows * padded;
 }
 
@@ -69,11 +78,34 @@ int64_t unnormed_bytes(const Plan& plan) {
   return 4ll * plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
 }
 
+/// The kernel knows by its kind what a phase writes.
+VectorId written(const Plan& plan, const PlanPhase& phase) {
+  if (phase.kind == PhaseKind::kAttention) return VectorId::kHeads;
+  if (phase.kind == PhaseKind::kNormHeads) return VectorId::kQkv;
+  switch (phase.output) {
+    case OutputKind::kRotary:
+      return plan.facts.head_norm != 0 ? VectorId::kUnnormed : VectorId::kQkv;
+    case OutputKind::kResidual:
+      return phase.appends ? VectorId::kPostAttention : VectorId::kHidden;
+    case OutputKind::kSwiglu:
+      return VectorId::kFfn;
+    case OutputKind::kLogits:
+      break;
+  }
+  return VectorId::kCandidates;
+}
+
 void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int heads = facts.num_heads * facts.head_dim;
+  const int expected = vector_index(written(plan, phase));
+  if (phase.writes != expected) {
+    report.refuse(Rule::kVectorShape, "{}: expected to write {}, got {}", phase.name, kVectorNames[expected],
+                  vector_name(plan, phase.writes));
+    return;
+  }
   if (phase.kind == PhaseKind::kAttention)
-    check_bytes(plan, phase.writes, activation_bytes(plan, heads), report);
+    check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, heads), report);
   if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
   if (phase.kind != PhaseKind::kMatrix) return;
   switch (phase.output) {
@@ -81,10 +113,10 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
       break;
     case OutputKind::kResidual:
-      check_bytes(plan, phase.writes, activation_bytes(plan, facts.hidden), report);
+      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
       break;
     case OutputKind::kSwiglu:
-      check_bytes(plan, phase.writes, activation_bytes(plan, facts.ffn), report);
+      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.ffn), report);
       break;
     case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
@@ -92,27 +124,38 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   }
 }
 
-void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
+void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int heads = facts.num_heads * facts.head_dim;
   const struct {
     int rows;
+    int columns;
     RowOrder order;
-  } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, RowOrder::kRotary},
-                {facts.hidden, RowOrder::kPlain},
-                {2 * facts.ffn, RowOrder::kGateUp},
-                {facts.vocabulary, RowOrder::kPlain}};
+  } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, facts.hidden, RowOrder::kRotary},
+                {facts.hidden, phase.appends ? heads : facts.ffn, RowOrder::kPlain},
+                {2 * facts.ffn, facts.hidden, RowOrder::kGateUp},
+                {facts.vocabulary, facts.hidden, RowOrder::kPlain}};
   const auto& shape = shapes[static_cast<int>(phase.output)];
-  const bool fits = matrix.rows == shape.rows && matrix.row_order == shape.order &&
-                    matrix.num_tiles == ceil_divide(matrix.rows, kTileRows) &&
-                    matrix.copies == (phase.per_layer ? facts.num_layers : 1) &&
-                    matrix.padded >= matrix.columns && matrix.padded % kMinColumns == 0;
-  if (!fits) {
+  const int num_tiles = ceil_divide(shape.rows, kTileRows);
+  if (matrix.rows != shape.rows || matrix.row_order != shape.order || matrix.num_tiles != num_tiles ||
+      matrix.card_tiles != ceil_divide(num_tiles, plan.num_cards)) {
     report.refuse(Rule::kMatrixShape,
-                  "matrix {}: expected {} rows in {} tiles, columns padded to {}, got {} in {}, {}",
-                  matrix.name, shape.rows, ceil_divide(shape.rows, kTileRows), kMinColumns, matrix.rows,
-                  matrix.num_tiles, matrix.padded);
+                  "matrix {}: expected {} rows in {} tiles, {} of a card, got {} in {}, {}", matrix.name,
+                  shape.rows, num_tiles, ceil_divide(num_tiles, plan.num_cards), matrix.rows,
+                  matrix.num_tiles, matrix.card_tiles);
+  }
+  // For as many warps as a kernel of one row has consumers: 4, 8 or 16.
+  const int unit = matrix.format.is_quantized() ? kMinIntegerColumns : kMinColumns;
+  if (matrix.columns != shape.columns || matrix.padded % unit != 0 || matrix.padded < shape.columns ||
+      matrix.padded >= shape.columns + kPageColumns) {
+    report.refuse(Rule::kMatrixShape,
+                  "matrix {}: expected {} columns, padded to a multiple of {}, got {} in {}", matrix.name,
+                  shape.columns, unit, matrix.columns, matrix.padded);
+  }
+  if (matrix.copies != (phase.per_layer ? facts.num_layers : 1) || matrix.per_layer != phase.per_layer) {
+    report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, as its phase happens, got {} copies",
+                  matrix.name, phase.per_layer ? "one in every layer" : "one", matrix.copies);
   }
   const bool normed = phase.input == InputKind::kNormed;
   const bool residual = phase.output == OutputKind::kResidual;
@@ -127,7 +170,7 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
 }
 
 /// Norm 0 is applied by the embedding, each other one by the residual phase before the phase that is normed.
-void check_norms(const Plan& plan, Report& report) {
+void check_rows_norms(const Plan& plan, Report& report) {
   std::vector<int> order = {0};
   for (const PhaseInstance& instance : step_sequence(plan)) {
     const PlanPhase& phase = plan.phases[instance.phase];
@@ -153,6 +196,31 @@ void check_squares(const Plan& plan, Report& report) {
               4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
 }
 
+/// An item's queries and new tokens lie where activations were, and end before what parts of query tiles borrow, which is
+/// right before the tiles.
+void check_item(const Plan& plan, Report& report) {
+  const ModelFacts& facts = plan.facts;
+  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int64_t tile = 2ll * parts * kQueryRows * facts.head_dim;
+  const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+  const int64_t needed = plan.max_query_tiles * tile + tail;
+  const auto region = [&](const char* name) {
+    return *std::find_if(plan.shared.begin(), plan.shared.end(),
+                         [&](const auto& each) { return each.name == name; });
+  };
+  const PlanRegion input = region("input");
+  if (input.bytes < needed) {
+    report.refuse(
+        Rule::kPieceTooSmall,
+        "shared memory: input: expected {} bytes or more, {} query tiles and an item's new tokens, got {}",
+        needed, plan.max_query_tiles, input.bytes);
+  }
+  if (PlannedKernel(plan)->lent_bytes() > 0 && region("tiles").offset != input.offset + input.bytes) {
+    report.refuse(Rule::kMisplaced, "shared memory: tiles: expected right behind input at {}, got {}",
+                  input.offset + input.bytes, region("tiles").offset);
+  }
+}
+
 /// Attention reads keys and values of a page into slots of its own, and an item's queries and new tokens to
 /// where activations were.
 void check_attention(const Plan& plan, Report& report) {
@@ -169,6 +237,18 @@ void check_attention(const Plan& plan, Report& report) {
     report.refuse(Rule::kNumberOutOfRange, "query tiles: expected enough for the {} heads of a row, got {}",
                   group, plan.max_query_tiles);
   }
+  const int all_tiles = ceil_divide(plan.rows * group, kQueryRows);
+  if (plan.max_query_tiles > all_tiles) {
+    report.refuse(Rule::kNumberOutOfRange, "query tiles: expected at most {}, all of a KV head, got {}",
+                  all_tiles, plan.max_query_tiles);
+  }
+  const int shares = ceil_divide(facts.head_dim, plan.warp_dims);
+  if (plan.max_query_tiles * shares > kMostQueryParts) {
+    report.refuse(Rule::kNumberOutOfRange,
+                  "query tiles: expected at most {} of {} shares of the dims, got {}",
+                  kMostQueryParts / shares, shares, plan.max_query_tiles);
+  }
+  check_item(plan, report);
 }
 
 }  // namespace
@@ -179,11 +259,11 @@ void check_rows(const Plan& plan, Report& report) {
     const PlanPhase& before = plan.phases[i == 0 ? layer_phases - 1 : i - 1];
     check_reads(plan, {plan.phases[i], before}, report);
     check_outputs(plan, plan.phases[i], report);
-    if (plan.phases[i].kind == PhaseKind::kMatrix) check_matrix(plan, plan.phases[i], report);
+    if (plan.phases[i].kind == PhaseKind::kMatrix) check_rows_matrix(plan, plan.phases[i], report);
   }
   check_append(plan, report);
   check_squares(plan, report);
-  check_norms(plan, report);
+  check_rows_norms(plan, report);
   check_attention(plan, report);
   if (plan.sync != SyncMode::kCounter) {
     report.refuse(Rule::kWaitUnsatisfied,

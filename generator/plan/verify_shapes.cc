@@ -101,6 +101,10 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
     report.refuse(Rule::kMatrixShape, "matrix {}: expected {} rows, got {} ones", matrix.name,
                   order_name(shape.row_order), order_name(matrix.row_order));
   }
+  if (matrix.per_layer != phase.per_layer) {
+    report.refuse(Rule::kMatrixShape, "matrix {}: expected to stand {}, as its phase happens, got otherwise",
+                  matrix.name, phase.per_layer ? "in every layer" : "once");
+  }
 }
 
 /// The vectors that a phase reads and writes.

@@ -1,7 +1,6 @@
 // Where CTAs share the columns of tiles: every column of every tile has one CTA that multiplies by it, the CTAs of a team
 // are those that have a tile's columns, and the one that finishes the tile is among them. Derived from templates/rows/.
 #include <algorithm>
-#include <set>
 
 #include "generator/plan/verify_passes.h"
 
@@ -20,17 +19,17 @@ int chunk_columns(const Plan& plan, const PlanMatrix& matrix) {
   return kPageColumns / kGroupTiles * (!matrix.format.is_quantized() ? 1 : by_digits(plan) ? 4 : 2);
 }
 
-/// CTAs by tile, and columns that they have had of it.
-struct TileUse {
-  std::set<int> ctas;
-  std::vector<int> owners;  // of each chunk of columns; -1: nobody
+/// Owners of chunks of columns, of one tile after another; -1: nobody.
+struct ChunkOwners {
+  int chunks = 0;  // of a tile
+  std::vector<int> ctas = {};
 };
 
-std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& report) {
+ChunkOwners owners_of(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int columns = chunk_columns(plan, matrix);
   const int chunks = ceil_divide(matrix.padded, columns);
-  std::vector<TileUse> uses(matrix.num_tiles, {{}, std::vector<int>(chunks, -1)});
+  ChunkOwners owners{chunks, std::vector<int>(static_cast<size_t>(matrix.num_tiles) * chunks, -1)};
   for (int cta = 0; cta < plan.all_ctas(); ++cta) {
     const TileBlock block =
         deal_block(matrix.num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
@@ -45,9 +44,8 @@ std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& r
                                        matrix.num_tiles - 1, tile));
         continue;
       }
-      uses[tile].ctas.insert(cta);
       for (int chunk = first; chunk < end; ++chunk) {
-        int& owner = uses[tile].owners[chunk];
+        int& owner = owners.ctas[static_cast<size_t>(tile) * chunks + chunk];
         if (owner >= 0) {
           report.refuse_once(
               phase.name, Rule::kPageTwoOwners,
@@ -59,26 +57,27 @@ std::vector<TileUse> uses_of(const Plan& plan, const PlanPhase& phase, Report& r
       }
     }
   }
-  return uses;
+  return owners;
 }
 
 /// Every column of every tile has an owner; the CTA that finishes a tile has some of them, at the place in its block where
 /// it looks for the sums.
 void check_blocks(const Plan& plan, const PlanPhase& phase, Report& report) {
-  const std::vector<TileUse> uses = uses_of(plan, phase, report);
-  for (size_t tile = 0; tile < uses.size(); ++tile) {
-    const auto& owners = uses[tile].owners;
-    if (std::find(owners.begin(), owners.end(), -1) == owners.end()) continue;
+  const ChunkOwners owners = owners_of(plan, phase, report);
+  const auto skipped = std::find(owners.ctas.begin(), owners.ctas.end(), -1);
+  if (skipped != owners.ctas.end()) {
     report.refuse_once(phase.name, Rule::kPageSkipped,
                        fmt::format("{}: tile {}: expected one CTA for all of its columns, got none for some",
-                                   phase.name, tile));
+                                   phase.name, (skipped - owners.ctas.begin()) / owners.chunks));
   }
-  const int num_tiles = static_cast<int>(uses.size());
+  const int num_tiles = plan.matrices[phase.matrix].num_tiles;
   for (int cta = 0; cta < plan.all_ctas() && cta < static_cast<int>(phase.runs.size()); ++cta) {
     const TileBlock block = deal_block(num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
-    for (int i = 0; i < phase.runs[cta].count; ++i) {
+    const TileRun& run = phase.runs[cta];
+    const int count = std::min(run.count, num_tiles + 1);  // enough to see it
+    for (int i = 0; i < count; ++i) {
       const int place = block.first_own + i * phase.column_slices;
-      const int tile = phase.runs[cta].first + i * phase.runs[cta].stride;
+      const int64_t tile = run.first + static_cast<int64_t>(i) * run.stride;
       if (place < block.tiles.count && block.tiles.first + place * block.tiles.stride == tile) continue;
       report.refuse_once(phase.name, Rule::kDealtUnlike,
                          fmt::format("{}: CTA {}: expected to finish tiles of its block, got tile {}",
@@ -131,6 +130,11 @@ void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   if (!plan.warpgroups) return;
   const int least = plan.facts.weight_bits == 4 ? 8 : 64;
+  if (!plan.shares_registers) {
+    report.refuse(
+        Rule::kNumberOutOfRange,
+        "warpgroups: expected workers that take registers from the other warps, got some that do not");
+  }
   if (plan.copies != CopyKind::kBulk || plan.rows < least) {
     report.refuse(Rule::kNumberOutOfRange,
                   "warpgroups: expected bulk copies and {} rows or more, got {} rows", least, plan.rows);

@@ -1,5 +1,5 @@
-// What every other pass relies on: counts that make sense, indices that point somewhere, one attention and
-// one greedy phase, one matrix for each matrix phase, and all barriers and pieces of memory.
+// What every other pass relies on beside its numbers: indices that point somewhere, one attention and one greedy phase, one
+// matrix for each matrix phase, and all barriers and pieces of memory.
 #include <algorithm>
 
 #include "generator/plan/verify_passes.h"
@@ -7,67 +7,6 @@
 
 namespace soliton {
 namespace {
-
-// Attention holds a slot of keys and one of values at once.
-constexpr int kMinRingSlots = 2;
-
-void check_numbers(const Plan& plan, Report& report) {
-  const struct {
-    const char* name;
-    int least;
-    int value;
-  } numbers[] = {{"ring slots", kMinRingSlots, plan.ring_slots},
-                 {"tile slots", 1, plan.tile_slots},
-                 {"pages prefetched", 0, plan.prefetch_pages},
-                 {"pages of a split of attention at least", 1, plan.min_pages_per_split}};
-  for (const auto& [name, least, value] : numbers) {
-    if (value < least)
-      report.refuse(Rule::kNumberOutOfRange, "{}: expected {} or more, got {}", name, least, value);
-  }
-  if (plan.rows > 1) {
-    for (const auto& [name, value] :
-         {std::pair{"chunks of activations", plan.input_buffers}, {"query tiles", plan.max_query_tiles}}) {
-      if (value < 1) report.refuse(Rule::kNumberOutOfRange, "{}: expected 1 or more, got {}", name, value);
-    }
-  }
-  if (plan.max_splits < 1 || plan.max_splits > kMaxSplits) {
-    report.refuse(Rule::kNumberOutOfRange, "splits of attention: expected 1 to {}, one of each lane, got {}",
-                  kMaxSplits, plan.max_splits);
-  }
-  const int warps = plan.consumer_warps;
-  if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
-    report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);
-  }
-  const bool is_bulk = plan.copies == CopyKind::kBulk;
-  if (is_bulk && plan.producer_warps != 1) {
-    report.refuse(Rule::kNumberOutOfRange, "producer warps: expected 1 with bulk copies, got {}",
-                  plan.producer_warps);
-  }
-  // A producer waits for a slot at a time, and for each use of it: no two may be at uses of one slot.
-  if (!is_bulk && (plan.producer_warps < 1 || plan.producer_warps > plan.ring_slots)) {
-    report.refuse(Rule::kNumberOutOfRange,
-                  "producer warps: expected 1 to {}, one of each slot at most, got {}", plan.ring_slots,
-                  plan.producer_warps);
-  }
-  if (is_bulk && !plan.limits.emulated && plan.limits.compute_capability < kBulkCopyCapability) {
-    report.refuse(Rule::kNumberOutOfRange, "bulk copies: expected compute capability {} or more, got {}",
-                  kBulkCopyCapability, plan.limits.compute_capability);
-  }
-  for (const PlanMatrix& matrix : plan.matrices) {
-    const int group = matrix.format.group;
-    if (!matrix.format.is_quantized() || group == 32 || group == 64 || group == 128) continue;
-    report.refuse(Rule::kNumberOutOfRange, "matrix {}: expected groups of 32, 64 or 128, got {}", matrix.name,
-                  group);
-  }
-  if (plan.num_cards < 1 || plan.num_cards > kMaxLaunchCards) {
-    report.refuse(Rule::kNumberOutOfRange, "cards of a launch: expected 1 to {}, got {}", kMaxLaunchCards,
-                  plan.num_cards);
-  }
-  if (plan.num_ctas < 1 || plan.num_ctas > plan.limits.num_sms) {
-    report.refuse(Rule::kTooManyCtas, "CTAs: expected 1 to {}, one per SM, got {}", plan.limits.num_sms,
-                  plan.num_ctas);
-  }
-}
 
 /// The parts called `name`.
 template <class Part>

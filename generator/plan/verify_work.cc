@@ -11,9 +11,8 @@ std::string show(const TileRun& run) {
   return fmt::format("{} from {} by {}", run.count, run.first, run.stride);
 }
 
-/// Do two runs hold the same tiles in the same order?
 bool same_tiles(const TileRun& a, const TileRun& b) {
-  return a.count == b.count && (a.count < 1 || a.first == b.first) && (a.count < 2 || a.stride == b.stride);
+  return a.count == b.count && a.first == b.first && a.stride == b.stride;
 }
 
 /// Notes that a CTA reads a tile. Each rule is reported for the first tile of a phase that breaks it.
@@ -78,7 +77,8 @@ void check_cards_of_tiles(const Plan& plan, const PlanPhase& phase, Report& repo
   const int room = plan.matrices[phase.matrix].card_tiles;
   for (int cta = 0; cta < static_cast<int>(phase.runs.size()); ++cta) {
     const TileRun& run = phase.runs[cta];
-    for (int i = 0; i < run.count; ++i) {
+    const int count = std::min(run.count, room + 1);  // enough to see it
+    for (int i = 0; i < count; ++i) {
       const int64_t tile = run.first + static_cast<int64_t>(i) * run.stride;
       if (tile % plan.num_cards == cta % plan.num_cards && tile / plan.num_cards < room) continue;
       report.refuse_once(

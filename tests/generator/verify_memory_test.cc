@@ -96,6 +96,10 @@ const std::vector<BadPlan>& bad_memory() {
        .rule = Rule::kPieceTooSmall,
        .message = "workspace: ffn: expected 3072 bytes or more, got 3056",
        .damage = [](Plan& plan) { workspace(plan, "ffn").bytes -= 16; }},
+      {.name = "BarriersWithRoomForMore",
+       .rule = Rule::kPieceTooLarge,
+       .message = "shared memory: barriers: expected no more than 360 bytes, got 361",
+       .damage = [](Plan& plan) { ++shared(plan, "barriers").bytes; }},
       {.name = "VectorBesideItsPiece",
        .rule = Rule::kVectorMoved,
        .message = "qkv: expected to lie at 16 as in the workspace, got 0",
@@ -184,7 +188,8 @@ const std::vector<BadPlan>& bad_memory() {
            [](Plan& plan) {
              matrix(plan, "o").per_layer = false;
              place(plan, {});
-           }},
+           },
+       .also = {Rule::kMatrixShape}},
       {.name = "MatrixBehindTheWeights",
        .rule = Rule::kWeightsOverlap,
        .message = "packed weights: lm_head[0] ends at byte 10485760, expected at most 10485759",

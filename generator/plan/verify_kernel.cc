@@ -1,0 +1,226 @@
+// What a kernel is compiled for says what the verifier has judged: its numbers are the plan's, and those that follow from the
+// plan are derived here once more.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kNoOffset = -1;
+
+/// Compares a number of the kernel with what the plan says.
+class Comparison {
+ public:
+  explicit Comparison(Report& report) : report_(report) {}
+
+  template <class T>
+  void same(const std::string& what, T expected, T got) {
+    if (expected == got) return;
+    if constexpr (std::is_enum_v<T>) {
+      refuse(what, static_cast<int>(expected), static_cast<int>(got));
+    } else {
+      refuse(what, expected, got);
+    }
+  }
+  void same(const std::string& what, const std::string& expected, const char* got) {
+    if (got == nullptr || expected != got) refuse(what, expected, got == nullptr ? "nothing" : got);
+  }
+  void same(const std::string& what, const WeightFormat& expected, const WeightFormat& got) {
+    same(what + ": type", expected.type, got.type);
+    same(what + ": group", expected.group, got.group);
+    same(what + ": zeros", expected.has_zeros, got.has_zeros);
+  }
+  void same(const std::string& what, const Vector& expected, const Vector& got) {
+    same(what + ": offset", expected.offset, got.offset);
+    same(what + ": elements", expected.elements, got.elements);
+    same(what + ": signatures", expected.signatures, got.signatures);
+  }
+
+ private:
+  template <class Expected, class Got>
+  void refuse(const std::string& what, const Expected& expected, const Got& got) {
+    report_.refuse(Rule::kKernelUnlike, "kernel: {}: expected {} as in the plan, got {}", what, expected,
+                   got);
+  }
+
+  Report& report_;
+};
+
+void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
+  const ModelFacts& facts = plan.facts;
+  check.same("layers", facts.num_layers, model.num_layers);
+  check.same("heads", facts.num_heads, model.num_heads);
+  check.same("KV heads", facts.num_kv_heads, model.num_kv_heads);
+  check.same("dims of a head", facts.head_dim, model.head_dim);
+  check.same("parts of a key", facts.kv_bits / 16, model.kv_parts);
+  check.same("hidden", facts.hidden, model.hidden);
+  check.same("biases", facts.qkv_bias == 1, model.qkv_bias);
+  check.same("normed heads", facts.head_norm == 1, model.head_norm);
+  check.same("ordered columns", facts.weight_order == 1, model.ordered);
+  check.same("epsilon of norms", static_cast<float>(facts.norm_epsilon), model.norm_epsilon);
+  const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
+  check.same("scale of scores", static_cast<float>(scale), model.score_scale);
+  const auto integers = std::find_if(plan.matrices.begin(), plan.matrices.end(),
+                                     [](const PlanMatrix& each) { return each.format.is_quantized(); });
+  check.same("integers", integers == plan.matrices.end() ? WeightFormat{} : integers->format, model.integers);
+}
+
+/// Bytes of a page: of a ring slot there are as many as the largest of weights, or half of one of the cache, takes.
+int largest_page(const Plan& plan) {
+  int bytes = kPageBytes;
+  for (const PlanMatrix& matrix : plan.matrices) {
+    if (!matrix.format.is_quantized()) continue;
+    const int scales =
+        kIntegerPageColumns / matrix.format.group * kTileRows * (matrix.format.has_zeros ? 4 : 2);
+    bytes = std::max(bytes, kIntegerPageColumns * kTileRows / 2 + scales);
+  }
+  return bytes;
+}
+
+int most_residual_tiles(const Plan& plan) {
+  int most = 0;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kResidual) continue;
+    for (const TileRun& run : phase.runs) most = std::max(most, run.count);
+  }
+  return most;
+}
+
+void check_counts(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
+  const bool one_row = plan.rows == 1;
+  check.same("rows", plan.rows, kernel.rows);
+  check.same("sync", plan.sync, kernel.sync);
+  check.same("CTAs", plan.num_ctas, kernel.num_ctas);
+  check.same("cards", plan.num_cards, kernel.num_cards);
+  check.same("copies", plan.copies, kernel.copies);
+  check.same("consumer warps", plan.consumer_warps, kernel.consumer_warps);
+  check.same("producer warps", plan.producer_warps, kernel.producer_warps);
+  check.same("ring slots", plan.ring_slots, kernel.ring_slots);
+  check.same("bytes of a slot", largest_page(plan), kernel.slot_bytes);
+  check.same("window", plan.window, kernel.window);
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kAttention)
+      check.same("window of the cache", phase.window, kernel.kv_window);
+  }
+  check.same("pages prefetched", plan.prefetch_pages, kernel.prefetch_pages);
+  check.same("tiles of the residual stream", most_residual_tiles(plan), kernel.residual_tiles);
+  check.same("tile slots", one_row ? plan.tile_slots : 0, kernel.tile_slots);
+  check.same("chunk columns", plan.chunk_columns, kernel.chunk_columns);
+  check.same("pages of a split", one_row ? plan.min_pages_per_split : 0, kernel.min_pages_per_split);
+  check.same("splits", plan.max_splits, kernel.max_splits);
+  check.same("chunks of activations", plan.input_buffers, kernel.input_buffers);
+  check.same("query tiles", plan.max_query_tiles, kernel.max_query_tiles);
+  check.same("dims of a warp", plan.warp_dims, kernel.warp_dims);
+  check.same("shared registers", plan.shares_registers, kernel.shares_registers);
+  check.same("warpgroups", plan.warpgroups, kernel.warpgroups);
+}
+
+void check_matrices(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
+  for (size_t i = 0; i < plan.matrices.size(); ++i) {
+    const PlanMatrix& expected = plan.matrices[i];
+    const PackedMatrix& got = kernel.matrices[i];
+    const std::string at = "matrix " + expected.name;
+    check.same(at, expected.name, got.name);
+    check.same(at + ": offset", expected.offset, got.offset);
+    check.same(at + ": next layer", expected.layer_stride, got.layer_stride);
+    check.same(at + ": rows", expected.rows, got.rows);
+    check.same(at + ": columns", expected.columns, got.columns);
+    check.same(at + ": columns with padding", expected.padded, got.padded_columns);
+    check.same(at, expected.format, got.format);
+    check.same(at + ": tiles", expected.num_tiles, got.num_tiles);
+    check.same(at + ": order of rows", expected.row_order, got.row_order);
+  }
+}
+
+/// Words of the kernel's vectors are of 4 bytes, whatever the plan counts.
+int words(int64_t bytes) {
+  return static_cast<int>(bytes / 4);
+}
+
+Vector vector_of(const std::vector<PlanRegion>& regions, const char* name) {
+  const auto region =
+      std::find_if(regions.begin(), regions.end(), [&](const PlanRegion& each) { return each.name == name; });
+  if (region == regions.end()) return {};
+  return {.offset = region->offset, .elements = words(region->bytes)};
+}
+
+void check_workspace(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
+  for (size_t i = 0; i < kNumVectors; ++i) {
+    Vector expected = {.offset = kNoOffset};
+    if (i < plan.vectors.size()) {
+      const PlanVector& vector = plan.vectors[i];
+      expected = {.offset = vector.offset,
+                  .elements = words(static_cast<int64_t>(vector.elements) * vector.element_bytes),
+                  .signatures = vector.signatures};
+    }
+    check.same(kVectorNames[i], expected, kernel.vectors[i]);
+  }
+  check.same("partials", vector_of(plan.workspace, kPartialsRegion), kernel.partials);
+  check.same("sums", vector_of(plan.workspace, kSumsRegion), kernel.sums);
+  const PlanRegion& counters = plan.workspace_region(kCountersRegion);
+  check.same("counters: offset", counters.offset, kernel.counter_offset);
+  check.same("counters: bytes", counters.bytes, kernel.counter_bytes);
+  check.same("bytes of the workspace", plan.workspace_bytes(), kernel.workspace_bytes);
+}
+
+void check_phases(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
+  check.same("phases", static_cast<int>(plan.phases.size()), kernel.num_phases);
+  for (int i = 0; i < std::min<int>(kernel.num_phases, std::ssize(plan.phases)); ++i) {
+    const PlanPhase& expected = plan.phases[i];
+    const Phase& got = kernel.phases[i];
+    const auto same = [&](const char* what, auto a, auto b) {
+      check.same(expected.name + ": " + what, a, b);
+    };
+    check.same("phase", expected.name, got.name);
+    same("kind", expected.kind, got.kind);
+    same("matrix", expected.kind == PhaseKind::kMatrix ? expected.matrix : 0, static_cast<int>(got.matrix));
+    same("reads", expected.reads, static_cast<int>(got.reads));
+    same("writes", expected.writes, static_cast<int>(got.writes));
+    same("clears", expected.clears.empty() ? -1 : expected.clears[0], static_cast<int>(got.clears));
+    same("input", expected.input, got.input);
+    same("output", expected.output, got.output);
+    same("first norm", expected.first_norm, got.first_norm);
+    same("norms per layer", expected.norm_stride, got.norm_stride);
+    same("first CTA", expected.first_cta, got.first_cta);
+    same("window", expected.window, got.window);
+    same("every layer", expected.per_layer, got.every_layer);
+    same("appends", expected.appends, got.appends);
+    same("column slices", expected.column_slices, got.column_slices);
+  }
+}
+
+void check_shared(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
+  check.same("pieces of shared memory", static_cast<int>(plan.shared.size()), kernel.num_regions);
+  for (int i = 0; i < std::min<int>(kernel.num_regions, std::ssize(plan.shared)); ++i) {
+    const PlanRegion& expected = plan.shared[i];
+    check.same("shared memory", expected.name, kernel.regions[i].name);
+    check.same(expected.name + ": offset", expected.offset, int64_t{kernel.regions[i].offset});
+    check.same(expected.name + ": bytes", expected.bytes, int64_t{kernel.regions[i].bytes});
+  }
+  check.same("barriers", static_cast<int>(plan.barriers.size()), kernel.num_barriers);
+  const std::vector<BarrierRule> rules = needed_barriers(*PlannedKernel(plan));
+  for (int i = 0; i < std::min<int>(kernel.num_barriers, std::ssize(plan.barriers)); ++i) {
+    const PlanBarrier& expected = plan.barriers[i];
+    check.same("barrier", expected.name, kernel.barriers[i].name);
+    check.same(expected.name + ": slots", expected.slots, kernel.barriers[i].slots);
+    check.same(expected.name + ": arrivals", expected.arrivals, kernel.barriers[i].arrivals);
+    check.same(expected.name + ": by warps", by_warps(rules[i].arrivers), kernel.barriers[i].by_warps);
+  }
+}
+
+}  // namespace
+
+void check_kernel(const Plan& plan, const KernelPlan& kernel, Report& report) {
+  Comparison check(report);
+  check_model(plan, kernel.model, check);
+  check_counts(plan, kernel, check);
+  check_matrices(plan, kernel, check);
+  check_workspace(plan, kernel, check);
+  check_phases(plan, kernel, check);
+  check_shared(plan, kernel, check);
+}
+
+}  // namespace soliton

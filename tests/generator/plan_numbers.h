@@ -1,0 +1,240 @@
+// Every number of a plan, one after another: what the sweep changes. A structured binding names all members of its struct,
+// so that a new one does not compile until it is visited here.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "generator/plan/plan.h"
+
+namespace soliton {
+
+/// Calls visit(name, value) for every integer, flag and enumerator of a plan, and of all that it holds. What the card can
+/// (Plan::limits and ::cards) is no number of the plan: it is what the plan is judged by.
+template <class Visit>
+class NumberWalk {
+ public:
+  NumberWalk(Visit visit, int step) : visit_(visit), step_(step) {}
+
+  void plan(Plan& plan) {
+    auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
+           producer_warps, ring_slots, window, prefetch_pages, tile_slots, chunk_columns, min_pages_per_split,
+           max_splits, sync, registers_per_thread, input_buffers, max_query_tiles, warp_dims,
+           shares_registers, warpgroups, vectors, matrices, phases, barriers, shared, workspace, weight_bytes,
+           needed_weight_bytes] = plan;
+    for_each_fact(facts, [&](const char* name, auto& value) {
+      if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
+        number(std::string("facts.") + name, value);
+    });
+    number("rows", rows);
+    number("num_ctas", num_ctas);
+    number("num_cards", num_cards);
+    number("copies", copies);
+    number("consumer_warps", consumer_warps);
+    number("producer_warps", producer_warps);
+    number("ring_slots", ring_slots);
+    number("window", window);
+    number("prefetch_pages", prefetch_pages);
+    number("tile_slots", tile_slots);
+    number("chunk_columns", chunk_columns);
+    number("min_pages_per_split", min_pages_per_split);
+    number("max_splits", max_splits);
+    number("sync", sync);
+    number("registers_per_thread", registers_per_thread);
+    number("input_buffers", input_buffers);
+    number("max_query_tiles", max_query_tiles);
+    number("warp_dims", warp_dims);
+    number("shares_registers", shares_registers);
+    number("warpgroups", warpgroups);
+    number("weight_bytes", weight_bytes);
+    number("needed_weight_bytes", needed_weight_bytes);
+    for (PlanVector& each : vectors) vector("vectors." + each.name, each);
+    for (PlanMatrix& each : matrices) matrix("matrices." + each.name, each);
+    for (PlanPhase& each : phases) phase("phases." + each.name, each);
+    for (PlanBarrier& each : barriers) barrier("barriers." + each.name, each);
+    for (PlanRegion& each : shared) region("shared." + each.name, each);
+    for (PlanRegion& each : workspace) region("workspace." + each.name, each);
+  }
+
+ private:
+  template <class T>
+  void number(const std::string& name, T& value) {
+    static_assert(std::is_integral_v<T> || std::is_enum_v<T>);
+    visit_(name, value);
+  }
+
+  void vector(const std::string& at, PlanVector& vector) {
+    auto& [name, element_bytes, elements, signatures, offset] = vector;
+    number(at + ".element_bytes", element_bytes);
+    number(at + ".elements", elements);
+    number(at + ".signatures", signatures);
+    number(at + ".offset", offset);
+  }
+
+  void matrix(const std::string& at, PlanMatrix& matrix) {
+    auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, per_layer, copies, offset,
+           layer_stride] = matrix;
+    auto& [type, group, has_zeros] = format;
+    number(at + ".row_order", row_order);
+    number(at + ".format.type", type);
+    number(at + ".format.group", group);
+    number(at + ".format.has_zeros", has_zeros);
+    number(at + ".rows", rows);
+    number(at + ".columns", columns);
+    number(at + ".padded", padded);
+    number(at + ".num_tiles", num_tiles);
+    number(at + ".card_tiles", card_tiles);
+    number(at + ".per_layer", per_layer);
+    number(at + ".copies", copies);
+    number(at + ".offset", offset);
+    number(at + ".layer_stride", layer_stride);
+  }
+
+  void phase(const std::string& at, PlanPhase& phase) {
+    auto& [name, kind, per_layer, matrix, reads, first_layer_reads, waits_for, writes, clears,
+           first_layer_clears, input, output, first_norm, norm_stride, appends, first_cta, window,
+           column_slices, runs, predicted_us] = phase;
+    number(at + ".kind", kind);
+    number(at + ".per_layer", per_layer);
+    number(at + ".matrix", matrix);
+    number(at + ".reads", reads);
+    number(at + ".first_layer_reads", first_layer_reads);
+    number(at + ".waits_for", waits_for);
+    number(at + ".writes", writes);
+    for (int& cleared : clears) number(at + ".clears", cleared);
+    for (int& cleared : first_layer_clears) number(at + ".first_layer_clears", cleared);
+    number(at + ".input", input);
+    number(at + ".output", output);
+    number(at + ".first_norm", first_norm);
+    number(at + ".norm_stride", norm_stride);
+    number(at + ".appends", appends);
+    number(at + ".first_cta", first_cta);
+    number(at + ".window", window);
+    number(at + ".column_slices", column_slices);
+    for (size_t cta = 0; cta < runs.size();
+         cta += cta + 1 < runs.size() ? std::min<size_t>(step_, runs.size() - 1 - cta) : 1) {
+      auto& [first, stride, count] = runs[cta];
+      const std::string run = fmt::format("{}.runs[{}]", at, cta);
+      number(run + ".first", first);
+      number(run + ".stride", stride);
+      number(run + ".count", count);
+    }
+  }
+
+  void barrier(const std::string& at, PlanBarrier& barrier) {
+    auto& [name, slots, arrivals, arrivers, lead] = barrier;
+    number(at + ".slots", slots);
+    number(at + ".arrivals", arrivals);
+    number(at + ".arrivers", arrivers);
+    number(at + ".lead", lead);
+  }
+
+  void region(const std::string& at, PlanRegion& region) {
+    auto& [name, offset, bytes] = region;
+    number(at + ".offset", offset);
+    number(at + ".bytes", bytes);
+  }
+
+  Visit visit_;
+  int step_;
+};
+
+/// The same of what a kernel is compiled for, and of its matrices, which lie elsewhere.
+template <class Visit>
+class KernelNumberWalk {
+ public:
+  explicit KernelNumberWalk(Visit visit) : visit_(visit) {}
+
+  void kernel(KernelPlan& kernel, std::vector<PackedMatrix>& packed) {
+    auto& [model, matrices, rows, sync, num_ctas, num_cards, copies, consumer_warps, producer_warps,
+           ring_slots, slot_bytes, window, kv_window, prefetch_pages, residual_tiles, tile_slots,
+           chunk_columns, min_pages_per_split, max_splits, input_buffers, max_query_tiles, warp_dims,
+           shares_registers, warpgroups, vectors, partials, sums, counter_offset, counter_bytes,
+           workspace_bytes, num_phases, phases, num_regions, regions, num_barriers, barriers] = kernel;
+    shape(model);
+    for (PackedMatrix& each : packed) matrix(std::string("matrices.") + each.name, each);
+    numbers(rows, sync, num_ctas, num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes,
+            window, kv_window, prefetch_pages, residual_tiles, tile_slots, chunk_columns, min_pages_per_split,
+            max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups,
+            counter_offset, counter_bytes, workspace_bytes, num_phases, num_regions, num_barriers);
+    for (Vector& each : vectors) vector(each);
+    vector(partials);
+    vector(sums);
+    // Not by reference: these are changed on the way.
+    const int phases_there = num_phases, regions_there = num_regions, barriers_there = num_barriers;
+    for (int i = 0; i < phases_there; ++i) phase(phases[i]);
+    for (int i = 0; i < regions_there; ++i) region(regions[i]);
+    for (int i = 0; i < barriers_there; ++i) barrier(barriers[i]);
+  }
+
+ private:
+  /// All in the order of their struct, which the visitor is told to say where it is.
+  template <class... Numbers>
+  void numbers(Numbers&... all) {
+    int place = 0;
+    (visit_(fmt::format("{}[{}]", at_, place++), all), ...);
+  }
+
+  void shape(ModelShape& shape) {
+    at_ = "model";
+    auto& [num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
+           norm_epsilon, score_scale, integers] = shape;
+    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered);
+    format(integers);
+    at_ = "kernel";
+  }
+  void format(WeightFormat& format) {
+    auto& [type, group, has_zeros] = format;
+    numbers(type, group, has_zeros);
+  }
+  void matrix(const std::string& name, PackedMatrix& matrix) {
+    at_ = name;
+    auto& [unnamed, offset, layer_stride, rows, columns, padded_columns, weights, num_tiles, row_order] =
+        matrix;
+    numbers(offset, layer_stride, rows, columns, padded_columns, num_tiles, row_order);
+    format(weights);
+    at_ = "kernel";
+  }
+  void vector(Vector& vector) {
+    at_ = "vector";
+    auto& [offset, elements, signatures] = vector;
+    numbers(offset, elements, signatures);
+  }
+  void phase(Phase& phase) {
+    auto& [name, kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta,
+           window, every_layer, appends, column_slices] = phase;
+    at_ = name;
+    numbers(kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta, window,
+            every_layer, appends, column_slices);
+  }
+  void region(Region& region) {
+    auto& [name, offset, bytes] = region;
+    at_ = name;
+    numbers(offset, bytes);
+  }
+  void barrier(BarrierSet& barrier) {
+    auto& [name, slots, arrivals, by_warps] = barrier;
+    at_ = name;
+    numbers(slots, arrivals, by_warps);
+  }
+
+  Visit visit_;
+  std::string at_ = "kernel";
+};
+
+/// `step`: of the tiles of CTAs only those of every step-th, and of the last.
+template <class Visit>
+void for_each_number(Plan& plan, int step, Visit visit) {
+  NumberWalk<Visit>(visit, step).plan(plan);
+}
+
+template <class Visit>
+void for_each_number(KernelPlan& kernel, std::vector<PackedMatrix>& matrices, Visit visit) {
+  KernelNumberWalk<Visit>(visit).kernel(kernel, matrices);
+}
+
+}  // namespace soliton
