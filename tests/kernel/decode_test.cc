@@ -15,7 +15,7 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Decode,
-    testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-12-wide", "micro-3-counter",
+    testing::Values("micro-1", "micro-3", "micro-6", "micro-17", "plain-11-wide", "micro-3-counter",
                     "plain-4-split", "plain-4-split-counter", "narrow96-5", "wide128-4-split",
                     "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter", "broad-2", "broad-3",
                     "broad-20", "int4-3", "int4-5-four", "int4-3-counter", "int4-zeros-4", "int4-wide-3",
