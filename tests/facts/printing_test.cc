@@ -32,7 +32,7 @@ class Redirected {
   int before_;
 };
 
-std::string text_of(const std::filesystem::path& path) {
+std::string source_text(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
@@ -51,7 +51,7 @@ TEST(Printing, LinesThatAreLostAreCountedAndSaidOnce) {
     say("three");
     say("four");
   }
-  EXPECT_EQ(text_of(log), "[ 2 lines before this could not be written ]\nthree\nfour\n");
+  EXPECT_EQ(source_text(log), "[ 2 lines before this could not be written ]\nthree\nfour\n");
 }
 
 TEST(Printing, APipeThatNobodyReadsHoldsNobodyUp) {
@@ -71,7 +71,7 @@ TEST(Printing, APipeThatNobodyReadsHoldsNobodyUp) {
   const TemporaryFolder folder;
   const Redirected found((folder.path() / "log").c_str());
   say("found");
-  EXPECT_EQ(text_of(folder.path() / "log"), "[ 1 line before this could not be written ]\nfound\n");
+  EXPECT_EQ(source_text(folder.path() / "log"), "[ 1 line before this could not be written ]\nfound\n");
 }
 
 }  // namespace
