@@ -178,60 +178,78 @@ INSTANTIATE_TEST_SUITE_P(All, Attacks, testing::ValuesIn(Attack::all()),
 
 // ---- Eight attackers at once
 
-/// Seconds between the tokens of some streams, one after the other.
+/// Seconds between the tokens of some streams, one after the other. A launch is one token, as the best ones are wanted.
 std::vector<double> gaps(uint16_t port, int num_streams) {
   constexpr const char* kStream =
-      R"({"prompt": "once upon", "max_tokens": 200, "stream": true, "ignore_eos": true})";
+      R"({"prompt": "once upon", "max_tokens": 100, "stream": true, "ignore_eos": true, "logprobs": 1})";
   std::vector<double> seconds;
   for (int i = 0; i < num_streams; ++i) {
     HttpClient client(port);
-    client.ask("POST", "/v1/completions", kStream);
-    if (!client.reads("data: ")) continue;
-    client.forget();
-    for (Clock::time_point last = Clock::now(); client.reads("data: "); last = Clock::now()) {
+    client.ask("POST", "/v1/completions", kStream, "Connection: close\r\n");
+    client.reads("data: ");
+    for (Clock::time_point last = Clock::now(); client.reads("\n\n"); last = Clock::now()) {
       seconds.push_back(seconds_since(last));
-      if (client.forget().find("[DONE]") != std::string::npos) break;
+      client.forget();
     }
   }
   return seconds;
 }
 
-TEST(EightAttackers, LetAnotherClientGoOn) {
-  if (!long_tests()) GTEST_SKIP() << "only in long runs";
-  constexpr size_t kAttackers = 8;
-  constexpr int kStreams = 20;
-  std::vector<std::pair<Attack, std::vector<std::string>>> attacks;
-  for (const Attack& attack : Attack::all()) {
-    if (!attack.is_long() && attack.connections() <= 50) attacks.emplace_back(attack, texts_of(attack));
-  }
-  const Target& target = Target::get();
-  gaps(target.port(), 2);
-  const std::vector<double> alone = gaps(target.port(), kStreams);
+using Texts = std::vector<std::pair<Attack, std::vector<std::string>>>;
+
+/// The same while eight clients, of an address each, do one after the other of these; how often they did is counted.
+std::vector<double> gaps_beside(const Texts& attacks, uint16_t port, int num_streams, int& number) {
+  constexpr size_t kClients = 8;
   std::atomic<bool> is_done = false;
-  std::atomic<int> num_attacks = 0;
-  std::vector<std::thread> attackers;
-  for (size_t i = 0; i < kAttackers; ++i) {
-    attackers.emplace_back([&, i] {
+  std::atomic<int> num_done = 0;
+  std::vector<std::thread> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.emplace_back([&, i] {
       // They have other machines to work on: what they do on this one is not the server's doing.
       ::setpriority(PRIO_PROCESS, 0, 19);
-      for (size_t next = i * attacks.size() / kAttackers; !is_done; ++next) {
+      for (size_t next = i * attacks.size() / kClients; !is_done; ++next) {
         const auto& [attack, texts] = attacks[next % attacks.size()];
-        carry_out(attack, texts, target.port(), "127.0.0." + std::to_string(2 + i));
-        ++num_attacks;
+        carry_out(attack, texts, port, "127.0.0." + std::to_string(2 + i));
+        ++num_done;
       }
     });
   }
-  const std::vector<double> beside = gaps(target.port(), kStreams);
+  const std::vector<double> seconds = gaps(port, num_streams);
   is_done = true;
-  for (std::thread& attacker : attackers) attacker.join();
-  EXPECT_TRUE(target.lives());
-  EXPECT_EQ(beside.size(), alone.size());
-  for (const double share : {0.5, 0.9, 0.99}) {
-    std::printf("gap between tokens, %.0f%%: alone %.2f ms, beside attackers %.2f ms\n", 100 * share,
-                1e3 * share_of(alone, share), 1e3 * share_of(beside, share));
+  for (std::thread& client : clients) client.join();
+  number = num_done;
+  return seconds;
+}
+
+// A step of the kernel in emulation takes longer the more rows it has, which on a card it hardly does. So attackers are
+// compared with as many clients who ask for what is right.
+TEST(EightAttackers, DelayOthersNoMoreThanTwiceAsLongAsEightClientsDo) {
+  if (!long_tests()) GTEST_SKIP() << "only in long runs";
+  constexpr int kStreams = 10;
+  Texts attacks;
+  for (const Attack& attack : Attack::all()) {
+    if (!attack.is_long() && attack.connections() <= 50) attacks.emplace_back(attack, texts_of(attack));
   }
-  std::printf("%d attacks\n", num_attacks.load());
-  EXPECT_LT(share_of(beside, 0.5), 2 * share_of(alone, 0.5));
+  const Attack plain{
+      .name = "Plain",
+      .table = {{"post", "/v1/completions"}, {"body", R"({"prompt": "a", "max_tokens": 16})"}}};
+  const Texts requests = {{plain, texts_of(plain)}};
+  const Target& target = Target::get();
+  gaps(target.port(), 1);
+  int num_requests = 0;
+  int num_attacks = 0;
+  const std::vector<double> alone = gaps(target.port(), kStreams);
+  const std::vector<double> beside_clients = gaps_beside(requests, target.port(), kStreams, num_requests);
+  const std::vector<double> beside_attackers = gaps_beside(attacks, target.port(), kStreams, num_attacks);
+  EXPECT_TRUE(target.lives());
+  for (const double share : {0.5, 0.9, 0.99}) {
+    std::printf(
+        "gap between tokens, %.0f%%: alone %.2f ms, beside clients %.2f ms, beside attackers %.2f ms\n",
+        100 * share, 1e3 * share_of(alone, share), 1e3 * share_of(beside_clients, share),
+        1e3 * share_of(beside_attackers, share));
+  }
+  std::printf("%d requests, %d attacks\n", num_requests, num_attacks);
+  EXPECT_LT(share_of(beside_attackers, 0.5), 2 * share_of(beside_clients, 0.5));
   Target::end_last();
 }
 
