@@ -29,8 +29,8 @@ asio::awaitable<void> listen(HttpServer::State* state) {
   }
 }
 
-/// A server that has no memory to take connections ends, by what leaves its thread, instead of being deaf.
-void end_without_memory(const std::exception_ptr& failure) {
+/// A server that has no memory to take connections ends, as what is thrown goes no further, instead of being deaf.
+void end_without_memory(const std::exception_ptr& failure) noexcept {
   if (failure) std::rethrow_exception(failure);
 }
 

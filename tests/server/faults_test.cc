@@ -46,7 +46,8 @@ class ServerFaults : public ServerProgram {
     ASSERT_TRUE(outcome) << "serves no more, and goes on";
     EXPECT_GE(outcome->status, 3) << outcome->err;
     EXPECT_LE(outcome->status, 9) << outcome->err;
-    EXPECT_NE(outcome->err.find("\nsoliton-server: "), std::string::npos) << outcome->status << ": " << outcome->err;
+    EXPECT_NE(outcome->err.find("\nsoliton-server: "), std::string::npos)
+        << outcome->status << ": " << outcome->err;
     ++num_ends_;
     start({}, {kPreload, "SOLITON_FAULT_COUNTS=" + counts().string()});
   }
@@ -55,14 +56,14 @@ class ServerFaults : public ServerProgram {
   int num_ends_ = 0;
 };
 
+// Not of memory: when that for a connection's strand or coroutine cannot be had, Boost.Asio may end the process by a signal.
 TEST_F(ServerFaults, OfARequest) {
   right_ = ask();
   ASSERT_NE(right_, "");
-  for (const Kind kind : {kMalloc, kRead, kWrite, kMmap, kOpen, kThread}) {
-    const int most = kind == kMalloc ? (long_tests() ? 1000 : 60) : (long_tests() ? 50 : 2);
-    for (int n = 1; n <= most; ++n) {
+  for (const Kind kind : {kRead, kWrite, kMmap, kOpen, kThread}) {
+    for (int n = 1; n <= (long_tests() ? 50 : 2); ++n) {
       SCOPED_TRACE(fmt::format("{}:{}", kKinds[kind].name, n));
-      arm(kind, kind == kMalloc && !long_tests() ? 7 * n : n);
+      arm(kind, n);
       const std::string answer = ask();
       EXPECT_TRUE(answer.empty() || answer == right_) << answer;
       start_again_if_it_ended();
