@@ -1,5 +1,6 @@
 // soliton.hpp as a module of Python, without more: soliton/__init__.py makes it pleasant. Whatever may wait for the device,
 // destructors too, lets go of the GIL: see interpreter.h.
+#include <interpreter.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
@@ -9,8 +10,6 @@
 #include <optional>
 #include <soliton.hpp>
 #include <utility>
-
-#include "interpreter.h"
 
 namespace nb = nanobind;
 using soliton::Answer;
