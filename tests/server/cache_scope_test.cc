@@ -1,6 +1,4 @@
 // Who shares what has been fed of prompts: nobody learns from cached_tokens, or the time, what another has sent.
-#include <thread>
-
 #include "server/service_fixture.h"
 
 namespace soliton {
@@ -24,16 +22,9 @@ class CacheScope : public ServiceTest {
                                               .host = "localhost",
                                               .request_headers = {},
                                               .peer = peer});
-    if (reply.pending == nullptr) {
-      ADD_FAILURE() << reply.response.body;
-      return -1;
-    }
-    for (;;) {
-      const PendingReply::News news = reply.pending->take();
-      if (news.response)
-        return json::parse(news.response->body)["usage"]["prompt_tokens_details"]["cached_tokens"];
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    const HttpResponse response = response_of(reply);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body)["usage"]["prompt_tokens_details"]["cached_tokens"];
   }
 };
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "kernel/kernel_fixture.h"
 #include "runtime/server/http_server.h"
 #include "runtime/server/service.h"
@@ -124,6 +127,22 @@ class ServiceTest : public testing::Test {
     std::vector<json> chunks;
     for (const std::string& event : events) chunks.push_back(json::parse(event));
     return chunks;
+  }
+
+  /// The whole answer, when it has come; no stream.
+  static HttpResponse response_of(const HttpReply& reply) {
+    constexpr std::chrono::seconds kMostTime{60};
+    std::shared_ptr<PendingReply> pending = reply.pending;
+    if (pending == nullptr) return reply.response;
+    const auto limit = std::chrono::steady_clock::now() + kMostTime;
+    while (std::chrono::steady_clock::now() < limit) {
+      const PendingReply::News news = pending->take();
+      if (news.response) return *news.response;
+      if (news.other) pending = news.other;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "expected an answer, got none";
+    return {};
   }
 
   KernelUnderTest kernel_;
