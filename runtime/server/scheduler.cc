@@ -173,7 +173,11 @@ bool Scheduler::run_once() {
   metrics_.set(Gauge::kKeptBranches, cache_.num_kept());
   metrics_.add(Counter::kEvicted, static_cast<uint64_t>(cache_.num_evicted() - num_evicted_));
   num_evicted_ = cache_.num_evicted();
-  if (running_.empty()) return false;
+  if (running_.empty()) {
+    // All that were let in may have ended without a step, such as those whose grammar takes nothing: the next ones come.
+    const std::lock_guard lock(mutex_);
+    return !queue_.empty();
+  }
   ++num_rounds_;
   work_on_rows();
   finish_ended();

@@ -74,6 +74,17 @@ TEST_F(SchedulerMasks, AnswersAreOfTheGrammar) {
   }
 }
 
+// Whose grammar takes nothing ends without a step: those who wait for a row come all the same.
+TEST_F(SchedulerMasks, MoreThanThereAreRowsEndWithoutAStep) {
+  constexpr size_t kMany = 20;
+  for (size_t i = 0; i < kMany; ++i) test_.ask(following(grammar("root ::= \"\""), 4));
+  test_.run_to_end();
+  for (size_t i = 0; i < kMany; ++i) {
+    ASSERT_TRUE(test_.heard(i).end) << i;
+    EXPECT_EQ(test_.heard(i).end->end, SampleEnd::kEnough);
+  }
+}
+
 // A text that is whole has ended so, also where its last token is the last there is room for.
 TEST_F(SchedulerMasks, LastTokensAreLookedAt) {
   EXPECT_EQ(test_.alone(following(grammar("root ::= \"123\""), 3)).end->end, SampleEnd::kEnough);
