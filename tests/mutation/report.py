@@ -65,8 +65,9 @@ def main():
         print(f"{file:<36} {killed:>5} of {all_}")
     killed = sum(counts[verdict] for verdict in ("difference", "report", "crash", "timeout"))
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
-    print(f"killed: {killed} of {killed + counts['survived']}"
-          f" = {100 * killed / max(1, killed + counts['survived']):.1f} %")
+    # What no kernel has killed yet counts as a survivor, whether all kernels have been tried or not.
+    judged = killed + counts["survived"] + counts["survived so far"] + counts["unfinished"]
+    print(f"killed: {killed} of {judged} = {100 * killed / max(1, judged):.1f} %")
 
 
 if __name__ == "__main__":
