@@ -1,5 +1,4 @@
 #include <interpreter.h>
-
 #include <unistd.h>
 
 #include <atomic>

@@ -16,8 +16,8 @@ class CliOutput : public Cli {
  protected:
   /// A program with flags, as a shell runs it with such redirections; what is left of its output.
   Outcome shell(const std::string& command, const std::string& redirections) const {
-    const std::string line = fmt::format("cd {}; {}/{} > out 2> err {}", path().string(),
-                                         SOLITON_BINARY_DIR, command, redirections);
+    const std::string line = fmt::format("cd {}; {}/{} > out 2> err {}", path().string(), SOLITON_BINARY_DIR,
+                                         command, redirections);
     const int status = std::system(("bash -c '" + line + "'").c_str());
     return {WEXITSTATUS(status), read_text(path() / "out"), read_text(path() / "err")};
   }
@@ -120,8 +120,7 @@ TEST_F(CliOutput, AServerServesAndEndsWithoutStderr) {
   for (const char* redirections : {"2> /dev/full > /dev/full", "2>&- >&- <&-"}) {
     SCOPED_TRACE(redirections);
     const int port = free_port();
-    const std::string command =
-        fmt::format("soliton-server tiny-stories -k {} --port {}", kTinyKernel, port);
+    const std::string command = fmt::format("soliton-server tiny-stories -k {} --port {}", kTinyKernel, port);
     int status = -1;
     std::thread server(
         [&] { status = shell(command, fmt::format("{} & echo $! > pid; wait $!", redirections)).status; });

@@ -73,8 +73,8 @@ TEST_F(CleanCache, RemovesWhatIsNeverLookedFor) {
   const std::string begin = "removed " + cache().string() + "/";
   EXPECT_EQ(as_text(cleaning),
             begin + "cpu-0123456789abcdef-" + compiler_ + ".so, " + std::to_string(kernel_bytes) +
-                " bytes: made from other sources, or in another way\n" + begin + "cpu-1-x.so, 4 bytes: " +
-                "damaged: its hash is not that of its content\n" + begin +
+                " bytes: made from other sources, or in another way\n" + begin +
+                "cpu-1-x.so, 4 bytes: " + "damaged: its hash is not that of its content\n" + begin +
                 "cpu-2-x.log, 5 bytes: of a compilation that failed\n" + begin +
                 ".making-old, 3 bytes: of a compilation that was killed\nremoved 4 files, " +
                 std::to_string(kernel_bytes + 12) + " bytes; kept 0 kernels, 0 bytes\n");

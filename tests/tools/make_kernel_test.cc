@@ -301,8 +301,7 @@ TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
   request_.card = device_called("CPU emulation", 0, 0);
   write_text(folder_.path() / "file", "");
   request_.cache = folder_.path() / "file" / "cache";
-  expect_refused(ExitCode::kNotFound,
-                 "/file: expected a folder that can be made, got: Not a directory");
+  expect_refused(ExitCode::kNotFound, "/file: expected a folder that can be made, got: Not a directory");
   EXPECT_EQ(num_calls(), 0);
   EXPECT_TRUE(lines_.size() == 1);
   if (has_card()) return;
