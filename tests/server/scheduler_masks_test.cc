@@ -22,7 +22,8 @@ class Gate {
     if (is_open) open();
   }
   void open() { opens_.set_value(); }
-  void wait() const { opened_.wait(); }
+  /// For those who wait: it may go before they do.
+  std::shared_future<void> opened() const { return opened_; }
 
  private:
   std::promise<void> opens_;
@@ -39,9 +40,10 @@ class SchedulerMasks : public testing::Test {
   /// Of a model whose tokens are letters and signs from '0' on.
   std::shared_ptr<RequestGrammar> grammar(const std::string& text, const Gate* gate = nullptr) const {
     const int size = kernel_.facts().vocabulary;
+    const std::shared_future<void> opened = gate != nullptr ? gate->opened() : Gate().opened();
     return std::make_shared<RequestGrammar>(
-        constrain::parse_ebnf(text, "g"), std::make_shared<LazyVocabulary>([size, gate] {
-          if (gate != nullptr) gate->wait();
+        constrain::parse_ebnf(text, "g"), std::make_shared<LazyVocabulary>([size, opened] {
+          opened.wait();
           std::vector<std::string> pieces;
           for (int token = 0; token < size - 1; ++token)
             pieces.emplace_back(1, static_cast<char>('0' + token));
