@@ -15,7 +15,7 @@ unset SOLITON_LONG_TESTS
 cmake --preset "$preset" -B "$build" -D SOLITON_UNITY=ON > "$log" 2>&1 || { tail -20 "$log"; exit 1; }
 cmake --build "$build" --target server-tests constrain-tests library-tests >> "$log" 2>&1 || { tail -40 "$log"; exit 1; }
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$sources/tests/threads.supp"
+export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
 run=()
 # The shadow memory of threads wants addresses that systems which spread theirs widely give to others.
 "$build/constrain-tests" --gtest_list_tests > "$log.list" 2>&1 || run=(setarch "$(uname -m)" --addr-no-randomize)

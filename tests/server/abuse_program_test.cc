@@ -20,15 +20,6 @@ constexpr size_t kMaxBody = 64 << 10;
 
 class AbusedProgram : public ServerProgram {
  protected:
-  /// Bytes that it has in memory.
-  int64_t resident_bytes() const {
-    std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/statm");
-    int64_t total = 0;
-    int64_t resident = 0;
-    file >> total >> resident;
-    return resident * ::sysconf(_SC_PAGESIZE);
-  }
-
   /// As long as it takes.
   void wait_for_metric(const std::string& line) const {
     while (ask(port_, "GET", "/metrics").body.find(line + "\n") == std::string::npos)

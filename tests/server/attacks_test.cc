@@ -54,13 +54,7 @@ class Target : public ServerProgram {
   }
 
   uint16_t port() const { return port_; }
-  int64_t resident_bytes() const {
-    std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/statm");
-    int64_t total = 0;
-    int64_t resident = 0;
-    file >> total >> resident;
-    return resident * ::sysconf(_SC_PAGESIZE);
-  }
+  using ServerProgram::resident_bytes;
   bool lives() const {
     std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/stat");
     std::string number;

@@ -1,6 +1,10 @@
 // soliton-server itself, on the small model.
 #pragma once
 
+#include <unistd.h>
+
+#include <fstream>
+
 #include "cli/run_program.h"
 #include "server/service_fixture.h"
 
@@ -27,6 +31,14 @@ class ServerProgram : public testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     port_ = static_cast<uint16_t>(std::stoi(said.substr(said.find(serving) + serving.size())));
+  }
+  /// Bytes that it has in memory.
+  int64_t resident_bytes() const {
+    std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/statm");
+    int64_t total = 0;
+    int64_t resident = 0;
+    file >> total >> resident;
+    return resident * ::sysconf(_SC_PAGESIZE);
   }
   Outcome run(const std::vector<std::string>& flags) {
     return Process("soliton-server", flags, folder_.path()).wait();
