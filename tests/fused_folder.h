@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/safetensors.h"
+#include "runtime/weights/safetensors.h"
 
 namespace soliton {
 

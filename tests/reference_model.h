@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "layout/model_facts.h"
-#include "runtime/safetensors.h"
+#include "runtime/weights/safetensors.h"
 #include "tests/reference_quantized.h"
 
 namespace soliton {

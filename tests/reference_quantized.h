@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "layout/model_facts.h"
-#include "runtime/safetensors.h"
+#include "runtime/weights/safetensors.h"
 
 namespace soliton {
 

@@ -10,7 +10,7 @@
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "models/printing.h"
-#include "runtime/kv_pool.h"
+#include "runtime/engine/kv_pool.h"
 
 namespace soliton {
 namespace {

@@ -12,8 +12,8 @@
 #include "runtime/bench/options.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/bench/tree.h"
-#include "runtime/engine.h"
-#include "runtime/read_bandwidth.h"
+#include "runtime/device/read_bandwidth.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/answer/draft/draft_model.h"
+#include "runtime/answer/speculate.h"
+#include "runtime/answer/timing.h"
 #include "runtime/bench/measure.h"
-#include "runtime/chat/speculate.h"
-#include "runtime/chat/timing.h"
-#include "runtime/common_tokens.h"
-#include "runtime/draft/draft_model.h"
+#include "runtime/engine/common_tokens.h"
 
 namespace soliton {
 namespace {

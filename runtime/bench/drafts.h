@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/bench/options.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 

@@ -8,7 +8,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "models/model_tables.h"
-#include "runtime/kv_pool.h"
+#include "runtime/engine/kv_pool.h"
 
 namespace soliton {
 namespace {

@@ -12,8 +12,8 @@
 #include "layout/model_facts.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/sensors.h"
-#include "runtime/engine.h"
-#include "runtime/read_bandwidth.h"
+#include "runtime/device/read_bandwidth.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 

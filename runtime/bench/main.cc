@@ -13,14 +13,14 @@
 #include "runtime/bench/edge.h"
 #include "runtime/bench/options.h"
 #include "runtime/bench/output.h"
-#include "runtime/engine.h"
-#include "runtime/find_model.h"
-#include "runtime/program.h"
-#include "runtime/progress.h"
-#include "runtime/tools/make/make_kernel.h"
-#include "runtime/tools/make/places.h"
-#include "runtime/tools/predict/predict.h"
-#include "runtime/tools/tune/tune.h"
+#include "runtime/bench/predict/predict.h"
+#include "runtime/bench/tune/tune.h"
+#include "runtime/engine/engine.h"
+#include "runtime/make/find_model.h"
+#include "runtime/make/make_kernel.h"
+#include "runtime/make/places.h"
+#include "runtime/program/program.h"
+#include "runtime/program/progress.h"
 
 namespace soliton {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine.h"
-#include "runtime/sampling.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/sampling.h"
 
 namespace soliton {
 

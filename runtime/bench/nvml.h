@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/device/cuda_driver.h"
 
 namespace soliton {
 

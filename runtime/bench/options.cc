@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "models/error.h"
-#include "runtime/command_line.h"
-#include "runtime/sampling_flags.h"
-#include "runtime/tools/tune/tune.h"
+#include "runtime/answer/sampling_flags.h"
+#include "runtime/bench/tune/tune.h"
+#include "runtime/program/command_line.h"
 
 namespace soliton {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/bench/tree_spec.h"
-#include "runtime/sampling.h"
+#include "runtime/engine/sampling.h"
 
 namespace soliton {
 

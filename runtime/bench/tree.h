@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/bench/tree_spec.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tree/kv_tree.h"
+#include "runtime/engine/tree/kv_tree.h"
 
 namespace soliton {
 

@@ -1,8 +1,8 @@
 #include "runtime/chat/answer_grammar.h"
 
 #include "models/mapped_file.h"
-#include "runtime/constrain/ebnf.h"
-#include "runtime/constrain/json_schema.h"
+#include "runtime/text/constrain/ebnf.h"
+#include "runtime/text/constrain/json_schema.h"
 
 namespace soliton {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "runtime/chat/model.h"
-#include "runtime/constrain/token_constraint.h"
+#include "runtime/answer/model.h"
+#include "runtime/text/constrain/token_constraint.h"
 
 namespace soliton {
 

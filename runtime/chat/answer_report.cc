@@ -5,7 +5,7 @@
 #include "models/model_config.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 namespace soliton {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "runtime/answer/model.h"
+#include "runtime/answer/timing.h"
 #include "runtime/chat/answer_stream.h"
-#include "runtime/chat/model.h"
 #include "runtime/chat/options.h"
-#include "runtime/chat/timing.h"
 
 namespace soliton {
 

@@ -57,9 +57,4 @@ void print_json(const nlohmann::ordered_json& object) {
   std::fflush(stdout);
 }
 
-double json_logprob(float logprob) {
-  constexpr double kPerUnit = 1e6;
-  return std::round(static_cast<double>(logprob) * kPerUnit) / kPerUnit + 0.0;  // no negative zero
-}
-
 }  // namespace soliton

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/chat/answer_text.h"
-#include "runtime/chosen_token.h"
+#include "runtime/answer/answer_text.h"
+#include "runtime/engine/chosen_token.h"
 
 namespace soliton {
 
@@ -53,8 +53,5 @@ class AnswerStream {
 
 /// Writes a JSON object as one line to stdout at once.
 void print_json(const nlohmann::ordered_json& object);
-
-/// A logprob with the digits that a float has.
-double json_logprob(float logprob);
 
 }  // namespace soliton

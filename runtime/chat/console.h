@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/chat/timing.h"
-#include "runtime/tokenizer.h"
+#include "runtime/answer/timing.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton {
 

@@ -12,7 +12,7 @@
 #include "models/error.h"
 #include "models/kept_file.h"
 #include "models/printing.h"
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/text/tokenizer/utf8.h"
 
 namespace soliton {
 namespace {

@@ -20,7 +20,7 @@
 #include "runtime/chat/console.h"
 #include "runtime/chat/history_file.h"
 #include "runtime/chat/interrupt.h"
-#include "runtime/tokenizer/utf8.h"
+#include "runtime/text/tokenizer/utf8.h"
 
 namespace soliton {
 namespace {

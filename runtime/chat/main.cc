@@ -1,17 +1,17 @@
 // soliton-chat: a chat at a terminal, or the answer to one prompt. Answers go to stdout as they are decoded,
 // several samples when all have ended; everything else goes to stderr.
+#include "runtime/answer/open_draft.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
-#include "runtime/chat/open_draft.h"
 #include "runtime/chat/question.h"
 #include "runtime/chat/questions.h"
 #include "runtime/chat/repl.h"
-#include "runtime/find_model.h"
-#include "runtime/program.h"
-#include "runtime/tools/doctor/report.h"
-#include "runtime/tools/make/places.h"
+#include "runtime/doctor/report.h"
+#include "runtime/make/find_model.h"
+#include "runtime/make/places.h"
+#include "runtime/program/program.h"
 #include "runtime/verify/verify.h"
 
 namespace soliton {

@@ -7,13 +7,13 @@
 
 #include "models/error.h"
 #include "models/printing.h"
+#include "runtime/answer/beam_search.h"
+#include "runtime/answer/generator.h"
+#include "runtime/answer/open_draft.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/answer_report.h"
-#include "runtime/chat/beam_search.h"
 #include "runtime/chat/console.h"
-#include "runtime/chat/generator.h"
 #include "runtime/chat/interrupt.h"
-#include "runtime/chat/open_draft.h"
 #include "runtime/chat/parallel.h"
 
 namespace soliton {

@@ -1,8 +1,8 @@
 // One prompt or conversation, answered once or several times: as text, streamed, or as JSON.
 #pragma once
 
-#include "runtime/chat/conversation.h"
-#include "runtime/chat/model.h"
+#include "runtime/answer/conversation.h"
+#include "runtime/answer/model.h"
 #include "runtime/chat/options.h"
 
 namespace soliton {

@@ -18,9 +18,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/chosen_token.h"
-#include "runtime/engine.h"
-#include "runtime/sampling.h"
+#include "runtime/engine/chosen_token.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/sampling.h"
 
 namespace soliton {
 

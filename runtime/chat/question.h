@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/chat/conversation.h"
+#include "runtime/answer/conversation.h"
 #include "runtime/chat/options.h"
 
 namespace soliton {

@@ -5,12 +5,12 @@
 
 #include "layout/page.h"
 #include "models/error.h"
+#include "runtime/answer/forest/forest.h"
 #include "runtime/chat/answer_report.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/question.h"
-#include "runtime/common_tokens.h"
-#include "runtime/forest/forest.h"
+#include "runtime/engine/common_tokens.h"
 
 namespace soliton {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/model.h"
+#include "runtime/answer/model.h"
 #include "runtime/chat/options.h"
 
 namespace soliton {

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/chat/answer_text.h"
-#include "runtime/chat/conversation.h"
-#include "runtime/chat/generator.h"
-#include "runtime/chat/prompter.h"
+#include "runtime/answer/answer_text.h"
+#include "runtime/answer/conversation.h"
+#include "runtime/answer/generator.h"
+#include "runtime/answer/prompter.h"
+#include "runtime/answer/timing.h"
 #include "runtime/chat/settings.h"
-#include "runtime/chat/timing.h"
 
 namespace soliton {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 namespace soliton {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/generator.h"
+#include "runtime/answer/generator.h"
 
 namespace soliton {
 

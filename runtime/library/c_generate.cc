@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
-#include "runtime/constrain/ebnf.h"
-#include "runtime/constrain/json_schema.h"
 #include "runtime/library/handles.h"
+#include "runtime/text/constrain/ebnf.h"
+#include "runtime/text/constrain/json_schema.h"
 
 namespace soliton {
 namespace {

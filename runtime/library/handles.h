@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/library/open_model.h"
-#include "runtime/soliton.h"
+#include "runtime/library/soliton.h"
 
 namespace soliton {
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/find_model.h"
+#include "runtime/make/find_model.h"
 
 namespace soliton {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/model.h"
-#include "runtime/cuda_driver.h"
-#include "runtime/forest/forest.h"
+#include "runtime/answer/forest/forest.h"
+#include "runtime/answer/model.h"
+#include "runtime/device/cuda_driver.h"
 
 namespace soliton {
 

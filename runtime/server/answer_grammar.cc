@@ -1,8 +1,8 @@
 #include "runtime/server/answer_grammar.h"
 
-#include "runtime/constrain/ebnf.h"
-#include "runtime/constrain/json_schema.h"
 #include "runtime/server/api_error.h"
+#include "runtime/text/constrain/ebnf.h"
+#include "runtime/text/constrain/json_schema.h"
 
 namespace soliton {
 namespace {

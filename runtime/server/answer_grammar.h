@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "models/strict_json.h"
-#include "runtime/constrain/grammar.h"
+#include "runtime/text/constrain/grammar.h"
 
 namespace soliton {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/constrain/token_constraint.h"
 #include "runtime/server/grammar_workers.h"
+#include "runtime/text/constrain/token_constraint.h"
 
 namespace soliton {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "models/strict_json.h"
-#include "runtime/constrain/grammar.h"
-#include "runtime/sampling.h"
+#include "runtime/engine/sampling.h"
 #include "runtime/server/api_error.h"
+#include "runtime/text/constrain/grammar.h"
 
 namespace soliton {
 

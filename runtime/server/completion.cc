@@ -8,8 +8,6 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/chat/answer_stream.h"
-
 namespace soliton {
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/answer_text.h"
+#include "runtime/answer/answer_text.h"
 #include "runtime/server/api_request.h"
 #include "runtime/server/generation.h"
 #include "runtime/server/tool_calls.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chosen_token.h"
-#include "runtime/sampling.h"
+#include "runtime/engine/chosen_token.h"
+#include "runtime/engine/sampling.h"
 #include "runtime/server/answer_mask.h"
 
 namespace soliton {

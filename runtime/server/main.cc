@@ -3,7 +3,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 #include "runtime/server/end_signals.h"
 #include "runtime/server/http_server.h"
 #include "runtime/server/options.h"

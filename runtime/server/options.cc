@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "layout/page.h"
-#include "runtime/sampling_flags.h"
+#include "runtime/answer/sampling_flags.h"
 
 namespace soliton {
 namespace {

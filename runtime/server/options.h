@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/chat/options.h"
+#include "runtime/answer/options.h"
 #include "runtime/server/http_server.h"
 #include "runtime/server/scheduler.h"
 #include "runtime/server/service.h"

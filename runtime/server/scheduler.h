@@ -25,8 +25,8 @@
 #include <thread>
 
 #include "models/error.h"
-#include "runtime/engine.h"
-#include "runtime/forest/prefix_cache.h"
+#include "runtime/answer/forest/prefix_cache.h"
+#include "runtime/engine/engine.h"
 #include "runtime/server/fair_queue.h"
 #include "runtime/server/generation.h"
 #include "runtime/server/metrics.h"

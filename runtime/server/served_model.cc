@@ -1,7 +1,7 @@
 #include "runtime/server/served_model.h"
 
 #include "models/model_config.h"
-#include "runtime/find_model.h"
+#include "runtime/make/find_model.h"
 
 namespace soliton {
 namespace {

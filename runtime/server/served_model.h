@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/chat/model.h"
+#include "runtime/answer/model.h"
 #include "runtime/server/options.h"
 #include "runtime/server/service.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/model.h"
+#include "runtime/answer/model.h"
 #include "runtime/server/completion.h"
 #include "runtime/server/request_pool.h"
 #include "runtime/server/scheduler.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton {
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <thread>
 
-#include "runtime/matrix_source.h"
+#include "runtime/weights/matrix_source.h"
 
 namespace soliton {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "models/checkpoint.h"
-#include "runtime/quantization/quantized_linear.h"
-#include "runtime/safetensors.h"
+#include "runtime/weights/quantization/quantized_linear.h"
+#include "runtime/weights/safetensors.h"
 
 namespace soliton {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "layout/f16.h"
-#include "runtime/matrix_source.h"
-#include "runtime/rotary.h"
+#include "runtime/engine/rotary.h"
+#include "runtime/weights/matrix_source.h"
 
 namespace soliton {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "models/error.h"
 #include "runtime/bench/tree_thoughts.h"
-#include "runtime/tree/tree_plan.h"
+#include "runtime/engine/tree/tree_plan.h"
 #include "temporary_folder.h"
 
 namespace soliton {

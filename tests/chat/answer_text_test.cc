@@ -1,5 +1,5 @@
 // Tokens of an answer become text up to where it ends, and it is known why it ended there.
-#include "runtime/chat/answer_text.h"
+#include "runtime/answer/answer_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Beam search against transformers' generate(), whose results tests/goldens/make_beams.py has written: on the reference
 // model, and on the emulated kernel of the tiny model.
-#include "runtime/chat/beam_search.h"
+#include "runtime/answer/beam_search.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "long_tests.h"
 #include "models/error.h"
 #include "models/hf_config.h"
-#include "runtime/safetensors.h"
+#include "runtime/weights/safetensors.h"
 
 namespace soliton {
 namespace {

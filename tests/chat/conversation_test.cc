@@ -1,4 +1,4 @@
-#include "runtime/chat/conversation.h"
+#include "runtime/answer/conversation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

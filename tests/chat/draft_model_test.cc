@@ -1,5 +1,5 @@
 // A draft model beside a large one, on whole kernels in emulation: whatever it drafts, the answer is the large one's.
-#include "runtime/draft/draft_model.h"
+#include "runtime/answer/draft/draft_model.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "layout/random.h"
 #include "long_tests.h"
 #include "models/error.h"
-#include "runtime/chat/speculate.h"
+#include "runtime/answer/speculate.h"
 
 namespace soliton {
 namespace {

@@ -1,5 +1,5 @@
 // The faster kernel is taken, and generates what that kernel does.
-#include "runtime/chat/emulation.h"
+#include "runtime/answer/emulation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A generator on whole kernels in emulation: an answer is the same whether the tokens before it were kept or
 // are fed anew.
-#include "runtime/chat/generator.h"
+#include "runtime/answer/generator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "long_tests.h"
 #include "models/error.h"
-#include "runtime/constrain/ebnf.h"
+#include "runtime/text/constrain/ebnf.h"
 
 namespace soliton {
 namespace {

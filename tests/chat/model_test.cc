@@ -1,12 +1,12 @@
 // How long a context is made where nobody says so, and what is said of it.
-#include "runtime/chat/model.h"
+#include "runtime/answer/model.h"
 
 #include <gmock/gmock.h>
 
 #include "error_of.h"
 #include "models/model_config.h"
 #include "models/model_tables.h"
-#include "runtime/tools/make/model_memory.h"
+#include "runtime/make/model_memory.h"
 
 namespace soliton {
 namespace {

@@ -1,6 +1,6 @@
 // What users type never becomes a special token: with tokenizers of all families, by chat templates of
 // published models, on texts made to break out.
-#include "runtime/chat/prompter.h"
+#include "runtime/answer/prompter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/chat/stop_filter.h"
+#include "runtime/answer/stop_filter.h"
 
 #include <gtest/gtest.h>
 

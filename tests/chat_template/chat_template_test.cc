@@ -1,6 +1,6 @@
 // What parity with jinja2 does not show: origins of text, errors and their places, limits, the files of a
 // model.
-#include "runtime/chat_template/chat_template.h"
+#include "runtime/text/chat_template/chat_template.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

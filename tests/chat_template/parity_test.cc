@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "models/error.h"
-#include "runtime/chat_template/chat_template.h"
+#include "runtime/text/chat_template/chat_template.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "cli/cli_fixture.h"
-#include "runtime/common_tokens.h"
-#include "runtime/tokenizer.h"
+#include "runtime/engine/common_tokens.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton {
 namespace {

@@ -1,5 +1,5 @@
 // What a grammar may cost: steps, time and memory that run out, and those who give up; what is left goes on.
-#include "runtime/constrain/budget.h"
+#include "runtime/text/constrain/budget.h"
 
 #include <gtest/gtest.h>
 

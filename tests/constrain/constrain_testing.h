@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/constrain/ebnf.h"
-#include "runtime/constrain/json_schema.h"
-#include "runtime/constrain/token_constraint.h"
-#include "runtime/tokenizer.h"
+#include "runtime/text/constrain/ebnf.h"
+#include "runtime/text/constrain/json_schema.h"
+#include "runtime/text/constrain/token_constraint.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton::constrain {
 

@@ -1,5 +1,5 @@
 // Masks of allowed tokens: equal to a trial of every token, never empty before the end, in little time.
-#include "runtime/constrain/token_constraint.h"
+#include "runtime/text/constrain/token_constraint.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "faults/faulty_run.h"
 #include "models/kept_file.h"
-#include "runtime/chat/conversation.h"
+#include "runtime/answer/conversation.h"
 #include "runtime/chat/history_file.h"
 
 namespace soliton::faults {

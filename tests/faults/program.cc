@@ -1,5 +1,5 @@
 // What the tests of faults have a program do: faults-program make CACHE | save FILE | remember FILE LINE.
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "models/model_config.h"
-#include "runtime/chat/conversation.h"
+#include "runtime/answer/conversation.h"
 #include "runtime/chat/history_file.h"
-#include "runtime/tools/make/make_kernel.h"
+#include "runtime/make/make_kernel.h"
 
 namespace soliton {
 namespace {

@@ -3,7 +3,7 @@
 #include "runtime/server/api_request.h"
 
 #include "fuzz/expand.h"
-#include "runtime/chat_template/chat_template.h"
+#include "runtime/text/chat_template/chat_template.h"
 
 namespace soliton {
 namespace {

@@ -1,5 +1,5 @@
 // Chat templates, rendered for a conversation that has a bit of everything.
-#include "runtime/chat_template/chat_template.h"
+#include "runtime/text/chat_template/chat_template.h"
 
 #include "fuzz/fuzz_target.h"
 

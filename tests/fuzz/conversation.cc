@@ -1,5 +1,5 @@
 // Saved chats: what is read survives being written, and its file being read again.
-#include "runtime/chat/conversation.h"
+#include "runtime/answer/conversation.h"
 
 #include "fuzz/fuzz_target.h"
 

@@ -1,9 +1,9 @@
 // What answers are to follow, and texts of it: a JSON schema ({), the pattern of one (/), else a grammar in llama.cpp's
 // notation. Tokens are bytes.
 #include "fuzz/fuzz_target.h"
-#include "runtime/constrain/ebnf.h"
-#include "runtime/constrain/json_schema.h"
-#include "runtime/constrain/token_constraint.h"
+#include "runtime/text/constrain/ebnf.h"
+#include "runtime/text/constrain/json_schema.h"
+#include "runtime/text/constrain/token_constraint.h"
 
 namespace soliton {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
-#include "runtime/soliton.h"
+#include "runtime/library/soliton.h"
 
 namespace soliton {
 namespace {

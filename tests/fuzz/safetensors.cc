@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fuzz/fuzz_target.h"
-#include "runtime/model_tensors.h"
+#include "runtime/weights/model_tensors.h"
 
 namespace soliton {
 namespace {

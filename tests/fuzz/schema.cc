@@ -1,6 +1,6 @@
 // JSON schemas up to the largest that are read, made grammars in time.
 #include "fuzz/expand.h"
-#include "runtime/constrain/json_schema.h"
+#include "runtime/text/constrain/json_schema.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace soliton;

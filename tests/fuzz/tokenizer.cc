@@ -1,6 +1,6 @@
 // tokenizer.json, and if it is accepted some text in and out: text behind a line "---" of the input, if there is
 // one.
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 
 #include "fuzz/fuzz_target.h"
 

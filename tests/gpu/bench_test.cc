@@ -6,7 +6,7 @@
 
 #include "models/error.h"
 #include "runtime/bench/nvml.h"
-#include "runtime/read_bandwidth.h"
+#include "runtime/device/read_bandwidth.h"
 
 namespace soliton {
 namespace {

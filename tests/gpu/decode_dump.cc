@@ -11,7 +11,7 @@
 #include "layout/random.h"
 #include "models/error.h"
 #include "models/hf_config.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 namespace {

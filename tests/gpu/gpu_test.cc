@@ -10,8 +10,8 @@
 
 #include "models/error.h"
 #include "reference_model.h"
-#include "runtime/cuda_driver.h"
-#include "runtime/engine.h"
+#include "runtime/device/cuda_driver.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/error.h"
 #include "models/hf_config.h"
 #include "reference_model.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "verify/verified.h"
 
 namespace soliton {

@@ -7,7 +7,7 @@
 
 #include "models/error.h"
 #include "reference_sampling.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 namespace {

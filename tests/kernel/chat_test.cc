@@ -7,8 +7,8 @@
 
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
+#include "runtime/answer/speculate.h"
 #include "runtime/chat/parallel.h"
-#include "runtime/chat/speculate.h"
 
 namespace soliton {
 namespace {

@@ -20,7 +20,7 @@
 #include "models/hf_config.h"
 #include "primitives/emulation/emulator.h"
 #include "reference_model.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace soliton {
 

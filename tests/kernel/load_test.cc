@@ -9,7 +9,7 @@
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "refusals.h"
-#include "runtime/weights.h"
+#include "runtime/weights/weights.h"
 
 namespace soliton {
 namespace {

@@ -69,12 +69,12 @@ grep -rIlF -e "$sources" -e "$folder/first" "$prefix" && fail "files above: expe
 # The image is built with what ./dev installs, but for what tests need.
 for package in $(sed -n '/^packages=(/,/)$/p' "$sources/dev" | sed 's/packages=//; s/[()]//g'); do
   case $package in libgtest-dev | libgmock-dev) continue ;; esac
-  grep -qw -e "$package" "$sources/packaging/Dockerfile" || fail "packaging/Dockerfile: expected $package, as ./dev installs it"
+  grep -qw -e "$package" "$sources/runtime/packaging/Dockerfile" || fail "runtime/packaging/Dockerfile: expected $package, as ./dev installs it"
 done
 
 [ "${SOLITON_LONG_TESTS:-}" = 1 ] || exit 0
 if command -v docker > /dev/null && docker info > /dev/null 2>&1; then
-  docker build -q -t soliton-test -f "$sources/packaging/Dockerfile" "$sources" > docker.log 2>&1 || fail "$(tail -5 docker.log)"
+  docker build -q -t soliton-test -f "$sources/runtime/packaging/Dockerfile" "$sources" > docker.log 2>&1 || fail "$(tail -5 docker.log)"
   docker run --rm soliton-test --version | grep -q '^soliton-server ' || fail "the image: expected soliton-server in it"
   docker image rm soliton-test > /dev/null
 fi

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/quantization/quantized_linear.h"
+#include "runtime/weights/quantization/quantized_linear.h"
 
 namespace soliton {
 namespace {

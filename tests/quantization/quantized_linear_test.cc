@@ -1,5 +1,5 @@
 // QuantizedLinear: words written out by hand in each format, and every way in which tensors can fail to fit.
-#include "runtime/quantization/quantized_linear.h"
+#include "runtime/weights/quantization/quantized_linear.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "refusals.h"
-#include "runtime/quantization/nibbles.h"
+#include "runtime/weights/quantization/nibbles.h"
 #include "temporary_folder.h"
 
 namespace soliton {

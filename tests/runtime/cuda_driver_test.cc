@@ -1,5 +1,5 @@
 // What the driver is asked and what becomes of its answers, with a library in the driver's place.
-#include "runtime/cuda_driver.h"
+#include "runtime/device/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

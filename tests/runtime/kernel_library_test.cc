@@ -1,5 +1,5 @@
 // Whether a kernel library and a device go together, with a library that has no kernel.
-#include "runtime/kernel_library.h"
+#include "runtime/device/kernel_library.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "error_of.h"
-#include "runtime/card_name.h"
+#include "runtime/device/card_name.h"
 
 namespace soliton {
 namespace {

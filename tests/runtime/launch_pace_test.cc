@@ -1,5 +1,5 @@
 // How many steps launches have where they may not last long: with clocks that are made up.
-#include "runtime/launch_pace.h"
+#include "runtime/engine/launch_pace.h"
 
 #include <gtest/gtest.h>
 

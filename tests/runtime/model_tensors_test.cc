@@ -1,5 +1,5 @@
 // The tensors that a model's facts ask for: each one that is missing, of another shape or type, or too many, is named.
-#include "runtime/model_tensors.h"
+#include "runtime/weights/model_tensors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What pack_tile() writes, read back through the formulas of layout/weight_format.h; and how tensors are rounded
 // to bf16.
-#include "runtime/packing.h"
+#include "runtime/weights/packing.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include "layout/f16.h"
 #include "layout/random.h"
-#include "runtime/matrix_source.h"
-#include "runtime/quantization/nibbles.h"
+#include "runtime/weights/matrix_source.h"
+#include "runtime/weights/quantization/nibbles.h"
 
 namespace soliton {
 namespace {

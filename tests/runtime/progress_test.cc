@@ -1,5 +1,5 @@
 // Progress: the text of the bar, silence away from terminals, and counting from several threads.
-#include "runtime/progress.h"
+#include "runtime/program/progress.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

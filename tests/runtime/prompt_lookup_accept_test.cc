@@ -3,7 +3,7 @@
 #include <set>
 #include <span>
 
-#include "runtime/tree/kv_tree.h"
+#include "runtime/engine/tree/kv_tree.h"
 #include "tests/runtime/prompt_lookup_fixture.h"
 
 namespace soliton {

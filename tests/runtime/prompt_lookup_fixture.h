@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/error.h"
-#include "runtime/draft/prompt_lookup.h"
+#include "runtime/answer/draft/prompt_lookup.h"
 
 namespace soliton {
 

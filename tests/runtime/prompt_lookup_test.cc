@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/tree/kv_tree.h"
+#include "runtime/engine/tree/kv_tree.h"
 #include "tests/runtime/prompt_lookup_fixture.h"
 
 namespace soliton {

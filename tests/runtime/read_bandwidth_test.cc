@@ -1,5 +1,5 @@
 // How much of a card is read to measure S, and how what comes of it is told. The kernels themselves need a card.
-#include "runtime/read_bandwidth.h"
+#include "runtime/device/read_bandwidth.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The rotary table, and the reference's frequencies, against what transformers computes for each kind of RoPE in
 // config.json: see tests/goldens/make_ropes.py.
-#include "runtime/rotary.h"
+#include "runtime/engine/rotary.h"
 
 #include <gtest/gtest.h>
 

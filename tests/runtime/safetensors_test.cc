@@ -1,5 +1,5 @@
 // Safetensors, chiefly every way in which they can be wrong.
-#include "runtime/safetensors.h"
+#include "runtime/weights/safetensors.h"
 
 #include <gtest/gtest.h>
 

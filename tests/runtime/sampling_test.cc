@@ -1,5 +1,5 @@
 // How what users say of sampling becomes what kernels are given.
-#include "runtime/sampling.h"
+#include "runtime/engine/sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "models/error.h"
-#include "runtime/tokenizer.h"
-#include "runtime/tokenizer/parts.h"
-#include "runtime/tokenizer/text_limit.h"
+#include "runtime/text/tokenizer.h"
+#include "runtime/text/tokenizer/parts.h"
+#include "runtime/text/tokenizer/text_limit.h"
 #include "temporary_folder.h"
 
 namespace soliton {

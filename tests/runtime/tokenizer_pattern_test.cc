@@ -7,7 +7,7 @@
 
 #include "models/error.h"
 #include "models/strict_json.h"
-#include "runtime/tokenizer/pattern.h"
+#include "runtime/text/tokenizer/pattern.h"
 
 namespace soliton::tokenization {
 namespace {

@@ -1,6 +1,6 @@
 // Tokenizer: equality with the reference library on stored cases (data/make_tokenizer_fixture.py), what has
 // no counterpart there, and every reason to refuse a tokenizer.json.
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

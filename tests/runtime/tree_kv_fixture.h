@@ -12,7 +12,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "refusals.h"
-#include "runtime/tree/kv_tree.h"
+#include "runtime/engine/tree/kv_tree.h"
 #include "tree_drafts.h"
 
 namespace soliton {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tree/kv_tree.h"
-#include "runtime/tree/tree_plan.h"
+#include "runtime/engine/tree/kv_tree.h"
+#include "runtime/engine/tree/tree_plan.h"
 #include "tree_drafts.h"
 
 namespace soliton {

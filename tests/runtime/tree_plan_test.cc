@@ -1,6 +1,6 @@
 // Plans of attention over trees: read as the kernel reads them, at every step for which they hold, they must
 // give each row exactly the tokens on its path, in order, and deal the work evenly.
-#include "runtime/tree/tree_plan.h"
+#include "runtime/engine/tree/tree_plan.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <future>
 
-#include "runtime/constrain/ebnf.h"
 #include "runtime/server/answer_mask.h"
+#include "runtime/text/constrain/ebnf.h"
 
 namespace soliton {
 namespace {

@@ -1,5 +1,5 @@
 // The radix tree of cached tokens, beside what each branch reads through its pages.
-#include "runtime/forest/prefix_cache.h"
+#include "runtime/answer/forest/prefix_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "runtime/constrain/ebnf.h"
-#include "runtime/forest/forest.h"
+#include "runtime/answer/forest/forest.h"
+#include "runtime/text/constrain/ebnf.h"
 #include "server/scheduler_fixture.h"
 
 namespace soliton {

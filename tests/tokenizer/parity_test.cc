@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "long_tests.h"
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton {
 namespace {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 #include "temporary_folder.h"
 
 namespace soliton {

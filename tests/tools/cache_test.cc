@@ -1,5 +1,5 @@
 // What is cleaned out of the cache, and what stays.
-#include "runtime/tools/make/cache.h"
+#include "runtime/make/cache.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include "generator/gpu_spec.h"
 #include "models/kept_file.h"
 #include "models/model_config.h"
-#include "runtime/tools/doctor/cleaning.h"
-#include "runtime/tools/make/compiler.h"
-#include "runtime/tools/make/places.h"
-#include "runtime/tools/make/scratch_folder.h"
+#include "runtime/doctor/cleaning.h"
+#include "runtime/make/compiler.h"
+#include "runtime/make/places.h"
+#include "runtime/make/scratch_folder.h"
 
 namespace soliton {
 namespace {

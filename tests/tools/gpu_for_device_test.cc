@@ -1,5 +1,5 @@
 // Which card a device is taken for, by made-up devices.
-#include "runtime/tools/make/gpu_for_device.h"
+#include "runtime/make/gpu_for_device.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "error_of.h"
 #include "models/error.h"
-#include "runtime/card_name.h"
-#include "runtime/tools/make/card_spec.h"
+#include "runtime/device/card_name.h"
+#include "runtime/make/card_spec.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -12,7 +12,7 @@
 #include "cli/run_program.h"
 #include "models/error.h"
 #include "models/model_config.h"
-#include "runtime/tools/make/make_kernel.h"
+#include "runtime/make/make_kernel.h"
 
 namespace soliton {
 

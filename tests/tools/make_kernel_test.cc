@@ -1,6 +1,6 @@
 // Kernels found, or made and kept: by the real compiler once, else by scripts in its place, which note that they
 // were called and leave what a compiler might leave.
-#include "runtime/tools/make/make_kernel.h"
+#include "runtime/make/make_kernel.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include "models/hf_config.h"
 #include "models/installation.h"
 #include "models/model_config.h"
-#include "runtime/kernel_library.h"
-#include "runtime/tools/make/measure_bandwidth.h"
-#include "runtime/tools/make/places.h"
-#include "runtime/tools/make/scratch_folder.h"
+#include "runtime/device/kernel_library.h"
+#include "runtime/make/measure_bandwidth.h"
+#include "runtime/make/places.h"
+#include "runtime/make/scratch_folder.h"
 #include "tools/make_kernel_fixture.h"
 
 namespace soliton {

@@ -1,5 +1,5 @@
 // What is said of a model that does not fit a device's memory.
-#include "runtime/tools/make/model_memory.h"
+#include "runtime/make/model_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "generator/plan_fixture.h"
-#include "runtime/tools/predict/predict.h"
+#include "runtime/bench/predict/predict.h"
 
 namespace soliton {
 namespace {

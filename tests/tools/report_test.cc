@@ -1,5 +1,5 @@
 // What the doctor says of made-up machines, and how much of a model fits into how much memory.
-#include "runtime/tools/doctor/report.h"
+#include "runtime/doctor/report.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "models/model_config.h"
 #include "models/model_tables.h"
-#include "runtime/tools/make/model_memory.h"
+#include "runtime/make/model_memory.h"
 
 namespace soliton {
 namespace {

@@ -1,5 +1,5 @@
 // The search over the knobs, with a planted optimum instead of a card.
-#include "runtime/tools/tune/search.h"
+#include "runtime/bench/tune/search.h"
 
 #include <gtest/gtest.h>
 

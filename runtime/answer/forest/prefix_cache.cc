@@ -1,0 +1,171 @@
+#include "runtime/answer/forest/prefix_cache.h"
+
+#include <functional>
+
+#include "layout/page.h"
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+constexpr Branch kNoBranch = -1;
+constexpr int kMaxCandidates = 32;  // that are compared, of all with the same pages
+
+/// Before the first page. The empty scope's is 0.
+uint64_t hash_scope(std::string_view scope) {
+  return scope.empty() ? 0 : std::hash<std::string_view>()(scope);
+}
+
+/// Of the pages so far and one more.
+uint64_t hash_page(uint64_t hash, std::span<const int32_t> page) {
+  constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+  for (const int32_t token : page) {
+    hash = (hash ^ static_cast<uint32_t>(token)) * kMultiplier;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+}  // namespace
+
+/// Of two that have as many tokens, the one that can be taken over as it is.
+bool PrefixCache::is_better(const Match& match, const Match& than) const {
+  if (match.num_tokens != than.num_tokens) return match.num_tokens > than.num_tokens;
+  const Entry& entry = entries_.at(match.branch);
+  return !entry.in_use && std::ssize(entry.tokens) == match.num_tokens;
+}
+
+PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens, std::string_view scope) const {
+  if (tokens.empty()) return {};
+  const std::span<const int32_t> wanted = tokens.first(tokens.size() - 1);
+  auto deepest = pages_.end();
+  uint64_t hash = hash_scope(scope);
+  for (size_t page = 0; (page + 1) * kKvPageTokens <= wanted.size(); ++page) {
+    hash = hash_page(hash, wanted.subspan(page * kKvPageTokens, kKvPageTokens));
+    const auto found = pages_.lower_bound({hash, kNoBranch});
+    if (found == pages_.end() || found->first != hash) break;
+    deepest = found;
+  }
+  Match best;
+  if (deepest == pages_.end()) return best;
+  const uint64_t wanted_hash = deepest->first;
+  for (int i = 0; i < kMaxCandidates && deepest != pages_.end() && deepest->first == wanted_hash;
+       ++i, ++deepest) {
+    const Entry& entry = entries_.at(deepest->second);
+    if (entry.scope != scope) continue;
+    const Match match{deepest->second, num_common_tokens(wanted, entry.tokens)};
+    if (match.num_tokens >= kKvPageTokens && is_better(match, best)) best = match;
+  }
+  return best;
+}
+
+int PrefixCache::match_in_use(std::span<const int32_t> tokens, std::string_view scope) const {
+  const Match match = find(tokens, scope);
+  return match.branch != kNoBranch && entries_.at(match.branch).in_use ? match.num_tokens : 0;
+}
+
+PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::string_view scope) {
+  if (tokens.empty()) throw Error(ExitCode::kInternal, "prefix cache: expected at least one token, got none");
+  const Match match = find(tokens, scope);
+  if (match.branch == kNoBranch) {
+    const Branch branch = tree_.open();
+    entries_.insert_or_assign(branch, Entry{.scope = std::string(scope)});
+    return {branch, 0};
+  }
+  Entry& entry = entries_.at(match.branch);
+  use(match.branch);
+  if (!entry.in_use && std::ssize(entry.tokens) == match.num_tokens) {
+    kept_.erase({entry.used_at, match.branch});
+    entry.in_use = true;
+    return {match.branch, match.num_tokens};
+  }
+  // Without a page for the copy, what would be copied is fed instead.
+  const bool has_room = make_room_beside(match.branch, 1);
+  const int num_tokens = has_room ? match.num_tokens : match.num_tokens / kKvPageTokens * kKvPageTokens;
+  return {add(match.branch, num_tokens), num_tokens};
+}
+
+Branch PrefixCache::branch_off(Branch from) {
+  make_room_beside(from, 1);
+  return add(from, static_cast<int>(std::ssize(entries_.at(from).tokens)));
+}
+
+/// An entry that begins with the first tokens of another one.
+Branch PrefixCache::add(Branch from, int num_tokens) {
+  const Branch branch = tree_.branch_off(from, num_tokens);
+  const std::vector<int32_t> all = entries_.at(from).tokens;
+  entries_.insert_or_assign(branch, Entry{.scope = entries_.at(from).scope});
+  append(branch, std::span(all).first(static_cast<size_t>(num_tokens)));
+  return branch;
+}
+
+void PrefixCache::append(Branch branch, std::span<const int32_t> tokens) {
+  Entry& entry = entries_.at(branch);
+  entry.tokens.insert(entry.tokens.end(), tokens.begin(), tokens.end());
+  const std::span<const int32_t> all = entry.tokens;
+  for (size_t page = entry.hashes.size(); (page + 1) * kKvPageTokens <= all.size(); ++page) {
+    const uint64_t before = entry.hashes.empty() ? hash_scope(entry.scope) : entry.hashes.back();
+    entry.hashes.push_back(hash_page(before, all.subspan(page * kKvPageTokens, kKvPageTokens)));
+    pages_.insert({entry.hashes.back(), branch});
+  }
+}
+
+void PrefixCache::release(Branch branch) {
+  Entry& entry = entries_.at(branch);
+  // What a step had begun with and not ended is in the tree alone.
+  if (tree_.num_tokens(branch) != std::ssize(entry.tokens)) {
+    throw Error(ExitCode::kInternal, fmt::format("prefix cache: expected {} tokens in branch {}, got {}",
+                                                 entry.tokens.size(), branch, tree_.num_tokens(branch)));
+  }
+  entry.in_use = false;
+  use(branch);
+  if (entry.hashes.empty()) {
+    evict(branch);  // nobody would find it
+    --num_evicted_;
+    return;
+  }
+  tree_.truncate(branch, tree_.num_tokens(branch));  // gives back what is reserved
+  tree_.draft(branch, {});
+}
+
+/// Notes that a branch is wanted now.
+void PrefixCache::use(Branch branch) {
+  Entry& entry = entries_.at(branch);
+  if (!entry.in_use) kept_.erase({entry.used_at, branch});
+  entry.used_at = ++clock_;
+  if (!entry.in_use) kept_.insert({entry.used_at, branch});
+}
+
+void PrefixCache::evict(Branch branch) {
+  const Entry& entry = entries_.at(branch);
+  for (const uint64_t hash : entry.hashes) pages_.erase({hash, branch});
+  kept_.erase({entry.used_at, branch});
+  entries_.erase(branch);
+  tree_.prune(branch);
+  ++num_evicted_;
+}
+
+bool PrefixCache::make_room(int num_pages) {
+  return make_room_beside(kNoBranch, num_pages);
+}
+
+/// The same, but for one branch.
+bool PrefixCache::make_room_beside(Branch kept, int num_pages) {
+  while (tree_.num_free_pages() < num_pages) {
+    auto oldest = kept_.begin();
+    if (oldest != kept_.end() && oldest->second == kept) ++oldest;
+    if (oldest == kept_.end()) return false;
+    evict(oldest->second);
+  }
+  return true;
+}
+
+int PrefixCache::num_pages_in_use() const {
+  std::vector<Branch> branches;
+  for (const auto& [branch, entry] : entries_) {
+    if (entry.in_use) branches.push_back(branch);
+  }
+  return tree_.num_pages_of(branches);
+}
+
+}  // namespace soliton

@@ -1,0 +1,538 @@
+#include "runtime/engine/tree/tree_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "layout/activations.h"
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyable_v<TreeRow> &&
+                  std::is_trivially_copyable_v<TreeMerge> && std::is_trivially_copyable_v<TreeView>,
+              "uploaded byte by byte");
+
+constexpr double kPicosecondsPerUs = 1e6;
+constexpr double kSecondsPerUs = 1e-6;
+constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
+constexpr int kMaxCtas = 1 << kCtaBits;
+constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
+constexpr int kLimitEighths[] = {8, 7, 9, 6, 4};  // parts of the limit that are tried
+constexpr double kGoodEnough = 1.02;              // a makespan as close to the limit ends the search
+
+Error misuse(std::string_view what, std::string_view expected, double found) {
+  return Error(ExitCode::kInternal, fmt::format("tree plan: {}: expected {}, got {}", what, expected, found));
+}
+
+void expect(bool holds, std::string_view what, std::string_view expected, double found) {
+  if (!holds) throw misuse(what, expected, found);
+}
+
+int64_t picoseconds(double us) {
+  return static_cast<int64_t>(std::llround(us * kPicosecondsPerUs));
+}
+
+/// Adds `load` to the least word of a heap.
+void add_to_least(std::vector<uint64_t>& heap, uint64_t load) {
+  const uint64_t word = heap[0] + load;
+  const size_t size = heap.size();
+  size_t at = 0;
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && heap[child + 1] < heap[child]) ++child;
+    if (word <= heap[child]) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = word;
+}
+
+}  // namespace
+
+TreeView TreePlan::view() const {
+  return {.first_item = first_item.data(),
+          .items = items.data(),
+          .pages = pages.data(),
+          .rows = rows.data(),
+          .merges = merges.data(),
+          .num_rows = static_cast<int32_t>(rows.size()),
+          .num_steps = num_steps,
+          .partials_per_head = partials_per_head};
+}
+
+TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits)
+    : shape_(shape), limits_(limits) {
+  expect(shape.num_ctas >= 1 && shape.num_ctas <= kMaxCtas, "CTAs", "1 to 4096", shape.num_ctas);
+  expect(shape.num_kv_heads >= 0, "KV heads", "at least 0", shape.num_kv_heads);
+  expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
+  expect(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
+  expect(shape.max_item_rows >= 1, "rows of an item", "at least 1", shape.max_item_rows);
+  expect(shape.item_costs >= 0, "costs of an item", "at least 0", shape.item_costs);
+  expect(limits.min_tokens >= 1 && limits.min_tokens % kKvPageTokens == 0, "tokens of a slice",
+         "a multiple of the page", limits.min_tokens);
+  expect(limits.max_slices >= 1, "slices of a node", "at least 1", limits.max_slices);
+  expect(costs.item_us >= 0, "time of an item", "at least 0", costs.item_us);
+  expect(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
+  expect(costs.read_bytes_per_s > 0, "rate of reading", "more than 0", costs.read_bytes_per_s);
+  expect(costs.exchange_bytes_per_s > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_s);
+  const auto transfer_ps = [&](double bytes, double bytes_per_s) {
+    return picoseconds(bytes / (bytes_per_s / shape.num_ctas * kSecondsPerUs));
+  };
+  const KvShape one_head{
+      .num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim, .parts = shape.kv_parts};
+  const auto token_bytes = static_cast<double>(one_head.token_bytes());
+  const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
+  item_ps_ = picoseconds(costs.item_us * shape.item_costs);
+  byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
+  mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
+  row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);
+}
+
+void TreePlanner::plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan) {
+  num_steps_ = settle_steps(tree, num_steps);
+  measure(tree);
+  if (limits_.rule == SliceRule::kFixed) {
+    slice_by_length(tree);
+  } else {
+    slice_by_time(tree);
+  }
+  plan.pages.assign(tree.pages.begin(), tree.pages.end());
+  plan.num_steps = num_steps_;
+  plan.partials_per_head = partials_per_head_;
+  plan.planned = planned_;
+  write_items(plan);
+  write_rows(tree, plan);
+}
+
+int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
+  expect(num_steps >= 1, "steps", "at least 1", num_steps);
+  for (const SnapshotNode& node : tree.nodes) {
+    if (node.num_new == 0) continue;
+    const int reserved = node.num_pages * kKvPageTokens - node.num_tokens;
+    expect(reserved >= node.num_new, "tokens reserved at a branch", "one for each new token", reserved);
+    if (node.num_new > 1) {
+      num_steps = 1;
+      continue;
+    }
+    num_steps = std::min(num_steps, reserved);
+    if (limits_.rule == SliceRule::kFixed && shape_.resident_tokens == 0) {
+      const int longest = fixed_slice_tokens(node.num_tokens + 1) * limits_.max_slices;
+      num_steps = std::min(num_steps, longest - node.num_tokens);
+    }
+  }
+  return num_steps;
+}
+
+// ---- Costs
+
+/// One token in an item of `rows` rows.
+int64_t TreePlanner::token_ps(int rows) const {
+  return std::max(byte_token_ps_, ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_);
+}
+
+/// C(R, n). New tokens come out of L2: they cost no more than their arithmetic.
+int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
+  const int rows = item.end_row - item.first_row;
+  const int cached = cached_tokens(item, step);
+  const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
+  const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_;
+  return item_ps_ + rows * row_ps_ +
+         std::max(round_up(cached, kTailTokens) * byte_token_ps_, (cached + fresh) * tile_ps);
+}
+
+void TreePlanner::measure(const TreeSnapshot& tree) {
+  costs_.clear();
+  for (const SnapshotNode& node : tree.nodes) {
+    NodeCost& cost = costs_.emplace_back();
+    const int rows = node.end_row - node.first_row;
+    if (rows == 0) continue;
+    cost.num_tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
+    cost.slice_ps = rows * row_ps_;
+    cost.max_slice_tokens = std::numeric_limits<int>::max();
+    int widest = 0;
+    for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
+      end = item_end(row, node.end_row);
+      widest = std::max(widest, end - row);
+      cost.slice_ps += item_ps_;
+      cost.token_ps += token_ps(end - row);
+      cost.max_slice_tokens = std::min(cost.max_slice_tokens, max_item_tokens(row, end));
+    }
+    cost.widest_slice_ps = item_ps_ + widest * row_ps_;
+    cost.widest_token_ps = token_ps(widest);
+  }
+}
+
+/// Of an item of rows `row` to `end` - 1.
+int TreePlanner::max_item_tokens(int row, int end) const {
+  const int tiles =
+      ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) - row * shape_.heads_per_kv_head / kQueryRows;
+  const bool stays = shape_.resident_tokens > 0 && tiles > shape_.streamed_query_tiles;
+  return stays ? shape_.resident_tokens : std::numeric_limits<int>::max();
+}
+
+/// Behind the rows of an item that begins with `row`: it ends where a tile of queries does, if it can.
+int TreePlanner::item_end(int row, int end_row) const {
+  int end = row + shape_.max_item_rows;
+  if (shape_.max_item_tiles > 0) {
+    const int tiles = row * shape_.heads_per_kv_head / kQueryRows + shape_.max_item_tiles;
+    end = std::max(end, tiles * kQueryRows / shape_.heads_per_kv_head);
+  }
+  return std::min(end, end_row);
+}
+
+// ---- Slices
+
+int TreePlanner::fixed_slice_tokens(int num_tokens) const {
+  int tokens = limits_.min_tokens;
+  while (static_cast<int64_t>(tokens) * limits_.max_slices < num_tokens) tokens *= 2;
+  return tokens;
+}
+
+/// The most tokens of a slice whose items take `limit_ps` at most, but at least min_tokens; then no longer
+/// than the same number of slices needs.
+int TreePlanner::slice_tokens(const NodeCost& node, int64_t limit_ps) const {
+  const int64_t fit = std::max<int64_t>(0, limit_ps - node.widest_slice_ps) / node.widest_token_ps;
+  const int most = round_up(node.num_tokens, kKvPageTokens);
+  const int tokens = static_cast<int>(std::min<int64_t>(fit, most)) / kKvPageTokens * kKvPageTokens;
+  const int longest = std::min(std::max(tokens, limits_.min_tokens), node.max_slice_tokens);
+  const int num_slices = ceil_divide(node.num_tokens, longest);
+  return round_up(ceil_divide(node.num_tokens, num_slices), kKvPageTokens);
+}
+
+/// All work, cut by `limit_ps`.
+int64_t TreePlanner::total_ps(int64_t limit_ps) const {
+  int64_t total = 0;
+  for (const NodeCost& node : costs_) {
+    if (node.num_tokens == 0 || node.slice_ps == 0) continue;
+    const int num_slices = ceil_divide(node.num_tokens, slice_tokens(node, limit_ps));
+    total += num_slices * node.slice_ps + node.num_tokens * node.token_ps;
+  }
+  return total * shape_.num_kv_heads;
+}
+
+/// The least time in which all work, cut by it, fits. More time means fewer slices and so less work: a
+/// bisection.
+int64_t TreePlanner::least_limit() const {
+  int64_t low = 0;
+  for (const NodeCost& node : costs_) {
+    low = std::max(
+        low, node.widest_slice_ps + std::min(node.num_tokens, limits_.min_tokens) * node.widest_token_ps);
+  }
+  const auto per_cta = [&](int64_t limit_ps) {
+    return (total_ps(limit_ps) + shape_.num_ctas - 1) / shape_.num_ctas;
+  };
+  int64_t high = std::max(low, per_cta(low));  // fits: longer slices are not more work
+  low = std::max(low, per_cta(high));
+  while (high - low > high / kSearchSteps) {
+    const int64_t middle = low + (high - low) / 2;
+    (per_cta(middle) <= middle ? high : low) = middle;
+  }
+  return high;
+}
+
+void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
+  for (NodeCost& node : costs_) {
+    // The same for every number of rows.
+    const int most = shape_.resident_tokens > 0 ? shape_.resident_tokens : std::numeric_limits<int>::max();
+    node.slice_tokens = std::min(fixed_slice_tokens(node.num_tokens), most);
+  }
+  cut(tree);
+  deal();
+}
+
+/// In a line, unless slices of one length a node are done sooner.
+void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
+  const int64_t mean = slice_in_line(tree);
+  const int64_t makespan = planned_.makespan_ps;
+  if (mean > 0 && static_cast<double>(makespan) <= kGoodEnough * static_cast<double>(mean)) return;
+  slice_evenly(tree);
+  if (mean > 0 && makespan <= planned_.makespan_ps) slice_in_line(tree);
+}
+
+void TreePlanner::find_strips(const TreeSnapshot& tree) {
+  strips_.clear();
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const SnapshotNode& node = tree.nodes[i];
+    if (costs_[i].num_tokens == 0) continue;
+    const int tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ / 2 : node.num_new);
+    for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
+      end = item_end(row, node.end_row);
+      strips_.push_back({.node = static_cast<int32_t>(i),
+                         .first_row = row,
+                         .end_row = end,
+                         .num_tokens = std::max(1, tokens),
+                         .max_pages = std::max(1, max_item_tokens(row, end) / kKvPageTokens),
+                         .item_ps = item_ps_ + (end - row) * row_ps_,
+                         .token_ps = token_ps(end - row)});
+    }
+  }
+}
+
+/// One CTA after the other takes of the strips what fits into `limit_ps`, but no pieces under min_tokens if it can be
+/// helped: take(strip, first page, pages, CTA). Returns how many CTAs that takes.
+template <class Take>
+int TreePlanner::take_strips(int64_t limit_ps, const Take& take) const {
+  int cta = 0;
+  int64_t load = 0;
+  const auto next = [&] {
+    ++cta;
+    load = 0;
+  };
+  for (const Strip& strip : strips_) {
+    const int least = std::min(limits_.min_tokens / kKvPageTokens, strip.max_pages);
+    for (int first = 0; first < strip.num_pages();) {
+      const int left = strip.num_pages() - first;
+      const int tokens_left = strip.num_tokens - first * kKvPageTokens;
+      const int64_t room = std::max<int64_t>(0, limit_ps - load - strip.item_ps) / strip.token_ps;
+      const int64_t fit = room >= tokens_left ? left : room / kKvPageTokens;
+      int pages = static_cast<int>(std::min<int64_t>({fit, strip.max_pages, left}));
+      if (pages < left && left - pages < least) pages = left - least;
+      if (pages < std::min(least, left)) {
+        if (load > 0) {
+          next();
+          continue;
+        }
+        pages = std::min(least, left);
+      }
+      take(strip, first, pages, cta);
+      load += strip.item_ps + std::min(pages * kKvPageTokens, tokens_left) * strip.token_ps;
+      first += pages;
+    }
+  }
+  return cta + 1;
+}
+
+/// The CTAs of a KV head, all heads alike. Returns the mean of all CTAs' times; 0 if there is no CTA for each head.
+int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
+  const int group = shape_.num_kv_heads == 0 ? 0 : shape_.num_ctas / shape_.num_kv_heads;
+  if (group == 0) return 0;
+  find_strips(tree);
+  int64_t low = 0;
+  int64_t total = 0;
+  for (const Strip& strip : strips_) {
+    low = std::max(low, strip.item_ps + std::min(limits_.min_tokens, strip.num_tokens) * strip.token_ps);
+    total += strip.item_ps + strip.num_tokens * strip.token_ps;
+  }
+  const auto fits = [&](int64_t limit_ps) {
+    return take_strips(limit_ps, [](const Strip&, int, int, int) {}) <= group;
+  };
+  low = std::max(low, total / group);
+  int64_t high = low;
+  while (!fits(high)) {
+    low = high;
+    high += high / 4 + 1;
+  }
+  while (high - low > high / kSearchSteps) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  works_.clear();
+  slices_.clear();
+  node_slices_.assign(tree.nodes.size(), {});
+  partials_per_head_ = 0;
+  dealt_.clear();
+  line_loads_.assign(group, 0);
+  int64_t longest = 0;
+  int64_t sum = 0;
+  take_strips(high, [&](const Strip& strip, int first, int pages, int cta) {
+    const SnapshotNode& node = tree.nodes[strip.node];
+    NodeSlices& slices = node_slices_[strip.node];
+    if (slices.end == 0) slices.first = static_cast<int32_t>(slices_.size());
+    const size_t before = works_.size();
+    const bool is_last = first + pages == strip.num_pages();
+    const int end = is_last ? node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new)
+                            : (first + pages) * kKvPageTokens;
+    add_slice(node, first * kKvPageTokens, end, strip.first_row, strip.end_row);
+    slices.end = static_cast<int32_t>(slices_.size());
+    for (size_t i = before; i < works_.size(); ++i) {
+      line_loads_[cta] += works_[i].cost_ps;
+      sum += works_[i].cost_ps;
+      longest = std::max(longest, works_[i].cost_ps);
+      for (int head = 0; head < shape_.num_kv_heads; ++head)
+        dealt_.push_back(cta * shape_.num_kv_heads + head);
+    }
+  });
+  order_.resize(works_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  const int64_t mean = (sum * shape_.num_kv_heads + shape_.num_ctas - 1) / shape_.num_ctas;
+  planned_ = {.makespan_ps = *std::max_element(line_loads_.begin(), line_loads_.end()),
+              .bound_ps = std::max(mean, longest)};
+  return mean;
+}
+
+/// Slices of one length a node. The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs
+/// without work at the end, so somewhat shorter and longer slices are tried too, until a deal comes close to the limit.
+void TreePlanner::slice_evenly(const TreeSnapshot& tree) {
+  const int64_t limit = least_limit();
+  TreeTime best{.makespan_ps = std::numeric_limits<int64_t>::max()};
+  int best_eighths = 0;
+  for (const int eighths : kLimitEighths) {
+    const bool changed = choose_slices(limit * eighths / 8);
+    if (best_eighths != 0 && !changed) continue;
+    cut(tree);
+    deal();
+    if (planned_.makespan_ps < best.makespan_ps) {
+      best = planned_;
+      best_eighths = eighths;
+    }
+    if (static_cast<double>(best.makespan_ps) <= kGoodEnough * static_cast<double>(limit)) break;
+  }
+  if (choose_slices(limit * best_eighths / 8)) {
+    cut(tree);
+    deal();
+  }
+}
+
+/// Sets slice_tokens of all nodes; are they other than before?
+bool TreePlanner::choose_slices(int64_t limit_ps) {
+  bool changed = false;
+  for (NodeCost& node : costs_) {
+    const int before = node.slice_tokens;
+    node.slice_tokens = node.num_tokens == 0 ? kKvPageTokens : slice_tokens(node, limit_ps);
+    changed = changed || node.slice_tokens != before;
+  }
+  return changed;
+}
+
+void TreePlanner::cut(const TreeSnapshot& tree) {
+  works_.clear();
+  slices_.clear();
+  node_slices_.clear();
+  partials_per_head_ = 0;
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const auto first = static_cast<int32_t>(slices_.size());
+    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree.nodes[i], costs_[i].slice_tokens);
+    node_slices_.push_back({first, static_cast<int32_t>(slices_.size())});
+  }
+}
+
+void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
+  const int end = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
+  for (int first = 0; first < end; first += slice_tokens) {
+    for (int row = node.first_row, end_row = 0; row < node.end_row; row = end_row) {
+      end_row = item_end(row, node.end_row);
+      add_slice(node, first, std::min(end, first + slice_tokens), row, end_row);
+    }
+  }
+}
+
+/// Adds tokens `first` to `end` - 1 of a node for a block of its rows, and the item.
+void TreePlanner::add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row) {
+  const bool grows = node.num_new == 1;
+  TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
+                .tokens = std::min(node.num_tokens, end) - first,
+                .capacity = end - first,
+                .first_row = first_row,
+                .end_row = end_row,
+                .first_partial = partials_per_head_,
+                .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0};
+  if (grows && is_appended_to(item)) {
+    item.first_new = node.first_row;
+    item.end_new = node.end_row;
+  } else if (!grows && node.num_tokens < end) {
+    item.first_new = node.first_row + std::max(0, first - node.num_tokens);
+    item.end_new = node.first_row + end - node.num_tokens;
+    if (item.tokens <= 0)
+      item.first_row = std::max(first_row, item.first_new);  // rows before see nothing of it
+    if (item.first_row >= end_row) return;
+    item.tokens = std::max(0, item.tokens);
+    item.capacity = item.tokens + item.end_new - item.first_new;
+    item.end_new = std::min(item.end_new, end_row);  // a row sees none of the rows behind it
+  }
+  slices_.push_back({.first_row = item.first_row,
+                     .end_row = end_row,
+                     .first_partial = partials_per_head_,
+                     .first_step = std::max(0, -item.tokens)});
+  works_.push_back({.item = item, .cost_ps = cost_ps(item, num_steps_ / 2)});
+  partials_per_head_ += end_row - item.first_row;
+}
+
+// ---- Deal
+
+/// Longest first, each to the least loaded CTA; ties: the earlier item, the lower KV head, the lower CTA.
+void TreePlanner::deal() {
+  order_.resize(works_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
+    return works_[a].cost_ps != works_[b].cost_ps ? works_[a].cost_ps > works_[b].cost_ps : a < b;
+  });
+  loads_.resize(shape_.num_ctas);
+  std::iota(loads_.begin(), loads_.end(), 0);
+  dealt_.resize(works_.size() * shape_.num_kv_heads);
+  int64_t total = 0;
+  size_t next = 0;
+  for (const int32_t index : order_) {
+    const int64_t cost = works_[index].cost_ps;
+    total += cost * shape_.num_kv_heads;
+    for (int head = 0; head < shape_.num_kv_heads; ++head) {
+      dealt_[next++] = static_cast<int32_t>(loads_[0] % kMaxCtas);
+      add_to_least(loads_, static_cast<uint64_t>(cost) << kCtaBits);
+    }
+  }
+  const int64_t longest = order_.empty() ? 0 : works_[order_[0]].cost_ps;
+  planned_.makespan_ps = static_cast<int64_t>(*std::max_element(loads_.begin(), loads_.end()) >> kCtaBits);
+  planned_.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
+}
+
+/// Sorts the items by CTA; of one CTA those that are appended to come last.
+void TreePlanner::write_items(TreePlan& plan) {
+  cursors_.assign(2 * shape_.num_ctas + 1, 0);
+  const auto bin = [&](const TreeItem& item, int32_t cta) {
+    return 2 * cta + (is_appended_to(item) ? 1 : 0);
+  };
+  size_t next = 0;
+  for (const int32_t index : order_) {
+    for (int head = 0; head < shape_.num_kv_heads; ++head)
+      ++cursors_[bin(works_[index].item, dealt_[next++]) + 1];
+  }
+  std::partial_sum(cursors_.begin(), cursors_.end(), cursors_.begin());
+  plan.first_item.resize(shape_.num_ctas + 1);
+  for (int cta = 0; cta <= shape_.num_ctas; ++cta) plan.first_item[cta] = cursors_[2 * cta];
+  plan.items.resize(next);
+  next = 0;
+  for (const int32_t index : order_) {
+    TreeItem item = works_[index].item;
+    for (item.kv_head = 0; item.kv_head < shape_.num_kv_heads; ++item.kv_head) {
+      plan.items[cursors_[bin(item, dealt_[next++])]++] = item;
+      item.first_partial += partials_per_head_;
+    }
+  }
+}
+
+void TreePlanner::write_rows(const TreeSnapshot& tree, TreePlan& plan) {
+  plan.rows.clear();
+  plan.merges.clear();
+  int32_t node = -1;
+  for (const SnapshotRow& row : tree.rows) {
+    if (row.node != node) {
+      node = row.node;
+      path_.clear();
+      for (int32_t at = node; at >= 0; at = tree.nodes[at].parent) path_.push_back(at);
+    }
+    const auto index = static_cast<int32_t>(plan.rows.size());
+    const auto first_merge = static_cast<int32_t>(plan.merges.size());
+    for (size_t i = path_.size(); i-- > 0;) {
+      const NodeSlices& slices = node_slices_[path_[i]];
+      for (int32_t s = slices.first; s < slices.end; ++s) {
+        if (index < slices_[s].first_row || index >= slices_[s].end_row) continue;
+        plan.merges.push_back(
+            {slices_[s].first_partial + index - slices_[s].first_row, slices_[s].first_step});
+      }
+    }
+    plan.rows.push_back({.position = row.position,
+                         .slot = tree.nodes[node].num_tokens + row.draft,
+                         .first_page = tree.nodes[node].first_page,
+                         .seen_end = row.seen_end,
+                         .first_merge = first_merge,
+                         .end_merge = static_cast<int32_t>(plan.merges.size()),
+                         .branch = row.branch,
+                         .draft = row.draft});
+  }
+}
+
+}  // namespace soliton

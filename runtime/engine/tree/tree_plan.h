@@ -1,0 +1,179 @@
+// Deals the attention of a tree out to the CTAs: cuts nodes into slices, slices and rows into items, and
+// gives the longest items first to the least loaded CTA. Made anew when the tree changes (fork, prune,
+// finish), not for every token; the same snapshot, in the same order, gives the same plan.
+//
+// Cost of an item of R query rows (rows x query heads of a KV head) and n tokens:
+//   C(R, n) = item + max(n x token bytes / read, n x ceil(R / 16) x mma) + R x partial bytes / exchange
+// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Cached tokens are read by 16.
+//
+// How long slices are is a choice between two goods:
+// - SliceRule::kBalanced, by time. The CTAs of a KV head take its nodes one behind the other, each as much as fits into T,
+//   the least time in which all of it fits: so they end together. Where that leaves much to be desired, slices of one length
+//   a node are tried as well, in items of at most T that are dealt as said. Results of a branch differ in the last bits with
+//   its neighbours and with the step at which a plan was made.
+// - SliceRule::kFixed, by the node's length alone: the same branch has the same slices alone or among others,
+//   whenever it was planned, so where node boundaries are equal, its bits are too.
+// Slices begin at pages.
+//
+// Nodes under a page get items of their own too: a tile that spans nodes would need a row interval a token.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layout/activations.h"
+#include "layout/tree.h"
+#include "runtime/engine/tree/tree_snapshot.h"
+
+namespace soliton {
+
+/// What the kernel is built for.
+struct TreeShape {
+  int num_ctas = 0;
+  int num_kv_heads = 0;       // of a card; one of several may have none
+  int heads_per_kv_head = 0;  // query heads
+  int head_dim = 0;
+  int kv_parts = 1;        // f16 that a key or value is the sum of
+  int max_item_rows = 0;   // rows (not query rows) that one item takes at most, wherever it begins
+  int max_item_tiles = 0;  // tiles of 16 queries that it touches at most, if they are fewer than all; else 0
+  /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
+  int resident_tokens = 0;
+  int streamed_query_tiles = kWorkers;
+  double item_costs = 1;  // times TreeCosts::item_us that an item takes
+};
+
+enum class SliceRule {
+  kBalanced,
+  kFixed,
+};
+constexpr int kSliceRules = 2;
+
+struct SliceLimits {
+  SliceRule rule = SliceRule::kBalanced;
+  int min_tokens = 2 * kKvPageTokens;  // of the slices of a node that has several; a multiple of the page
+  int max_slices = 32;  // of a node under kFixed: if longer, its slices are 2, 4, 8, ... min_tokens
+};
+
+/// What a plan costs halfway through its steps. Picoseconds: whole numbers, so that sums and ties are exact.
+struct TreeTime {
+  int64_t makespan_ps = 0;  // busiest CTA
+  int64_t bound_ps = 0;     // no deal of these items takes less: mean of the CTAs, or the longest item
+};
+
+/// Host copies of what TreeView points to.
+struct TreePlan {
+  std::vector<int32_t> first_item;
+  std::vector<TreeItem> items;
+  std::vector<int32_t> pages;
+  std::vector<TreeRow> rows;
+  std::vector<TreeMerge> merges;
+  int num_steps = 0;
+  int partials_per_head = 0;
+  TreeTime planned;  // at step num_steps / 2, for which the items are dealt
+
+  TreeView view() const;
+};
+
+/// Keeps its memory from plan to plan: in the long run plan() allocates nothing.
+class TreePlanner {
+ public:
+  /// Throws Error (kInternal) for numbers that cannot be.
+  TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits);
+
+  /// Plans at most `num_steps` steps: 1 if a branch has more than one new token; fewer than asked for if
+  /// fewer are reserved, or if under kFixed a node comes to the length from which its slices are longer.
+  /// Overwrites `plan`. Throws Error (kInternal) if not even one step is reserved.
+  void plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan);
+
+  /// Tokens of a slice under kFixed, for a node of `num_tokens` tokens, new ones included.
+  int fixed_slice_tokens(int num_tokens) const;
+
+ private:
+  /// The items of one slice and one block of rows, alike for all KV heads but for kv_head and first_partial.
+  struct Work {
+    TreeItem item;
+    int64_t cost_ps = 0;
+  };
+  /// What the search for slice lengths needs of a node.
+  struct NodeCost {
+    int num_tokens = 0;           // at the end of the plan, new ones included
+    int64_t slice_ps = 0;         // of a slice, whatever its length: all its items
+    int64_t token_ps = 0;         // of a token: all items that it is in
+    int64_t widest_slice_ps = 0;  // the same of the item with the most rows
+    int64_t widest_token_ps = 0;
+    int max_slice_tokens = 0;  // see TreeShape::resident_tokens
+    int slice_tokens = 0;      // chosen
+  };
+  /// Tokens of a node for a block of its rows.
+  struct Slice {
+    int32_t first_row = 0;
+    int32_t end_row = 0;
+    int32_t first_partial = 0;  // of first_row
+    int32_t first_step = 0;
+  };
+  struct NodeSlices {
+    int32_t first = 0;  // in slices_
+    int32_t end = 0;
+  };
+  /// A block of rows of a node, for which CTAs take its pages one behind the other.
+  struct Strip {
+    int32_t node = 0;
+    int32_t first_row = 0;
+    int32_t end_row = 0;
+    int num_tokens = 0;  // halfway through the plan
+    int max_pages = 0;   // of an item
+    int64_t item_ps = 0;
+    int64_t token_ps = 0;
+
+    int num_pages() const { return ceil_divide(num_tokens, kKvPageTokens); }
+  };
+
+  int settle_steps(const TreeSnapshot& tree, int num_steps) const;
+  int64_t token_ps(int rows) const;
+  int64_t cost_ps(const TreeItem& item, int step) const;
+  void measure(const TreeSnapshot& tree);
+  int slice_tokens(const NodeCost& node, int64_t limit_ps) const;
+  int64_t total_ps(int64_t limit_ps) const;
+  int64_t least_limit() const;
+  void slice_by_time(const TreeSnapshot& tree);
+  bool choose_slices(int64_t limit_ps);
+  void slice_by_length(const TreeSnapshot& tree);
+  void slice_evenly(const TreeSnapshot& tree);
+  void find_strips(const TreeSnapshot& tree);
+  template <class Take>
+  int take_strips(int64_t limit_ps, const Take& take) const;
+  int64_t slice_in_line(const TreeSnapshot& tree);
+  void cut(const TreeSnapshot& tree);
+  void cut_node(const SnapshotNode& node, int slice_tokens);
+  int item_end(int row, int end_row) const;
+  int max_item_tokens(int row, int end) const;
+  void add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row);
+  void deal();
+  void write_items(TreePlan& plan);
+  void write_rows(const TreeSnapshot& tree, TreePlan& plan);
+
+  TreeShape shape_;
+  SliceLimits limits_;
+  int64_t item_ps_;
+  int64_t byte_token_ps_;  // to read a token
+  int64_t mma_ps_;
+  int64_t row_ps_;  // to exchange the partials of a row
+
+  // Of the plan at work.
+  int num_steps_ = 0;
+  int partials_per_head_ = 0;
+  TreeTime planned_;
+  std::vector<NodeCost> costs_;
+  std::vector<Work> works_;
+  std::vector<Slice> slices_;
+  std::vector<NodeSlices> node_slices_;
+  std::vector<Strip> strips_;
+  std::vector<int32_t> order_;       // works, as they were dealt
+  std::vector<int32_t> dealt_;       // [place in order_][kv_head]: CTA
+  std::vector<uint64_t> loads_;      // heap of load and CTA
+  std::vector<int64_t> line_loads_;  // of the CTAs of a KV head
+  std::vector<int32_t> cursors_;     // [2 * num_ctas]: next place in the plan's items
+  std::vector<int32_t> path_;        // nodes above a row
+};
+
+}  // namespace soliton

@@ -1,0 +1,120 @@
+// Draws the progress bar; see progress.h.
+#include "runtime/program/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace soliton {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+constexpr double kRedrawSeconds = 0.1;
+constexpr int kDefaultColumns = 80;
+constexpr int kMaxBarColumns = 40;
+constexpr int kMinBarColumns = 8;
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+int terminal_columns(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefaultColumns;
+}
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+std::string remaining_time(uint64_t done_bytes, uint64_t total_bytes, double seconds) {
+  if (done_bytes == 0 || done_bytes >= total_bytes) return "";
+  constexpr double kMaxSeconds = 359999;  // 99:59:59
+  constexpr int kMinute = 60;
+  constexpr int kHour = 3600;
+  const double left =
+      seconds * static_cast<double>(total_bytes - done_bytes) / static_cast<double>(done_bytes);
+  const auto whole = static_cast<int>(std::ceil(std::min(left, kMaxSeconds)));
+  if (whole < kHour) return fmt::format(" {}:{:02} left", whole / kMinute, whole % kMinute);
+  return fmt::format(" {}:{:02}:{:02} left", whole / kHour, whole % kHour / kMinute, whole % kMinute);
+}
+
+double rate(uint64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / kGigabyte / seconds : 0;
+}
+
+}  // namespace
+
+std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_t total_bytes, double seconds,
+                          int columns) {
+  constexpr int kPercent = 100;
+  const double fraction =
+      total_bytes == 0 ? 1.0
+                       : std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
+  const std::string percent = fmt::format("{:3}%", static_cast<int>(fraction * kPercent));
+  const std::string numbers =
+      fmt::format("{} {:.2f}/{:.2f} GB {:.1f} GB/s{}", percent, static_cast<double>(done_bytes) / kGigabyte,
+                  static_cast<double>(total_bytes) / kGigabyte, rate(done_bytes, seconds),
+                  remaining_time(done_bytes, total_bytes, seconds));
+  constexpr int kAroundBar = 4;  // " [" and "] "
+  const int room = columns - static_cast<int>(label.size() + numbers.size()) - kAroundBar;
+  if (room >= kMinBarColumns) {
+    const int width = std::min(room, kMaxBarColumns);
+    const int filled = static_cast<int>(fraction * width);
+    std::string bar(static_cast<size_t>(filled), '=');
+    if (filled < width) bar += '>';
+    return fmt::format("{} [{:{}}] {}", label, bar, width, numbers);
+  }
+  const bool has_room = static_cast<int>(label.size() + numbers.size()) < columns;
+  const std::string line = fmt::format("{} {}", label, has_room ? numbers : percent);
+  return line.substr(0, static_cast<size_t>(std::max(columns, 0)));
+}
+
+Progress::Progress(std::string label, uint64_t total_bytes, int fd)
+    : label_(std::move(label)), total_bytes_(total_bytes), fd_(fd), is_terminal_(::isatty(fd) == 1) {}
+
+Progress::~Progress() {
+  const std::lock_guard lock(drawing_);
+  if (bar_on_screen_) write_all(fd_, kClearLine);
+}
+
+void Progress::add(uint64_t bytes) {
+  done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (!is_terminal_) return;
+  // Whoever finds another thread drawing leaves the drawing to it.
+  const std::unique_lock lock(drawing_, std::try_to_lock);
+  if (lock.owns_lock()) draw();
+}
+
+void Progress::finish() {
+  const std::lock_guard lock(drawing_);
+  if (finished_) return;
+  finished_ = true;
+  const uint64_t done = done_bytes();
+  const double elapsed = seconds();
+  write_all(fd_, fmt::format("{}{}: {:.2f} GB in {:.1f} s ({:.1f} GB/s)\n", bar_on_screen_ ? kClearLine : "",
+                             label_, static_cast<double>(done) / kGigabyte, elapsed, rate(done, elapsed)));
+  bar_on_screen_ = false;
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+/// The caller holds drawing_.
+void Progress::draw() {
+  const double now = seconds();
+  if (finished_ || now - last_drawn_ < kRedrawSeconds) return;
+  last_drawn_ = now;
+  const int columns = terminal_columns(fd_) - 1;  // a full last column would wrap
+  write_all(fd_,
+            fmt::format("{}{}", kClearLine, progress_line(label_, done_bytes(), total_bytes_, now, columns)));
+  bar_on_screen_ = true;
+}
+
+}  // namespace soliton

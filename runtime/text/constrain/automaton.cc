@@ -1,0 +1,430 @@
+// Thompson's construction, rule by rule, then two looks at the whole: how each state ends, and who begins with itself.
+#include "runtime/text/constrain/automaton.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "runtime/text/constrain/utf8_ranges.h"
+
+namespace soliton::constrain {
+namespace {
+
+// Small rules that repeat nothing without a bound are written out where they are called: a text of many characters is
+// then walked through within one rule.
+constexpr int kMostInlined = 64;   // states, about
+constexpr int kMostLooked = 300;   // rules, groups and repetitions inside one another
+constexpr int kStatesOfCodes = 8;  // about
+
+Error rule_error(ExitCode code, const Grammar& grammar, int rule, const std::string& message) {
+  const Rule& at = grammar.rules[static_cast<size_t>(rule)];
+  const std::string name =
+      at.line > 0 ? fmt::format("{}:{}", grammar.name, at.line) : std::string(grammar.name);
+  return file_error(code, name, "{}: {}", at.name, message);
+}
+
+// ---- Edges
+
+class Builder {
+ public:
+  Builder(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget)
+      : grammar_(grammar), bytes_(bytes), budget_(budget), costs_(grammar.rules.size(), kUnknown) {}
+
+  Automaton run() {
+    for (size_t i = 0; i < grammar_.rules.size(); ++i) automaton_.starts.push_back(new_state());
+    for (size_t i = 0; i < grammar_.rules.size(); ++i) {
+      const int32_t end = new_state();
+      automaton_.states[static_cast<size_t>(end)].ends_rule = true;
+      emit(grammar_.rules[i].expression, automaton_.starts[i], end);
+    }
+    automaton_.root = grammar_.root;
+    for (Automaton::State& state : automaton_.states) {
+      drop_duplicates(state.bytes);
+      drop_duplicates(state.calls);
+      drop_duplicates(state.empty);
+    }
+    budget_.charge_bytes(automaton_.states.size() * sizeof(Automaton::State) + num_edges_ * sizeof(ByteEdge));
+    return std::move(automaton_);
+  }
+
+ private:
+  static constexpr int kUnknown = -1;
+  static constexpr int kLooking = -2;  // at it: it calls itself
+  static constexpr int kCalled = kMostInlined + 1;
+
+  int32_t new_state() {
+    if (automaton_.states.size() == kMaxStates) {
+      throw file_error(ExitCode::kOutOfMemory, grammar_.name,
+                       "expected at most {} states, got more: lower the bounds of what repeats", kMaxStates);
+    }
+    budget_.charge(1);
+    automaton_.states.emplace_back();
+    return static_cast<int32_t>(automaton_.states.size()) - 1;
+  }
+  void count_edge() {
+    if (num_edges_++ == kMaxEdges) {
+      throw file_error(ExitCode::kOutOfMemory, grammar_.name,
+                       "expected at most {} edges between states, got more: make it smaller", kMaxEdges);
+    }
+    budget_.charge(1);
+  }
+  template <class Edge>
+  static void drop_duplicates(std::vector<Edge>& edges) {
+    if (edges.size() < 2) return;
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  }
+  Automaton::State& at(int32_t state) { return automaton_.states[static_cast<size_t>(state)]; }
+  void link(int32_t from, int32_t to) {
+    count_edge();
+    at(from).empty.push_back(to);
+  }
+  void call(int32_t from, CallEdge edge) {
+    count_edge();
+    at(from).calls.push_back(edge);
+  }
+  void link(int32_t from, ByteRange range, int32_t to) {
+    for (int byte = range.first; byte <= range.last; ++byte) {
+      if (!bytes_[static_cast<size_t>(byte)]) continue;
+      const int first = byte;
+      while (byte < range.last && bytes_[static_cast<size_t>(byte) + 1]) ++byte;
+      count_edge();
+      at(from).bytes.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(byte), to});
+    }
+  }
+
+  /// States of a rule that is written out where it is called, else kCalled.
+  int cost_of_rule(int rule, int depth) {
+    int& known = costs_[static_cast<size_t>(rule)];
+    if (known == kLooking || depth > kMostLooked) return kCalled;
+    if (known != kUnknown) return known;
+    known = kLooking;
+    const int cost = cost_of(grammar_.rules[static_cast<size_t>(rule)].expression, depth + 1);
+    return costs_[static_cast<size_t>(rule)] = std::min(cost, kCalled);
+  }
+
+  int cost_of(const Expression& expression, int depth) {
+    if (depth > kMostLooked) return kCalled;
+    int cost = 1;
+    for (const Expression& part : expression.parts) {
+      cost += cost_of(part, depth + 1);
+      if (cost >= kCalled) return kCalled;
+    }
+    switch (expression.kind) {
+      case Expression::kText:
+        return std::min<int>(kCalled, static_cast<int>(std::min<size_t>(expression.text.size(), kCalled)));
+      case Expression::kCodes:
+        return kStatesOfCodes;
+      case Expression::kRule:
+        return cost_of_rule(expression.rule, depth);
+      case Expression::kRepeat:
+        if (expression.max < 0) return kCalled;
+        return std::min<int>(kCalled, cost * std::min(expression.max, kCalled));
+      default:
+        return cost;
+    }
+  }
+
+  void emit(const Expression& expression, int32_t from, int32_t to) {
+    budget_.charge(1);
+    switch (expression.kind) {
+      case Expression::kText:
+        return emit_text(expression.text, from, to);
+      case Expression::kCodes:
+        return emit_codes(expression.codes, from, to);
+      case Expression::kRule: {
+        const bool is_called = cost_of_rule(expression.rule, 0) >= kCalled;
+        if (is_called) return call(from, {expression.rule, to});
+        return emit(grammar_.rules[static_cast<size_t>(expression.rule)].expression, from, to);
+      }
+      case Expression::kSequence: {
+        for (size_t i = 0; i < expression.parts.size(); ++i) {
+          const int32_t next = i + 1 == expression.parts.size() ? to : new_state();
+          emit(expression.parts[i], from, next);
+          from = next;
+        }
+        if (expression.parts.empty()) link(from, to);
+        return;
+      }
+      case Expression::kChoice:
+        for (const Expression& part : expression.parts) emit(part, from, to);
+        return;
+      case Expression::kRepeat:
+        return emit_repeat(expression, from, to);
+    }
+  }
+
+  void emit_text(const std::string& text, int32_t from, int32_t to) {
+    if (text.empty()) return link(from, to);
+    for (size_t i = 0; i < text.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(text[i]);
+      const int32_t next = i + 1 == text.size() ? to : new_state();
+      link(from, {byte, byte}, next);
+      from = next;
+    }
+  }
+
+  /// Sequences that end alike share states.
+  void emit_codes(const CodeSet& set, int32_t from, int32_t to) {
+    std::map<ByteSequence, int32_t> states;
+    for (const ByteSequence& bytes : utf8_sequences(set)) {
+      int32_t next = to;
+      for (size_t i = bytes.size() - 1; i > 0; --i) {
+        const ByteSequence rest(bytes.begin() + static_cast<ptrdiff_t>(i), bytes.end());
+        const auto found = states.find(rest);
+        if (found != states.end()) {
+          next = found->second;
+          continue;
+        }
+        const int32_t state = new_state();
+        link(state, bytes[i], next);
+        states.emplace(rest, state);
+        next = state;
+      }
+      link(from, bytes[0], next);
+    }
+  }
+
+  void emit_repeat(const Expression& expression, int32_t from, int32_t to) {
+    const Expression& part = expression.parts[0];
+    int32_t here = new_state();
+    link(from, here);
+    const auto once_more = [&] {
+      const int32_t next = new_state();
+      emit(part, here, next);
+      here = next;
+    };
+    for (int i = 0; i < expression.min; ++i) once_more();
+    if (expression.max < 0) {
+      const int32_t loop = new_state();
+      link(here, loop);
+      link(loop, to);
+      const int32_t again = new_state();
+      emit(part, loop, again);
+      link(again, loop);
+      return;
+    }
+    for (int i = expression.min; i < expression.max; ++i) {
+      link(here, to);
+      once_more();
+    }
+    link(here, to);
+  }
+
+  const Grammar& grammar_;
+  const std::bitset<256>& bytes_;
+  Budget& budget_;
+  std::vector<int> costs_;  // [rules]
+  size_t num_edges_ = 0;
+  Automaton automaton_;
+};
+
+// ---- Ends
+
+/// Heights, lowest first, along the edges backwards.
+class Heights {
+ public:
+  Heights(Automaton& automaton, Budget& budget)
+      : automaton_(automaton),
+        budget_(budget),
+        before_(automaton.states.size()),
+        calls_of_(automaton.starts.size()),
+        rule_started_at_(automaton.states.size(), -1) {
+    automaton_.heights.assign(automaton_.states.size(), Automaton::kNoHeight);
+    for (size_t i = 0; i < automaton_.starts.size(); ++i) {
+      rule_started_at_[static_cast<size_t>(automaton_.starts[i])] = static_cast<int32_t>(i);
+    }
+  }
+
+  void run() {
+    for (size_t i = 0; i < automaton_.states.size(); ++i) {
+      const auto from = static_cast<int32_t>(i);
+      const Automaton::State& state = automaton_.states[i];
+      for (const int32_t target : state.empty)
+        before_[static_cast<size_t>(target)].push_back({from, {-1, 0}});
+      for (const ByteEdge& edge : state.bytes)
+        before_[static_cast<size_t>(edge.target)].push_back({from, {-1, 0}});
+      for (const CallEdge& call : state.calls) {
+        before_[static_cast<size_t>(call.target)].push_back({from, call});
+        calls_of_[static_cast<size_t>(call.rule)].push_back({from, call});
+      }
+      if (state.ends_rule) lower(from, 0);
+    }
+    while (!queue_.empty()) {
+      const auto [height, state] = queue_.top();
+      queue_.pop();
+      if (height > automaton_.heights[static_cast<size_t>(state)]) continue;
+      budget_.charge(1 + std::ssize(before_[static_cast<size_t>(state)]));
+      for (const Edge& edge : before_[static_cast<size_t>(state)]) {
+        lower(edge.from, edge.call.rule < 0 ? height : automaton_.height(edge.call));
+      }
+      const int32_t rule = rule_started_at_[static_cast<size_t>(state)];
+      if (rule < 0) continue;
+      for (const Edge& edge : calls_of_[static_cast<size_t>(rule)])
+        lower(edge.from, automaton_.height(edge.call));
+    }
+  }
+
+ private:
+  struct Edge {
+    int32_t from;
+    CallEdge call;  // of rule -1: none
+  };
+
+  void lower(int32_t state, int32_t height) {
+    int32_t& known = automaton_.heights[static_cast<size_t>(state)];
+    if (height >= known) return;
+    known = height;
+    queue_.emplace(height, state);
+  }
+
+  Automaton& automaton_;
+  Budget& budget_;
+  std::vector<std::vector<Edge>> before_;    // [states]
+  std::vector<std::vector<Edge>> calls_of_;  // [rules]
+  std::vector<int32_t> rule_started_at_;     // [states]; negative: none
+  std::priority_queue<std::pair<int32_t, int32_t>, std::vector<std::pair<int32_t, int32_t>>, std::greater<>>
+      queue_;
+};
+
+/// Cuts off what never ends.
+void prune(Automaton& automaton) {
+  const auto is_dead = [&](int32_t state) {
+    return automaton.heights[static_cast<size_t>(state)] >= Automaton::kNoHeight;
+  };
+  for (Automaton::State& state : automaton.states) {
+    std::erase_if(state.empty, is_dead);
+    std::erase_if(state.bytes, [&](const ByteEdge& edge) { return is_dead(edge.target); });
+    std::erase_if(state.calls,
+                  [&](const CallEdge& call) { return automaton.height(call) >= Automaton::kNoHeight; });
+  }
+}
+
+// ---- What rules begin with
+
+/// Which rules may be empty, and that none begins with itself.
+class Beginnings {
+ public:
+  Beginnings(Automaton& automaton, const Grammar& grammar, Budget& budget)
+      : automaton_(automaton),
+        grammar_(grammar),
+        budget_(budget),
+        rule_of_(automaton.states.size(), kNone),
+        waiting_(automaton.starts.size()),
+        first_(automaton.starts.size()),
+        looks_(automaton.starts.size(), kNew) {
+    automaton_.may_be_empty.assign(automaton.starts.size(), 0);
+  }
+
+  void find() {
+    for (size_t i = 0; i < automaton_.starts.size(); ++i)
+      reach(automaton_.starts[i], static_cast<int32_t>(i));
+    while (!rest_.empty()) {
+      const int32_t state = rest_.back();
+      rest_.pop_back();
+      look_at(state);
+    }
+  }
+
+  void refuse_left_recursion() {
+    for (size_t i = 0; i < first_.size(); ++i) follow(static_cast<int32_t>(i));
+  }
+
+ private:
+  static constexpr int32_t kNone = -1;
+  enum Look : char { kNew, kOpen, kDone };
+
+  /// A state, that of its rule stands at its beginning: nothing has to be read to come here.
+  void reach(int32_t state, int32_t rule) {
+    if (rule_of_[static_cast<size_t>(state)] != kNone) return;
+    rule_of_[static_cast<size_t>(state)] = rule;
+    rest_.push_back(state);
+  }
+
+  void look_at(int32_t index) {
+    const Automaton::State& state = automaton_.states[static_cast<size_t>(index)];
+    const int32_t rule = rule_of_[static_cast<size_t>(index)];
+    budget_.charge(1 + std::ssize(state.empty) + std::ssize(state.calls));
+    for (const int32_t target : state.empty) reach(target, rule);
+    for (const CallEdge& call : state.calls) {
+      first_[static_cast<size_t>(rule)].push_back(call.rule);
+      if (automaton_.may_be_empty[static_cast<size_t>(call.rule)] != 0) {
+        reach(call.target, rule);
+      } else {
+        waiting_[static_cast<size_t>(call.rule)].push_back({call.target, rule});
+      }
+    }
+    if (!state.ends_rule || automaton_.may_be_empty[static_cast<size_t>(rule)] != 0) return;
+    automaton_.may_be_empty[static_cast<size_t>(rule)] = 1;
+    for (const auto& [target, caller] : waiting_[static_cast<size_t>(rule)]) reach(target, caller);
+  }
+
+  void follow(int32_t rule) {
+    char& look = looks_[static_cast<size_t>(rule)];
+    if (look == kDone) return;
+    path_.push_back(rule);
+    if (look == kOpen) {
+      std::string cycle;
+      for (auto at = std::find(path_.begin(), path_.end(), rule); at != path_.end(); ++at) {
+        cycle += (cycle.empty() ? "" : " -> ") + grammar_.rules[static_cast<size_t>(*at)].name;
+      }
+      throw rule_error(ExitCode::kBadFile, grammar_, rule,
+                       "expected a rule that does not begin with itself (left recursion), got " + cycle);
+    }
+    look = kOpen;
+    for (const int32_t next : first_[static_cast<size_t>(rule)]) follow(next);
+    look = kDone;
+    path_.pop_back();
+  }
+
+  Automaton& automaton_;
+  const Grammar& grammar_;
+  Budget& budget_;
+  std::vector<int32_t> rule_of_;  // [states]: of those that have been reached
+  std::vector<int32_t> rest_;     // reached and not looked at
+  std::vector<std::vector<std::pair<int32_t, int32_t>>>
+      waiting_;                              // [rules]: if it may be empty, what to reach
+  std::vector<std::vector<int32_t>> first_;  // [rules]: those that it may begin with
+  std::vector<char> looks_;                  // [rules]
+  std::vector<int32_t> path_;
+};
+
+bool leads_to_the_end(const Automaton& automaton, int32_t state) {
+  constexpr int kMostSteps = 16;  // that a call is spared is worth a short look only
+  for (int i = 0; i < kMostSteps; ++i) {
+    const Automaton::State& at = automaton.states[static_cast<size_t>(state)];
+    if (!at.bytes.empty() || !at.calls.empty()) return false;
+    if (at.ends_rule) return at.empty.empty();
+    if (at.empty.size() != 1) return false;
+    state = at.empty[0];
+  }
+  return false;
+}
+
+}  // namespace
+
+int32_t Automaton::height(const CallEdge& call) const {
+  const int32_t inside = heights[static_cast<size_t>(starts[static_cast<size_t>(call.rule)])];
+  const int32_t behind = heights[static_cast<size_t>(call.target)];
+  if (inside >= kNoHeight || behind >= kNoHeight) return kNoHeight;
+  return only_ends[static_cast<size_t>(call.target)] != 0 ? inside : std::max(inside + 1, behind);
+}
+
+Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget) {
+  Automaton automaton = Builder(grammar, bytes, budget).run();
+  for (size_t i = 0; i < automaton.states.size(); ++i)
+    automaton.only_ends.push_back(leads_to_the_end(automaton, static_cast<int32_t>(i)) ? 1 : 0);
+  Heights(automaton, budget).run();
+  if (automaton.heights[static_cast<size_t>(automaton.starts[static_cast<size_t>(grammar.root)])] >
+      kMaxDepth) {
+    throw rule_error(ExitCode::kBadFile, grammar, grammar.root,
+                     "expected some text that it can be, got none that ends");
+  }
+  prune(automaton);
+  Beginnings beginnings(automaton, grammar, budget);
+  beginnings.find();
+  beginnings.refuse_left_recursion();
+  return automaton;
+}
+
+}  // namespace soliton::constrain

@@ -1,0 +1,22 @@
+// JSON schemas as grammars: every text of the grammar is JSON that the schema takes. Not all that it takes is written:
+// members come in the order of `properties`, and where these are listed, others only if additionalProperties says so; bounds
+// and white space are those of json_rules.h.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "runtime/text/constrain/grammar.h"
+
+namespace soliton::constrain {
+
+/// Any JSON object.
+Grammar json_object_grammar();
+
+/// What `schema` takes. `name` is what errors call it. Throws Error, naming path and keyword: kMismatch for what is not
+/// supported, kBadFile for what is malformed or takes nothing, kOutOfMemory above a limit.
+Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name);
+/// Of a schema as text. Throws the same, and what parse_json() does.
+Grammar parse_json_schema(std::string_view text, const std::string& name);
+
+}  // namespace soliton::constrain

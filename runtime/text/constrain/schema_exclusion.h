@@ -1,0 +1,39 @@
+// Whether alternatives of oneOf exclude each other, as far as that is to be seen from types, constants and members.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/text/constrain/schema_merge.h"
+
+namespace soliton::constrain {
+
+/// What of a schema tells its values apart from those of others.
+class Outline {
+ public:
+  /// The schema must outlive it.
+  Outline(const SchemaDocument& document, const Schema& schema, const std::string& path, int depth = 0);
+  Outline(Outline&&) = default;
+
+  /// Whether no value that is written by one of them fits the other.
+  bool excludes(const Outline& other) const;
+
+ private:
+  bool lacks_required(const Outline& other) const;
+  bool differs_in_a_member(const Outline& other) const;
+
+  const SchemaDocument& document_;
+  std::string path_;
+  int depth_;
+  std::unique_ptr<Schema> made_;  // where it had to be flattened
+  const Schema* schema_;
+  Types types_ = 0;
+  std::optional<std::vector<std::string>> listed_;                      // ascending
+  std::vector<std::string_view> required_;                              // ascending
+  std::vector<std::pair<std::string_view, const Schema*>> properties_;  // ascending
+  bool is_closed_ = false;  // what is written has no members but these
+};
+
+}  // namespace soliton::constrain

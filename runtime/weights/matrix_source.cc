@@ -1,0 +1,142 @@
+#include "runtime/weights/matrix_source.h"
+
+#include <bit>
+#include <cstring>
+#include <functional>
+
+#include "layout/rows.h"
+#include "runtime/weights/packing.h"
+#include "runtime/weights/quantization/nibbles.h"
+
+namespace soliton {
+namespace {
+
+constexpr int64_t kNoRow = -1;
+
+/// Calls take(i, float) for each of `count` elements. `to_float` makes a float of a T, in arithmetic that the compiler
+/// can do for several values at once.
+template <class T, class ToFloat, class Take>
+void for_each_value(const std::byte* data, int64_t count, ToFloat to_float, const Take& take) {
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
+    take(i, to_float(value));
+  }
+}
+
+const std::byte* address_of(const Tensor& tensor, int64_t element) {
+  return tensor.data.data() + element * (dtype_bits(tensor.dtype) / 8);
+}
+
+}  // namespace
+
+uint16_t round_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values) {
+  const std::byte* data = address_of(tensor, first);
+  const auto round = [&](int64_t i, float value) { values[i] = round_to_bf16(value); };
+  if (tensor.dtype == DType::kBF16) {
+    std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
+  } else if (tensor.dtype == DType::kF16) {
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, round);
+  } else {
+    for_each_value<float>(data, count, std::identity(), round);
+  }
+}
+
+void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values) {
+  const std::byte* data = address_of(tensor, first);
+  const auto keep = [values](int64_t i, float value) { values[i] = value; };
+  if (tensor.dtype == DType::kF32) {
+    std::memcpy(values, data, static_cast<size_t>(count) * sizeof *values);
+  } else if (tensor.dtype == DType::kF16) {
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return f16_bits_to_float(bits); }, keep);
+  } else {
+    for_each_value<uint16_t>(
+        data, count, [](uint16_t bits) { return bf16_bits_to_float(bits); }, keep);
+  }
+}
+
+const std::vector<int32_t>& MatrixSource::order() const {
+  static const std::vector<int32_t> kNatural;
+  return parts_[0].integers ? parts_[0].integers->order() : kNatural;
+}
+
+void MatrixSource::read_biases(std::span<float> biases) const {
+  for (int packed = 0; packed < matrix_.rows; ++packed) {
+    int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
+    const LinearTensors& part = part_of(row);
+    read_floats(*part.bias, row, 1, &biases[packed]);
+  }
+}
+
+void MatrixSource::pack(int tile, std::byte* bytes) const {
+  return matrix_.format.is_quantized() ? pack_integers(tile, bytes) : pack_floats(tile, bytes);
+}
+
+/// The row of the stacked parts that stands in row `row` of the tile, or kNoRow.
+int64_t MatrixSource::source_row_of(int tile, int row) const {
+  const int packed = tile * kTileRows + row;
+  if (packed >= matrix_.rows) return kNoRow;
+  const int rotary_rows = (facts_.num_heads + facts_.num_kv_heads) * facts_.head_dim;
+  const int row_of = source_row(matrix_.row_order, packed, matrix_.rows, rotary_rows, facts_.head_dim);
+  if (output_order_.empty()) return row_of;
+  const int half = matrix_.rows / 2;  // gate, then up
+  return row_of < half ? output_order_[row_of] : half + output_order_[row_of - half];
+}
+
+/// The part that holds row `row` of the stack, which becomes the row's number in its tensors.
+const LinearTensors& MatrixSource::part_of(int64_t& row) const {
+  size_t i = 0;
+  for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
+  row += parts_[i].first;
+  return parts_[i];
+}
+
+void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
+  const int64_t columns = matrix_.columns;
+  std::vector<uint16_t> rounded;
+  const std::byte* rows[kTileRows] = {};
+  for (int r = 0; r < kTileRows; ++r) {
+    int64_t row = source_row_of(tile, r);
+    if (row == kNoRow) continue;
+    const Tensor& tensor = *part_of(row).floats;
+    if (tensor.dtype == DType::kBF16) {
+      rows[r] = tensor.data.data() + row * columns * 2;
+      continue;
+    }
+    rounded.resize(static_cast<size_t>(kTileRows * columns));
+    uint16_t* values = rounded.data() + r * columns;
+    read_bf16(tensor, row * columns, columns, values);
+    rows[r] = reinterpret_cast<const std::byte*>(values);
+  }
+  pack_tile(rows, matrix_.columns, matrix_.padded_columns, bytes);
+}
+
+void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
+  const int num_groups = parts_[0].integers->num_groups();
+  IntegerTile rows(matrix_.columns, num_groups);
+  // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
+  for (int r = 0, count = 0; r < kTileRows; r += count) {
+    int64_t row = source_row_of(tile, r);
+    count = 1;
+    if (row == kNoRow) continue;
+    while (r + count < kTileRows && source_row_of(tile, r + count) == row + count) ++count;
+    const LinearTensors& part = part_of(row);
+    const QuantizedLinear& linear = *part.integers;
+    const int64_t end = part.first + part.rows;
+    if (count > end - row) count = static_cast<int>(end - row);
+    linear.unpack_values(row, count, rows.row_values(r));
+    linear.unpack_scales(row, count, rows.row_scales(r));
+    linear.unpack_zeros(row, count, rows.row_zeros(r));
+  }
+  pack_tile(rows, parts_[0].integers->group_size(), matrix_.format, matrix_.padded_columns, bytes);
+}
+
+}  // namespace soliton

@@ -1,0 +1,54 @@
+// Where the rows of a packed matrix come from: linear layers of the checkpoint, stacked, in bf16 or as 4-bit integers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layout/packed_matrix.h"
+#include "runtime/weights/model_tensors.h"
+
+namespace soliton {
+
+/// Bits of the nearest bf16, ties to even.
+uint16_t round_to_bf16(float value);
+
+/// Copies `count` elements of a BF16, F16 or F32 tensor from `first` on, rounded to bf16.
+void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values);
+
+/// The same as floats, not rounded.
+void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values);
+
+/// One packed matrix of one layer. Refers to the ModelTensors.
+class MatrixSource {
+ public:
+  /// `parts` are those of the matrix, found by the same facts.
+  MatrixSource(std::span<const LinearTensors> parts, const ModelFacts& facts, const PackedMatrix& matrix)
+      : parts_(parts), facts_(facts), matrix_(matrix) {}
+
+  /// Has the matrix rows with a bias? Then of each packed row: fills biases[rows].
+  bool has_bias() const { return parts_[0].bias != nullptr; }
+  void read_biases(std::span<float> biases) const;
+
+  /// Packs tile `tile` to `bytes`. Thread-safe.
+  void pack(int tile, std::byte* bytes) const;
+
+  /// order()[c] is the model's input that stands in column c; empty: in natural order.
+  const std::vector<int32_t>& order() const;
+  /// Of gate and up: their rows are packed in the order in which down wants its inputs.
+  void set_output_order(std::vector<int32_t> order) { output_order_ = std::move(order); }
+
+ private:
+  void pack_floats(int tile, std::byte* bytes) const;
+  void pack_integers(int tile, std::byte* bytes) const;
+  int64_t source_row_of(int tile, int row) const;
+  const LinearTensors& part_of(int64_t& row) const;
+
+  const std::span<const LinearTensors> parts_;
+  const ModelFacts& facts_;
+  const PackedMatrix& matrix_;
+  std::vector<int32_t> output_order_;
+};
+
+}  // namespace soliton

@@ -1,0 +1,172 @@
+#include "runtime/weights/model_tensors.h"
+
+#include <charconv>
+#include <set>
+#include <string_view>
+
+#include "models/error.h"
+#include "models/limits.h"
+
+namespace soliton {
+namespace {
+
+constexpr const char* kWeight = ".weight";
+
+class TensorFinder {
+ public:
+  TensorFinder(const TensorSource& source, const QuantizationConfig* quantization, const ModelFacts& facts,
+               const Checkpoint& checkpoint)
+      : source_(source), quantization_(quantization), facts_(facts), checkpoint_(checkpoint) {}
+
+  ModelTensors find() const {
+    ModelTensors tensors;
+    tensors.source = &source_;
+    tensors.facts = facts_;
+    tensors.embedding = &require(checkpoint_.embedding, {facts_.vocabulary, facts_.hidden});
+    refuse_further_layers();
+    for (int layer = 0; layer < facts_.num_layers; ++layer) find_layer(layer, tensors);
+    find_matrix(MatrixId::kLmHead, {}, tensors);
+    tensors.norms.push_back(&require(checkpoint_.last_norm, {facts_.hidden}));
+    std::set<std::string> remarks;
+    for (const auto& layers : tensors.matrices) {
+      for (const auto& parts : layers) {
+        for (const LinearTensors& part : parts) {
+          if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
+        }
+      }
+    }
+    tensors.remarks.assign(remarks.begin(), remarks.end());
+    return tensors;
+  }
+
+ private:
+  template <class... Args>
+  Error mismatch(std::string_view name, fmt::format_string<Args...> format, Args&&... args) const {
+    return file_error(ExitCode::kMismatch, source_.path(), "{}: {}", name,
+                      fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const Tensor& require(const std::string& name, std::initializer_list<int64_t> shape) const {
+    return require_floats(source_, name + kWeight, std::span(shape));
+  }
+
+  /// A model without its last layers answers, but is not this one.
+  void refuse_further_layers() const {
+    const std::string_view prefix = kLayersPrefix;
+    for (const std::string_view name : source_.names()) {
+      if (!name.starts_with(prefix)) continue;
+      int layer = 0;
+      const char* const begin = name.data() + prefix.size();
+      const auto [rest, failure] = std::from_chars(begin, name.data() + name.size(), layer);
+      if (failure != std::errc{} || layer < facts_.num_layers) continue;
+      throw mismatch(in_layer(layer, "*"), "expected {} layers (num_hidden_layers), got tensors of number {}",
+                     facts_.num_layers, layer + 1);
+    }
+  }
+
+  void find_layer(int layer, ModelTensors& tensors) const {
+    for (const std::string& norm : checkpoint_.norms)
+      tensors.norms.push_back(&require(in_layer(layer, norm), {facts_.hidden}));
+    for (const std::string& norm : checkpoint_.head_norms) {
+      const std::string name = in_layer(layer, norm);
+      if (facts_.head_norm != 0) {
+        tensors.head_norms.push_back(&require(name, {facts_.head_dim}));
+      } else if (source_.find(name + kWeight) != nullptr) {
+        throw mismatch(name + kWeight, "expected no norm of heads, as the config says, got one");
+      }
+    }
+    for (const MatrixId matrix : {MatrixId::kQkv, MatrixId::kO, MatrixId::kGateUp, MatrixId::kDown}) {
+      find_matrix(matrix, layer, tensors);
+    }
+  }
+
+  /// Of a layer, or of none.
+  void find_matrix(MatrixId matrix, std::optional<int> layer, ModelTensors& tensors) const {
+    std::vector<LinearTensors>& parts = tensors.matrices[static_cast<int>(matrix)].emplace_back();
+    const LinearStack& stack = checkpoint_.stack(matrix);
+    const LinearRows* before = nullptr;
+    for (const LinearRows& rows : stack.parts) {
+      const std::string name = layer ? in_layer(*layer, rows.name) : rows.name;
+      if (before != nullptr && before->name == rows.name) {
+        parts.push_back(parts.back());
+      } else {
+        parts.push_back(find_linear(matrix, name, rows.tensor_rows, stack.columns));
+      }
+      parts.back().first = rows.first;
+      parts.back().rows = rows.rows;
+      before = &rows;
+      const auto& first = parts.front().integers;
+      if (first && parts.back().integers->order() != first->order()) {
+        throw mismatch(name, "expected g_idx as of the layers that read the same, got another order");
+      }
+    }
+  }
+
+  /// All rows of one.
+  LinearTensors find_linear(MatrixId matrix, const std::string& name, int64_t rows, int64_t columns) const {
+    LinearTensors linear{.rows = rows, .floats = nullptr, .integers = std::nullopt, .bias = nullptr};
+    const int bits = matrix == MatrixId::kLmHead ? facts_.lm_head_bits : facts_.weight_bits;
+    const bool is_quantized = bits == kIntegerBits;
+    if (quantization_ != nullptr)
+      linear.integers = find_quantized(source_, *quantization_, name, rows, columns);
+    if (linear.integers.has_value() != is_quantized) {
+      throw mismatch(name, "expected {} weights, as the config says, got {}",
+                     is_quantized ? "4-bit" : "16-bit", is_quantized ? "others" : "4-bit ones");
+    }
+    if (is_quantized) {
+      check_integers(*linear.integers, name);
+    } else {
+      linear.floats = &require(name, {rows, columns});
+    }
+    linear.bias = find_bias(matrix, linear, name);
+    return linear;
+  }
+
+  void check_integers(const QuantizedLinear& linear, const std::string& name) const {
+    const auto refuse = [&](const std::string& expected, const std::string& got) {
+      throw mismatch(name, "expected {}, as the config says, got {}", expected, got);
+    };
+    const bool has_group =
+        linear.group_size() == facts_.weight_group || (linear.num_groups() == 1 && facts_.weight_group < 0);
+    if (!has_group) {
+      refuse(fmt::format("groups of {} inputs", facts_.weight_group), fmt::format("{}", linear.group_size()));
+    }
+    if (facts_.weight_zeros == 0 && !linear.symmetric()) refuse("zeros of 8", "others");
+    if (facts_.weight_order == 0 && !linear.order().empty())
+      refuse("inputs in natural order", "another order");
+  }
+
+  /// The layer's bias; refuses one that there should not be. Of integers one that is zero throughout is none.
+  const Tensor* find_bias(MatrixId matrix, const LinearTensors& linear, const std::string& prefix) const {
+    const std::string name = prefix + ".bias";
+    if (facts_.qkv_bias != 0 && matrix == MatrixId::kQkv) {
+      const int64_t shape[] = {linear.rows};
+      return &require_floats(source_, name, shape);
+    }
+    const bool has_bias =
+        linear.integers ? linear.integers->bias() != nullptr : source_.find(name) != nullptr;
+    if (has_bias) throw mismatch(prefix, "expected no bias, as the config says, got one");
+    return nullptr;
+  }
+
+  const TensorSource& source_;
+  const QuantizationConfig* const quantization_;
+  const ModelFacts& facts_;
+  const Checkpoint& checkpoint_;
+};
+
+}  // namespace
+
+ModelTensors find_tensors(const TensorSource& source, const QuantizationConfig* quantization,
+                          const ModelFacts& facts, const Checkpoint& checkpoint) {
+  return read_whole(source, [&] { return TensorFinder(source, quantization, facts, checkpoint).find(); });
+}
+
+const Tensor& require_floats(const TensorSource& source, const std::string& name,
+                             std::span<const int64_t> shape) {
+  const Tensor* tensor = source.find(name);
+  const bool rounds = tensor != nullptr && (tensor->dtype == DType::kF16 || tensor->dtype == DType::kF32);
+  return source.require(name, rounds ? tensor->dtype : DType::kBF16, shape);
+}
+
+}  // namespace soliton

@@ -1,0 +1,51 @@
+// The tensors of a model's checkpoint, found by its facts and names: all types and shapes that making its kernel and loading
+// its weights rely on. Of the files little more than the headers is read: what decides how integers are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout/model_facts.h"
+#include "layout/packed_matrix.h"
+#include "models/checkpoint.h"
+#include "runtime/weights/quantization/quantized_linear.h"
+#include "runtime/weights/safetensors.h"
+
+namespace soliton {
+
+/// Rows of one linear layer of the checkpoint, from row `first` of the tensors on.
+struct LinearTensors {
+  int64_t first = 0;
+  int64_t rows = 0;
+  const Tensor* floats = nullptr;  // [of the whole layer][columns]; or
+  std::optional<QuantizedLinear> integers;
+  const Tensor* bias = nullptr;  // [of the whole layer]; null without
+};
+
+/// Refers to the TensorSource. Tensors of floats are BF16, F16 or F32.
+struct ModelTensors {
+  const TensorSource* source = nullptr;
+  ModelFacts facts;                   // that they were found by
+  const Tensor* embedding = nullptr;  // [vocabulary][hidden]
+  /// By MatrixId, then layer, of which lm_head has one: the rows that the packed matrix stacks.
+  std::vector<std::vector<LinearTensors>> matrices[kNumMatrices];
+  std::vector<const Tensor*>
+      norms;  // [hidden]: of each layer before attention and after it; then the last one
+  std::vector<const Tensor*>
+      head_norms;  // [head_dim]: of each layer q's and k's; empty where heads are not normed
+  std::vector<std::string> remarks;  // that the user should read on how tensors were read, each once
+};
+
+/// Finds all of them. Throws Error: kMismatch if a tensor is missing, of another type or shape, or none of a model with
+/// these facts; kBadFile for an order of inputs that cannot be, and if a file is cut short meanwhile.
+ModelTensors find_tensors(const TensorSource& source, const QuantizationConfig* quantization,
+                          const ModelFacts& facts, const Checkpoint& checkpoint);
+
+/// The tensor; throws kMismatch if it is absent, of another shape, or not BF16, F16 or F32.
+const Tensor& require_floats(const TensorSource& source, const std::string& name,
+                             std::span<const int64_t> shape);
+
+}  // namespace soliton

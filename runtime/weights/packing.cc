@@ -1,0 +1,138 @@
+#include "runtime/weights/packing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "layout/f16.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kLaneColumns = 8;  // of a row that one lane has next to each other
+
+/// The eight integers of a row from `column` on, a byte each; 0 where there are no columns.
+uint64_t eight_integers(const uint8_t* row, int columns, int column) {
+  uint64_t bytes = 0;
+  if (column + kLaneColumns <= columns) {
+    std::memcpy(&bytes, row + column, sizeof bytes);
+  } else if (column < columns) {
+    std::memcpy(&bytes, row + column, static_cast<size_t>(columns - column));
+  }
+  return bytes;
+}
+
+/// Both words with their two middle bytes changed about: as integers of four columns stand in a word.
+constexpr uint64_t swap_middles(uint64_t words) {
+  return (words & 0xff0000ffff0000ff) | (words & 0x0000ff000000ff00) << 8 | (words & 0x00ff000000ff0000) >> 8;
+}
+
+void pack_integers(const IntegerTile& rows, int begin, int columns, std::byte* page) {
+  const int steps = columns / kMinIntegerColumns;
+  for (int unit = 0; unit < kUnits; ++unit) {
+    for (int step = 0; step < steps; ++step) {
+      for (int lane = 0; lane < kWarpLanes; ++lane) {
+        const uint8_t* lower = rows.values.data() + static_cast<size_t>(lane / 4) * rows.columns;
+        const uint8_t* upper = lower + static_cast<size_t>(8) * rows.columns;
+        for (int strip = 0; strip < kStrips; ++strip) {
+          const int column =
+              begin + ((unit * kStrips + strip) * steps + step) * kStepColumns + lane % 4 * kLaneColumns;
+          const uint64_t words = swap_middles(eight_integers(lower, rows.columns, column) |
+                                              eight_integers(upper, rows.columns, column) << 4);
+          std::memcpy(page, &words, sizeof words);
+          page += sizeof words;
+        }
+      }
+    }
+  }
+}
+
+void pack_scales(const IntegerTile& rows, int begin, int columns, int group, WeightFormat format,
+                 std::byte* page) {
+  for (int g = 0; g < columns / format.group; ++g) {
+    const int column = begin + g * format.group;
+    for (int row = 0; row < kTileRows; ++row) {
+      uint16_t words[2] = {};
+      if (column < rows.columns) {
+        const size_t source = static_cast<size_t>(row) * rows.num_groups + column / group;
+        words[0] = f16_bits(rows.scales[source]);
+        words[1] = rows.zeros[source];
+      }
+      std::memcpy(page + scale_offset(format, columns, row, g), words,
+                  sizeof(uint16_t) * format.group_words());
+    }
+  }
+}
+
+constexpr int kBf16Bytes = 2;
+constexpr int kBlockRowBytes = kColumnBlock * kBf16Bytes;
+constexpr int kBlockBytes = kTileRows * kBlockRowBytes;
+
+// What interleave() relies on: 8 columns of a row are two words of one lane in each of two mma, and between them
+// stand those of the row 8 further down.
+static_assert(weight_offset(8, 0) == weight_offset(0, 0) + 4 &&
+              weight_offset(0, 2) == weight_offset(0, 0) + 8);
+static_assert(weight_offset(0, 4) == weight_offset(0, 0) + kFragmentBytes);
+
+/// Packs 8 columns of two rows. In whole words of a lane, which the compiler makes wide loads and stores: loading a
+/// model is this loop.
+void interleave(const std::byte* upper_row, const std::byte* lower_row, std::byte* lane) {
+  uint32_t upper[4];
+  uint32_t lower[4];
+  std::memcpy(upper, upper_row, sizeof upper);
+  std::memcpy(lower, lower_row, sizeof lower);
+  const uint32_t first[4] = {upper[0], lower[0], upper[1], lower[1]};
+  const uint32_t second[4] = {upper[2], lower[2], upper[3], lower[3]};
+  std::memcpy(lane, first, sizeof first);
+  std::memcpy(lane + kFragmentBytes, second, sizeof second);
+}
+
+/// Packs 32 columns of 16 rows.
+void pack_block(const std::byte* const (&rows)[kTileRows], std::byte* block) {
+  constexpr int kHalf = kTileRows / 2;
+  for (int row = 0; row < kHalf; ++row) {
+    for (int column = 0; column < kColumnBlock; column += kLaneColumns) {
+      interleave(rows[row] + column * kBf16Bytes, rows[row + kHalf] + column * kBf16Bytes,
+                 block + weight_offset(row, column));
+    }
+  }
+}
+
+}  // namespace
+
+uint16_t f16_bits(float value) {
+  return std::bit_cast<uint16_t>(static_cast<F16>(value));
+}
+
+void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padded, std::byte* tile) {
+  int columns = 0;
+  for (int begin = 0; begin < padded; begin += columns) {
+    columns = page_columns(format, padded - begin);
+    std::byte* page = tile + weight_bytes(format, begin);
+    pack_integers(rows, begin, columns, page);
+    pack_scales(rows, begin, columns, group, format, page);
+  }
+}
+
+void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {
+  const bool has_all_rows = std::find(rows, rows + kTileRows, nullptr) == rows + kTileRows;
+  for (int begin = 0; begin < padded; begin += kColumnBlock, tile += kBlockBytes) {
+    const std::byte* at[kTileRows];
+    std::byte copy[kTileRows][kBlockRowBytes];
+    const int present = std::clamp(columns - begin, 0, kColumnBlock);
+    const bool is_whole = has_all_rows && present == kColumnBlock;
+    for (int row = 0; row < kTileRows; ++row) {
+      if (is_whole) {
+        at[row] = rows[row] + begin * kBf16Bytes;
+        continue;
+      }
+      at[row] = copy[row];
+      std::memset(copy[row], 0, kBlockRowBytes);
+      if (rows[row] != nullptr)
+        std::memcpy(copy[row], rows[row] + begin * kBf16Bytes, static_cast<size_t>(present * kBf16Bytes));
+    }
+    pack_block(at, tile);
+  }
+}
+
+}  // namespace soliton

@@ -1,0 +1,404 @@
+#include "runtime/weights/weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <thread>
+
+#include "layout/order.h"
+#include "models/error.h"
+#include "models/model_tables.h"
+#include "runtime/program/progress.h"
+#include "runtime/weights/matrix_source.h"
+#include "runtime/weights/packing.h"
+
+namespace soliton {
+namespace {
+
+constexpr uint16_t kBf16One = 0x3f80;
+constexpr float kInitialDeviation = 0.02f;  // of transformers' random initialisation
+constexpr size_t kStagingBytes = 64 << 20;  // packed and uploaded at a time
+
+/// One tile to pack: where its bytes go, and what they come from.
+struct TileJob {
+  int matrix = 0;
+  int layer = 0;
+  int tile = 0;
+  int64_t offset = 0;  // in the packed weights
+};
+
+class Packer {
+ public:
+  /// Of the tiles that lie on `card`, see tiles_of_card().
+  Packer(const ModelDescriptor& model, const ModelTensors& tensors, int num_cards, int card) : model_(model) {
+    for (int m = 0; m < kNumMatrices; ++m) {
+      const PackedMatrix& matrix = model.matrices[m];
+      const int layers = static_cast<int>(tensors.matrices[m].size());
+      for (int layer = 0; layer < layers; ++layer) {
+        sources_[m].emplace_back(tensors.matrices[m][layer], model.facts, matrix);
+        for (int tile = card; tile < matrix.num_tiles; tile += num_cards) {
+          jobs_.push_back({m, layer, tile,
+                           matrix.offset + layer * matrix.layer_stride +
+                               static_cast<int64_t>(tile / num_cards) *
+                                   tile_bytes(matrix.format, matrix.padded_columns)});
+        }
+      }
+    }
+    for (int layer = 0; layer < model.facts.num_layers; ++layer)
+      sources_[index_of("gate_up")][layer].set_output_order(order("down", layer));
+    std::sort(jobs_.begin(), jobs_.end(),
+              [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
+  }
+
+  /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
+  const std::vector<int32_t>& order(std::string_view matrix, int layer) const {
+    return sources_[index_of(matrix)][layer].order();
+  }
+
+  /// Of q, k and v of all layers, as the packed rows stand; empty without.
+  std::vector<float> qkv_biases() const {
+    std::vector<float> biases;
+    const int qkv = index_of("qkv");
+    const size_t rows = static_cast<size_t>(model_.matrices[qkv].rows);
+    for (const MatrixSource& source : sources_[qkv]) {
+      if (!source.has_bias()) continue;
+      biases.resize(biases.size() + rows);
+      source.read_biases(std::span(biases).last(rows));
+    }
+    return biases;
+  }
+
+  size_t num_jobs() const { return jobs_.size(); }
+  int64_t offset(size_t job) const { return job < jobs_.size() ? jobs_[job].offset : model_.weight_bytes; }
+
+  /// The jobs from `first` on whose tiles fit into `bytes`.
+  size_t batch_end(size_t first, size_t bytes) const {
+    size_t end = first;
+    while (end < jobs_.size() && offset(end + 1) - offset(first) <= static_cast<int64_t>(bytes)) ++end;
+    return end;
+  }
+
+  /// Packs the tiles of jobs [first, end) to `staging`, with `num_threads` threads.
+  void pack(size_t first, size_t end, std::byte* staging, int num_threads) const {
+    std::atomic<size_t> next{first};
+    const auto work = [&] {
+      for (size_t job = next++; job < end; job = next++) pack_job(jobs_[job], staging - offset(first));
+    };
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < num_threads; ++i) threads.emplace_back(work);
+    work();
+  }
+
+ private:
+  int index_of(std::string_view matrix) const {
+    int m = 0;
+    while (model_.matrices[m].name != matrix) ++m;
+    return m;
+  }
+
+  void pack_job(const TileJob& job, std::byte* base) const {
+    sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
+  }
+
+  const ModelDescriptor& model_;
+  std::vector<MatrixSource> sources_[kNumMatrices];
+  std::vector<TileJob> jobs_;
+};
+
+/// Of one card: all are loaded at the same time.
+int num_threads(const KernelLibrary& library) {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / library.num_cards());
+}
+
+size_t largest_tile(const ModelDescriptor& model) {
+  int64_t bytes = 0;
+  for (const PackedMatrix& matrix : model.matrices)
+    bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
+  return static_cast<size_t>(bytes);
+}
+
+/// Packs where the kernel reads, in memory that the host writes too.
+void pack_pages(const KernelLibrary& library, const Packer& packer, const TensorSource& source,
+                DeviceMemory& pages, Progress* progress) {
+  const size_t batch_bytes = std::max(largest_tile(library.model()), kStagingBytes);
+  for (size_t first = 0; first < packer.num_jobs();) {
+    const size_t end = packer.batch_end(first, batch_bytes);
+    packer.pack(first, end, pages.as<std::byte>() + packer.offset(first), num_threads(library));
+    if (progress != nullptr) progress->add(static_cast<uint64_t>(packer.offset(end) - packer.offset(first)));
+    source.check_whole();  // rather than to pack zeros to the end
+    first = end;
+  }
+}
+
+/// Packs into one staging buffer while the other is uploaded.
+void upload_pages(const KernelLibrary& library, const Packer& packer, const TensorSource& source,
+                  DeviceMemory& pages, Progress* progress) {
+  const size_t staging_bytes =
+      std::max(largest_tile(library.model()),
+               std::min(kStagingBytes, static_cast<size_t>(library.model().weight_bytes)));
+  HostMemory staging[2] = {HostMemory(library.functions(), staging_bytes),
+                           HostMemory(library.functions(), staging_bytes)};
+  size_t end = packer.batch_end(0, staging_bytes);
+  packer.pack(0, end, staging[0].as<std::byte>(), num_threads(library));
+  int current = 0;
+  for (size_t first = 0; first < packer.num_jobs();) {
+    const size_t next_end = packer.batch_end(end, staging_bytes);
+    std::future<void> packing = std::async(std::launch::async, [&, next = end] {
+      packer.pack(next, next_end, staging[1 - current].as<std::byte>(), num_threads(library));
+    });
+    const size_t bytes = static_cast<size_t>(packer.offset(end) - packer.offset(first));
+    library.check(library.functions().upload(pages.as<std::byte>() + packer.offset(first),
+                                             staging[current].as<std::byte>(), bytes),
+                  "upload weights");
+    if (progress != nullptr) progress->add(bytes);
+    packing.get();
+    source.check_whole();  // rather than to pack zeros to the end
+    first = end;
+    end = next_end;
+    current = 1 - current;
+  }
+}
+
+DeviceMemory upload(const KernelLibrary& library, const void* host, size_t bytes) {
+  DeviceMemory memory(library.functions(), bytes);
+  library.check(library.functions().upload(memory.as<void>(), host, bytes), "upload");
+  return memory;
+}
+
+/// Nothing for nothing.
+template <class T>
+DeviceMemory upload(const KernelLibrary& library, const std::vector<T>& values) {
+  return values.empty() ? DeviceMemory() : upload(library, values.data(), values.size() * sizeof(T));
+}
+
+/// `values` as columns in `order` have them.
+void reorder(std::span<uint16_t> values, const std::vector<int32_t>& order) {
+  if (order.empty()) return;
+  const std::vector<uint16_t> natural(values.begin(), values.end());
+  for (size_t column = 0; column < values.size(); ++column) values[column] = natural[order[column]];
+}
+
+/// Norms of `width` values each, one after another.
+std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int width) {
+  std::vector<uint16_t> values(tensors.size() * static_cast<size_t>(width));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    read_bf16(*tensors[i], 0, width, values.data() + i * static_cast<size_t>(width));
+  return values;
+}
+
+/// Each norm in the order of the columns that read what it scales.
+std::vector<uint16_t> gather_norms(const ModelTensors& tensors, const Packer& packer,
+                                   const ModelFacts& facts) {
+  std::vector<uint16_t> norms = gather(tensors.norms, facts.hidden);
+  const auto order_norm = [&](int norm, const std::vector<int32_t>& order) {
+    reorder(std::span(norms).subspan(static_cast<size_t>(norm) * facts.hidden, facts.hidden), order);
+  };
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    order_norm(2 * layer, packer.order("qkv", layer));
+    order_norm(2 * layer + 1, packer.order("gate_up", layer));
+  }
+  order_norm(2 * facts.num_layers, packer.order("lm_head", 0));
+  return norms;
+}
+
+/// The tables of layout/order.h. `order(matrix, layer)`: the model's input in each column, empty for natural order.
+template <class Order>
+std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order) {
+  const int heads = facts.num_heads * facts.head_dim;
+  const auto offset = [&](int layer, OrderTable table) {
+    return static_cast<size_t>(order_offset(facts.hidden, heads, layer, table));
+  };
+  std::vector<int32_t> positions(static_cast<size_t>(model_tables(facts).positions));
+  const auto put = [&](int layer, OrderTable table, const std::vector<int32_t>& inputs, int count) {
+    int32_t* of = positions.data() + offset(layer, table);
+    for (int32_t column = 0; column < count; ++column) of[inputs.empty() ? column : inputs[column]] = column;
+  };
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    put(layer, OrderTable::kHidden, order("qkv", layer), facts.hidden);
+    put(layer, OrderTable::kHeads, order("o", layer), heads);
+    put(layer, OrderTable::kPostAttention, order("gate_up", layer), facts.hidden);
+  }
+  put(facts.num_layers, OrderTable::kHidden, order("lm_head", 0), facts.hidden);
+  return positions;
+}
+
+size_t embedding_bytes(const ModelFacts& facts) {
+  return static_cast<size_t>(model_tables(facts).embedding_bytes());
+}
+
+/// Values [first, first + count) of the embedding in bf16, whole rows, their columns in `order`.
+void read_embedding(const Tensor& embedding, const std::vector<int32_t>& order, int hidden, int64_t first,
+                    std::span<uint16_t> values) {
+  read_bf16(embedding, first, static_cast<int64_t>(values.size()), values.data());
+  for (size_t row = 0; row < values.size(); row += hidden) reorder(values.subspan(row, hidden), order);
+}
+
+/// Into memory that the host writes too.
+DeviceMemory read_embedding(const KernelLibrary& library, const Tensor& embedding,
+                            const std::vector<int32_t>& order, const ModelFacts& facts) {
+  DeviceMemory memory = DeviceMemory::unified(library.functions(), embedding_bytes(facts));
+  read_embedding(embedding, order, facts.hidden, 0, {memory.as<uint16_t>(), memory.bytes() / 2});
+  return memory;
+}
+
+/// A piece at a time if its values have to be rounded, or its columns reordered.
+DeviceMemory upload_embedding(const KernelLibrary& library, const Tensor& embedding,
+                              const std::vector<int32_t>& order, const ModelFacts& facts) {
+  if (embedding.dtype == DType::kBF16 && order.empty())
+    return upload(library, embedding.data.data(), embedding.data.size());
+  DeviceMemory memory(library.functions(), embedding_bytes(facts));
+  const int64_t rows_at_once = std::max<int64_t>(1, static_cast<int64_t>(kStagingBytes) / 2 / facts.hidden);
+  std::vector<uint16_t> piece(static_cast<size_t>(rows_at_once * facts.hidden));
+  for (int64_t first = 0; first < facts.vocabulary; first += rows_at_once) {
+    const int64_t rows = std::min<int64_t>(facts.vocabulary - first, rows_at_once);
+    const auto values = std::span(piece).first(static_cast<size_t>(rows * facts.hidden));
+    read_embedding(embedding, order, facts.hidden, first * facts.hidden, values);
+    library.check(library.functions().upload(memory.as<uint16_t>() + first * facts.hidden, values.data(),
+                                             values.size_bytes()),
+                  "upload");
+  }
+  return memory;
+}
+
+/// Bound of a uniform distribution around 0 of that deviation.
+float uniform_bound(float deviation) {
+  return deviation * std::sqrt(3.0f);
+}
+
+/// Bytes of a layer's copy of a matrix, on one card of several.
+int64_t matrix_bytes(const PackedMatrix& matrix, int num_cards) {
+  return static_cast<int64_t>(tiles_of_card(matrix.num_tiles, num_cards)) *
+         tile_bytes(matrix.format, matrix.padded_columns);
+}
+
+/// Where a layer's copy of a matrix would lie if there were one card: what its random values depend on.
+int64_t offset_on_one_card(const ModelDescriptor& model, const PackedMatrix& matrix, int layer) {
+  int64_t layer_bytes = 0;
+  int64_t before = 0;
+  for (const PackedMatrix& each : model.matrices) {
+    if (&each == &matrix) before = layer_bytes;
+    if (each.layer_stride != 0) layer_bytes += matrix_bytes(each, 1);
+  }
+  if (matrix.layer_stride != 0) return before + layer * layer_bytes;
+  int64_t offset = layer_bytes * model.facts.num_layers;
+  for (const PackedMatrix* each = model.matrices; each != &matrix; ++each)
+    offset += each->layer_stride == 0 ? matrix_bytes(*each, 1) : 0;
+  return offset;
+}
+
+/// Fills one layer's copy of a matrix with random weights, as a card has it.
+int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages, uint64_t seed, int num_cards,
+                int card) {
+  const float bound = uniform_bound(kInitialDeviation);
+  const int64_t tile = tile_bytes(matrix.format, matrix.padded_columns);
+  if (!matrix.format.is_quantized()) {
+    const int64_t bytes = matrix_bytes(matrix, num_cards);
+    return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
+                               {tile / 2, card, num_cards});
+  }
+  const RandomTiles tiles{.format = matrix.format,
+                          .padded = matrix.padded_columns,
+                          .num_tiles = tiles_of_card(matrix.num_tiles, num_cards),
+                          .scale = f16_bits(bound / kSymmetricZero)};
+  return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});
+}
+
+/// Within 1/4 of 1, so that every head and layer has its own.
+std::vector<uint16_t> random_head_norms(const ModelFacts& facts, uint64_t seed) {
+  constexpr float kBound = 0.25f;
+  const int64_t count = model_tables(facts).head_norms;
+  std::vector<uint16_t> norms;
+  for (int64_t i = 0; i < count; ++i)
+    norms.push_back(round_to_bf16(1.0f + kBound * random_unit(static_cast<uint64_t>(i), seed)));
+  return norms;
+}
+
+std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t seed) {
+  const int64_t count = model_tables(facts).qkv_biases;
+  std::vector<float> biases;
+  for (int64_t i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
+  return biases;
+}
+
+DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress,
+                           int card) {
+  const ModelDescriptor& model = library.model();
+  const ModelFacts& facts = model.facts;
+  const Packer packer(model, tensors, library.num_cards(), card);
+  DeviceWeights weights;
+  const auto page_bytes = static_cast<size_t>(model.weight_bytes);
+  const std::vector<int32_t>& order = packer.order("qkv", 0);
+  if (library.device().unified_memory != 0) {
+    weights.pages = DeviceMemory::unified(library.functions(), page_bytes);
+    pack_pages(library, packer, *tensors.source, weights.pages, progress);
+    weights.embedding = read_embedding(library, *tensors.embedding, order, facts);
+  } else {
+    weights.pages = DeviceMemory(library.functions(), page_bytes);
+    upload_pages(library, packer, *tensors.source, weights.pages, progress);
+    weights.embedding = upload_embedding(library, *tensors.embedding, order, facts);
+  }
+  if (progress != nullptr) progress->add(embedding_bytes(facts));
+  weights.norms = upload(library, gather_norms(tensors, packer, facts));
+  weights.head_norms = upload(library, gather(tensors.head_norms, facts.head_dim));
+  weights.qkv_biases = upload(library, packer.qkv_biases());
+  if (facts.weight_order != 0) {
+    const std::vector<int32_t> positions = make_positions(
+        facts, [&](std::string_view matrix, int layer) { return packer.order(matrix, layer); });
+    weights.positions = upload(library, positions);
+  }
+  return weights;
+}
+
+}  // namespace
+
+uint64_t weight_load_bytes(const KernelLibrary& library) {
+  const ModelDescriptor& model = library.model();
+  return static_cast<uint64_t>(library.num_cards()) *
+         (static_cast<uint64_t>(model.weight_bytes) + embedding_bytes(model.facts));
+}
+
+DeviceWeights load_weights(const KernelLibrary& library, const ModelTensors& tensors, Progress* progress,
+                           int card) {
+  ModelFacts facts = tensors.facts;
+  facts.kv_bits = library.model().facts.kv_bits;  // no matter of the weights
+  if (hash_facts(facts) != library.model().facts_hash) {
+    throw Error(ExitCode::kInternal, fmt::format("load_weights: expected tensors of {}, got another model's",
+                                                 library.model().name));
+  }
+  return read_whole(*tensors.source, [&] { return read_weights(library, tensors, progress, card); });
+}
+
+DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, int card) {
+  const ModelDescriptor& model = library.model();
+  const float bound = uniform_bound(kInitialDeviation);
+  DeviceWeights weights;
+  weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
+  weights.embedding = DeviceMemory(library.functions(), embedding_bytes(model.facts));
+  for (const PackedMatrix& matrix : model.matrices) {
+    const int copies = matrix.layer_stride == 0 ? 1 : model.facts.num_layers;
+    for (int layer = 0; layer < copies; ++layer) {
+      const int64_t offset = matrix.offset + layer * matrix.layer_stride;
+      library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
+                                seed + static_cast<uint64_t>(offset_on_one_card(model, matrix, layer)),
+                                library.num_cards(), card),
+                    "make weights");
+    }
+  }
+  library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
+                                                bound, ~seed, {}),
+                "make weights");
+  const ModelFacts& facts = model.facts;
+  const std::vector<uint16_t> norms(static_cast<size_t>(model_tables(facts).norms), kBf16One);
+  weights.norms = upload(library, norms);
+  weights.head_norms = upload(library, random_head_norms(facts, seed));
+  weights.qkv_biases = upload(library, random_biases(facts, bound, seed));
+  if (facts.weight_order != 0) {
+    const std::vector<int32_t> positions =
+        make_positions(facts, [](std::string_view, int) { return std::vector<int32_t>{}; });
+    weights.positions = upload(library, positions);
+  }
+  return weights;
+}
+
+}  // namespace soliton
