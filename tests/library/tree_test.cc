@@ -118,7 +118,7 @@ TEST_F(LibraryTree, BranchesKeepTheirRoomUntilTheyArePruned) {
 
 /// Names of functions that the header declares.
 std::set<std::string> declared() {
-  std::ifstream file(SOLITON_SOURCE_DIR "/runtime/soliton.h");
+  std::ifstream file(SOLITON_SOURCE_DIR "/runtime/library/soliton.h");
   const std::string header{std::istreambuf_iterator<char>(file), {}};
   const std::regex declaration(R"((?:^|\n)[a-z][^\n(/]*?\*?(soliton_\w+)\()");
   std::set<std::string> names;
