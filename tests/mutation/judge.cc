@@ -3,7 +3,9 @@
 // weights and caches are made once; a mutant's process is a fork.
 //
 // judge NUM_MUTANTS [--trials NAME] [--jobs N] [--limit SECONDS] [--first-batch N] [--only ID,ID...]: prints a
-// line a mutant, as it is killed; in the end those that are not.
+// line a mutant, as it is killed; in the end those that are not. A mutant has survived when every kernel that reaches it has
+// run; what the limit leaves out is unfinished.
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <set>
 
 #include "kernel/tree_fixture.h"
@@ -195,20 +198,44 @@ const std::vector<TrialOf> kBatches[] = {{{"single-4", Launches::kOneRow},
                                           {"int4-wide-2-rows128", Launches::kRows},
                                           {"norm64-bias-2-rows128", Launches::kRows}}};
 
-/// What became of a mutant, in memory that all processes share.
-enum Verdict : int { kUnreached, kSurvived, kDifference, kReport, kCrash, kTimeout };
-constexpr const char* kUnfinished[] = {"unfinished", "survived so far"};
-constexpr const char* kVerdicts[] = {"unreached", "survived", "difference", "report", "crash", "timeout"};
+/// What became of a mutant. Of several the last counts.
+enum Verdict : int { kUnreached, kSurvived, kUnfinished, kDifference, kReport, kCrash, kTimeout };
+constexpr const char* kVerdicts[] = {"unreached", "survived", "unfinished", "difference",
+                                     "report",    "crash",    "timeout"};
+
+/// Memory of all processes.
 struct SharedState {
-  std::atomic<int> next;  // of the mutants, for the workers of a batch
+  sem_t idle_jobs;
+  std::atomic<int> next[std::size(kBatches)];  // of the mutants, for the workers of a batch
   std::atomic<int> verdicts[1 << 14];
+
+  void add(int mutant, Verdict verdict) {
+    int known = verdicts[mutant];
+    while (known < verdict && !verdicts[mutant].compare_exchange_weak(known, verdict)) {
+    }
+  }
+};
+
+/// One of the jobs that may run at a time.
+class Job {
+ public:
+  explicit Job(SharedState& shared) : shared_(shared) {
+    while (sem_wait(&shared_.idle_jobs) != 0) {
+    }
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job() { sem_post(&shared_.idle_jobs); }
+
+ private:
+  SharedState& shared_;
 };
 
 class Judge {
  public:
-  /// `wanted`: what the names of trials contain.
-  Judge(const std::vector<TrialOf>& batch, int num_mutants, const std::string& wanted)
-      : num_mutants_(num_mutants) {
+  /// `wanted`: what the names of trials contain. `end`: no trial begins behind it.
+  Judge(const std::vector<TrialOf>& batch, int num_mutants, const std::string& wanted, Clock::time_point end)
+      : num_mutants_(num_mutants), end_(end) {
     for (const auto& [kernel, launches] : batch) {
       constexpr const char* kSuffixes[] = {"", "", " sampled", " tree"};
       const std::string name = std::string(kernel) + kSuffixes[static_cast<int>(launches)];
@@ -243,7 +270,7 @@ class Judge {
     waitpid(child, &status, 0);
     Verdict verdict = WIFEXITED(status) ? static_cast<Verdict>(WEXITSTATUS(status)) : kCrash;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) verdict = kTimeout;
-    if (verdict == kSurvived) return verdict;
+    if (verdict <= kUnfinished) return verdict;
     text = text.substr(0, text.rfind('\n'));
     const std::string last = text.substr(text.rfind('\n') + 1);
     std::printf("{\"id\": %d, \"verdict\": \"%s\", \"where\": \"%s\", \"seconds\": %.2f}\n", mutant,
@@ -258,6 +285,7 @@ class Judge {
     for (Trial& trial : trials_) {
       if (!trial.reached.contains(mutant)) continue;
       for (const uint64_t seed : trial.seeds) {
+        if (Clock::now() > end_) _exit(kUnfinished);
         const std::string line = trial.name + ", seed " + std::to_string(seed) + "\n";
         if (write(progress, line.data(), line.size()) < 0) _exit(kCrash);
         alarm(kLeastSeconds + static_cast<unsigned>(4 * trial.seconds));
@@ -321,6 +349,7 @@ class Judge {
   }
 
   int num_mutants_;
+  Clock::time_point end_;
   std::vector<Trial> trials_;
 };
 
@@ -339,22 +368,27 @@ struct Options {
   int num_mutants = 0;
   std::vector<int> mutants = {};
   int jobs = 1;
-  double limit = 1e9;       // seconds, after which no further mutant begins
+  double limit = 1e6;       // seconds, after which no further trial begins
   std::string wanted = "";  // what the names of trials contain
-  int first_batch = 0;      // those before have been judged
+  int first_batch = 0;      // those before have run
 };
 
-/// One batch of trials with all mutants that no batch before has killed, by as many processes as there are jobs.
-void run_batch(const std::vector<TrialOf>& batch, const Options& options, SharedState& shared,
-               Clock::time_point start) {
-  Judge judge(batch, options.num_mutants, options.wanted);
-  shared.next = 0;
-  for (int worker = 1; worker < options.jobs && fork() != 0;) ++worker;
-  for (int i; (i = shared.next++) < std::ssize(options.mutants);) {
-    if (seconds_since(start) > options.limit) break;
-    std::atomic<int>& verdict = shared.verdicts[options.mutants[i]];
-    if (verdict > kSurvived || !judge.reaches(options.mutants[i])) continue;
-    verdict = judge.judge(options.mutants[i]);
+/// One batch of trials with all mutants that are not killed yet.
+[[noreturn]] void run_batch(int batch, const Options& options, SharedState& shared, Clock::time_point end) {
+  std::unique_ptr<Judge> judge;
+  {
+    const Job job(shared);
+    judge = std::make_unique<Judge>(kBatches[batch], options.num_mutants, options.wanted, end);
+  }
+  const int count = static_cast<int>(options.mutants.size());
+  bool is_worker = false;
+  for (int worker = 1; worker < options.jobs && !is_worker; ++worker) is_worker = fork() == 0;
+  for (int i; (i = shared.next[batch]++) < count;) {
+    const int mutant = options.mutants[i];
+    if (!judge->reaches(mutant)) continue;
+    const Job job(shared);
+    if (shared.verdicts[mutant] > kUnfinished) continue;
+    shared.add(mutant, batch < options.first_batch ? kSurvived : judge->judge(mutant));
   }
   while (wait(nullptr) > 0) {
   }
@@ -363,26 +397,22 @@ void run_batch(const std::vector<TrialOf>& batch, const Options& options, Shared
 }
 
 int run_main(const Options& options) {
-  const Clock::time_point start = Clock::now();
+  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(options.limit * 1000));
   void* const memory =
       mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("mmap");
   SharedState& shared = *static_cast<SharedState*>(memory);
-  for (int i = options.first_batch; i < std::ssize(kBatches); ++i) {
-    if (seconds_since(start) > options.limit) break;
-    const std::vector<TrialOf>& batch = kBatches[i];
-    const pid_t child = fork();
-    if (child == 0) run_batch(batch, options, shared, start);
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("a batch has failed");
+  sem_init(&shared.idle_jobs, 1, static_cast<unsigned>(options.jobs));
+  for (int batch = 0; batch < std::ssize(kBatches); ++batch) {
+    if (fork() == 0) run_batch(batch, options, shared, end);
   }
-  const bool is_late = seconds_since(start) > options.limit;
+  bool has_failed = false;
+  for (int status = 0; wait(&status) > 0;) has_failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  if (has_failed) throw std::runtime_error("a batch has failed");
   for (const int mutant : options.mutants) {
     const int verdict = shared.verdicts[mutant];
-    if (verdict > kSurvived) continue;
-    std::printf("{\"id\": %d, \"verdict\": \"%s\"}\n", mutant,
-                is_late ? kUnfinished[verdict] : kVerdicts[verdict]);
+    if (verdict <= kUnfinished)
+      std::printf("{\"id\": %d, \"verdict\": \"%s\"}\n", mutant, kVerdicts[verdict]);
   }
   return 0;
 }
