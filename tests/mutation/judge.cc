@@ -84,12 +84,17 @@ void add_tree(Outcome& outcome, const TreeResult& result) {
   outcome.add(result.logits);
 }
 
-/// A launch of several steps, and one that goes on where it ended.
+/// A launch of several steps, one that goes on where it ended, and one that ends early, by a token.
 Outcome decode_twice(KernelUnderTest& kernel, int fed, int count) {
   Outcome outcome;
   const DecodeResult first = kernel.decode_from(kPosition, kernel.prompt(fed), count);
   add_decode(outcome, first);
   add_decode(outcome, kernel.decode({first.tokens.back()}, 1));
+  const std::vector<int32_t> tokens = kernel.prompt(fed);
+  const std::vector<int32_t> last = {first.tokens.front()};
+  kernel.engine().set_position(kPosition);
+  add_decode(outcome,
+             kernel.engine().decode({.tokens = tokens, .max_tokens = count + 1, .stop_tokens = last}));
   return outcome;
 }
 
@@ -156,6 +161,7 @@ const std::vector<TrialOf> kBatches[] = {{{"single-4", Launches::kOneRow},
                                           {"plain-4-split", Launches::kSampled},
                                           {"plain-2-split-cards2", Launches::kOneRow},
                                           {"norm64-bias-5-counter", Launches::kOneRow},
+                                          {"plain-4-split-counter", Launches::kOneRow},
                                           {"plain-4-split-lanes", Launches::kOneRow},
                                           {"single-4-rows8", Launches::kRows},
                                           {"plain-4-rows8", Launches::kRows},
@@ -163,6 +169,7 @@ const std::vector<TrialOf> kBatches[] = {{{"single-4", Launches::kOneRow},
                                          {{"micro-6", Launches::kOneRow},
                                           {"micro-2-cards3", Launches::kOneRow},
                                           {"narrow96-5", Launches::kOneRow},
+                                          {"wide128-4-split", Launches::kOneRow},
                                           {"deep256-5-split", Launches::kOneRow},
                                           {"int4-ordered-4-split", Launches::kOneRow},
                                           {"int4-wide-3", Launches::kOneRow},
