@@ -19,17 +19,37 @@ fi
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then seconds=$1; shift; fi
 targets=("$@")
 
-has_libfuzzer() {
-  command -v clang++ > /dev/null &&
-    echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
-    clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2> /dev/null
+# The newest clang++ with libFuzzer that knows what the templates and the server are written in: from 16 on.
+find_libfuzzer() {
+  local compiler
+  for compiler in clang++ $(compgen -c clang++- | grep -E '^clang\+\+-[0-9]+$' | sort -ruV); do
+    "$compiler" -std=c++20 -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2> /dev/null <<'END' || continue
+#include <coroutine>
+extern "C" int LLVMFuzzerTestOneInput(const char* data, unsigned long) {
+  const char pair[2] = {*data, 0};
+  const auto [a, b] = pair;
+  return [&] { return static_cast<_Float16>(a + b) > 300; }();
+}
+END
+    command -v "$compiler"
+    return
+  done
 }
 
-preset=sanitize
-if has_libfuzzer; then preset=fuzz; else echo "no clang++ with libFuzzer: g++ and our own driver do it"; fi
+preset=sanitize compiler=$(find_libfuzzer)
+arguments=()
+if [ -n "$compiler" ]; then
+  preset=fuzz arguments=(-D CMAKE_CXX_COMPILER="$compiler")
+else
+  echo "no clang++ with libFuzzer: g++ and our own driver do it"
+fi
 folder=build/$preset
 if $builds; then
-  cmake --preset "$preset" -D SOLITON_FUZZ=ON -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only" > /dev/null
+  # Where the compiler is another, CMake would forget all else that it was told.
+  [ $preset = sanitize ] || grep -qs "^CMAKE_CXX_COMPILER:[A-Z]*=$compiler$" "$folder/CMakeCache.txt" ||
+    rm -f "$folder/CMakeCache.txt"
+  cmake --preset "$preset" -D SOLITON_FUZZ=ON "${arguments[@]}" \
+    -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only" > /dev/null
   if [ ${#targets[@]} -eq 0 ]; then built=(fuzz-targets); else built=("${targets[@]/#/fuzz-}"); fi
   cmake --build "$folder" --parallel "$processes" --target "${built[@]}"
 fi
