@@ -47,9 +47,9 @@ void EndSignals::end(int status) {
   end_by(Clock::now() + kLastWords);
 }
 
-bool EndSignals::wait(int known, std::chrono::milliseconds time) {
+bool EndSignals::wait(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, time, [&] { return count_ > known; });
+  return changed_.wait_for(lock, time, [&] { return count_ > 0; });
 }
 
 /// The earliest of all that were named.
@@ -75,9 +75,9 @@ void EndSignals::work() {
   const sigset_t signals = end_signals();
   constexpr timespec kLook{.tv_sec = 0, .tv_nsec = 50'000'000};
   while (!is_done_) {
-    if (sigtimedwait(&signals, nullptr, &kLook) >= 0) {
-      const int number = ++count_;
-      end_by(Clock::now() + kLastWords + (number == 1 ? grace_ : std::chrono::milliseconds(0)));
+    if (const int signal = sigtimedwait(&signals, nullptr, &kLook); signal > 0) {
+      if (++count_ > 1) ::_exit(128 + signal);  // as a shell says of a program that a signal ended
+      end_by(Clock::now() + grace_ + kLastWords);
       changed_.notify_all();
     }
     // A thread that does not come back, be it from a parser, the device or a full pipe, cannot be made to: whoever told

@@ -20,14 +20,12 @@ class EndSignals {
   ~EndSignals();
 
   /// From now on signals are counted. The program ends by itself in order, but at the latest when the first one is `grace`
-  /// and the time for last words ago, or the second one the time for last words.
+  /// and the time for last words ago. The second one ends it on the spot, with 128 and its number as the status.
   void hold(std::chrono::milliseconds grace);
   /// The program ends with this status, and now: at the latest when the time for last words is over.
   void end(int status);
-  /// How many signals have come.
-  int count() const { return count_; }
-  /// Waits until one more comes than `known`, but no longer. Returns whether one has.
-  bool wait(int known, std::chrono::milliseconds time);
+  /// Waits until one comes, but no longer. Returns whether one has.
+  bool wait(std::chrono::milliseconds time);
 
   /// For clients to take what ended answers are told.
   static constexpr std::chrono::milliseconds kLastWords{1000};

@@ -12,7 +12,8 @@
 namespace soliton {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};  // between two looks at whether the server is to end
+constexpr std::chrono::milliseconds kLook{200};     // between two looks at whether the server is to end,
+constexpr std::chrono::milliseconds kIdleLook{20};  // and whether all answers have
 
 /// Empty if it has none.
 std::string name_of_this_machine() {
@@ -20,16 +21,15 @@ std::string name_of_this_machine() {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-/// Ends in order: no new requests, those under way as long as the grace lasts or until a second signal, then all.
-void shut_down(const ServerOptions& options, EndSignals& signals, HttpServer& server, Service& service,
-               Scheduler& scheduler) {
+/// Ends in order: no new requests, those under way as long as the grace lasts, then all.
+void shut_down(const ServerOptions& options, HttpServer& server, Service& service, Scheduler& scheduler) {
   service.end();
   server.stop_listening();
   say("Ending: answers under way have {} s", options.grace.count());
   const auto limit = std::chrono::steady_clock::now() + options.grace;
   while (!(service.is_idle() && scheduler.is_idle()) && std::chrono::steady_clock::now() < limit) {
-    if (scheduler.failure() || signals.count() > 1) break;
-    signals.wait(1, kLook);
+    if (scheduler.failure()) break;
+    std::this_thread::sleep_for(kIdleLook);
   }
   scheduler.stop();
   server.drain(EndSignals::kLastWords);
@@ -61,11 +61,11 @@ int serve(ServerOptions options) {
   scheduler.start();
   say("Serving {} at http://{}:{}, up to {} samples at once", options.service.model, options.http.host,
       server.port(), scheduler.max_rows());
-  while (!signals.wait(0, kLook) && !scheduler.failure()) {
+  while (!signals.wait(kLook) && !scheduler.failure()) {
   }
   if (const std::optional<Error> failure = scheduler.failure())
     signals.end(static_cast<int>(failure->code()));
-  shut_down(options, signals, server, service, scheduler);
+  shut_down(options, server, service, scheduler);
   if (const std::optional<Error> failure = scheduler.failure()) throw *failure;
   return 0;
 }

@@ -187,15 +187,59 @@ TEST_F(ServerProgram, ServesUntilItIsTold) {
 
 // Answers under way have their time; what takes longer is told.
 TEST_F(ServerProgram, EndsStreamsWhenItsTimeIsOver) {
+  kernel_ = kPacedKernel;
   start({"--grace", "1"});
   HttpClient client(port_);
-  client.ask("POST", "/v1/completions",
-             R"({"prompt": "abc", "max_tokens": 250, "stream": true, "ignore_eos": true})");
+  client.ask("POST", "/v1/completions", kLongStream);
   EXPECT_TRUE(client.reads("data: "));
   process_->signal(SIGTERM);
-  process_->signal(SIGTERM);  // now
   EXPECT_EQ(client.answer().events().back(), "[DONE]");
   EXPECT_EQ(process_->wait().status, 0);
+}
+
+TEST_F(ServerProgram, EndsAtOnceWhenItIsToldTwice) {
+  kernel_ = kPacedKernel;
+  start({"--grace", "60"});
+  HttpClient client(port_);
+  client.ask("POST", "/v1/completions", kLongStream);
+  EXPECT_TRUE(client.reads("data: "));
+  process_->signal(SIGTERM);
+  wait_until_it_says("Ending: ");
+  process_->signal(SIGTERM);
+  const std::optional<Outcome> outcome = process_->wait_for(std::chrono::seconds(10));
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, 128 + SIGTERM);
+}
+
+// A compiler that takes long, and its child, which would go on without it.
+TEST_F(ServerProgram, EndsAtOnceWhileItMakesAKernel) {
+  const std::filesystem::path compiler = folder_.path() / "compiler";
+  write_text(compiler,
+             "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'tools V1.0 1.0'; exit; fi\n"
+             "sleep 60 & echo $! > '" +
+                 (folder_.path() / "child").string() + "'; wait\n");
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  const TemporaryFolder cache;
+  process_.emplace(
+      "soliton-server", std::vector<std::string>{folder_.path(), "-c", "256", "--port", "0"}, folder_.path(),
+      std::vector<std::string>{"CXX=" + compiler.string(), "XDG_CACHE_HOME=" + cache.path().string()});
+  const auto wait_until = [](const auto& is_true) {
+    for (int i = 0; i < 3000 && !is_true(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return is_true();
+  };
+  const auto num_files = [&] {
+    const std::filesystem::recursive_directory_iterator files(cache.path());
+    return std::count_if(begin(files), end(files), [](const auto& file) { return file.is_regular_file(); });
+  };
+  ASSERT_TRUE(wait_until([&] { return read_text(folder_.path() / "child").ends_with("\n"); }));
+  const pid_t child = std::stoi(read_text(folder_.path() / "child"));
+  EXPECT_GT(num_files(), 0);
+  process_->signal(SIGTERM);
+  const std::optional<Outcome> outcome = process_->wait_for(std::chrono::seconds(10));
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, 128 + SIGTERM);
+  EXPECT_TRUE(wait_until([&] { return ::kill(child, 0) != 0; }));
+  EXPECT_TRUE(wait_until([&] { return num_files() == 0; }));
 }
 
 // A kernel is enough to measure a server: tokens for text, and numbers back.

@@ -20,16 +20,21 @@ class ServerProgram : public testing::Test {
   /// Starts it, with these flags too, and waits until it serves.
   void start(std::vector<std::string> flags = {}, const std::vector<std::string>& environment = {}) {
     flags.insert(flags.begin(),
-                 {folder_.path(), "-k", kKernel, "-c", "256", "--port", "0", "--alias", "small"});
+                 {folder_.path(), "-k", kernel_, "-c", "256", "--port", "0", "--alias", "small"});
     process_.emplace("soliton-server", flags, folder_.path(), environment);
     wait_until_it_serves("small");
   }
-  void wait_until_it_serves(const std::string& model) {
-    const std::string serving = "Serving " + model + " at http://127.0.0.1:";
+  /// Returns all that it has said then.
+  std::string wait_until_it_says(const std::string& text) {
     std::string said;
-    while ((said = process_->err_so_far()).find(serving) == std::string::npos || !said.ends_with("\n")) {
+    while ((said = process_->err_so_far()).find(text) == std::string::npos || !said.ends_with("\n")) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
+    return said;
+  }
+  void wait_until_it_serves(const std::string& model) {
+    const std::string serving = "Serving " + model + " at http://127.0.0.1:";
+    const std::string said = wait_until_it_says(serving);
     port_ = static_cast<uint16_t>(std::stoi(said.substr(said.find(serving) + serving.size())));
   }
   /// Bytes that it has in memory.
@@ -45,6 +50,11 @@ class ServerProgram : public testing::Test {
   }
 
   static constexpr const char* kKernel = SOLITON_TEST_KERNELS "/micro-2-all.so";
+  /// Of the same facts; 20 ms a step, in which no processor is busy.
+  static constexpr const char* kPacedKernel = SOLITON_BINARY_DIR "/paced_kernel/kernel.so";
+  static constexpr const char* kLongStream =
+      R"({"prompt": "abc", "max_tokens": 250, "stream": true, "ignore_eos": true})";
+  std::string kernel_ = kKernel;
   TemporaryFolder folder_;
   std::optional<Process> process_;
   uint16_t port_ = 0;
