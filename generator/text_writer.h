@@ -1,11 +1,14 @@
 // Text out: TextWriter builds indented source text, write_folder() puts finished files on disk. Either all
-// files of a folder change or none does, and a file whose text is the same as before keeps its time stamp, so
-// that builds that depend on it do not run again.
+// files of a folder change or none does, even if the program is killed, and a file whose text is the same as before
+// keeps its time stamp, so that builds that depend on it do not run again.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -167,6 +170,40 @@ class Replacement {
   std::vector<std::pair<std::string, bool>> replaced_;  // name, whether there was such a file before
 };
 
+/// A copy of the folder with the files changed takes its place in one step, so that who is killed, or reads
+/// meanwhile, has all or none of them. False, and nothing is done, where no file is replaced or the copy would not
+/// be the same: a folder of another user or with more than plain files, one that this program stands in, a mount
+/// point; or where the system has no such step.
+inline bool exchanged(const std::filesystem::path& target,
+                      const std::map<std::string, std::string>& changed) {
+  namespace fs = std::filesystem;
+  std::optional<StagingFolder> staging;
+  struct stat owned = {};
+  struct stat own = {};
+  bool replaces = false;
+  try {
+    if (fs::equivalent(target, fs::current_path())) return false;
+    staging.emplace(target.parent_path() / ("." + target.filename().string() + "-"));
+    if (::stat(target.c_str(), &owned) != 0 || ::stat(staging->path().c_str(), &own) != 0) return false;
+    if (owned.st_uid != own.st_uid || owned.st_gid != own.st_gid) return false;
+    fs::permissions(staging->path(), fs::status(target).permissions());
+    for (const fs::directory_entry& entry : fs::directory_iterator(target)) {
+      if (entry.is_symlink() || !entry.is_regular_file()) return false;
+      const std::string name = entry.path().filename().string();
+      if (changed.contains(name)) {
+        replaces = true;
+      } else {
+        fs::create_hard_link(entry.path(), staging->path() / name);
+      }
+    }
+    if (!replaces) return false;
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+  for (const auto& [name, text] : changed) staging->write(name, text);
+  return ::renameat2(AT_FDCWD, staging->path().c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0;
+}
+
 inline void write_changed(const std::filesystem::path& target,
                           const std::map<std::string, std::string>& changed) {
   if (!std::filesystem::exists(target)) {
@@ -176,6 +213,7 @@ inline void write_changed(const std::filesystem::path& target,
     std::filesystem::rename(staging.path(), target);
     return;
   }
+  if (changed.size() > 1 && exchanged(target, changed)) return;
   // Within the folder, which may be a mount point: a rename never crosses file systems.
   const StagingFolder staging(target / ".soliton-gen-");
   for (const auto& [name, text] : changed) staging.write(name, text);

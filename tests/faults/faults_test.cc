@@ -61,6 +61,61 @@ TEST_F(Faults, OfAGeneratedKernel) {
              }});
 }
 
+// Files of a plan go together: those of one and of another would compile to a kernel that is neither.
+class FaultsOfAFolder : public Faults, public testing::WithParamInterface<bool> {
+ protected:
+  using Files = std::map<std::string, std::string>;
+  static Files files_in(const fs::path& folder) {
+    Files files;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.is_regular_file()) files[entry.path().filename().string()] = read_text(entry.path());
+    }
+    return files;
+  }
+};
+
+TEST_P(FaultsOfAFolder, AReplacedOneIsTheOldOrTheNewOne) {
+  const auto gen = [&](const std::string& rows) {
+    return Command{
+        "soliton-gen",
+        {kModels + "tiny-stories.yaml", "--gpu", "h100", "--rows", rows, "--no-tuned", "-o", "out"},
+        path()};
+  };
+  const fs::path out = path() / "out";
+  const auto prepare = [&](const std::string& rows) {
+    fs::remove_all(out);
+    fs::create_directory(out);
+    write_text(out / "notes", "of the user\n");
+    return right(gen(rows));
+  };
+  const std::string said = prepare("1,8");
+  const Files after = files_in(out);
+  prepare("1");
+  const Files before = files_in(out);
+  EXPECT_NE(before, after);
+  sweep({.command = gen("1,8"),
+         .kinds = {kWrite, kOpen, kRename},
+         .right = said,
+         .most = 12,
+         .kills = GetParam(),
+         .prepare =
+             [&] {
+               fs::remove_all(out);
+               fs::create_directory(out);
+               for (const auto& [name, text] : before) write_text(out / name, text);
+             },
+         .check =
+             [&] {
+               const Files now = files_in(out);
+               EXPECT_TRUE(now == before || now == after);
+               const auto num_entries = std::distance(fs::directory_iterator(path()), {});
+               EXPECT_TRUE(GetParam() || num_entries == 1) << "something is left beside the folder";
+             }});
+}
+
+INSTANTIATE_TEST_SUITE_P(, FaultsOfAFolder, testing::Bool(),
+                         [](const auto& info) { return info.param ? "AtAKill" : "AtAnError"; });
+
 // What it says of this machine changes with what it can see. Of kernels the emulation's alone: what CUDA's runtime does of
 // itself when a library is opened ends the process without memory.
 TEST_F(Faults, OfADoctor) {
