@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "fuzz/fuzz_target.h"
 #include "runtime/server/http_server.h"
 
@@ -72,7 +74,11 @@ class Client {
     char bytes[4096];
     for (;;) {
       pollfd ready{.fd = socket_, .events = POLLIN, .revents = 0};
-      expect(::poll(&ready, 1, kMostMs) == 1, "an answer or an end in time");
+      int num_ready = 0;
+      do {  // the fuzzer's own clock may interrupt it
+        num_ready = ::poll(&ready, 1, kMostMs);
+      } while (num_ready < 0 && errno == EINTR);
+      expect(num_ready == 1, "an answer or an end in time");
       const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
       if (count <= 0) return all;
       all.append(bytes, static_cast<size_t>(count));
