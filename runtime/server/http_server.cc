@@ -13,10 +13,10 @@ using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 
 asio::awaitable<void> listen(HttpServer::State* state) {
-  while (!state->ends) {
+  for (size_t next = 0; !state->ends; ++next) {
     ErrorCode error;
     tcp::socket socket = co_await state->acceptor.async_accept(
-        asio::make_strand(state->io), asio::redirect_error(asio::use_awaitable, error));
+        state->strands[next % state->strands.size()], asio::redirect_error(asio::use_awaitable, error));
     if (state->ends) co_return;
     if (error) {  // such as too many open files: others may close theirs
       constexpr std::chrono::milliseconds kPause{100};

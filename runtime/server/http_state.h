@@ -21,7 +21,10 @@ struct HttpServer::State {
         handler(std::move(handler)),
         refusal(std::move(refusal)),
         metrics(metrics),
-        connections(std::make_shared<Connections>(options.limits)) {}
+        connections(std::make_shared<Connections>(options.limits)) {
+    strands.reserve(kNumStrands);
+    for (int i = 0; i < kNumStrands; ++i) strands.push_back(boost::asio::make_strand(io));
+  }
 
   HttpServerOptions options;
   Handler handler;
@@ -36,6 +39,10 @@ struct HttpServer::State {
   size_t num_answering = 0;  // of those that have asked something; guarded by the mutex
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor acceptor{io};
+  /// Connections take turns to have one of them. Asio (1.18) uses what it has not set when there is no memory for a strand, so
+  /// they are made before there are any connections.
+  static constexpr int kNumStrands = 256;
+  std::vector<boost::asio::strand<boost::asio::io_context::executor_type>> strands;
   std::vector<std::thread> threads;
 
   /// Of connections that have a place; this is one that has come, or has gone.

@@ -56,11 +56,10 @@ class ServerFaults : public ServerProgram {
   int num_ends_ = 0;
 };
 
-// Not of memory: when that for a connection's strand or coroutine cannot be had, Boost.Asio may end the process by a signal.
 TEST_F(ServerFaults, OfARequest) {
   right_ = ask();
   ASSERT_NE(right_, "");
-  for (const Kind kind : {kRead, kWrite, kMmap, kOpen, kThread}) {
+  for (const Kind kind : {kMalloc, kRead, kWrite, kMmap, kOpen, kThread}) {
     for (int n = 1; n <= (long_tests() ? 50 : 2); ++n) {
       SCOPED_TRACE(fmt::format("{}:{}", kKinds[kind].name, n));
       arm(kind, n);
