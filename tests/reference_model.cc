@@ -184,7 +184,7 @@ std::vector<float> ReferenceModel::step(int token, int position) {
   Vector residual = embed(token);
   for (size_t i = 0; i < weights_->layers.size(); ++i) {
     const ReferenceLayer& layer = weights_->layers[i];
-    const Vector attended = attention(layer, caches_[i], norm(residual, layer.attention_norm), position);
+    const Vector attended = attention(i, caches_[i], norm(residual, layer.attention_norm), position);
     add(residual, multiply(layer.o, attended));
     const Vector activated = feed_forward(layer, norm(residual, layer.ffn_norm));
     add(residual, multiply(layer.down, activated));
@@ -268,8 +268,11 @@ void ReferenceModel::append(Vector& cache, const Vector& rows, int position) con
   }
 }
 
-ReferenceModel::Vector ReferenceModel::attention(const ReferenceLayer& layer, LayerCache& cache,
-                                                 const Vector& x, int position) const {
+ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache, const Vector& x,
+                                                 int position) const {
+  const ReferenceLayer& layer = weights_->layers[index];
+  const AttentionVariant& variant = options_.attention;
+  const int window = variant.layers == nullptr ? 0 : variant.layers[index].window;
   const Vector queries = project(layer.q, layer.q_bias, layer.q_norm, x, position);
   const Vector keys = project(layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);
@@ -281,20 +284,27 @@ ReferenceModel::Vector ReferenceModel::attention(const ReferenceLayer& layer, La
   const size_t heads_per_kv_head = static_cast<size_t>(facts_.num_heads / facts_.num_kv_heads);
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   Vector output(queries.size());  // [head][head_dim]
-  Vector scores(static_cast<size_t>(position) + 1);
-  for (size_t head = 0; head < static_cast<size_t>(facts_.num_heads); ++head) {
+  const auto num_heads = static_cast<size_t>(facts_.num_heads);
+  const size_t end = static_cast<size_t>(position) + 1;
+  const size_t first = window == 0 || window > position ? 0 : end - static_cast<size_t>(window);
+  for (size_t head = 0; head < num_heads; ++head) {
     const size_t offset = head / heads_per_kv_head * head_dim;  // of its KV head in a position's rows
-    for (size_t token = 0; token < scores.size(); ++token) {
+    Vector scores;
+    for (size_t token = first; token < end; ++token) {
       double score = 0.0;
       for (size_t d = 0; d < head_dim; ++d) {
         score += queries[head * head_dim + d] * cache.keys[token * keys.size() + offset + d];
       }
-      scores[token] = score * scale;
+      score *= scale;
+      if (variant.soft_cap > 0) score = variant.soft_cap * std::tanh(score / variant.soft_cap);
+      scores.push_back(score);
     }
+    if (variant.sinks != nullptr) scores.push_back(variant.sinks[index * num_heads + head]);
     const Vector probabilities = softmax(scores);
-    for (size_t token = 0; token < scores.size(); ++token) {
+    for (size_t token = first; token < end; ++token) {
       for (size_t d = 0; d < head_dim; ++d) {
-        output[head * head_dim + d] += probabilities[token] * cache.values[token * keys.size() + offset + d];
+        output[head * head_dim + d] +=
+            probabilities[token - first] * cache.values[token * keys.size() + offset + d];
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/attention_variant.h"
 #include "layout/model_facts.h"
 #include "runtime/weights/safetensors.h"
 #include "tests/reference_quantized.h"
@@ -109,6 +110,7 @@ struct ReferenceOptions {
   bool round_activations = true;  // to float after every operation; else they stay double
   bool round_cache =
       true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
+  AttentionVariant attention = {};
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
@@ -156,7 +158,7 @@ class ReferenceModel {
   void norm_heads(Vector& heads, const Bf16Bits& weight) const;
   void rotate_heads(Vector& heads, int position) const;
   void append(Vector& cache, const Vector& rows, int position) const;
-  Vector attention(const ReferenceLayer& layer, LayerCache& cache, const Vector& x, int position) const;
+  Vector attention(size_t index, LayerCache& cache, const Vector& x, int position) const;
   Vector feed_forward(const ReferenceLayer& layer, const Vector& x) const;
   void add(Vector& residual, const Vector& update) const;
 

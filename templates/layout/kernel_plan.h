@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "layout/activations.h"
+#include "layout/attention_variant.h"
 #include "layout/deal.h"
 #include "layout/packed_matrix.h"
 #include "layout/phase.h"
@@ -27,7 +28,8 @@ struct ModelShape {
   bool head_norm = false;
   bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
   float norm_epsilon = 0;
-  float score_scale = 0;       // 1 / sqrt(head_dim), for exponentials in base 2
+  float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
+  AttentionVariant attention = {};
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
 
   SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "layout/attention_variant.h"
 #include "layout/page.h"
 #include "layout/target.h"
 
@@ -39,7 +40,8 @@ struct alignas(16) TreeItem {
   int32_t undivided =
       0;  // 1: a tile of queries is one worker's, so that bits do not depend on how many others
           // the item has
-  int32_t unused[2] = {};
+  int32_t first_position = 0;  // of the slice's first token
+  int32_t least_query = 0;     // at step 0, + step: no row of the item is at an earlier position
 };
 static_assert(sizeof(TreeItem) == 48, "three 16-byte loads");
 
@@ -156,6 +158,20 @@ SOLITON_HOST_DEVICE constexpr int cached_tokens(const TreeItem& item, int step) 
 SOLITON_HOST_DEVICE constexpr bool takes_new_tokens(const TreeItem& item, int step) {
   const int tokens = item.tokens + step;
   return tokens >= 0 && tokens < item.capacity;
+}
+
+/// The item without the pages before the window of every row. The last page stays: whoever merges waits for a result of every
+/// item that has tokens.
+SOLITON_HOST_DEVICE constexpr TreeItem without_unseen(TreeItem item, int step, int window) {
+  const int unseen = first_seen(item.least_query + step, window) - item.first_position;
+  const int last_page = (cached_tokens(item, step) - 1) / kKvPageTokens;
+  const int before = unseen < 0 ? 0 : unseen / kKvPageTokens;
+  const int pages = before < last_page ? before : last_page;
+  item.first_page += pages;
+  item.first_position += pages * kKvPageTokens;
+  item.tokens -= pages * kKvPageTokens;
+  item.capacity -= pages * kKvPageTokens;
+  return item;
 }
 
 /// Are tokens appended to the item's pages while the plan holds? Then what a step reads of its last page is

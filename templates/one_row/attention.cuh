@@ -47,8 +47,9 @@ class AttentionState {
   }
 
   /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
-  /// the position of its first token; tokens from `end_token` on do not count (at least one does).
-  SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int end_token) {
+  /// the position of its first token; only tokens from `first_seen` to `end_seen` - 1 count (at least one does).
+  SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int first_seen,
+                                  int end_seen) {
     float chains[2][4] = {};  // of dependent mma: two hide their latency
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i) {
@@ -60,8 +61,9 @@ class AttentionState {
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
       scores[r] = chains[0][r] + chains[1][r];
-      scores[r] = (scores[r] + shuffle_xor(scores[r], 2)) * kPlan.model.score_scale;
-      if (first_token + lane / 4 + r / 2 * 8 >= end_token) scores[r] = -INFINITY;
+      scores[r] = Variant<kPlan>::capped(scores[r] + shuffle_xor(scores[r], 2)) * Variant<kPlan>::kScale;
+      const int token = first_token + lane / 4 + r / 2 * 8;
+      if (token >= end_seen || (Variant<kPlan>::kWindows && token < first_seen)) scores[r] = -INFINITY;
     }
     float rescale[2];
     SOLITON_UNROLL
@@ -210,13 +212,15 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
 
 /// This warp's tiles of the share's cached pages.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share) {
+SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share,
+                                                  int layer) {
   constexpr KvShape kKv = kPlan.card_kv();
   constexpr int kTiles = kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
   constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
   constexpr int kSlots = kKv.slots_per_half();
   const int lane = context_.lane;
   const int cached = context_.position();
+  const int first_seen = Variant<kPlan>(layer).first_key(cached);
   for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
     const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
     const int key_slot = wait_page();
@@ -226,9 +230,11 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
     SOLITON_UNROLL
     for (int own = 0; own < kOwnTiles; ++own) {
       const int tile = first_own + own * kWarps;
-      const int token = (slot * kTiles + tile) * 16;
-      if (tile < kTiles && token < cached) {
-        const uint2 probabilities = state.add_scores(keys + tile * kKv.tile_bytes(), lane, token, cached);
+      const int token = (slot * kTiles + tile) * kTailTokens;
+      const bool in_window = !Variant<kPlan>::kWindows || token + kTailTokens > first_seen;
+      if (tile < kTiles && token < cached && in_window) {
+        const uint2 probabilities =
+            state.add_scores(keys + tile * kKv.tile_bytes(), lane, token, first_seen, cached);
         state.add_values(values + tile * kKv.tile_bytes(), lane, probabilities);
       }
     }
@@ -243,7 +249,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
   constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
   constexpr Vector kOutput = kPlan.vector(kPlan.phases[kPhase].writes);
   begin_phase();
-  const AttentionShare share = context_.attention_share();
+  const AttentionShare share = context_.attention_share(layer);
   const bool works = share.count > 0;
   wait_for_grid(context_);
   // A CTA reads its heads only. That all others have come so far, it knows by their signatures.
@@ -265,7 +271,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     warp_sync();
     AttentionState<kPlan> state;
     state.begin(context_, context_.lane);
-    attend_pages(state, share);
+    attend_pages(state, share, layer);
     state.store(context_.attention_part(warp_), context_.lane);
     warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
     // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.

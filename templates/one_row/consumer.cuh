@@ -111,7 +111,7 @@ class Consumer {
   template <int kPhase>
   SOLITON_DEVICE void stage_unit(const HeadBlock<kPlan>& heads, bool works, int layer,
                                  Signatures<kPlan>& signatures, bool is_first);
-  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share);
+  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share, int layer);
 
   static constexpr int kWarps = kPlan.consumer_warps;
 

@@ -6,6 +6,7 @@
 
 #include "layout/one_row.h"
 #include "machine/context.cuh"
+#include "ops/attention_variant.cuh"
 
 namespace soliton::one_row {
 
@@ -84,10 +85,13 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Pages of the cache that hold tokens of earlier steps: computed where it is needed, or it would take a register of
   /// all phases.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(opaque(position()), kKvPageTokens); }
-  SOLITON_DEVICE AttentionShare attention_share() const {
-    const AttentionShare share =
-        share_attention(kPlan.card_blocks(), cached_pages(), kPlan.min_pages_per_split, kPlan.num_ctas, cta,
-                        kPlan.max_splits);
+  /// Of the pages from the first on that the layer's window reaches.
+  SOLITON_DEVICE AttentionShare attention_share(int layer) const {
+    const int first_page = Variant<kPlan>(layer).first_key(position()) / kKvPageTokens;
+    AttentionShare share = share_attention(kPlan.card_blocks(), cached_pages() - first_page,
+                                           kPlan.min_pages_per_split, kPlan.num_ctas, cta, kPlan.max_splits);
+    share.first_page += first_page;
+    share.end_page += first_page;
     return kEvenHeads ? share : limit_share(share, card_blocks(), kPlan.num_ctas);
   }
   /// Head blocks of this card.

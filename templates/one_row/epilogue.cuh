@@ -82,7 +82,7 @@ class Epilogue {
     }
     if (phase.appends) {
       append_tokens(layer);
-      clear_partial();
+      clear_partial(layer);
     }
     end_phase(phase.clears);
   }
@@ -93,7 +93,7 @@ class Epilogue {
     constexpr Vector kOutput = kPlan.vector(kPhase.writes);
     begin_phase();
     take_input(wait_all_input());
-    const AttentionShare share = context_.attention_share();
+    const AttentionShare share = context_.attention_share(layer);
     sign(kOutput);
     if (share.num_splits > 1) partials_expected_ += share.num_splits * kPlan.consumer_warps;
     SOLITON_NO_UNROLL
@@ -316,7 +316,7 @@ class Epilogue {
 
   /// In the phase after attention, see append_token().
   SOLITON_DEVICE void append_tokens(int layer) {
-    const AttentionShare share = context_.attention_share();
+    const AttentionShare share = context_.attention_share(layer);
     if (share.split != share.num_splits - 1) return;
     SOLITON_NO_UNROLL
     for (int unit = 0; unit < share.count; ++unit) {
@@ -338,9 +338,9 @@ class Epilogue {
   }
 
   /// Clears this CTA's partial of the attention phase before: all its readers have published since.
-  SOLITON_DEVICE void clear_partial() {
+  SOLITON_DEVICE void clear_partial(int layer) {
     if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
-      const AttentionShare share = context_.attention_share();
+      const AttentionShare share = context_.attention_share(layer);
       if (share.num_splits == 1 || share.count == 0) return;
       clear_groups(kPlan.partials.offset + static_cast<int64_t>(context_.cta) * kPlan.partial_words() * 4, 0,
                    kPlan.partial_words() / 4);

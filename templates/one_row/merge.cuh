@@ -14,7 +14,7 @@ constexpr int kMergeLoads = 16;  // partial outputs that one lane loads at once
 constexpr int kNoToken = -1;
 
 /// Merges the consumers' parts in shared memory, and as one more the new token of unit `token`, unless kNoToken: its
-/// score, a sum of 1 and its value. Consumer warp `warp` takes every kConsumerWarps-th group of outputs. `whole`: nobody
+/// score, a sum of 1 and its value; softmax starts here if nobody merges further. Consumer warp `warp` takes every kConsumerWarps-th group of outputs. `whole`: nobody
 /// else has a part of this block, so the heads' outputs go to `output`, a vector of all heads that this layer's o reads;
 /// otherwise what is not yet divided goes to this CTA's partial: maxima, sums, outputs.
 template <const KernelPlan& kPlan>
@@ -39,6 +39,11 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       maximum = maxima[part] > maximum ? maxima[part] : maximum;
     }
     float sum = 0.0f;
+    if (Variant<kPlan>::kSinks && whole) {
+      const SoftmaxStart start = Variant<kPlan>(layer).start(heads.first_head + head);
+      maximum = larger_of(maximum, start.maximum);
+      sum = start.sum * exp2_fast(start.maximum - maximum);
+    }
     float4 merged = make_float4(0, 0, 0, 0);
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
@@ -128,9 +133,16 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
           const float other = shuffle_xor(maximum, mask);
           maximum = other > maximum ? other : maximum;
         }
+        SoftmaxStart start;
+        if constexpr (Variant<kPlan>::kSinks) {
+          const int head = heads.first_head + group * kWarpLanes / kPlan.model.head_dim;
+          start = Variant<kPlan>(layer).start(head);
+          maximum = larger_of(maximum, start.maximum);
+        }
         weight = exp2_fast(own_maximum - maximum);
         float sum = weight * loads.value[kMergeLoads + 1];
         for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+        if constexpr (Variant<kPlan>::kSinks) sum += start.sum * exp2_fast(start.maximum - maximum);
         weight /= sum;
       }
       SOLITON_UNROLL

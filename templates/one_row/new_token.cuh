@@ -74,7 +74,8 @@ SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit) {
   SOLITON_UNROLL
   for (int head = 0; head < kHeadsPerBlock; ++head) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) dot[head] += shuffle_xor(dot[head], mask);
-    if (context.lane == 0) store_shared(context.token_scores() + head, dot[head] * kPlan.model.score_scale);
+    if (context.lane == 0)
+      store_shared(context.token_scores() + head, Variant<kPlan>::capped(dot[head]) * Variant<kPlan>::kScale);
   }
 }
 

@@ -109,7 +109,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     constexpr int kSlots = kKv.slots_per_half();
     constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
     constexpr int kWindow = kPlan.phases[kPhase].window;
-    const AttentionShare share = context_.attention_share();
+    const AttentionShare share = context_.attention_share(layer);
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
       int next = share.first_page < share.end_page ? physical_page(share.first_page) : 0;

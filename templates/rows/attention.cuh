@@ -19,13 +19,14 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 class Attention {
   using State = QueryState<kPlan>;
+  using FirstSeen = typename State::FirstSeen;
 
  public:
   SOLITON_DEVICE Attention(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
   /// The items of this CTA: their partial results. `begin` waits for the phase to begin.
   template <class Begin>
-  SOLITON_DEVICE void attend(PageStream<kPlan>& stream, const Begin& begin);
+  SOLITON_DEVICE void attend(PageStream<kPlan>& stream, int layer, const Begin& begin);
 
  private:
   static constexpr KvShape kKv = kPlan.model.kv();
@@ -37,6 +38,7 @@ class Attention {
 
   /// Where the phase stands.
   struct Phase {
+    Variant<kPlan> variant;
     ItemPlaces<kPlan> places;
     int first_worker = 0;            // of the next item
     uint32_t unmerged = kItemSlots;  // items since parts were merged
@@ -91,14 +93,19 @@ class Attention {
     bool is_last;   // and are released
   };
   SOLITON_DEVICE int add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass, bool works,
-                               int slot, State& state) const;
-  SOLITON_DEVICE typename State::Tokens tokens_of(int index, const Role& role, int query_tile, int unit,
+                               int slot, const FirstSeen& first_seen, State& state) const;
+  SOLITON_DEVICE typename State::Tokens tokens_of(const Variant<kPlan>& variant, int index, const Role& role,
+                                                  int query_tile, const FirstSeen& first_seen, int unit,
                                                   int slot) const;
+  SOLITON_DEVICE FirstSeen first_seen_of(const Variant<kPlan>& variant, int index, int query_tile) const;
+  /// The row of the first of this lane's queries of a tile, and of the second.
+  static SOLITON_DEVICE int row_of(int query) { return query / kPlan.model.group(); }
   /// Offset of a slot in shared memory.
   static SOLITON_DEVICE int page_at(int slot) {
     return kPlan.regions[static_cast<int>(RegionId::kPages)].offset + slot * kPlan.slot_bytes;
   }
-  SOLITON_DEVICE uint32_t seen_of_fresh(const TreeItem& item, int query_tile, int tile) const;
+  SOLITON_DEVICE uint32_t seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item, int query_tile,
+                                        int tile) const;
   SOLITON_DEVICE void merge_parts(State& state, const Role& role);
   SOLITON_DEVICE void wait_item(uint32_t turn) const {
     context_.wait(context_.barrier(BarrierId::kItemDone, turn % kItemSlots), turn / kItemSlots & 1,
@@ -129,8 +136,8 @@ class Attention {
 
 template <const KernelPlan& kPlan>
 template <class Begin>
-SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, const Begin& begin) {
-  Phase phase;
+SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int layer, const Begin& begin) {
+  Phase phase = {.variant = Variant<kPlan>(layer), .places = {}};
   const int end = context_.end_item();
   int first = context_.first_item();
   PackedRole packed = look_at(first, phase);  // a lane's item
@@ -210,13 +217,18 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
     role.has_work = context_.has_work(item);
     if (role.has_work) {
       const ItemParts<kPlan> shape(item, context_.step);
-      const int cached = cached_tokens(item, context_.step);
+      TreeItem limited = item;
+      context_.limit_to_window(limited, first + lane, phase.variant);
+      const int cached = cached_tokens(limited, context_.step);
       bytes = shape.bytes();
       role.pages = ceil_divide(cached, kKvPageTokens);
       role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
       role.shares = shape.queries.count * State::kShares;
       role.whole = cached / kKvPageTokens;
-      role.together = attends_together(item, role.shares, role.whole);
+      // Of all pages where there are windows: bits must not depend on how many of them others' reach.
+      const int whole =
+          Variant<kPlan>::kWindows ? cached_tokens(item, context_.step) / kKvPageTokens : role.whole;
+      role.together = attends_together(item, role.shares, whole);
       role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
       role.parts = item.undivided != 0 || !kPlan.divides_tokens() ? 1 : kWorkers / role.at_once;
       while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
@@ -271,11 +283,13 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     const int query_tile = share / State::kShares;
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
+    const FirstSeen first_seen = first_seen_of(phase.variant, index, works ? query_tile : 0);
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
-      if (role.whole > 0) slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, state);
+      if (role.whole > 0)
+        slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, first_seen, state);
     }
     SOLITON_NO_UNROLL
     for (int unit = whole_units; unit < role.units; ++unit) {
@@ -286,7 +300,8 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       }
       if (unit == next) {
         next += role.parts;
-        state.add(context_.shared, tokens_of(index, role, query_tile, unit, slot), context_.lane);
+        state.add(context_.shared, tokens_of(phase.variant, index, role, query_tile, first_seen, unit, slot),
+                  context_.lane);
       }
       if (in_page && (unit % kPageUnits == kPageUnits - 1 || unit == role.units - 1)) {
         if (is_last) {
@@ -310,7 +325,8 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
 /// returns the one behind the last.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass,
-                                               bool works, int slot, State& state) const {
+                                               bool works, int slot, const FirstSeen& first_seen,
+                                               State& state) const {
   static_assert(kSlots == 1, "a slot has all keys of a page, or all values");
   const auto take = [&] {
     const int taken = slot;
@@ -338,13 +354,21 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
     keys = take();
     state.begin_scores(context_.shared, page_at(keys), scores, context_.lane);
   };
+  const auto take_scores = [&] {
+    FirstSeen seen_of_page = first_seen;
+    if constexpr (Variant<kPlan>::kWindows) {
+      const int page = role.whole - 1 - behind_last - (left - 1) * role.parts;
+      seen_of_page = first_seen.behind(page * kKvPageTokens);
+    }
+    state.take_scores(scores, own, seen_of_page, context_.lane);
+  };
   begin_page();
   warpgroup_wait(scores);
   SOLITON_NO_UNROLL
   for (; left > 1; --left) {
     leave(keys);
     const int values = take();
-    state.take_scores(scores, own);
+    take_scores();
     if (kOverlaps) {
       skip(role.parts - 1);
       begin_page();
@@ -360,7 +384,7 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
   }
   leave(keys);
   const int values = take();
-  state.take_scores(scores, own);
+  take_scores();
   state.weigh_raised(own, weights);
   state.add_values(context_.shared, page_at(values), weights);
   leave(values);
@@ -370,9 +394,11 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
 
 /// The tiles of a unit. `slot`: the first of the page that it begins in.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(int index, const Role& role,
-                                                                              int query_tile, int unit,
-                                                                              int slot) const {
+SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(const Variant<kPlan>& variant,
+                                                                              int index, const Role& role,
+                                                                              int query_tile,
+                                                                              const FirstSeen& first_seen,
+                                                                              int unit, int slot) const {
   constexpr int kTileBytes = kKv.tile_bytes();
   typename State::Tokens tokens;
   SOLITON_UNROLL
@@ -383,13 +409,17 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(in
     tokens.values[t] = page_at(behind(keys_slot, kSlots)) + tile % kSlotTiles * kTileBytes;
   }
   // Of all but the last page all tokens are there.
-  tokens.all_seen = unit < (role.pages - 1) * kPageUnits;
+  const bool in_window =
+      !Variant<kPlan>::kWindows || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
+  tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
   tokens.seen = State::kAllSeen;
   if (tokens.all_seen) return tokens;
-  const TreeItem item = context_.item(opaque(index));
+  index = opaque(index);
+  TreeItem item = context_.item(index);
+  context_.limit_to_window(item, index, variant);
   const ItemParts<kPlan> shape(item, context_.step);
   const int cached = cached_tokens(item, context_.step);
-  tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached;
+  tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached && in_window;
   if (tokens.all_seen) return tokens;
   tokens.seen = 0;
   SOLITON_UNROLL
@@ -401,10 +431,12 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(in
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i)
         tokens.seen |= State::token(context_.lane, i) < rest ? 0x11u << (8 * t + i) : 0;
+      if constexpr (Variant<kPlan>::kWindows)
+        tokens.seen &= ~(0xffu << 8 * t) | first_seen.seen_of(tile, context_.lane) << 8 * t;
     } else if (fresh < shape.tail.count) {
       tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
-      tokens.seen |= seen_of_fresh(item, query_tile, fresh) << 8 * t;
+      tokens.seen |= seen_of_fresh(variant, item, query_tile, fresh) << 8 * t;
     } else {  // behind the last tile: nothing of it is seen
       tokens.keys[t] = tokens.keys[0];
       tokens.values[t] = tokens.values[0];
@@ -413,10 +445,24 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(in
   return tokens;
 }
 
+/// Of the item's cached tokens.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
+    const Variant<kPlan>& variant, int index, int query_tile) const {
+  if constexpr (!Variant<kPlan>::kWindows) return {};
+  TreeItem item = context_.item(index);
+  context_.limit_to_window(item, index, variant);
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  const auto first_of = [&](int query) {
+    return variant.first_key(context_.position(row_of(query))) - item.first_position;
+  };
+  return {first_of(query), first_of(query + 8)};
+}
+
 /// Of a tile of the item's new tokens: a row sees those of its path.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const TreeItem& item, int query_tile,
-                                                        int tile) const {
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item,
+                                                        int query_tile, int tile) const {
   const int base = (item.first_new / kTailTokens + tile) * kTailTokens;
   const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
   uint32_t seen = 0;
@@ -427,8 +473,11 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const TreeItem& item, in
         row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const int of_query = (query + 8 * h) / kPlan.model.group();
-      if (row <= of_query && of_query < end) seen |= 1u << (4 * h + i);
+      const int of_query = row_of(query + 8 * h);
+      const bool in_window =
+          !Variant<kPlan>::kWindows ||
+          (end > 0 && variant.first_key(context_.position(of_query)) <= context_.position(row));
+      if (row <= of_query && of_query < end && in_window) seen |= 1u << (4 * h + i);
     }
   }
   return seen;

@@ -11,6 +11,7 @@
 
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
+#include "ops/attention_variant.cuh"
 #include "ops/known_format.cuh"
 #include "ops/split.cuh"
 
@@ -212,6 +213,16 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const uint4* words = reinterpret_cast<const uint4*>(at);
     return unpack(load_constant(words), load_constant(words + 1),
                   load_constant(reinterpret_cast<const uint2*>(&at->first_partial)));
+  }
+  /// Item `index` as a layer sees it: without the pages before its window.
+  SOLITON_DEVICE void limit_to_window(TreeItem& item, int index, const Variant<kPlan>& variant) const {
+    if constexpr (Variant<kPlan>::kWindows) {
+      const auto* at = reinterpret_cast<const uint2*>(&params.tree.items[index].first_position);
+      const uint2 positions = load_constant(at);
+      item.first_position = static_cast<int>(positions.x);
+      item.least_query = static_cast<int>(positions.y);
+      item = without_unseen(item, step, variant.window());
+    }
   }
   /// Position of a row's token; of a row that is not there any that is sound.
   SOLITON_DEVICE int position(int row) const { return load_shared(held_positions() + row) + step; }

@@ -48,6 +48,14 @@ class HeadMerge {
                 static_cast<int64_t>(head_ / kHeads) * context.params.tree.partials_per_head * kWords;
   }
   SOLITON_DEVICE int row() const { return row_; }
+  /// Where softmax of layer `layer` starts.
+  SOLITON_DEVICE void start(int layer) {
+    if constexpr (Variant<kPlan>::kSinks) {
+      const SoftmaxStart start = Variant<kPlan>(layer).start(context_.head_of_model(head_));
+      maximum_ = start.maximum;
+      sum_ = start.sum;
+    }
+  }
   /// Where the partial lies whose weight this lane looks after, in words, of those that were added last; -1: there is none.
   SOLITON_DEVICE int own() const { return own_; }
 
@@ -272,6 +280,7 @@ SOLITON_DEVICE MergedUnit merge_units(const Context<kPlan>& context, int unit, i
   using Merge = HeadMerge<kPlan>;
   const bool is_there = Merge::kUnits == 1 || unit >= 0;
   Merge merge(context, is_there ? unit : 0);
+  merge.start(layer);
   const int row = merge.row();
   const TreeView& tree = context.params.tree;
   const bool is_held = Context<kPlan>::kHoldsMerges && unit == context.first_unit(worker);

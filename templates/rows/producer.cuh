@@ -131,9 +131,11 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     constexpr int kPageTiles = kSlots * kSlotTiles;
     constexpr int kWindow = kPlan.phases[kPhase].window;
     const int end = context_.end_item();
+    const Variant<kPlan> variant(layer);
     SOLITON_NO_UNROLL
     for (int i = context_.first_item(); i < end; ++i) {
-      const TreeItem item = context_.item(i);
+      TreeItem item = context_.item(i);
+      context_.limit_to_window(item, i, variant);
       // Of the last page what is there: tiles of tokens, of keys and of values.
       int tiles = ceil_divide(cached_tokens(item, context_.step), kTailTokens);
       SOLITON_NO_UNROLL

@@ -57,6 +57,23 @@ class QueryState {
     bool all_seen;  // by all lanes
   };
 
+  /// Of some tokens that follow one another, the first that this lane's two queries see: those before are outside of their
+  /// windows.
+  struct FirstSeen {
+    int of_query[2];
+
+    SOLITON_DEVICE int larger() const { return of_query[0] > of_query[1] ? of_query[0] : of_query[1]; }
+    SOLITON_DEVICE FirstSeen behind(int tokens) const { return {of_query[0] - tokens, of_query[1] - tokens}; }
+    /// Bits of the `tile`-th tile of them, as Tokens has them.
+    SOLITON_DEVICE uint32_t seen_of(int tile, int lane) const {
+      uint32_t seen = 0;
+      SOLITON_UNROLL
+      for (int i = 0; i < 8; ++i)
+        seen |= tile * kTailTokens + token(lane, i % 4) >= of_query[i / 4] ? 1u << i : 0;
+      return seen;
+    }
+  };
+
   SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, int lane) {
     float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
     SOLITON_NO_UNROLL
@@ -79,6 +96,7 @@ class QueryState {
         }
       }
     }
+    cap(scores);
     if (!tokens.all_seen) hide(tokens.seen, scores);
     uint4 weights[kTogether][kParts];
     weigh(scores, weights);
@@ -139,10 +157,16 @@ class QueryState {
     }
   }
   /// Makes room for the scores of the next page. All that depends on how large they are is done here: nothing branches
-  /// while products are made.
-  SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores) {
+  /// while products are made. `first_seen`: of the page's tokens.
+  SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const FirstSeen& first_seen,
+                                  int lane) {
     SOLITON_UNROLL
     for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
+    cap(scores);
+    if constexpr (Variant<kPlan>::kWindows) {
+      SOLITON_UNROLL
+      for (int t = 0; t < kPageTiles; ++t) hide_tile(first_seen.seen_of(t, lane), scores[t]);
+    }
     raise_maxima(scores);
   }
   /// Turns scores, not yet scaled, into weights, as operands, once they have been taken into the maxima.
@@ -159,7 +183,7 @@ class QueryState {
         for (int n = 0; n < 2; ++n) {
           float(&s)[4] = scores[t][n];
           SOLITON_UNROLL
-          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * kPlan.model.score_scale - base);
+          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * Variant<kPlan>::kScale - base);
           sums[n] = s[2 * h] + s[2 * h + 1];
         }
         sum_[h] += sums[0] + sums[1];
@@ -291,10 +315,24 @@ class QueryState {
     return load_matrices<kCoreBytes, kNext>(first, lane);
   }
 
+  template <int kTiles>
+  static SOLITON_DEVICE void cap(float (&scores)[kTiles][2][4]) {
+    if constexpr (Variant<kPlan>::kCaps) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 8 * kTiles; ++i) {
+        float& score = scores[i / 8][i / 4 % 2][i % 4];
+        score = Variant<kPlan>::capped(score);
+      }
+    }
+  }
   static SOLITON_DEVICE void hide(uint32_t seen, float (&scores)[kTogether][2][4]) {
     SOLITON_UNROLL
-    for (int i = 0; i < 8 * kTogether; ++i) {
-      if ((seen >> i & 1) == 0) scores[i / 8][i / 2 % 2][i / 4 % 2 * 2 + i % 2] = -INFINITY;
+    for (int t = 0; t < kTogether; ++t) hide_tile(seen >> 8 * t, scores[t]);
+  }
+  static SOLITON_DEVICE void hide_tile(uint32_t seen, float (&scores)[2][4]) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      if ((seen >> i & 1) == 0) scores[i / 2 % 2][i / 4 * 2 + i % 2] = -INFINITY;
     }
   }
 
@@ -315,7 +353,7 @@ class QueryState {
       SOLITON_UNROLL
       for (int i = 1; i < 4 * kTiles; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
       for (int mask = 1; mask < 4; mask *= 2) most = larger_of(most, shuffle_xor(most, mask));
-      maxima[h] = larger_of(maximum_[h], most * kPlan.model.score_scale);
+      maxima[h] = larger_of(maximum_[h], most * Variant<kPlan>::kScale);
     }
     if (!warp_any(maxima[0] > maximum_[0] || maxima[1] > maximum_[1])) return;
     SOLITON_UNROLL

@@ -59,7 +59,7 @@ class Worker {
   template <int kPhase>
   SOLITON_DEVICE void attend(int layer) {
     context_.begin_phase();
-    attention_.attend(stream_, [&] { context_.wait_begun(); });
+    attention_.attend(stream_, layer, [&] { context_.wait_begun(); });
     const MergedUnit last = merge_all(context_, worker_, layer);
     context_.finish_phase();
     clear_partials(context_, last);

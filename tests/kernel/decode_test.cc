@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "int4-zeros-2-rows8", "int4-wide-2-rows8", "int4-wide-2-rows32", "int4-wide-2-rows128",
                     "int4-zeros-3-rows64", "int4-bias-3-all", "norm128-4-all", "norm64-bias-5-counter",
                     "norm64-bias-3-rows32", "plain-4-split-lanes", "micro-3-counter-lanes",
-                    "plain-4-rows8-lanes", "int4-3-lanes-all"),
+                    "plain-4-rows8-lanes", "int4-3-lanes-all", "variant-4-all", "variant-3-rows64"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -38,6 +38,12 @@ TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
   kernel.expect_like_reference(kernel.prompt(13), 4, kFed);  // around 16, the end of a tile of tokens
   kernel.expect_like_reference(kernel.prompt(44), 5, kFed);  // around 64, the end of a page
   kernel.expect_like_reference(kernel.prompt(58), 5, kFed);  // around 128
+}
+
+// Pages are split over CTAs from the first one on that the window reaches.
+TEST(DecodeVariant, LeavesOutThePagesBeforeTheWindow) {
+  KernelUnderTest kernel("variant-4-all");
+  kernel.expect_like_reference(kernel.prompt(145), 3, 1);
 }
 
 TEST_P(Decode, GivesTheSameBitsUnderEverySchedule) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/attention_variant.h"
 #include "layout/f16.h"
 #include "layout/random.h"
 #include "long_tests.h"
@@ -48,7 +49,7 @@ class KernelUnderTest {
     open(name, {.context = context, .pool_tokens = pool_tokens});
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
     const TemporaryModel folder(*weights, facts_);
-    load(folder.path(), weights);
+    load(folder.path(), weights, name.starts_with("variant-") ? kTestVariant : AttentionVariant{});
   }
 
   /// With the checkpoint in `folder`, whose weights are `weights`.
@@ -168,8 +169,10 @@ class KernelUnderTest {
     engine_ = std::make_unique<Engine>(std::move(library), options);
   }
 
-  void load(const std::filesystem::path& folder, std::shared_ptr<const ReferenceWeights> weights) {
-    reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights));
+  void load(const std::filesystem::path& folder, std::shared_ptr<const ReferenceWeights> weights,
+            const AttentionVariant& attention = {}) {
+    const ReferenceOptions options{.attention = attention};
+    reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights), options);
     const HfConfig config = HfConfig::open(folder);
     engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
   }

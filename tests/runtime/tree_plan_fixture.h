@@ -75,6 +75,21 @@ inline std::vector<Key> expected_keys(const TreeSnapshot& tree, int row) {
   return keys;
 }
 
+/// Of what a query at `position` sees nothing is left out, nor more than a page's tokens that no query sees kept, but for
+/// the last page.
+inline void expect_window(const TreeItem& item, int position, int step, int window) {
+  const TreeItem limited = without_unseen(item, step, window);
+  const int dropped = limited.first_position - item.first_position;
+  EXPECT_EQ(dropped % kKvPageTokens, 0);
+  EXPECT_EQ(limited.first_page - item.first_page, dropped / kKvPageTokens);
+  EXPECT_EQ(cached_tokens(limited, step), cached_tokens(item, step) - dropped);
+  EXPECT_EQ(takes_new_tokens(limited, step), takes_new_tokens(item, step));
+  EXPECT_LE(item.least_query + step, position);
+  EXPECT_LE(limited.first_position, std::max(item.first_position, first_seen(position, window)));
+  if (cached_tokens(limited, step) > kKvPageTokens)
+    EXPECT_GT(limited.first_position + kKvPageTokens, first_seen(item.least_query + step, window));
+}
+
 /// Reads the plan as the kernel does at `step` and compares with `tree`, the tree at that step.
 inline void expect_complete(const TreePlan& plan, const TreeSnapshot& tree, int num_kv_heads, int step) {
   const auto writers = writers_of(plan, num_kv_heads);
@@ -103,6 +118,8 @@ inline void expect_complete(const TreePlan& plan, const TreeSnapshot& tree, int 
         EXPECT_EQ(idle, step < merge.first_step);
         if (step < merge.first_step) continue;
         const std::vector<Key> found = item_keys(plan, *item, row, step);
+        if (cached_tokens(*item, step) > 0) EXPECT_EQ(item->first_position, std::ssize(keys));
+        for (const int window : {1, 64, 100}) expect_window(*item, at.position + step, step, window);
         keys.insert(keys.end(), found.begin(), found.end());
       }
       ASSERT_EQ(keys, expected) << "row " << row << ", KV head " << head << ", step " << step;

@@ -149,6 +149,8 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
   costs_.clear();
   for (const SnapshotNode& node : tree.nodes) {
     NodeCost& cost = costs_.emplace_back();
+    if (node.parent >= 0)
+      cost.first_position = costs_[node.parent].first_position + tree.nodes[node.parent].num_tokens;
     const int rows = node.end_row - node.first_row;
     if (rows == 0) continue;
     cost.num_tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
@@ -347,7 +349,8 @@ int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
     const bool is_last = first + pages == strip.num_pages();
     const int end = is_last ? node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new)
                             : (first + pages) * kKvPageTokens;
-    add_slice(node, first * kKvPageTokens, end, strip.first_row, strip.end_row);
+    add_slice(node, costs_[strip.node].first_position, first * kKvPageTokens, end, strip.first_row,
+              strip.end_row);
     slices.end = static_cast<int32_t>(slices_.size());
     for (size_t i = before; i < works_.size(); ++i) {
       line_loads_[cta] += works_[i].cost_ps;
@@ -406,23 +409,24 @@ void TreePlanner::cut(const TreeSnapshot& tree) {
   partials_per_head_ = 0;
   for (size_t i = 0; i < tree.nodes.size(); ++i) {
     const auto first = static_cast<int32_t>(slices_.size());
-    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree.nodes[i], costs_[i].slice_tokens);
+    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree.nodes[i], costs_[i]);
     node_slices_.push_back({first, static_cast<int32_t>(slices_.size())});
   }
 }
 
-void TreePlanner::cut_node(const SnapshotNode& node, int slice_tokens) {
+void TreePlanner::cut_node(const SnapshotNode& node, const NodeCost& cost) {
   const int end = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
-  for (int first = 0; first < end; first += slice_tokens) {
+  for (int first = 0; first < end; first += cost.slice_tokens) {
     for (int row = node.first_row, end_row = 0; row < node.end_row; row = end_row) {
       end_row = item_end(row, node.end_row);
-      add_slice(node, first, std::min(end, first + slice_tokens), row, end_row);
+      add_slice(node, cost.first_position, first, std::min(end, first + cost.slice_tokens), row, end_row);
     }
   }
 }
 
-/// Adds tokens `first` to `end` - 1 of a node for a block of its rows, and the item.
-void TreePlanner::add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row) {
+/// Adds tokens `first` to `end` - 1 of a node, which begins at `first_position`, for a block of its rows, and the item.
+void TreePlanner::add_slice(const SnapshotNode& node, int first_position, int first, int end, int first_row,
+                            int end_row) {
   const bool grows = node.num_new == 1;
   TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
                 .tokens = std::min(node.num_tokens, end) - first,
@@ -430,7 +434,9 @@ void TreePlanner::add_slice(const SnapshotNode& node, int first, int end, int fi
                 .first_row = first_row,
                 .end_row = end_row,
                 .first_partial = partials_per_head_,
-                .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0};
+                .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0,
+                .first_position = first_position + first,
+                .least_query = first_position + node.num_tokens};
   if (grows && is_appended_to(item)) {
     item.first_new = node.first_row;
     item.end_new = node.end_row;

@@ -103,6 +103,7 @@ class TreePlanner {
     int64_t widest_token_ps = 0;
     int max_slice_tokens = 0;  // see TreeShape::resident_tokens
     int slice_tokens = 0;      // chosen
+    int first_position = 0;    // of the node's first token
   };
   /// Tokens of a node for a block of its rows.
   struct Slice {
@@ -144,10 +145,11 @@ class TreePlanner {
   int take_strips(int64_t limit_ps, const Take& take) const;
   int64_t slice_in_line(const TreeSnapshot& tree);
   void cut(const TreeSnapshot& tree);
-  void cut_node(const SnapshotNode& node, int slice_tokens);
+  void cut_node(const SnapshotNode& node, const NodeCost& cost);
   int item_end(int row, int end_row) const;
   int max_item_tokens(int row, int end) const;
-  void add_slice(const SnapshotNode& node, int first, int end, int first_row, int end_row);
+  void add_slice(const SnapshotNode& node, int first_position, int first, int end, int first_row,
+                 int end_row);
   void deal();
   void write_items(TreePlan& plan);
   void write_rows(const TreeSnapshot& tree, TreePlan& plan);

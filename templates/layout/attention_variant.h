@@ -1,0 +1,26 @@
+// What attention of a model differs in from softmax(q k^T / sqrt(head_dim)) v over all keys up to the query's own. Kernels
+// ask ops/attention_variant.cuh, and what a model does not have is not compiled.
+#pragma once
+
+#include "layout/target.h"
+
+namespace soliton {
+
+/// What layers differ in.
+struct AttentionLayer {
+  int window = 0;  // keys that a query sees, its own is the last; 0: all
+};
+
+struct AttentionVariant {
+  float soft_cap = 0;                      // a score s becomes soft_cap * tanh(s / soft_cap); 0: stays s
+  const AttentionLayer* layers = nullptr;  // [num_layers]; null: none has a window
+  const float* sinks =
+      nullptr;  // [num_layers][num_heads]: score of a key without a value; null: there is none
+};
+
+/// The first position that the query at `position` sees.
+SOLITON_HOST_DEVICE constexpr int first_seen(int position, int window) {
+  return window == 0 || position < window ? 0 : position - window + 1;
+}
+
+}  // namespace soliton
