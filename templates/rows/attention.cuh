@@ -1,4 +1,6 @@
 // Attention of the rows of a tree: the partial results of this CTA's items (layout/tree.h).
+// attention_roles.cuh schedules: which workers take which tiles of an item; attention_tokens.cuh masks: which tokens a tile
+// meets, and which of them its queries see; query_state.cuh multiplies; query_partials.cuh hands over and writes.
 //
 // The pages of an item are read once. With up to 8 query tiles (or shares of them) each worker has one of its own, or 2, 4
 // or 8 workers take one together, each every second, fourth or eighth 32 tokens: their parts are merged at the end. With
@@ -12,7 +14,7 @@
 #pragma once
 
 #include "rows/page_stream.cuh"
-#include "rows/query_state.cuh"
+#include "rows/query_partials.cuh"
 
 namespace soliton::rows {
 
@@ -169,94 +171,6 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
   }
 }
 
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::pack(const Role& role) {
-  const auto bit = [](bool is_set, int at) { return static_cast<uint32_t>(is_set) << at; };
-  return {{static_cast<uint32_t>(role.pages) | bit(role.whole < role.pages, 28) | bit(role.together, 29) |
-               bit(role.has_work, 30) | bit(role.is_own, 31),
-           static_cast<uint32_t>(role.units - role.pages * kPageUnits + kPageUnits) |
-               static_cast<uint32_t>(role.shares) << 8 | static_cast<uint32_t>(role.parts) << 16 |
-               static_cast<uint32_t>(role.part) << 20 | static_cast<uint32_t>(role.at_once) << 24 |
-               static_cast<uint32_t>(role.share) << 28},
-          role.place};
-}
-
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename Attention<kPlan>::Role Attention<kPlan>::unpack(const PackedRole& packed) {
-  const uint32_t a = packed.words[0];
-  const uint32_t b = packed.words[1];
-  const int pages = static_cast<int>(a & 0xfffffff);
-  const bool together = (a >> 29 & 1) != 0;
-  return {.has_work = (a >> 30 & 1) != 0,
-          .is_own = a >> 31 != 0,
-          .together = together,
-          .whole = together ? pages - static_cast<int>(a >> 28 & 1) : 0,
-          .pages = pages,
-          .units = pages * kPageUnits - kPageUnits + static_cast<int>(b & 0xff),
-          .shares = static_cast<int>(b >> 8 & 0xff),
-          .parts = static_cast<int>(b >> 16 & 0xf),
-          .part = static_cast<int>(b >> 20 & 0xf),
-          .at_once = static_cast<int>(b >> 24 & 0xf),
-          .share = static_cast<int>(b >> 28),
-          .place = packed.place};
-}
-
-/// Each lane looks at the item `first` + lane: what this worker does of it follows from the step alone, and need not wait
-/// for anything.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(int first,
-                                                                               Phase& phase) const {
-  static_assert(kPartPlaces == 4 && kWorkers == 8, "4, 2 x 2 and 4 x 1 parts are handed over at once");
-  static_assert(kPlan.max_query_tiles * State::kShares < 256);
-  const int end = context_.end_item();
-  const int lane = context_.lane;
-  Role role = {};
-  int bytes = 0;
-  if (first + lane < end) {
-    const TreeItem item = context_.item(first + lane);
-    role.has_work = context_.has_work(item);
-    if (role.has_work) {
-      const ItemParts<kPlan> shape(item, context_.step);
-      TreeItem limited = item;
-      context_.limit_to_window(limited, first + lane, phase.variant);
-      const int cached = cached_tokens(limited, context_.step);
-      bytes = shape.bytes();
-      role.pages = ceil_divide(cached, kKvPageTokens);
-      role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
-      role.shares = shape.queries.count * State::kShares;
-      role.whole = cached / kKvPageTokens;
-      // Of all pages where there are windows: bits must not depend on how many of them others' reach.
-      const int whole =
-          Variant<kPlan>::kWindows ? cached_tokens(item, context_.step) / kKvPageTokens : role.whole;
-      role.together = attends_together(item, role.shares, whole);
-      role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
-      role.parts = item.undivided != 0 || !kPlan.divides_tokens() ? 1 : kWorkers / role.at_once;
-      while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
-    }
-  }
-  SOLITON_NO_UNROLL
-  for (int k = 0; k < kWarpLanes && first + k < end; ++k) {
-    const int of_bytes = shuffle(bytes, k);
-    const int workers = shuffle(role.at_once * role.parts, k);
-    if (of_bytes == 0) continue;
-    const int place = phase.places.take(of_bytes);
-    if (kTogether && shuffle(static_cast<int>(role.together), k) != 0)
-      phase.first_worker = round_up(phase.first_worker, kGroupWarps);
-    if (lane == k) {
-      const int rank = (worker_ - phase.first_worker) & (kWorkers - 1);
-      role.place = place;
-      role.share = rank & (role.at_once - 1);
-      role.part = role.at_once == 1   ? rank
-                  : role.at_once == 2 ? rank >> 1
-                  : role.at_once == 4 ? rank >> 2
-                                      : 0;
-      role.is_own = (role.share < role.shares || role.together) && role.part < role.parts;
-    }
-    phase.first_worker += workers;
-  }
-  return pack(role);
-}
-
 /// Of an item that other workers do.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Attention<kPlan>::pass(PageStream<kPlan>& stream, const Role& role) {
@@ -390,97 +304,6 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
   leave(values);
   skip(behind_last);
   return slot;
-}
-
-/// The tiles of a unit. `slot`: the first of the page that it begins in.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(const Variant<kPlan>& variant,
-                                                                              int index, const Role& role,
-                                                                              int query_tile,
-                                                                              const FirstSeen& first_seen,
-                                                                              int unit, int slot) const {
-  constexpr int kTileBytes = kKv.tile_bytes();
-  typename State::Tokens tokens;
-  SOLITON_UNROLL
-  for (int t = 0; t < State::kTogether; ++t) {
-    const int tile = unit % kPageUnits * State::kTogether + t;  // of the page
-    const int keys_slot = behind(slot, tile / kSlotTiles);
-    tokens.keys[t] = page_at(keys_slot) + tile % kSlotTiles * kTileBytes;
-    tokens.values[t] = page_at(behind(keys_slot, kSlots)) + tile % kSlotTiles * kTileBytes;
-  }
-  // Of all but the last page all tokens are there.
-  const bool in_window =
-      !Variant<kPlan>::kWindows || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
-  tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
-  tokens.seen = State::kAllSeen;
-  if (tokens.all_seen) return tokens;
-  index = opaque(index);
-  TreeItem item = context_.item(index);
-  context_.limit_to_window(item, index, variant);
-  const ItemParts<kPlan> shape(item, context_.step);
-  const int cached = cached_tokens(item, context_.step);
-  tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached && in_window;
-  if (tokens.all_seen) return tokens;
-  tokens.seen = 0;
-  SOLITON_UNROLL
-  for (int t = 0; t < State::kTogether; ++t) {
-    const int tile = unit * State::kTogether + t;
-    const int rest = cached - tile * kTailTokens;  // from the tile's first on
-    const int fresh = tile - ceil_divide(cached, kTailTokens);
-    if (rest > 0) {
-      SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i)
-        tokens.seen |= State::token(context_.lane, i) < rest ? 0x11u << (8 * t + i) : 0;
-      if constexpr (Variant<kPlan>::kWindows)
-        tokens.seen &= ~(0xffu << 8 * t) | first_seen.seen_of(tile, context_.lane) << 8 * t;
-    } else if (fresh < shape.tail.count) {
-      tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
-      tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
-      tokens.seen |= seen_of_fresh(variant, item, query_tile, fresh) << 8 * t;
-    } else {  // behind the last tile: nothing of it is seen
-      tokens.keys[t] = tokens.keys[0];
-      tokens.values[t] = tokens.values[0];
-    }
-  }
-  return tokens;
-}
-
-/// Of the item's cached tokens.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
-    const Variant<kPlan>& variant, int index, int query_tile) const {
-  if constexpr (!Variant<kPlan>::kWindows) return {};
-  TreeItem item = context_.item(index);
-  context_.limit_to_window(item, index, variant);
-  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
-  const auto first_of = [&](int query) {
-    return variant.first_key(context_.position(row_of(query))) - item.first_position;
-  };
-  return {first_of(query), first_of(query + 8)};
-}
-
-/// Of a tile of the item's new tokens: a row sees those of its path.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item,
-                                                        int query_tile, int tile) const {
-  const int base = (item.first_new / kTailTokens + tile) * kTailTokens;
-  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
-  uint32_t seen = 0;
-  SOLITON_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const int row = base + State::token(context_.lane, i);
-    const int end =
-        row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const int of_query = row_of(query + 8 * h);
-      const bool in_window =
-          !Variant<kPlan>::kWindows ||
-          (end > 0 && variant.first_key(context_.position(of_query)) <= context_.position(row));
-      if (row <= of_query && of_query < end && in_window) seen |= 1u << (4 * h + i);
-    }
-  }
-  return seen;
 }
 
 /// Adds the parts of a query tile that several workers share to that of part 0: each time the rear half hands its parts

@@ -5,7 +5,7 @@
 
 #include "machine/copies.cuh"
 #include "machine/ring.cuh"
-#include "rows/context.cuh"
+#include "rows/items.cuh"
 
 namespace soliton::rows {
 

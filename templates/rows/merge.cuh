@@ -1,5 +1,4 @@
-// Merging the partial results of a row, in the order of its path, and appending the step's keys and values to
-// their pages: by all workers of all CTAs. Heads are those of this card.
+// Merging the partial results of a row, in the order of its path: by all workers of all CTAs. Heads are those of this card.
 //
 // Partial results say themselves that they have arrived: no phase separates who writes them from who merges them. Every
 // word of them is read by one warp, which makes it missing again when it has ended the phase, while it waits for the others.
@@ -317,37 +316,6 @@ SOLITON_DEVICE MergedUnit merge_all(const Context<kPlan>& context, int worker, i
     last = merge_units(context, unit < units ? unit : -1, worker, layer);
   }
   return last;
-}
-
-/// Appends the key and value of a row's token to its page.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
-  constexpr KvShape kKv = kPlan.card_kv();
-  constexpr QkvLayout kLayout = kQkv<kPlan>;
-  const int slot = load_shared(context.held_slots() + row) + context.step;
-  const int page = load_shared(context.held_pages() + row) + slot / kKvPageTokens;
-  const int physical = load_constant(context.params.tree.pages + page);
-  unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
-  unsigned char* values = keys + kKv.half_bytes();
-  const int token = slot % kKvPageTokens;
-  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
-  const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
-  const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
-  SOLITON_NO_UNROLL
-  for (int dim = context.lane * 2; dim < kKv.head_dim; dim += 2 * kWarpLanes) {
-    SOLITON_UNROLL
-    for (int part = 0; part < kKv.parts; ++part) {
-      store_global(reinterpret_cast<uint32_t*>(keys + kKv.key_offset(token, dim, part)),
-                   load_global(reinterpret_cast<const uint32_t*>(new_keys + kKv.key_offset(row, dim, part))));
-      SOLITON_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, dim + i, part)),
-                     load_global(reinterpret_cast<const uint16_t*>(new_values +
-                                                                   kKv.value_offset(row, dim + i, part))));
-      }
-    }
-  }
 }
 
 }  // namespace soliton::rows

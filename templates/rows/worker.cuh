@@ -3,7 +3,10 @@
 
 #include <type_traits>
 
+#include "rows/append.cuh"
 #include "rows/attention.cuh"
+#include "rows/attention_roles.cuh"
+#include "rows/attention_tokens.cuh"
 #include "rows/epilogue.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"

@@ -1,0 +1,99 @@
+// Attention of the rows of a tree: which tokens a query tile is multiplied with, and which of them its queries see.
+#pragma once
+
+#include "rows/attention.cuh"
+
+namespace soliton::rows {
+
+/// The tiles of a unit. `slot`: the first of the page that it begins in.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(const Variant<kPlan>& variant,
+                                                                              int index, const Role& role,
+                                                                              int query_tile,
+                                                                              const FirstSeen& first_seen,
+                                                                              int unit, int slot) const {
+  constexpr int kTileBytes = kKv.tile_bytes();
+  typename State::Tokens tokens;
+  SOLITON_UNROLL
+  for (int t = 0; t < State::kTogether; ++t) {
+    const int tile = unit % kPageUnits * State::kTogether + t;  // of the page
+    const int keys_slot = behind(slot, tile / kSlotTiles);
+    tokens.keys[t] = page_at(keys_slot) + tile % kSlotTiles * kTileBytes;
+    tokens.values[t] = page_at(behind(keys_slot, kSlots)) + tile % kSlotTiles * kTileBytes;
+  }
+  // Of all but the last page all tokens are there.
+  const bool in_window =
+      !Variant<kPlan>::kWindows || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
+  tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
+  tokens.seen = State::kAllSeen;
+  if (tokens.all_seen) return tokens;
+  index = opaque(index);
+  TreeItem item = context_.item(index);
+  context_.limit_to_window(item, index, variant);
+  const ItemParts<kPlan> shape(item, context_.step);
+  const int cached = cached_tokens(item, context_.step);
+  tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached && in_window;
+  if (tokens.all_seen) return tokens;
+  tokens.seen = 0;
+  SOLITON_UNROLL
+  for (int t = 0; t < State::kTogether; ++t) {
+    const int tile = unit * State::kTogether + t;
+    const int rest = cached - tile * kTailTokens;  // from the tile's first on
+    const int fresh = tile - ceil_divide(cached, kTailTokens);
+    if (rest > 0) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i)
+        tokens.seen |= State::token(context_.lane, i) < rest ? 0x11u << (8 * t + i) : 0;
+      if constexpr (Variant<kPlan>::kWindows)
+        tokens.seen &= ~(0xffu << 8 * t) | first_seen.seen_of(tile, context_.lane) << 8 * t;
+    } else if (fresh < shape.tail.count) {
+      tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
+      tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
+      tokens.seen |= seen_of_fresh(variant, item, query_tile, fresh) << 8 * t;
+    } else {  // behind the last tile: nothing of it is seen
+      tokens.keys[t] = tokens.keys[0];
+      tokens.values[t] = tokens.values[0];
+    }
+  }
+  return tokens;
+}
+
+/// Of the item's cached tokens.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
+    const Variant<kPlan>& variant, int index, int query_tile) const {
+  if constexpr (!Variant<kPlan>::kWindows) return {};
+  TreeItem item = context_.item(index);
+  context_.limit_to_window(item, index, variant);
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  const auto first_of = [&](int query) {
+    return variant.first_key(context_.position(row_of(query))) - item.first_position;
+  };
+  return {first_of(query), first_of(query + 8)};
+}
+
+/// Of a tile of the item's new tokens: a row sees those of its path.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item,
+                                                        int query_tile, int tile) const {
+  const int base = (item.first_new / kTailTokens + tile) * kTailTokens;
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  uint32_t seen = 0;
+  SOLITON_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const int row = base + State::token(context_.lane, i);
+    const int end =
+        row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int of_query = row_of(query + 8 * h);
+      const bool in_window =
+          !Variant<kPlan>::kWindows ||
+          (end > 0 && variant.first_key(context_.position(of_query)) <= context_.position(row));
+      if (row <= of_query && of_query < end && in_window) seen |= 1u << (4 * h + i);
+    }
+  }
+  return seen;
+}
+
+}  // namespace soliton::rows

@@ -1,0 +1,96 @@
+// What becomes of a query tile once it has been through its tokens: its part is handed to another warp that has the same
+// tile, or its partial results are written, a row at a time.
+#pragma once
+
+#include "rows/query_state.cuh"
+
+namespace soliton::rows {
+
+/// Hands all of it to another warp's take_part(): outputs as lanes have them, then maximum and sum of each query.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void QueryState<kPlan>::give_part(float4* part, int lane) const {
+  float2* const queries = reinterpret_cast<float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
+  SOLITON_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    float sum = sum_[h];
+    for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
+    if (lane % 4 == 0) store_shared(queries + 8 * h, make_float2(maximum_[h], sum));
+  }
+  SOLITON_UNROLL
+  for (int i = 0; i < 2 * kOutputSteps; ++i) {
+    store_shared(part + i * kWarpLanes + lane,
+                 make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
+  }
+}
+
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void QueryState<kPlan>::take_part(const float4* part, int lane) {
+  const float2* const queries =
+      reinterpret_cast<const float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
+  float own[2];
+  float others[2];
+  SOLITON_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const float2 other = load_shared(queries + 8 * h);
+    const float maximum = other.x > maximum_[h] ? other.x : maximum_[h];
+    const float base = maximum == -INFINITY ? 0.0f : maximum;
+    own[h] = exp2_fast(maximum_[h] - base);
+    others[h] = exp2_fast(other.x - base);
+    maximum_[h] = maximum;
+    sum_[h] = sum_[h] * own[h] + (lane % 4 == 0 ? other.y * others[h] : 0.0f);  // lanes have parts of a sum
+  }
+  SOLITON_UNROLL
+  for (int i = 0; i < 2 * kOutputSteps; ++i) {
+    if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
+    const float4 v = load_shared(part + i * kWarpLanes + lane);
+    output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
+    output_[i][1] = output_[i][1] * own[0] + v.y * others[0];
+    output_[i][2] = output_[i][2] * own[1] + v.z * others[1];
+    output_[i][3] = output_[i][3] * own[1] + v.w * others[1];
+  }
+}
+
+/// Writes the partial results of the item's rows among the tile's queries.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void QueryState<kPlan>::write(const TreeItem& item, int query_tile, float* partials,
+                                             int lane) {
+  constexpr int kHeads = kPlan.model.group();
+  SOLITON_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    float sum = sum_[h];
+    for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+    const int row = query / kHeads;
+    const int head = query % kHeads;
+    if (row < item.first_row || row >= item.end_row) continue;
+    float* partial = partials + static_cast<int64_t>(item.first_partial + row - item.first_row) *
+                                    tree_partial_words(kHeads, kHeadDim);
+    if (lane % 4 < kMergeShares<kPlan> && share() == 0) {
+      float* const of_merger = partial + lane % 4 * 2 * kHeads + head;
+      store_relaxed(of_merger, publishable(maximum_[h]));
+      store_relaxed(of_merger + kHeads, publishable(sum));
+    }
+    if constexpr (packs_partials(kPlan.rows)) {
+      const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+      uint32_t* output = reinterpret_cast<uint32_t*>(partial + tree_partial_outputs(kHeads)) +
+                         (head * kHeadDim + share() * (kHeadDim / kShares)) / 2 + lane % 4 * 2;
+      SOLITON_UNROLL
+      for (int i = 0; i < 2 * kOutputSteps; i += 2) {
+        const auto packed = [&](int i) {
+          return pack_f16(output_[i][2 * h] * scale, output_[i][2 * h + 1] * scale);
+        };
+        store_relaxed(reinterpret_cast<uint2*>(output + i * 4), make_uint2(packed(i), packed(i + 1)));
+      }
+    } else {
+      float* output = partial + tree_partial_outputs(kHeads) + head * kHeadDim +
+                      share() * (kHeadDim / kShares) + lane % 4 * 2;
+      SOLITON_UNROLL
+      for (int i = 0; i < 2 * kOutputSteps; ++i) {
+        store_relaxed(reinterpret_cast<float2*>(output + i * 8),
+                      make_float2(publishable(output_[i][2 * h]), publishable(output_[i][2 * h + 1])));
+      }
+    }
+  }
+}
+
+}  // namespace soliton::rows
