@@ -1,6 +1,8 @@
 // The primitives' copies to shared memory and to L2 on an NVIDIA GPU, a part of cuda.h.
 #pragma once
 
+#include "primitives/cuda_waits.h"
+
 namespace soliton {
 
 /// Weights and KV pages are read once a token: they should leave L2 first.

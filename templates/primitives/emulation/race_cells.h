@@ -5,6 +5,7 @@
 
 namespace soliton::emulation {
 
+constexpr int kLaneCount = 32;
 constexpr size_t kCellBytes = 4;
 constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
