@@ -1,20 +1,6 @@
 // The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs,
 // and at the end of each phase clears a vector that nobody reads any more.
-//
-// Why clearing is safe. X(n) is the input of phase n. "A has X(n)" says that all consumer warps of CTA A hold
-// what they need of it and have seen a word or the signature of every CTA that writes it. A's outputs of
-// phase n, and its signature, come after A has X(n).
-//  1. The vector read in phase r is cleared from phase r + 1 on, by a CTA that has X(r + 1): so every CTA has put
-//     out all of phase r that this one needs, or signed it, after reading its input. (An input in chunks is read
-//     again for each few tiles. What comes of it is a residual, which everyone needs whole: the last tiles too.)
-//  2. A clears in phase c after its outputs, and in every phase fences between having its input and its first
-//     output. So A's clearing comes before its fence of phase c + 1 and that before its outputs X(c + 2); a CTA
-//     that has X(c + 2) fences in its turn before its outputs X(c + 3); so who holds any word of X(c + 3) sees the
-//     clearing.
-//  3. So a warp that looks for a word of the vector's next content, X(w + 1) written in phase w, has a word of
-//     X(w) and sees the clearing if w >= c + 3. It can't take old content for new.
-// The verifier checks r + 1 <= c and c + 3 <= w for every vector over the whole step.
-// Several cards: the fence, of the system's scope, stands behind the clearing instead. See templates/README.md.
+// Why clearing is safe stands in templates/README.md ("Clearing"); the verifier checks it for every plan.
 #pragma once
 
 #include "machine/ring.cuh"
@@ -195,124 +181,15 @@ class Epilogue {
     return sum;
   }
 
-  /// Of row `lane` of a tile of q, k and v, if there is such a tile: a tile ahead, since device memory is slow to
-  /// answer while it streams.
-  SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile) {
-    if constexpr (kPlan.model.qkv_bias) {
-      const int row = tile * kTileRows + context_.lane % kTileRows;
-      if (output != OutputKind::kRotary || row >= kPlan.model.qkv_rows()) return;
-      bias_ = load_constant(context_.params.qkv_biases +
-                            static_cast<int64_t>(layer) * kPlan.model.qkv_rows() + row);
-    }
-  }
-
-  /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
-  /// normed first, by attention. v: as it is. `next_tile` is the run's, if there is one more.
-  SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile) {
-    constexpr int kRotaryRows = (kPlan.model.num_heads + kPlan.model.num_kv_heads) * kPlan.model.head_dim;
-    const int row = context_.lane % kTileRows;
-    const int packed = tile * kTileRows;
-    const bool rotates = packed < kRotaryRows;
-    const int tile_in_head = packed % kPlan.model.head_dim / kTileRows;
-    float2 rotation = make_float2(1.0f, 0.0f);
-    if (rotates && !kPlan.model.head_norm) {
-      rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
-    }
-    const float bias = bias_;
-    load_bias(OutputKind::kRotary, layer, next_tile);
-    float value = take_tile() * scale;
-    if constexpr (kPlan.model.qkv_bias) value += bias;
-    if constexpr (!kPlan.model.head_norm) {
-      const float partner = shuffle_xor(value, 8);
-      value = value * rotation.x + (row < 8 ? -partner : partner) * rotation.y;
-    }
-    const int index =
-        rotates ? packed - packed % kPlan.model.head_dim + rotary_dim(tile_in_head, row, kPlan.model.head_dim)
-                : packed + row;
-    if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, publishable(value));
-  }
-
-  /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
-  SOLITON_DEVICE void swiglu(float* output, int tile, float scale) {
-    const float value = take_tile() * scale;
-    const float up = shuffle_down(value, 8);
-    if (context_.lane < 8) {
-      const float gated = value / (1.0f + exp_fast(-value)) * up;
-      publish<kPlan>(context_, output + tile * 8 + context_.lane, publishable(gated));
-    }
-  }
-
-  /// Adds to the residual stream, whose rows stay with their CTA: o (`is_first`) and down are dealt alike. It begins
-  /// with the token's embedding, whose columns are in the order in which q, k and v of layer 0 want them.
-  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer) {
-    const int row = tile * kTileRows + context_.lane % kTileRows;
-    const bool begins = is_first && layer == 0;
-    const int place = is_first ? context_.place(OrderTable::kPostAttention, layer, row)
-                               : context_.place(OrderTable::kHidden, layer + 1, row);
-    float* own = context_.template region<float>(RegionId::kResidual) + own_tile * kTileRows + context_.lane;
-    float before = 0.0f;
-    if (context_.lane < kTileRows) {
-      before = begins ? bf16_to_float(load_constant(context_.params.embedding +
-                                                    static_cast<int64_t>(token_) * kPlan.model.hidden +
-                                                    context_.place(OrderTable::kHidden, 0, row)))
-                      : load_shared(own);
-    }
-    const float value = before + take_tile();
-    if (context_.lane >= kTileRows) return;
-    store_shared(own, value);
-    publish<kPlan>(context_, output + place, publishable(value));
-  }
-
+  // What becomes of a tile's sums, and the choice of a token: epilogue_outputs.cuh.
+  SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
+  SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
+  SOLITON_DEVICE void swiglu(float* output, int tile, float scale);
+  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer);
+  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
+  SOLITON_DEVICE void draw(const MatrixPhase& phase);
+  SOLITON_DEVICE void end_choice();
   SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
-
-  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale) {
-    const float logit = take_tile() * scale;
-    const int token = tile * kTileRows + context_.lane;
-    if (context_.lane >= kTileRows) return;
-    if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);
-    if (token >= phase.rows) return;
-    if (context_.params.logits != nullptr) {
-      const int64_t output = context_.step - (context_.params.num_input_tokens - 1);
-      store_global(context_.params.logits + output * phase.rows + token, logit);
-    }
-    const uint64_t candidate = propose(logit, logit, token);
-    if (candidate > best_) best_ = candidate;
-  }
-
-  /// In place of the best logit's candidate. Of what this warp kept of the step's token nothing is needed any more: the
-  /// histogram lies there.
-  SOLITON_DEVICE void draw(const MatrixPhase& phase) {
-    warp_sync();  // all lanes' logits are there
-    // Nothing of this is to be in registers during the layers.
-    context_.cta = opaque(context_.cta);
-    context_.lane = opaque(context_.lane);
-    const TileRun run = context_.tiles(phase);
-    constexpr int kLoads = 8;
-    RowSampler<kPlan, Context<kPlan>, kLoads> sampler(context_, run, context_.region(RegionId::kToken), 0);
-    best_ = sampler.draw(0, context_.position(), token_);
-    if (context_.params.sampling.logprobs != nullptr) {
-      // The first CTA reads the logit of the token that is chosen: pairs with its load in record_logprob().
-      warp_sync();
-      fence_cards<kPlan>();
-    }
-  }
-
-  SOLITON_DEVICE void end_choice() {
-    warp_sync();
-    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
-      const uint64_t other = shuffle_xor(best_, mask);
-      if (other > best_) best_ = other;
-    }
-    if (context_.lane == 0) {
-      uint64_t* candidates =
-          context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
-      publish<kPlan>(context_, candidates + context_.global_cta(), best_);
-      if (context_.is_first_cta()) {
-        publish<kPlan>(context_, candidates + kPlan.all_ctas(),
-                       static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
-      }
-    }
-  }
 
   /// In the phase after attention, see append_token().
   SOLITON_DEVICE void append_tokens(int layer) {

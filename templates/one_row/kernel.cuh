@@ -4,7 +4,7 @@
 #include "machine/roles.cuh"
 #include "one_row/attention.cuh"
 #include "one_row/consumer.cuh"
-#include "one_row/epilogue.cuh"
+#include "one_row/epilogue_outputs.cuh"
 #include "one_row/producer.cuh"
 
 namespace soliton::one_row {
