@@ -3,10 +3,17 @@
 // 16-byte shared-memory load without bank conflicts; keys and values in core matrices of 8 rows x 16 bytes, which both
 // `ldmatrix` and `wgmma` take. The runtime packs by these formulas, the kernel reads by them.
 //
-//   A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring
+//   A fragment, the A operand of one mma: 16 rows x 16 k. Lane l = 4 g + j holds four 32-bit registers, each two neighbouring
 //   k:
-//     register 0: row g,     k pair j        register 2: row g,     k pair j + 4
-//     register 1: row g + 8, k pair j        register 3: row g + 8, k pair j + 4
+//
+//                 k 2j, 2j + 1   k 2j + 8, 2j + 9
+//     row g       register 0     register 2
+//     row g + 8   register 1     register 3
+//
+//   A full page of bf16 weights: 16 rows x 512 columns, fragment after fragment.
+//
+//     | columns 0..31              | columns 32..63 | ...  | columns 480..511 |   512 bytes a fragment, 16 a lane
+//     | fragment 0 | fragment 1    |  2    |  3     |      |  30    |  31     |
 #pragma once
 
 #include <cstdint>
@@ -52,6 +59,10 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
 /// The KV cache: pages of 64 tokens, [page][layer][kv_head]{K, V}. Keys and values are f16: as many bytes as bf16, but
 /// 8 times as exact, and they are well inside its range. With two parts each is a sum of two f16, which leaves 22
 /// bits of a float; of every 16 tokens the second part lies behind the first.
+///
+///   a page of a KV head   | keys: tile 0 | tile 1 | tile 2 | tile 3 | values: tile 0 | tile 1 | tile 2 | tile 3 |
+///   a tile of keys        16 tokens: all dims of tokens 0..7, then of tokens 8..15, in core matrices of 8 tokens
+///   a tile of values      16 tokens: dims 0..7 of tokens 0..7, then of tokens 8..15; then dims 8..15, ...
 struct KvShape {
   int num_layers = 0;
   int num_kv_heads = 0;
