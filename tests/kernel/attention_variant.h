@@ -6,7 +6,7 @@
 
 namespace soliton {
 
-constexpr AttentionLayer kTestLayers[] = {{.window = 40}, {}};
+constexpr AttentionLayer kTestLayers[] = {{.window = 40}, {.window = 150}};
 constexpr float kTestSinks[] = {0.5f, 1.5f, -1.0f, 0.0f, 2.0f, -0.25f, 0.75f, 1.0f};  // of 4 heads each
 constexpr AttentionVariant kTestVariant{.soft_cap = 1.25f, .layers = kTestLayers, .sinks = kTestSinks};
 

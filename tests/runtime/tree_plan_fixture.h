@@ -119,7 +119,7 @@ inline void expect_complete(const TreePlan& plan, const TreeSnapshot& tree, int 
         if (step < merge.first_step) continue;
         const std::vector<Key> found = item_keys(plan, *item, row, step);
         if (cached_tokens(*item, step) > 0) EXPECT_EQ(item->first_position, std::ssize(keys));
-        for (const int window : {1, 64, 100}) expect_window(*item, at.position + step, step, window);
+        for (const int window : {0, 1, 64, 100}) expect_window(*item, at.position + step, step, window);
         keys.insert(keys.end(), found.begin(), found.end());
       }
       ASSERT_EQ(keys, expected) << "row " << row << ", KV head " << head << ", step " << step;
