@@ -72,7 +72,7 @@ const char* row_order_name(RowOrder order) {
 
 /// "{WeightType::kInt4, 128, false}"
 std::string format_text(const WeightFormat& format) {
-  return fmt::format("{{WeightType::{}, {}, {}}}", format.is_quantized() ? "kInt4" : "kBf16", format.group,
+  return fmt::format("{{WeightType::{}, {}, {}}}", traits_of(format.type).name, format.group,
                      format.has_zeros);
 }
 

@@ -26,17 +26,17 @@ enum MatrixIndex : int {
   kLmHead = static_cast<int>(MatrixId::kLmHead),
 };
 
-constexpr int kIntegerBits = 4;
 constexpr int kDefaultGroup = 128;  // of columns that all share one scale: it is repeated
 
+}  // namespace
+
 WeightFormat weight_format(const ModelFacts& facts, int bits) {
-  if (bits != kIntegerBits) return {};
-  return {.type = WeightType::kInt4,
+  const WeightType type = type_of_bits(bits);
+  if (!traits_of(type).has_scales) return {.type = type};
+  return {.type = type,
           .group = facts.weight_group > 0 ? facts.weight_group : kDefaultGroup,
           .has_zeros = facts.weight_zeros != 0};
 }
-
-}  // namespace
 
 Graph build_graph(const ModelFacts& facts) {
   const int heads = facts.num_heads * facts.head_dim;

@@ -7,6 +7,7 @@
 #include "layout/model_facts.h"
 #include "layout/phase.h"
 #include "layout/rows.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
@@ -46,6 +47,9 @@ struct Graph {
   std::vector<GraphOp> layer_ops;  // in order, repeated num_layers times
   std::vector<GraphOp> final_ops;  // then these
 };
+
+/// Of a model's matrices whose weights have so many bits, as its facts say.
+WeightFormat weight_format(const ModelFacts& facts, int bits);
 
 /// The step of a model, one row. Where heads are normed, attention does it as it brings them in.
 Graph build_graph(const ModelFacts& facts);

@@ -21,7 +21,8 @@ using Rooms = std::map<std::string, std::set<std::string>>;
 /// Folders, of which a file belongs to the longest that it lies in. Each lists the rooms below it that it may see.
 const Rooms kRooms = {
     {"templates/layout", {}},
-    {"templates", {"templates/layout"}},
+    {"templates/formats", {"templates", "templates/layout"}},
+    {"templates", {"templates/formats", "templates/layout"}},
     {"models", {"templates/layout"}},
     {"generator", {"models", "templates/layout"}},
     // What programs are made of, from the bottom up.

@@ -56,7 +56,7 @@ float QuantizedMatrix::weight(int64_t row, int64_t column) const {
   return scales[group] * static_cast<float>(values[row * columns + column] - zeros[group]);
 }
 
-bool is_quantized(const std::string& tensor_name, const ModelFacts& facts) {
+bool has_integers(const std::string& tensor_name, const ModelFacts& facts) {
   if (tensor_name == "lm_head.weight") return facts.lm_head_bits < 16;
   return facts.weight_bits < 16 && tensor_name.ends_with("_proj.weight");
 }

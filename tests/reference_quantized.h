@@ -25,7 +25,7 @@ struct QuantizedMatrix {
 };
 
 /// Is this matrix of integers in a model of these facts?
-bool is_quantized(const std::string& tensor_name, const ModelFacts& facts);
+bool has_integers(const std::string& tensor_name, const ModelFacts& facts);
 
 /// A matrix of about uniform weights within `bound`; a function of the seed. Layers that read the same
 /// activations have the same groups.

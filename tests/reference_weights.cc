@@ -175,7 +175,7 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
   ReferenceWeights weights;
   weights.layers.resize(static_cast<size_t>(facts.num_layers));
   for_each_tensor(weights, facts, [&](const std::string& name, const auto& shape, Bf16Bits& bits) {
-    if (is_quantized(name, facts)) {
+    if (has_integers(name, facts)) {
       const auto [at, is_new] = weights.integers.emplace(
           name, random_quantized(name, shape[0], shape[1], matrix_bound(name, shape[1]), facts,
                                  seed ^ fnv1a(name)));

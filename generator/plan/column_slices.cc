@@ -22,14 +22,14 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
   const RowsShape shape = plan.shape();
   const int tiles = ceil_divide(matrix.num_tiles, plan.all_ctas() / slices);
   const int own = ceil_divide(matrix.num_tiles, plan.all_ctas());
-  const int chunk = shape.slot_columns(matrix.format.is_quantized());
+  const int chunk = shape.slot_columns(matrix.format);
   const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
   // Digits of a slice are made once if there is room for all.
-  const bool of_digits = matrix.format.is_quantized() && shape.digits > 0;
+  const bool of_digits = matrix.format.takes_digits() && shape.digits > 0;
   const bool stays = of_digits && columns <= shape.digit_columns();
   const int times = (of_digits ? kDigitsCost : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));
   const int turns = ceil_divide(tiles, kWarpgroups * kGroupTiles);
-  const int product_cost = of_digits ? 0 : matrix.format.is_quantized() ? kIntegerProductCost : kProductCost;
+  const int product_cost = of_digits ? 0 : matrix.format.has_scales() ? kIntegerProductCost : kProductCost;
   const int sums_cost = shape.rows_per_thread() > 1 ? kManySumsCost : kSumsCost;
   return turns * columns * product_cost + times * columns * shape.column_bytes() +
          sums_cost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
@@ -37,7 +37,7 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
 }
 
 bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {
-  const int chunk = plan.shape().slot_columns(matrix.format.is_quantized());
+  const int chunk = plan.shape().slot_columns(matrix.format);
   return plan.num_ctas % slices == 0 && matrix.padded >= chunk * slices;
 }
 

@@ -92,7 +92,8 @@ void describe_regions(const char* title, const std::vector<PlanRegion>& regions,
 }  // namespace
 
 void predict(Plan& plan) {
-  const double wait_us = plan.limits.phase_wait_us + (plan.facts.weight_bits < 16 ? kIntegerWaitUs : 0.0) +
+  const double wait_us = plan.limits.phase_wait_us +
+                         (plan.layer_format().has_scales() ? kIntegerWaitUs : 0.0) +
                          (plan.num_cards > 1 ? kCardsWaitUs : 0.0);
   for (PlanPhase& phase : plan.phases) {
     phase.predicted_us = wait_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));

@@ -24,7 +24,7 @@ int most_residual_tiles(const Plan& plan) {
 int largest_page(const Plan& plan) {
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
-    bytes = std::max(bytes, weight_bytes(matrix.format, full_page_columns(matrix.format)));
+    bytes = std::max(bytes, weight_bytes(matrix.format, matrix.format.page_columns()));
   }
   return bytes;
 }
@@ -75,7 +75,7 @@ ModelShape model_shape(const Plan& plan) {
                    .score_scale = static_cast<float>(std::numbers::log2e /
                                                      std::sqrt(static_cast<double>(facts.head_dim)))};
   for (const PlanMatrix& matrix : plan.matrices) {
-    if (matrix.format.is_quantized() && !shape.integers.is_quantized()) shape.integers = matrix.format;
+    if (matrix.format.has_scales() && !shape.integers.has_scales()) shape.integers = matrix.format;
   }
   return shape;
 }

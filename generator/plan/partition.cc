@@ -20,7 +20,6 @@ constexpr int kFewProducerWarps = 2;      // beside 8 consumers, or for 2 pages 
 constexpr int kIntegerChunkColumns = 8192;
 constexpr int kShortIntegerChunkColumns = 4096;  // where shared memory is short: the ring has a page more
 constexpr int kShortSharedBytes = 128 * 1024;
-constexpr int kBf16Bits = 16;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
 constexpr int kPrefetchPages = 16;
@@ -112,8 +111,8 @@ int choose_chunk(const Plan& plan) {
   int page_columns = 0;
   int any = 0;
   for (const PlanMatrix& matrix : plan.matrices) {
-    page_columns = std::max(page_columns, full_page_columns(matrix.format));
-    if (matrix.format.is_quantized()) any = std::max(any, matrix.padded);
+    page_columns = std::max(page_columns, matrix.format.page_columns());
+    if (matrix.format.takes_digits()) any = std::max(any, matrix.padded);
   }
   const int of_integers = is_short(plan.limits) ? kShortIntegerChunkColumns : kIntegerChunkColumns;
   return round_up(std::max(widest, std::min(any, of_integers)), page_columns);
@@ -199,8 +198,8 @@ void shape_rows(Plan& plan) {
 
 /// Consumer warps of a kernel of one row: its columns' owners, whom padding is for. Throws Error (kMismatch).
 int choose_consumer_warps(const ModelFacts& facts, const PlanChoices& choices) {
-  const bool is_quantized = facts.weight_bits != kBf16Bits;
-  const int default_warps = is_quantized ? kIntegerConsumerWarps : kDefaultConsumerWarps;
+  const WeightFormat format = weight_format(facts, facts.weight_bits);
+  const int default_warps = format.has_scales() ? kIntegerConsumerWarps : kDefaultConsumerWarps;
   const int warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
   if (kPageColumns % (warps * kColumnBlock) != 0) {
     throw Error(
@@ -210,7 +209,7 @@ int choose_consumer_warps(const ModelFacts& facts, const PlanChoices& choices) {
             "got {}",
             kColumnBlock, warps));
   }
-  if (is_quantized && kUnits % warps != 0) {
+  if (format.least_columns() > 0 && kUnits % warps != 0) {
     throw Error(
         ExitCode::kMismatch,
         fmt::format("--consumer-warps: expected 1, 2, 4 or 8, so that each owns whole units of a page "
@@ -259,7 +258,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   const int most = most_rows(facts, warpgroups);
   if (rows > most) {
     refuse(fmt::format("--rows: expected at most {}{} but on a card whose warpgroups multiply, got {}", most,
-                       facts.weight_bits == kBf16Bits ? "" : " for a model of integers", rows));
+                       plan.layer_format().has_scales() ? " for a model of integers" : "", rows));
   }
   if (rows > 1 && padding_warps < kMinPaddingWarps) {
     refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
@@ -270,8 +269,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 
 /// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  const bool of_integers = plan.facts.weight_bits != kBf16Bits;
-  const int least = of_integers ? 2 : kLeastWarpgroupRows;
+  const int least = plan.layer_format().has_scales() ? 2 : kLeastWarpgroupRows;
   return plan.rows >= least && plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
 }
 
@@ -346,7 +344,7 @@ bool shrink_input(Plan& plan) {
 
 int most_rows(const ModelFacts& facts, bool warpgroups) {
   if (warpgroups) return *std::rbegin(kRowCounts);
-  return facts.weight_bits == kBf16Bits ? kMostRowsOfWarps : kMostIntegerRowsOfWarps;
+  return weight_format(facts, facts.weight_bits).has_scales() ? kMostIntegerRowsOfWarps : kMostRowsOfWarps;
 }
 
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {

@@ -21,14 +21,15 @@ int64_t align(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// Bytes of a matrix without any padding: of integers also a scale for each row and group, 2 bytes, and if there
-/// are zeros 4 bits each.
+/// Bytes of a matrix without any padding: of those with scales also 2 bytes for each row and group, and if
+/// there are zeros as many bits as weights have.
 int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
   const int rows = std::min(matrix.rows, matrix.card_tiles * kTileRows);
   const int64_t weights = static_cast<int64_t>(rows) * matrix.columns;
-  if (!matrix.format.is_quantized()) return 2 * weights;
+  const int bits = matrix.format.bits();
+  if (!matrix.format.has_scales()) return weights * bits / 8;
   const int64_t groups = facts.weight_group > 0 ? ceil_divide(matrix.columns, facts.weight_group) : 1;
-  return weights / 2 + rows * groups * 2 + (matrix.format.has_zeros ? rows * groups / 2 : 0);
+  return weights * bits / 8 + rows * groups * 2 + (matrix.format.has_zeros ? rows * groups * bits / 8 : 0);
 }
 
 /// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand

@@ -154,7 +154,9 @@ struct Plan {
   int all_ctas() const { return num_ctas * num_cards; }
   int threads() const { return threads_of(working_warps(), shares_registers); }
   int working_warps() const { return consumer_warps + producer_warps + 1; }
-  RowsShape shape() const { return rows_shape(rows, copies, facts.weight_bits != 16, warpgroups); }
+  /// Of the layers' matrices.
+  WeightFormat layer_format() const { return weight_format(facts, facts.weight_bits); }
+  RowsShape shape() const { return rows_shape(rows, copies, layer_format(), warpgroups); }
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);
     kv.num_kv_heads = kv_heads_of_card(kv.num_kv_heads, num_cards, 0);

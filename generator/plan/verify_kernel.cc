@@ -64,7 +64,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);
   const auto integers = std::find_if(plan.matrices.begin(), plan.matrices.end(),
-                                     [](const PlanMatrix& each) { return each.format.is_quantized(); });
+                                     [](const PlanMatrix& each) { return each.format.has_scales(); });
   check.same("integers", integers == plan.matrices.end() ? WeightFormat{} : integers->format, model.integers);
 }
 
@@ -72,10 +72,10 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
 int largest_page(const Plan& plan) {
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
-    if (!matrix.format.is_quantized()) continue;
-    const int scales =
-        kIntegerPageColumns / matrix.format.group * kTileRows * (matrix.format.has_zeros ? 4 : 2);
-    bytes = std::max(bytes, kIntegerPageColumns * kTileRows / 2 + scales);
+    if (!matrix.format.has_scales()) continue;
+    const int columns = matrix.format.page_columns();
+    const int scales = columns / matrix.format.group * kTileRows * (matrix.format.has_zeros ? 4 : 2);
+    bytes = std::max(bytes, matrix.format.value_bytes(columns) + scales);
   }
   return bytes;
 }

@@ -66,12 +66,14 @@ void check_counts(const Plan& plan, Report& report) {
   }
 }
 
+constexpr int kMostPageColumns = 2048;  // of any format
+
 /// No more than twice what the model's largest has: enough to be looked at, tile by tile, for what is wrong with it.
 void check_sizes(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t rows = 2 * std::max<int64_t>({facts.vocabulary, 2ll * facts.ffn, 3 * heads, facts.hidden});
-  const int64_t columns = 2 * std::max<int64_t>({facts.ffn, heads, facts.hidden}) + kIntegerPageColumns;
+  const int64_t columns = 2 * std::max<int64_t>({facts.ffn, heads, facts.hidden}) + kMostPageColumns;
   for (const PlanMatrix& matrix : plan.matrices) {
     const std::string at = "matrix " + matrix.name;
     for (const auto& [what, most, value] : {std::tuple{": rows", rows, matrix.rows},
@@ -89,7 +91,7 @@ void check_warps(const Plan& plan, Report& report) {
   const int warps = plan.consumer_warps;
   if (warps < 1 || kPageColumns % (warps * kColumnBlock) != 0) {
     report.refuse(Rule::kNumberOutOfRange, "consumer warps: expected 1, 2, 4, 8 or 16, got {}", warps);
-  } else if (plan.facts.weight_bits == 4 && kUnits % warps != 0) {
+  } else if (plan.layer_format().least_columns() > 0 && kUnits % warps != 0) {
     report.refuse(
         Rule::kNumberOutOfRange,
         "consumer warps: expected 1, 2, 4 or 8, which share the units of a page of integers, got {}", warps);
@@ -134,8 +136,8 @@ void check_enumerators(const Plan& plan, Report& report) {
   for (const PlanMatrix& matrix : plan.matrices) {
     const std::string what = "matrix " + matrix.name;
     check_enumerator(what + ": order of rows", matrix.row_order, RowOrder::kGateUp, report);
-    check_enumerator(what + ": type of weights", matrix.format.type, WeightType::kInt4, report);
-    if (!matrix.format.is_quantized() || contains(kGroups, matrix.format.group)) continue;
+    check_enumerator(what + ": type of weights", matrix.format.type, kLastWeightType, report);
+    if (!matrix.format.has_scales() || contains(kGroups, matrix.format.group)) continue;
     report.refuse(Rule::kNumberOutOfRange, "{}: expected groups of 32, 64 or 128, got {}", what,
                   matrix.format.group);
   }

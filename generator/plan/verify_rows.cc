@@ -146,7 +146,7 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
                   matrix.num_tiles, matrix.card_tiles);
   }
   // For as many warps as a kernel of one row has consumers: 4, 8 or 16.
-  const int unit = matrix.format.is_quantized() ? kMinIntegerColumns : kMinColumns;
+  const int unit = std::max(matrix.format.least_columns(), kMinColumns);
   if (matrix.columns != shape.columns || matrix.padded % unit != 0 || matrix.padded < shape.columns ||
       matrix.padded >= shape.columns + kPageColumns) {
     report.refuse(Rule::kMatrixShape,

@@ -57,27 +57,26 @@ const char* order_name(RowOrder order) {
 
 /// Columns that padding is to: whole blocks for each consumer, of integers whole steps.
 int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
-  return matrix.format.is_quantized() ? kMinIntegerColumns : kColumnBlock * consumer_warps;
+  return matrix.format.least_columns() > 0 ? matrix.format.least_columns() : kColumnBlock * consumer_warps;
 }
 
 /// Weights stand as the facts say: in bf16, or as integers, where one scale for all columns is repeated.
 void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
-  constexpr int kIntegerBits = 4;
   constexpr int kRepeatedGroup = 128;
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int bits = phase.per_layer ? facts.weight_bits : facts.lm_head_bits;
-  WeightFormat expected;
-  if (bits == kIntegerBits) {
-    expected = {.type = WeightType::kInt4,
+  WeightFormat expected = {.type = type_of_bits(bits)};
+  if (expected.has_scales()) {
+    expected = {.type = expected.type,
                 .group = facts.weight_group > 0 ? facts.weight_group : kRepeatedGroup,
                 .has_zeros = facts.weight_zeros != 0};
   }
   if (matrix.format == expected) return;
   const auto text = [](const WeightFormat& format) {
-    return format.is_quantized() ? fmt::format("integers in groups of {}{}", format.group,
-                                               format.has_zeros ? " with zeros" : "")
-                                 : std::string("bf16");
+    return format.has_scales() ? fmt::format("integers in groups of {}{}", format.group,
+                                             format.has_zeros ? " with zeros" : "")
+                               : std::string("bf16");
   };
   report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, got {}", matrix.name, text(expected),
                 text(matrix.format));
@@ -154,7 +153,7 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
 void check_chunks(const Plan& plan, Report& report) {
   int page_columns = kPageColumns;
   for (const PlanMatrix& matrix : plan.matrices)
-    page_columns = std::max(page_columns, matrix.format.is_quantized() ? kIntegerPageColumns : kPageColumns);
+    page_columns = std::max(page_columns, matrix.format.page_columns());
   if (plan.chunk_columns <= 0 || plan.chunk_columns % page_columns != 0) {
     report.refuse(Rule::kMatrixShape, "chunks: expected a multiple of {} columns, got {}", page_columns,
                   plan.chunk_columns);

@@ -11,12 +11,12 @@ constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
 /// Are integers multiplied as they are, by digits of the input?
 bool by_digits(const Plan& plan) {
-  return plan.facts.weight_bits == 4 && plan.rows <= 16;
+  return plan.layer_format().takes_digits() && plan.rows <= 16;
 }
 
 /// That a slot has of a group of tiles; of integers of two groups, or twice as many of one.
 int chunk_columns(const Plan& plan, const PlanMatrix& matrix) {
-  return kPageColumns / kGroupTiles * (!matrix.format.is_quantized() ? 1 : by_digits(plan) ? 4 : 2);
+  return kPageColumns / kGroupTiles * (!matrix.format.has_scales() ? 1 : by_digits(plan) ? 4 : 2);
 }
 
 /// Owners of chunks of columns, of one tile after another; -1: nobody.
@@ -129,7 +129,7 @@ int64_t needed_sums_bytes(const Plan& plan) {
 void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   if (!plan.warpgroups) return;
-  const int least = plan.facts.weight_bits == 4 ? 8 : 64;
+  const int least = plan.layer_format().has_scales() ? 8 : 64;
   if (!plan.shares_registers) {
     report.refuse(
         Rule::kNumberOutOfRange,

@@ -93,7 +93,7 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
   choices.further_rows = gpu.emulated ? std::vector<int>{8} : std::vector<int>{8, 16, 32, 64, 128};
   const int most = most_rows(facts, has_warpgroups(gpu));
   // Of integers warpgroups multiply 64 rows faster than single warps 32.
-  const bool without_32 = most > 32 && facts.weight_bits != 16;
+  const bool without_32 = most > 32 && traits_of(type_of_bits(facts.weight_bits)).has_scales;
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most || (rows == 32 && without_32); });
   return choices;
 }

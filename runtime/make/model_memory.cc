@@ -57,7 +57,7 @@ int64_t read_weight_bytes(const ModelFacts& facts) {
       if (op.kind != PhaseKind::kMatrix) continue;
       const GraphMatrix& matrix = graph.matrices[op.matrix];
       bytes +=
-          int64_t{matrix.rows} * matrix.columns * block_bytes(matrix.format) / (kColumnBlock * kTileRows);
+          int64_t{matrix.rows} * matrix.columns * matrix.format.block_bytes() / (kColumnBlock * kTileRows);
     }
     return bytes;
   };

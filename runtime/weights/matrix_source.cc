@@ -77,7 +77,7 @@ void MatrixSource::read_biases(std::span<float> biases) const {
 }
 
 void MatrixSource::pack(int tile, std::byte* bytes) const {
-  return matrix_.format.is_quantized() ? pack_integers(tile, bytes) : pack_floats(tile, bytes);
+  return matrix_.format.has_scales() ? pack_integers(tile, bytes) : pack_floats(tile, bytes);
 }
 
 /// The row of the stacked parts that stands in row `row` of the tile, or kNoRow.

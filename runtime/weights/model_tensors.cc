@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "layout/weight_format.h"
 #include "models/error.h"
 #include "models/limits.h"
 
@@ -106,14 +107,14 @@ class TensorFinder {
   LinearTensors find_linear(MatrixId matrix, const std::string& name, int64_t rows, int64_t columns) const {
     LinearTensors linear{.rows = rows, .floats = nullptr, .integers = std::nullopt, .bias = nullptr};
     const int bits = matrix == MatrixId::kLmHead ? facts_.lm_head_bits : facts_.weight_bits;
-    const bool is_quantized = bits == kIntegerBits;
+    const bool has_scales = traits_of(type_of_bits(bits)).has_scales;
     if (quantization_ != nullptr)
       linear.integers = find_quantized(source_, *quantization_, name, rows, columns);
-    if (linear.integers.has_value() != is_quantized) {
-      throw mismatch(name, "expected {} weights, as the config says, got {}",
-                     is_quantized ? "4-bit" : "16-bit", is_quantized ? "others" : "4-bit ones");
+    if (linear.integers.has_value() != has_scales) {
+      throw mismatch(name, "expected {} weights, as the config says, got {}", has_scales ? "4-bit" : "16-bit",
+                     has_scales ? "others" : "4-bit ones");
     }
-    if (is_quantized) {
+    if (has_scales) {
       check_integers(*linear.integers, name);
     } else {
       linear.floats = &require(name, {rows, columns});

@@ -292,7 +292,7 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
                 int card) {
   const float bound = uniform_bound(kInitialDeviation);
   const int64_t tile = tile_bytes(matrix.format, matrix.padded_columns);
-  if (!matrix.format.is_quantized()) {
+  if (!matrix.format.has_scales()) {
     const int64_t bytes = matrix_bytes(matrix, num_cards);
     return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
                                {tile / 2, card, num_cards});

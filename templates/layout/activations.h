@@ -4,6 +4,7 @@
 
 #include "layout/page.h"
 #include "layout/phase.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
@@ -60,8 +61,8 @@ struct RowsShape {
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
   /// The same of a slot where warpgroups multiply: of integers it holds four chunks of a group of tiles, or two of two
   /// groups.
-  SOLITON_HOST_DEVICE constexpr int slot_columns(bool of_integers) const {
-    return (!of_integers ? 1 : digits > 0 ? 4 : 2) * chunk_columns();
+  SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat format) const {
+    return (!format.has_scales() ? 1 : digits > 0 ? 4 : 2) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
@@ -103,22 +104,22 @@ struct RowsShape {
 /// tiles share what is read of x out of shared memory. Bulk copies of half a page are slower: each tile has a slot of its
 /// own if it can; as many columns of 64 rows of x would leave too little of shared memory, and the code for integers has
 /// no registers left for two slots.
-SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, bool has_integers,
+SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, WeightFormat format,
                                                    bool warpgroups) {
   if (warpgroups) {
-    const bool by_digits = has_integers && rows <= kMostDigitRows;
+    const bool by_digits = format.takes_digits() && rows <= kMostDigitRows;
     return {.rows = rows,
             .parts = rows <= 8 ? 2 : 1,
             .tiles_per_slot = kGroupTiles,
             .column_warps = kWorkers,
             .handed_tiles = kWorkers,
             .warpgroups = true,
-            .brought_words = rows >= kChunkRows || has_integers ? 4 : 6,  // as there are registers
+            .brought_words = rows >= kChunkRows || format.has_scales() ? 4 : 6,  // as there are registers
             .digits = !by_digits  ? 0
                       : rows <= 8 ? 3
                                   : 2};
   }
-  const bool whole_pages = copies == CopyKind::kBulk && !has_integers;
+  const bool whole_pages = copies == CopyKind::kBulk && !format.has_scales();
   return {.rows = rows,
           .parts = rows <= 8 ? 2 : 1,
           .tiles_per_slot = rows <= 16 || (rows <= 32 && whole_pages) ? 1 : 2,

@@ -126,7 +126,7 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
-    return rows_shape(rows, copies, model.integers.is_quantized(), warpgroups);
+    return rows_shape(rows, copies, model.integers, warpgroups);
   }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
@@ -157,33 +157,33 @@ struct KernelPlan {
   /// Shared memory for an input, or a chunk of it.
   SOLITON_HOST_DEVICE constexpr int x_bytes() const {
     int widest = 0;
-    bool integers = false;
+    bool digits = false;
     for (int i = 0; i < kNumMatrices; ++i) {
       widest = matrices[i].padded_columns > widest ? matrices[i].padded_columns : widest;
-      integers = integers || matrices[i].format.is_quantized();
+      digits = digits || matrices[i].format.takes_digits();
     }
     const int columns = widest < chunk_columns ? widest : chunk_columns;
-    const int input = integers ? integer_input_bytes(chunk_columns) : columns * 4;
+    const int input = digits ? integer_input_bytes(chunk_columns) : columns * 4;
     const int attention = consumer_warps * attention_slice_bytes();
     return input > attention ? input : attention;
   }
 
   // Several rows.
-  /// Are all pages of integers as wide as they may be?
+  /// Are all pages of weights with scales as wide as they may be?
   SOLITON_HOST_DEVICE constexpr bool has_full_pages() const {
     for (int i = 0; i < kNumMatrices; ++i) {
-      if (matrices[i].format.is_quantized() && matrices[i].padded_columns % kIntegerPageColumns != 0)
-        return false;
+      const WeightFormat format = matrices[i].format;
+      if (format.has_scales() && matrices[i].padded_columns % format.page_columns() != 0) return false;
     }
     return true;
   }
   /// Steps of a strip of integers that share a scale and a page's unit: a set, whose products are summed before they are
   /// scaled.
   SOLITON_HOST_DEVICE constexpr int set_steps() const {
-    constexpr int kUnitSteps = kIntegerPageColumns / kMinIntegerColumns;
-    if (!model.integers.is_quantized()) return 1;
+    if (!model.integers.has_scales()) return 1;
+    const int of_unit = model.integers.page_columns() / model.integers.least_columns();
     const int of_group = model.integers.group / kStepColumns;
-    return !has_full_pages() ? 1 : of_group < kUnitSteps ? of_group : kUnitSteps;
+    return !has_full_pages() ? 1 : of_group < of_unit ? of_group : of_unit;
   }
   SOLITON_HOST_DEVICE constexpr int digit_bytes() const {
     return shape().digit_columns() * shape().digit_column_bytes();
@@ -240,7 +240,7 @@ struct KernelPlan {
   }
   /// Do warpgroups make bf16 of integers, for so many rows that it takes all of the registers?
   SOLITON_HOST_DEVICE constexpr bool spreads_integers() const {
-    return warpgroups && model.integers.is_quantized() && rows >= 8 * kWorkers;
+    return warpgroups && model.integers.has_scales() && rows >= 8 * kWorkers;
   }
   /// Do workers share the tokens of an attention item that has few query tiles? Steps of many rows are chunks of prompts,
   /// whose items have many tiles.

@@ -18,43 +18,81 @@
 
 namespace soliton {
 
-enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1 };
-
-struct WeightFormat {
-  WeightType type = WeightType::kBf16;
-  int32_t group = 0;       // columns that share a scale: 32, 64 or 128; integers only
-  bool has_zeros = false;  // else every zero is kSymmetricZero
-
-  constexpr bool operator==(const WeightFormat&) const = default;
-  SOLITON_HOST_DEVICE constexpr bool is_quantized() const { return type == WeightType::kInt4; }
-  /// 2-byte words of one row and group.
-  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
-};
-
 constexpr int kSymmetricZero = 8;
-constexpr int kIntegerPageColumns = 2048;
 constexpr int kUnits = 8;                                            // of a page of integers
 constexpr int kStrips = 2;                                           // of a unit
 constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
 constexpr int kStepBytes = 512;                                      // of both strips of a unit
 constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
 
-/// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
-SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
-  return format.is_quantized() ? round_up(columns, kMinIntegerColumns)
-                               : round_up(columns, kColumnBlock * consumer_warps);
+enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1 };
+constexpr WeightType kLastWeightType = WeightType::kInt4;
+
+/// What a type of weights is, for all who must not know which it is.
+struct FormatTraits {
+  const char* name;   // its enumerator
+  int bits;           // of a weight in a page
+  bool has_scales;    // does a group of columns of a row share a scale?
+  bool takes_digits;  // may the input become digits, so that products of weights as they stand are exact?
+  int least_columns =
+      0;  // of a page, as lanes have several steps of it; 0: any block of 32, of every consumer warp
+};
+
+/// The list of types. A further one is a line here, and a file in formats/ with what a lane does with it.
+SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
+  switch (type) {
+    case WeightType::kInt4:
+      return {"kInt4", 4, true, true, kMinIntegerColumns};
+    case WeightType::kBf16:
+      break;
+  }
+  return {"kBf16", 16, false, false};
 }
 
-/// Columns of a page that is as wide as it may be.
-SOLITON_HOST_DEVICE constexpr int full_page_columns(WeightFormat format) {
-  return format.is_quantized() ? kIntegerPageColumns : kPageColumns;
+/// The type that configurations call by its bits.
+constexpr WeightType type_of_bits(int bits) {
+  for (int i = static_cast<int>(kLastWeightType); i > 0; --i) {
+    if (traits_of(static_cast<WeightType>(i)).bits == bits) return static_cast<WeightType>(i);
+  }
+  return WeightType::kBf16;
+}
+
+struct WeightFormat {
+  WeightType type = WeightType::kBf16;
+  int32_t group = 0;       // columns that share a scale: 32, 64 or 128; where there are scales
+  bool has_zeros = false;  // else every zero is kSymmetricZero
+
+  constexpr bool operator==(const WeightFormat&) const = default;
+  SOLITON_HOST_DEVICE constexpr int bits() const { return traits_of(type).bits; }
+  SOLITON_HOST_DEVICE constexpr bool has_scales() const { return traits_of(type).has_scales; }
+  SOLITON_HOST_DEVICE constexpr bool takes_digits() const { return traits_of(type).takes_digits; }
+  /// Columns of a page that is as wide as it may be, and of one that is as narrow.
+  SOLITON_HOST_DEVICE constexpr int page_columns() const { return kPageBytes * 8 / (kTileRows * bits()); }
+  SOLITON_HOST_DEVICE constexpr int least_columns() const { return traits_of(type).least_columns; }
+  /// Bytes of the weights of so many columns of a tile, without scales.
+  SOLITON_HOST_DEVICE constexpr int value_bytes(int columns) const {
+    return columns * kTileRows / 8 * bits();
+  }
+  /// 2-byte words of one row and group: a scale, and its zero.
+  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
+  /// Bytes of a matrix' block of 32 columns of a tile, with their share of the scales behind them.
+  SOLITON_HOST_DEVICE constexpr int block_bytes() const {
+    return value_bytes(kColumnBlock) +
+           (has_scales() ? kColumnBlock * kTileRows * group_words() * 2 / group : 0);
+  }
+};
+
+/// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
+SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
+  const int unit = format.least_columns() > 0 ? format.least_columns() : kColumnBlock * consumer_warps;
+  return round_up(columns, unit);
 }
 
 /// Columns of the page that begins where `rest` columns of a tile are left. Strips must not straddle groups,
-/// so short pages of integers are powers of two.
+/// so short pages of those that have them are powers of two.
 SOLITON_HOST_DEVICE constexpr int page_columns(WeightFormat format, int rest) {
-  int columns = full_page_columns(format);
-  if (!format.is_quantized()) return rest < columns ? rest : columns;
+  int columns = format.page_columns();
+  if (format.least_columns() == 0) return rest < columns ? rest : columns;
   while (columns > rest) columns /= 2;
   return columns;
 }
@@ -65,7 +103,7 @@ struct PageSpan {
   int columns = 0;
 };
 SOLITON_HOST_DEVICE constexpr PageSpan page_of(WeightFormat format, int padded, int column) {
-  const int full = full_page_columns(format);
+  const int full = format.page_columns();
   PageSpan page = {column / full * full, 0};
   for (;;) {
     page.columns = page_columns(format, padded - page.first_column);
@@ -74,15 +112,9 @@ SOLITON_HOST_DEVICE constexpr PageSpan page_of(WeightFormat format, int padded, 
   }
 }
 
-/// Bytes that 32 columns of a tile take, with their share of what stands behind them.
-SOLITON_HOST_DEVICE constexpr int block_bytes(WeightFormat format) {
-  if (!format.is_quantized()) return kColumnBlock * kTileRows * 2;
-  return kColumnBlock * kTileRows / 2 + kColumnBlock * kTileRows * format.group_words() * 2 / format.group;
-}
-
 /// Bytes of `columns` columns of a tile, from the first of a page on to the last of one.
 SOLITON_HOST_DEVICE constexpr int weight_bytes(WeightFormat format, int columns) {
-  return columns / kColumnBlock * block_bytes(format);
+  return columns / kColumnBlock * format.block_bytes();
 }
 
 /// Bytes of one tile: its pages lie one after another without gaps.

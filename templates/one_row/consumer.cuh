@@ -11,37 +11,6 @@
 
 namespace soliton::one_row {
 
-/// What a lane adds up of a tile.
-template <WeightType kType>
-struct TileSums;
-
-/// Two chains of dependent mma hide their latency. [][0] and [1] belong to row lane / 4 (high and low part of
-/// x), [2] and [3] to row lane / 4 + 8; only lanes with lane % 4 == 0 hold them.
-template <>
-struct TileSums<WeightType::kBf16> {
-  float value[2][4] = {};
-
-  /// Of rows lane / 4 and lane / 4 + 8.
-  SOLITON_DEVICE float2 rows() const {
-    return make_float2((value[0][0] + value[1][0]) + (value[0][1] + value[1][1]),
-                       (value[0][2] + value[1][2]) + (value[0][3] + value[1][3]));
-  }
-};
-
-/// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
-template <>
-struct TileSums<WeightType::kInt4> {
-  float value[2] = {};
-
-  SOLITON_DEVICE float2 rows() const {
-    float2 sum = make_float2(value[0], value[1]);
-    for (int mask = 1; mask < 4; mask *= 2) {
-      sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
-    }
-    return sum;
-  }
-};
-
 /// Fused by hand: left to itself nvcc fuses one or the other of two products that are added, as the code around them
 /// has it, and a norm that is read at several places would differ in its last bit.
 SOLITON_DEVICE float sum_of_squares(const float4& v) {
@@ -93,7 +62,7 @@ class Consumer {
         report_input();
         SOLITON_NO_UNROLL
         for (int i = 0; i < run.count; ++i) {
-          TileSums<kWidth.format.type> sums;
+          TileSums<kWidth.format> sums;
           multiply_chunk<kWidth>(0, i == 0, sums);
           hand_over_tile(sums.rows());
         }
@@ -114,6 +83,8 @@ class Consumer {
   SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share, int layer);
 
   static constexpr int kWarps = kPlan.consumer_warps;
+  template <WeightFormat kFormat>
+  using TileSums = typename Gemv<kFormat>::Sums;
 
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
@@ -147,8 +118,8 @@ class Consumer {
     using Loads = InputLoads<kPlan, kWidth>;
     constexpr int kChunks = InputSlice<kPlan, kWidth>::kChunks;
     constexpr int kTiles = kTilesAtOnce<kPlan>;
-    // Integers are few bytes: their pages would not last while the next chunk is loaded.
-    constexpr bool kAhead = kWidth.format.is_quantized();
+    // Weights of few bits are few bytes: their pages would not last while the next chunk is loaded.
+    constexpr bool kAhead = kWidth.format.page_columns() > kPageColumns;
     const auto loads_of = [&](int chunk) {
       return Loads{warp_, known_lane(), chunk, 0,
                    context_.template workspace<float>(phase.input_vector.offset)};
@@ -159,7 +130,7 @@ class Consumer {
       loads_of(0).issue(ahead);
     }
     for (int first = 0; first == 0 || first < num_tiles; first += kTiles) {
-      TileSums<kWidth.format.type> sums[kTiles];
+      TileSums<kWidth.format> sums[kTiles];
       SOLITON_NO_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         if constexpr (kAhead) {
@@ -247,7 +218,12 @@ class Consumer {
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
       }
-      const float down = Slice::kQuantized ? scale_input(loads.value) : 1.0f;
+      float down = 1.0f;
+      if constexpr (kWidth.format.takes_digits()) {
+        const auto scale = InputScale::of_warp<DigitNumbers<3>::kExponent>(loads.value);
+        input_up_ = scale.up;
+        down = scale.down;
+      }
       if constexpr (kAhead) warp_sync();  // before x changes, all lanes have read it
       SOLITON_UNROLL
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
@@ -260,20 +236,6 @@ class Consumer {
   /// The lane as a number that the compiler knows to be small: most of what is computed of it are shifts.
   SOLITON_DEVICE int known_lane() const {
     return static_cast<int>(static_cast<uint32_t>(context_.lane) % kWarpLanes);
-  }
-
-  /// Of a slice of x that meets integers; notes what takes its products back.
-  template <int kCount>
-  SOLITON_DEVICE float scale_input(const float4 (&x)[kCount]) {
-    uint32_t largest = 0;
-    SOLITON_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      largest = larger(larger(largest, magnitude(x[i].x)), magnitude(x[i].y));
-      largest = larger(larger(largest, magnitude(x[i].z)), magnitude(x[i].w));
-    }
-    const InputScale scale = InputScale::of<DigitNumbers<3>::kExponent>(warp_max(largest));
-    input_up_ = scale.up;
-    return scale.down;
   }
 
   SOLITON_DEVICE void mark_input() const {
@@ -295,7 +257,7 @@ class Consumer {
   /// Adds the products of this warp's columns of one chunk of a tile, the first since the chunk was loaded or
   /// another.
   template <Width kWidth>
-  SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format.type>& sums) {
+  SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format>& sums) {
     using Slice = InputSlice<kPlan, kWidth>;
     constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
     const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
@@ -311,7 +273,7 @@ class Consumer {
 
   /// The short pages that `kRest` columns stand in.
   template <WeightFormat kFormat, int kRest>
-  SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat.type>& sums) {
+  SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat>& sums) {
     constexpr int kColumns = page_columns(kFormat, kRest);
     multiply_page<kFormat, kColumns>(column, is_first, sums);
     if constexpr (kColumns < kRest)
@@ -320,24 +282,31 @@ class Consumer {
 
   /// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
   template <WeightFormat kFormat, int kColumns>
-  SOLITON_DEVICE void multiply_page(int column, bool is_first, TileSums<kFormat.type>& sums) {
+  SOLITON_DEVICE void multiply_page(int column, bool is_first, TileSums<kFormat>& sums) {
     const int slot = wait_page();
     const unsigned char* part = x() + column * kXColumnBytes;
-    if constexpr (kFormat.is_quantized()) {
+    if constexpr (kFormat.takes_digits()) {
       unsigned char* input_sums = x() + kPlan.chunk_columns / kWarps * kXColumnBytes;
-      multiply_integers<kFormat, kWarps, kColumns>(
-          page_bytes(slot), part,
-          reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16), is_first, warp_,
-          known_lane(), input_up_, sums.value);
+      Gemv<kFormat>::template multiply<kWarps, kColumns>(
+          {.x = part,
+           .page = page_bytes(slot),
+           .input_sums = reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16),
+           .is_first_tile = is_first,
+           .warp = warp_,
+           .lane = context_.lane,
+           .up = input_up_},
+          sums);
     } else {
+      using Format = Gemv<kFormat>;
       constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
       const uint4* weights =
           reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
       const unsigned char* x_slice =
-          part + (context_.lane / 4 == 1 ? kXLowOffset : 0) + context_.lane % 4 * 16;
+          part + (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
       SOLITON_UNROLL
       for (int block = 0; block < kBlocks; ++block) {
-        const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * kXBlockBytes));
+        const uint4 values =
+            load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
         mma_bf16(sums.value[0], load_shared(weights + block * 2 * kWarpLanes),
                  make_uint2(values.x, values.y));
         mma_bf16(sums.value[1], load_shared(weights + (block * 2 + 1) * kWarpLanes),

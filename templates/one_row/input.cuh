@@ -1,26 +1,13 @@
-// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, split into bf16
-// pairs.
-//
-// Activations travel as floats. A float x becomes two bf16 values, high = bf16(x) and low = bf16(x - high),
-// which are two columns of the mma's B operand: one row of activations leaves seven of eight columns idle, so
-// 16 bits of mantissa cost no more than 8. The sum of the two columns is the product at nearly float
-// accuracy.
-//
-// In shared memory a warp's slice of x lies in blocks of 32 columns: 64 bytes of high parts, then 64 bytes of
-// low parts.
+// How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, put down as its format has it.
 #pragma once
 
+#include "formats/formats.cuh"
 #include "machine/peers.cuh"
 #include "one_row/context.cuh"
-#include "ops/integers.cuh"
 #include "ops/missing.cuh"
-#include "ops/split.cuh"
 
 namespace soliton::one_row {
 
-constexpr int kXBlockBytes = 2 * kColumnBlock * 2;
-constexpr int kXLowOffset = kColumnBlock * 2;
-constexpr int kXColumnBytes = 2 * 2;  // of a column, both parts
 constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
 
 /// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
@@ -137,20 +124,13 @@ SOLITON_DEVICE void wait_for_grid(const Context<kPlan>& context) {
   }
 }
 
-/// Stores the split of 4 neighbouring columns; `column` counts the warp's own columns.
-SOLITON_DEVICE void store_split(unsigned char* x, int column, float4 v) {
-  unsigned char* block = x + column / kColumnBlock * kXBlockBytes + column % kColumnBlock * 2;
-  store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
-  store_shared(reinterpret_cast<uint2*>(block + kXLowOffset), pack_low(v));
-}
-
 /// The slice of x that consumer warp `warp` owns: of every page the same fixed columns. Walked in groups of 4
 /// columns. Of a wide input shared memory holds one chunk of columns at a time.
 template <const KernelPlan& kPlan, Width kWidth>
 struct InputSlice {
   static constexpr int kWarps = kPlan.consumer_warps;
-  static constexpr bool kQuantized = kWidth.format.is_quantized();
-  static constexpr int kPageWidth = full_page_columns(kWidth.format);
+  using Format = Gemv<kWidth.format>;
+  static constexpr int kPageWidth = kWidth.format.page_columns();
   static constexpr int kFullPages = kWidth.padded / kPageWidth;
   static constexpr int kRest = kWidth.padded % kPageWidth;  // columns in short pages
   static constexpr int kGroupsPerPage = kPageWidth / kWarps / 4;
@@ -164,9 +144,7 @@ struct InputSlice {
   static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
   static constexpr bool kExact =
       kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
-  static_assert(kQuantized || (kPageWidth / kWarps % kColumnBlock == 0 && kLastColumns % kColumnBlock == 0),
-                "a warp owns whole column blocks of every page");
-  static_assert(!kQuantized || kBatches == 1,
+  static_assert(!kWidth.format.takes_digits() || kBatches == 1,
                 "one scale for a chunk of x: its values are in registers at once");
   static_assert(kPlan.chunk_columns % kPageWidth == 0, "chunks are whole pages");
 
@@ -174,27 +152,21 @@ struct InputSlice {
   static SOLITON_DEVICE int column(int warp, int group) {
     int column = 0;
     with_page(group, [&]<int kColumns>(int begin, int within) {
-      if constexpr (kQuantized) {
-        column = begin + IntegerPart<kWarps, kColumns>::column(warp, within);
-      } else {
+      if constexpr (kWidth.format.least_columns() == 0) {
         column = begin + warp * (kColumns / kWarps) + within * 4;
+      } else {
+        column = Format::template column<kWarps, kColumns>(begin, warp, within);
       }
     });
     return column;
   }
 
-  /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it meets integers.
+  /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it becomes digits.
   static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v, float down) {
-    if constexpr (kQuantized) {
-      with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
-        IntegerPart<kWarps, kColumns>::store(x + (group - within) * kGroupBytes, within, v, down);
-      });
-    } else {
-      store_split(x, group * 4, v);
-    }
+    with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+      Format::template store<kWarps, kColumns>(x, group, within, v, down);
+    });
   }
-
-  static constexpr int kGroupBytes = 4 * kXColumnBytes;
 
  private:
   /// Calls body<columns of the page>(its first column, the group's number in it) for a group's page.

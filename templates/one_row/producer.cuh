@@ -3,7 +3,7 @@
 
 #include "machine/ring_producer.cuh"
 #include "one_row/context.cuh"
-#include "ops/known_format.cuh"
+#include "formats/formats.cuh"
 
 namespace soliton::one_row {
 

@@ -74,7 +74,7 @@ class Attention {
   /// warpgroup's page and the keys of the next; and registers, which code where warpgroups multiply integers only has for the
   /// fewest rows.
   static constexpr bool kOverlaps =
-      kPlan.ring_slots >= 4 && !(kPlan.warpgroups && kPlan.model.integers.is_quantized() && kPlan.rows > 8);
+      kPlan.ring_slots >= 4 && !(kPlan.warpgroups && kPlan.model.integers.has_scales() && kPlan.rows > 8);
   /// From these numbers on it pays to multiply tiles that are not there as well; those that are there twice, in parts, have
   /// to be more. What rows other than those of a tile there are has no say where bits must not depend on it.
   static constexpr int kWholePages = 2;

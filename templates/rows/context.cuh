@@ -11,8 +11,8 @@
 
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
+#include "formats/formats.cuh"
 #include "ops/attention_variant.cuh"
-#include "ops/known_format.cuh"
 #include "ops/split.cuh"
 
 namespace soliton::rows {
@@ -35,9 +35,9 @@ constexpr int kColumnWarps = kShape<kPlan>.column_warps;
 /// Columns of a phase's slots, where warpgroups multiply.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
-  constexpr int kOfIntegers = kShape<kPlan>.slot_columns(true);
-  constexpr int kOthers = kShape<kPlan>.slot_columns(false);
-  return is_integer<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
+  constexpr int kOfIntegers = kShape<kPlan>.slot_columns(kPlan.model.integers);
+  constexpr int kOthers = kShape<kPlan>.slot_columns({});
+  return has_scales<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
 }
 
 template <const KernelPlan& kPlan>
@@ -46,7 +46,7 @@ constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 /// Does the input of a phase become digits?
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
-  return kShape<kPlan>.digits > 0 && is_integer<kPlan>(matrix.format.type);
+  return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
 }
 
 /// Neighbouring CTAs that begin with the same chunk of columns.

@@ -181,12 +181,12 @@ class DigitMultiplier {
 
   /// Of the page that slot `i` of a block's columns is of.
   SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, const TileBlock& block, int i) const {
-    int columns = kIntegerPageColumns;
+    int columns = kFormat.page_columns();
     if constexpr (!kPlan.has_full_pages()) {
       const int column = block.first_column + block.chunk(i) * Digits::kSlotColumns;
       columns = page_of(kFormat, phase.padded, column).columns;
     }
-    return columns / kMinIntegerColumns;
+    return columns / kFormat.least_columns();
   }
   /// The first step of set `set` of a strip, in the order of a slot's columns, where strips of a unit have `unit_steps`.
   static SOLITON_DEVICE int step_of(int set, int strip, int unit_steps) {

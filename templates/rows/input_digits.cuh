@@ -11,7 +11,7 @@
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
 
-#include "ops/integers.cuh"
+#include "formats/int4.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -23,7 +23,7 @@ class InputDigits {
   static constexpr int kDigitRows = kRowsShape.digit_column_bytes();  // of operand b
   static constexpr int kStepDigits = kDigitRows * kStepColumns;       // bytes
   static constexpr int kSetSteps = kPlan.set_steps();
-  static constexpr int kSlotColumns = kRowsShape.slot_columns(true);
+  static constexpr int kSlotColumns = kRowsShape.slot_columns(kPlan.model.integers);
   static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
   static constexpr int kHalfSlots = kRowsShape.digit_columns() / kSlotColumns / 2;
   static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kSymmetricZero;

@@ -160,7 +160,7 @@ class InputLoader {
   SOLITON_DEVICE void push_slots(const MatrixPhase& phase, const TileBlock& block,
                                  const unsigned char* input) {
     constexpr int kChunkBytes = kRowsShape.chunk_bytes();
-    const bool integers = is_integer<kPlan>(phase.format.type);
+    const bool integers = has_scales<kPlan>(phase.format.type);
     if (kRowsShape.digits > 0 && integers) return;  // workers bring it, and make digits of it
     const int columns = slot_columns<kPlan>(phase);
     SOLITON_NO_UNROLL
@@ -172,7 +172,7 @@ class InputLoader {
         continue;
       }
       // A word of a full page has columns of both strips of a unit: a chunk is half of either.
-      const bool divided = page_of(phase.format, phase.padded, column).columns == kIntegerPageColumns;
+      const bool divided = page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
       const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
       SOLITON_NO_UNROLL
       for (int half = 0; half < 2; ++half, slot += piece)

@@ -2,7 +2,7 @@
 // products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
-#include "ops/integers.cuh"
+#include "formats/int4.cuh"
 #include "rows/integer_slot.cuh"
 #include "rows/warpgroup_tiles.cuh"
 
@@ -43,7 +43,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
 
  private:
   static constexpr WeightFormat kFormat = kPlan.model.integers;
-  static constexpr int kIntegerColumns = kRowsShape.slot_columns(true);
+  static constexpr int kIntegerColumns = kRowsShape.slot_columns(kPlan.model.integers);
   static constexpr int kSlotChunks = kIntegerColumns / kRowsShape.chunk_columns();
   static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
   static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
@@ -204,14 +204,14 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// In the page that a slot is of, behind which `left` - 1 others of this CTA's block follow. There are no registers to keep
   /// the block in: it is found anew.
   SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, int left) const {
-    int columns = kIntegerPageColumns;
+    int columns = kFormat.page_columns();
     if constexpr (!kPlan.has_full_pages()) {
       context_.cta = opaque(context_.cta);
       const TileBlock block = context_.block(phase);
       const int column = block.first_column + block.chunk(block.num_chunks - left) * kIntegerColumns;
       columns = page_of(kPlan.model.integers, phase.padded, column).columns;
     }
-    return columns / kMinIntegerColumns;
+    return columns / kFormat.least_columns();
   }
 
   /// Step `index` of a slot's columns, of a page whose units have `steps` steps.

@@ -10,7 +10,7 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 struct IntegerSlot {
   static constexpr WeightFormat kFormat = kPlan.model.integers;
-  static constexpr int kColumns = kShape<kPlan>.slot_columns(true);
+  static constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
   static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
   static constexpr int kTiles = kGroups * kGroupTiles;
   static constexpr int kWordBytes = kColumns * kTileRows / 2;  // of a tile

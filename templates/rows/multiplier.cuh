@@ -1,7 +1,7 @@
 // The matrix work of a worker: its columns and rows of every tile.
 #pragma once
 
-#include "ops/integers.cuh"
+#include "formats/int4.cuh"
 #include "rows/input_stream.cuh"
 #include "rows/page_stream.cuh"
 
@@ -60,8 +60,8 @@ class Multiplier {
 
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
-    if constexpr (kPlan.model.integers.is_quantized()) {
-      if (phase.format.is_quantized()) return multiply_integers(stream, phase.padded, tiles, sums);
+    if constexpr (kPlan.model.integers.has_scales()) {
+      if (phase.format.has_scales()) return multiply_integers(stream, phase.padded, tiles, sums);
     }
     SOLITON_NO_UNROLL
     for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {

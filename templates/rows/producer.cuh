@@ -2,7 +2,7 @@
 #pragma once
 
 #include "machine/ring_producer.cuh"
-#include "ops/known_format.cuh"
+#include "formats/formats.cuh"
 #include "rows/context.cuh"
 #include "rows/integer_slot.cuh"
 
@@ -69,11 +69,11 @@ class SlotCursor {
 
   SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
   SOLITON_DEVICE int tiles_per_slot() const {
-    return is_integer<kPlan>(type_) ? 1 : kRowsShape.tiles_per_slot;
+    return has_scales<kPlan>(type_) ? 1 : kRowsShape.tiles_per_slot;
   }
   SOLITON_DEVICE int columns() const {
     const int rest = end_column_ - column_;
-    if (is_integer<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
+    if (has_scales<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
     return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
   }
 
@@ -175,8 +175,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     const int64_t stride = block.tiles.stride / kPlan.num_cards * tile_bytes;
     const char* tiles = static_cast<const char*>(context_.params.weights) + phase.weights +
                         at.layer * phase.layer_stride + block.tiles.first / kPlan.num_cards * tile_bytes;
-    if constexpr (kPlan.model.integers.is_quantized()) {
-      if (is_integer<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
+    if constexpr (kPlan.model.integers.has_scales()) {
+      if (has_scales<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
     }
     tiles += bytes_of(block.first_column);
     SOLITON_NO_UNROLL
@@ -212,7 +212,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
   /// a group have a slot of it in turn, and as many of them.
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
-    constexpr int kColumns = kShape<kPlan>.slot_columns(true);
+    constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       const bool shares = shares_group<kPlan>(count);

@@ -32,7 +32,7 @@ class QueryState {
       kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
   /// In which a page's products are made: registers hold the queries of one set.
   static constexpr int kQuerySets =
-      kPlan.warpgroups && !kPlan.model.integers.is_quantized() && kSteps % 2 == 0 ? 2 : 1;
+      kPlan.warpgroups && !kPlan.model.integers.has_scales() && kSteps % 2 == 0 ? 2 : 1;
   static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.

@@ -39,12 +39,12 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
                                const Tiles& tiles, uint32_t& met, const Put& put) {
     const int count = tiles.count;
     if constexpr (kRowsShape.digits > 0) {
-      if (is_integer<kPlan>(phase.format.type)) {
+      if (has_scales<kPlan>(phase.format.type)) {
         return DigitMultiplier<kPlan>(context_, worker_)
             .multiply(stream, phase, block, tiles.first, count, met, put);
       }
-    } else if constexpr (kPlan.model.integers.is_quantized()) {
-      if (is_integer<kPlan>(phase.format.type))
+    } else if constexpr (kPlan.model.integers.has_scales()) {
+      if (has_scales<kPlan>(phase.format.type))
         return this->multiply_integers(stream, phase, block, count, put);
     }
     const int chunks = block.num_chunks;

@@ -153,7 +153,7 @@ TEST(Emit, ShapeOfTheModelReadsBackAsPlanned) {
   EXPECT_EQ(shape.kv_parts, 1);
   EXPECT_EQ(shape.hidden, plan.facts.hidden);
   EXPECT_EQ(shape.num_blocks(), 2);
-  EXPECT_FALSE(shape.qkv_bias || shape.head_norm || shape.ordered || shape.integers.is_quantized());
+  EXPECT_FALSE(shape.qkv_bias || shape.head_norm || shape.ordered || shape.integers.has_scales());
   EXPECT_EQ(shape.norm_epsilon, static_cast<float>(plan.facts.norm_epsilon));
   EXPECT_FLOAT_EQ(shape.score_scale, static_cast<float>(1 / (8 * std::log(2.0))));  // head_dim is 64
 }

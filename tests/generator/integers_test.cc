@@ -140,7 +140,7 @@ TEST(Integers, ChunksAreWholePages) {
     const RandomCase random = random_integers(seed);
     const Plan plan = make_plan(random.model, shipped_gpu("h200"), random.choices);
     EXPECT_GT(plan.chunk_columns, 0);
-    EXPECT_EQ(plan.chunk_columns % kIntegerPageColumns, 0) << random.describe();
+    EXPECT_EQ(plan.chunk_columns % WeightFormat{WeightType::kInt4}.page_columns(), 0) << random.describe();
     for (const PlanMatrix& matrix : plan.matrices) {
       if (matrix.name == "down") continue;
       EXPECT_GE(plan.chunk_columns, matrix.padded) << random.describe() << ": " << matrix.name;

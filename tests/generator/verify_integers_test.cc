@@ -73,13 +73,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"chunks_of_half_a_page", Rule::kMatrixShape,
                "chunks: expected a multiple of 2048 columns, got 9216",
                [](Plan& plan) {
-                 plan.chunk_columns += kIntegerPageColumns / 2;
+                 plan.chunk_columns += WeightFormat{WeightType::kInt4}.page_columns() / 2;
                  place(plan, {});
                }},
         Mutant{"normed_input_in_chunks", Rule::kMatrixShape,
                "gate_up: expected its normed input of 4096 columns in one chunk, got chunks of 2048",
                [](Plan& plan) {
-                 plan.chunk_columns = kIntegerPageColumns;
+                 plan.chunk_columns = WeightFormat{WeightType::kInt4}.page_columns();
                  place(plan, {});
                }},
         Mutant{"input_of_bf16", Rule::kPieceTooSmall,

@@ -181,8 +181,8 @@ TEST(WeightFormat, PagesAreAsWideAsTheyMayBe) {
 
 TEST(WeightFormat, Bf16TakesWhatItsColumnsTake) {
   const WeightFormat format;
-  EXPECT_FALSE(format.is_quantized());
-  EXPECT_EQ(full_page_columns(format), kPageColumns);
+  EXPECT_FALSE(format.has_scales());
+  EXPECT_EQ(format.page_columns(), kPageColumns);
   EXPECT_EQ(pages_of(format, 480), (std::vector<int>{480}));
   EXPECT_EQ(pages_of(format, 512), (std::vector<int>{512}));
   EXPECT_EQ(pages_of(format, 1056), (std::vector<int>{512, 512, 32}));

@@ -57,9 +57,9 @@ TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
     Verified model(test_kernel(kernel), Projections::kFused);
     const Verdict verdict = model.verify_intact();
     EXPECT_TRUE(verdict.agrees) << verdict.line;
-    const bool is_quantized = model.config().facts.weight_bits < 16;
+    const bool has_integers = model.config().facts.weight_bits < 16;
     for (const char* name : {"self_attn.qkv_proj.", "mlp.gate_up_proj."}) {
-      const std::string tensor = in_layer(0, std::string(name) + (is_quantized ? "qweight" : "weight"));
+      const std::string tensor = in_layer(0, std::string(name) + (has_integers ? "qweight" : "weight"));
       EXPECT_FALSE(model.verify_without(tensor, 4).agrees) << tensor;
     }
   }

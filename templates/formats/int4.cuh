@@ -13,67 +13,10 @@
 
 #include <type_traits>
 
-#include "layout/weight_format.h"
-#include "primitives/primitives.h"
+#include "formats/digits.cuh"
+#include "formats/gemv.cuh"
 
 namespace soliton {
-
-constexpr int kDigitBits = 8;
-
-/// The bits of |value|: ordered as the magnitudes are.
-SOLITON_DEVICE uint32_t magnitude(float value) {
-  return float_bits(value) & 0x7fffffffu;
-}
-SOLITON_DEVICE uint32_t larger(uint32_t a, uint32_t b) {
-  return a > b ? a : b;
-}
-
-/// Numbers that kCount signed digits hold: below 2^(kExponent + 1), plus kBias each digit plus 0x80.
-template <int kCount>
-struct DigitNumbers {
-  static constexpr uint32_t kExponent = kCount * kDigitBits - 3;
-  static constexpr uint32_t kBias = kCount == 3 ? 0x808080u : 0x8080u;
-  static_assert(kCount == 2 || kCount == 3);
-
-  /// The nearest integer to value * down plus kBias.
-  static SOLITON_DEVICE uint32_t of(float value, float down) {
-    constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
-    return float_bits(value * down + kShift) - 0x4b400000u + kBias;
-  }
-  /// The digits of four numbers, each digit's in a word.
-  static SOLITON_DEVICE void divide(const uint32_t (&numbers)[4], uint32_t (&digits)[kCount]) {
-    constexpr uint32_t kByteBias = 0x80808080u;
-    const uint32_t low[2] = {choose_bytes(numbers[0], numbers[1], 0x5140),
-                             choose_bytes(numbers[2], numbers[3], 0x5140)};
-    digits[0] = choose_bytes(low[0], low[1], 0x5410) ^ kByteBias;
-    digits[1] = choose_bytes(low[0], low[1], 0x7632) ^ kByteBias;
-    if constexpr (kCount == 3) {
-      digits[2] = choose_bytes(choose_bytes(numbers[0], numbers[1], 0x0062),
-                               choose_bytes(numbers[2], numbers[3], 0x0062), 0x5410) ^
-                  kByteBias;
-    }
-  }
-};
-
-/// The power of two that takes a slice of x, of which `largest` is the greatest magnitude's bits, to integers
-/// below 2^(kExponent + 1); and what takes products with them back.
-struct InputScale {
-  static constexpr uint32_t kBias = 127;
-  static constexpr uint32_t kNotFinite = 255;
-  static constexpr int kMantissaBits = 23;
-
-  float down;  // to multiply x with
-  float up;    // to multiply products with
-
-  template <uint32_t kExponent>
-  SOLITON_DEVICE static InputScale of(uint32_t largest) {
-    constexpr uint32_t kLeast = kExponent + 1;  // smaller slices count as this, and are rounded to 0
-    const uint32_t exponent = larger(largest >> kMantissaBits, kLeast);
-    const float down = float_from_bits((2 * kBias + kExponent - exponent) << kMantissaBits);
-    const float up = float_from_bits((exponent - kExponent) << kMantissaBits);
-    return {down, exponent == kNotFinite ? float_from_bits(0x7fffffffu) : up};
-  }
-};
 
 /// Which columns of a page of `kColumns` columns a consumer warp owns, a few units, and where its part of x has
 /// them: neighbouring steps side by side, so that a lane loads two at a time.
@@ -200,79 +143,105 @@ SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int
       load_scale_words<kFormat>(page + scale_offset(kFormat, columns, lane / 4, group)));
 }
 
-/// Adds the products of warp `warp`'s columns of a page to sums[0] (row lane / 4) and sums[1] (row lane / 4 + 8):
-/// those of strip lane % 4 / 2, of two digits. `part` is its part of x for this page, `up` its InputScale::up.
-/// `input_sums` [unit][step][4]: what the lanes of a quad have as the sum of x; the first tile writes it.
-template <WeightFormat kFormat, int kWarps, int kColumns>
-SOLITON_DEVICE void multiply_integers(const unsigned char* page, const unsigned char* part,
-                                      int32_t* input_sums, bool is_first_tile, int warp, int lane, float up,
-                                      float (&sums)[2]) {
-  using Part = IntegerPart<kWarps, kColumns>;
-  constexpr int kGroupSteps = kFormat.group / kStepColumns;
-  constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
-  constexpr int kDigit = 1 << kDigitBits;
-  constexpr float kUpperRows = 1.0f / 16;
-  constexpr uint32_t kOnes = 0x01010101u;
-  const bool second_strip = lane % 4 >= 2;
-  if (lane % 2 == 1) up *= kDigit * kDigit;
-  SOLITON_UNROLL
-  for (int own = 0; own < Part::kOwnUnits; ++own) {
-    const int unit = warp * Part::kOwnUnits + own;
-    const unsigned char* words = page + unit * Part::kSteps * kStepBytes + lane * 16;
-    uint4 weights[Part::kSteps];
-    uint2 x[Part::kSteps];
-    SOLITON_UNROLL
-    for (int step = 0; step < Part::kSteps; ++step)
-      weights[step] = load_shared(reinterpret_cast<const uint4*>(words + step * kStepBytes));
-    SOLITON_UNROLL
-    for (int step = 0; step < Part::kSteps; step += Part::kPair) {
-      const unsigned char* digits = part + Part::input_offset(own, step, lane);
-      if constexpr (Part::kPair == 2) {
-        const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
-        x[step] = make_uint2(two.x, two.y);
-        x[step + 1] = make_uint2(two.z, two.w);
-      } else {
-        x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
+/// One row: x as three digits.
+template <WeightFormat kFormat>
+requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
+  /// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
+  struct Sums {
+    float value[2] = {};
+
+    SOLITON_DEVICE float2 rows() const {
+      float2 sum = make_float2(value[0], value[1]);
+      for (int mask = 1; mask < 4; mask *= 2) {
+        sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
       }
+      return sum;
     }
+  };
+
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE int column(int begin, int warp, int group) {
+    return begin + IntegerPart<kWarps, kColumns>::column(warp, group);
+  }
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE void store(unsigned char* x, int group, int within, float4 v, float down) {
+    IntegerPart<kWarps, kColumns>::store(x + (group - within) * 4 * kXColumnBytes, within, v, down);
+  }
+
+  /// Those of strip lane % 4 / 2, of two digits.
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE void multiply(const GemvPage& at, Sums& sums) {
+    using Part = IntegerPart<kWarps, kColumns>;
+    constexpr int kGroupSteps = kFormat.group / kStepColumns;
+    constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
+    constexpr int kDigit = 1 << kDigitBits;
+    constexpr float kUpperRows = 1.0f / 16;
+    constexpr uint32_t kOnes = 0x01010101u;
+    const int lane =
+        static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);  // small, as the compiler knows
+    const bool second_strip = lane % 4 >= 2;
+    float up = at.up;
+    if (lane % 2 == 1) up *= kDigit * kDigit;
     SOLITON_UNROLL
-    for (int first = 0; first < Part::kSteps; first += kScaledSteps) {
-      const int strip = unit * kStrips + (second_strip ? 1 : 0);
-      const RowScales scales =
-          load_scales<kFormat>(page, kColumns, lane, (strip * Part::kSteps + first) / kGroupSteps);
-      int32_t products[kStrips][4] = {};
+    for (int own = 0; own < Part::kOwnUnits; ++own) {
+      const int unit = at.warp * Part::kOwnUnits + own;
+      const unsigned char* words = at.page + unit * Part::kSteps * kStepBytes + lane * 16;
+      uint4 weights[Part::kSteps];
+      uint2 x[Part::kSteps];
       SOLITON_UNROLL
-      for (int step = first; step < first + kScaledSteps; ++step) {
-        mma_u8_s8(products[0], spread_integers(weights[step].x, weights[step].y), x[step]);
-        mma_u8_s8(products[1], spread_integers(weights[step].z, weights[step].w), x[step]);
+      for (int step = 0; step < Part::kSteps; ++step)
+        weights[step] = load_shared(reinterpret_cast<const uint4*>(words + step * kStepBytes));
+      SOLITON_UNROLL
+      for (int step = 0; step < Part::kSteps; step += Part::kPair) {
+        const unsigned char* digits = at.x + Part::input_offset(own, step, lane);
+        if constexpr (Part::kPair == 2) {
+          const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
+          x[step] = make_uint2(two.x, two.y);
+          x[step + 1] = make_uint2(two.z, two.w);
+        } else {
+          x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
+        }
       }
-      int32_t* input_sum = input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
-      int32_t input;
-      if (is_first_tile) {
-        int32_t inputs[4] = {};
+      SOLITON_UNROLL
+      for (int first = 0; first < Part::kSteps; first += kScaledSteps) {
+        const int strip = unit * kStrips + (second_strip ? 1 : 0);
+        const RowScales scales =
+            load_scales<kFormat>(at.page, kColumns, lane, (strip * Part::kSteps + first) / kGroupSteps);
+        int32_t products[kStrips][4] = {};
         SOLITON_UNROLL
-        for (int step = first; step < first + kScaledSteps; ++step)
-          mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
-        input = inputs[0] + kDigit * inputs[1];
-        if (lane < 4) store_shared(input_sum, input);
-      } else {
-        input = load_shared(input_sum);
-      }
-      int32_t own_products[2];
-      SOLITON_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int32_t first_product = products[0][2 * half] + kDigit * products[0][2 * half + 1];
-        const int32_t second_product = products[1][2 * half] + kDigit * products[1][2 * half + 1];
-        own_products[half] = second_strip ? second_product : first_product;
-      }
-      own_products[1] -= own_products[0];
-      SOLITON_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int32_t product = own_products[half] - scales.zero[half] * (half == 0 ? input : 16 * input);
-        sums[half] += scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
+        for (int step = first; step < first + kScaledSteps; ++step) {
+          mma_u8_s8(products[0], spread_integers(weights[step].x, weights[step].y), x[step]);
+          mma_u8_s8(products[1], spread_integers(weights[step].z, weights[step].w), x[step]);
+        }
+        int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
+        int32_t input;
+        if (at.is_first_tile) {
+          int32_t inputs[4] = {};
+          SOLITON_UNROLL
+          for (int step = first; step < first + kScaledSteps; ++step)
+            mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
+          input = inputs[0] + kDigit * inputs[1];
+          if (lane < 4) store_shared(input_sum, input);
+        } else {
+          input = load_shared(input_sum);
+        }
+        int32_t own_products[2];
+        SOLITON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int32_t first_product = products[0][2 * half] + kDigit * products[0][2 * half + 1];
+          const int32_t second_product = products[1][2 * half] + kDigit * products[1][2 * half + 1];
+          own_products[half] = second_strip ? second_product : first_product;
+        }
+        own_products[1] -= own_products[0];
+        SOLITON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int32_t product = own_products[half] - scales.zero[half] * (half == 0 ? input : 16 * input);
+          sums.value[half] +=
+              scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
+        }
       }
     }
   }
-}
+};
 
 }  // namespace soliton
