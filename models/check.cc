@@ -15,7 +15,7 @@ namespace {
 bool always(const ModelFacts&) {
   return true;
 }
-bool is_quantized(const ModelFacts& facts) {
+bool has_integers(const ModelFacts& facts) {
   return facts.weight_bits == kIntegerBits;
 }
 bool has_original_context(const ModelFacts& facts) {
@@ -50,7 +50,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::max_context, kContextLimit},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
-    Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, is_quantized},
+    Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
     Rule{&ModelFacts::weight_zeros, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::weight_order, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
