@@ -1,9 +1,9 @@
 // The producer of the kernel for one row: this CTA's page stream, across phases, layers and tokens.
 #pragma once
 
+#include "formats/formats.cuh"
 #include "machine/ring_producer.cuh"
 #include "one_row/context.cuh"
-#include "formats/formats.cuh"
 
 namespace soliton::one_row {
 

@@ -9,9 +9,9 @@
 // are separated by a grid-wide counter, and chunks of activations stream through shared memory like weights.
 #pragma once
 
+#include "formats/formats.cuh"
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
-#include "formats/formats.cuh"
 #include "ops/attention_variant.cuh"
 #include "ops/split.cuh"
 

@@ -172,7 +172,8 @@ class InputLoader {
         continue;
       }
       // A word of a full page has columns of both strips of a unit: a chunk is half of either.
-      const bool divided = page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
+      const bool divided =
+          page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
       const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
       SOLITON_NO_UNROLL
       for (int half = 0; half < 2; ++half, slot += piece)

@@ -1,8 +1,8 @@
 // The producer of the kernels for several rows: this CTA's page stream, across phases, layers and steps.
 #pragma once
 
-#include "machine/ring_producer.cuh"
 #include "formats/formats.cuh"
+#include "machine/ring_producer.cuh"
 #include "rows/context.cuh"
 #include "rows/integer_slot.cuh"
 
