@@ -26,7 +26,7 @@ SOLITON_DEVICE auto with_format(WeightType type, const Body& body) {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int known_weight_bytes(WeightType type, int columns) {
   return columns / kColumnBlock *
-         with_format<kPlan>(type, []<WeightFormat kFormat>() { return kFormat.block_bytes(); });
+         with_format<kPlan>(type, [&]<WeightFormat kFormat>() { return kFormat.block_bytes(); });
 }
 
 template <const KernelPlan& kPlan>

@@ -86,8 +86,9 @@ inline void expect_window(const TreeItem& item, int position, int step, int wind
   EXPECT_EQ(takes_new_tokens(limited, step), takes_new_tokens(item, step));
   EXPECT_LE(item.least_query + step, position);
   EXPECT_LE(limited.first_position, std::max(item.first_position, first_seen(position, window)));
-  if (cached_tokens(limited, step) > kKvPageTokens)
+  if (cached_tokens(limited, step) > kKvPageTokens) {
     EXPECT_GT(limited.first_position + kKvPageTokens, first_seen(item.least_query + step, window));
+  }
 }
 
 /// Reads the plan as the kernel does at `step` and compares with `tree`, the tree at that step.
@@ -118,7 +119,9 @@ inline void expect_complete(const TreePlan& plan, const TreeSnapshot& tree, int 
         EXPECT_EQ(idle, step < merge.first_step);
         if (step < merge.first_step) continue;
         const std::vector<Key> found = item_keys(plan, *item, row, step);
-        if (cached_tokens(*item, step) > 0) EXPECT_EQ(item->first_position, std::ssize(keys));
+        if (cached_tokens(*item, step) > 0) {
+          EXPECT_EQ(item->first_position, std::ssize(keys));
+        }
         for (const int window : {0, 1, 64, 100}) expect_window(*item, at.position + step, step, window);
         keys.insert(keys.end(), found.begin(), found.end());
       }
