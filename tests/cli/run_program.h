@@ -64,6 +64,14 @@ class Process {
     _exit(kNotStarted);
   }
 
+  /// Nobody waits for it any more: it goes.
+  ~Process() {
+    if (ended_) return;
+    signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Process(const Process&) = delete;
+
   pid_t pid() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
   std::string out_so_far() const { return read_text(out()); }
@@ -72,6 +80,7 @@ class Process {
   Outcome wait() const {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("waitpid failed");
+    ended_ = true;
     return outcome_of(status);
   }
   /// Nothing if it has not ended by then; it is killed.
@@ -86,6 +95,7 @@ class Process {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    ended_ = true;
     return outcome_of(status);
   }
 
@@ -106,6 +116,7 @@ class Process {
 
   TemporaryFolder output_;
   pid_t pid_ = -1;
+  mutable bool ended_ = false;
 };
 
 }  // namespace soliton
