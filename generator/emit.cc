@@ -94,6 +94,32 @@ void write_matrix(const PackedMatrix& matrix, TextWriter& out) {
       format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
 }
 
+/// "kQkv = 0, kO = 1"
+template <class Part>
+std::string numbered(const std::vector<Part>& parts) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i)
+    text += fmt::format("{}{} = {}", i == 0 ? "" : ", ", constant(parts[i].name), i);
+  return text;
+}
+
+/// The names of the matrices and vectors of all plans, of which some begin with those of another.
+void write_names(const std::vector<Plan>& plans, TextWriter& out) {
+  const Plan& longest = *std::max_element(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+    return a.vectors.size() < b.vectors.size();
+  });
+  out.line("// What phases name.");
+  out.line("struct Matrices {{ enum : int {{ {} }}; }};", numbered(longest.matrices));
+  out.line("struct Vectors {{ enum : int {{ {} }}; }};", numbered(longest.vectors));
+  out.blank();
+  out.line("constexpr PackedMatrix kMatrices[] = {{  // in the order of the packed weights");
+  out.indented([&] {
+    for (const PlanMatrix& matrix : longest.matrices) write_matrix(packed_matrix(matrix), out);
+  });
+  out.line("}};");
+  out.blank();
+}
+
 /// What kernels know of the model.
 void write_shape(const Plan& plan, TextWriter& out) {
   const ModelShape shape = model_shape(plan);
@@ -160,14 +186,8 @@ void write_facts(const Plan& plan, TextWriter& out) {
     });
     out.line(".weight_bytes = {},", plan.weight_bytes);
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
-    out.line(".matrices =");
-    out.indented([&] {
-      out.line("{{");
-      out.indented([&] {
-        for (const PlanMatrix& matrix : plan.matrices) write_matrix(packed_matrix(matrix), out);
-      });
-      out.line("}},");
-    });
+    out.line(".matrices = kMatrices,");
+    out.line(".num_matrices = {},", plan.matrices.size());
   });
   out.line("}};");
   out.blank();
@@ -177,10 +197,20 @@ void write_facts(const Plan& plan, TextWriter& out) {
 void write_plan(const Plan& plan, TextWriter& out) {
   const PlannedKernel planned(plan);
   const KernelPlan& kernel = *planned;
+  out.line("constexpr Vector {}Vectors[] = {{  // in the workspace", plan_name(plan));
+  out.indented([&] {
+    for (size_t i = 0; i < plan.vectors.size(); ++i) {
+      const Vector& vector = kernel.vectors[i];
+      out.line("{{.offset = {}, .elements = {}, .signatures = {}}},  // {}", vector.offset, vector.elements,
+               vector.signatures, plan.vectors[i].name);
+    }
+  });
+  out.line("}};");
   out.line("constexpr KernelPlan {}Numbers{{", plan_name(plan));
   out.indented([&] {
     out.line(".model = kModelShape,");
-    out.line(".matrices = kModel.matrices,");
+    out.line(".matrices = kMatrices, .num_matrices = {},", kernel.num_matrices);
+    out.line(".vectors = {}Vectors, .num_vectors = {},", plan_name(plan), kernel.num_vectors);
     out.line(".rows = {}, .sync = SyncMode::{}, .num_ctas = {},", kernel.rows,
              kernel.sync == SyncMode::kSelfValidating ? "kSelfValidating" : "kCounter", kernel.num_ctas);
     if (kernel.num_cards > 1) out.line(".num_cards = {},", kernel.num_cards);
@@ -189,7 +219,7 @@ void write_plan(const Plan& plan, TextWriter& out) {
              kernel.producer_warps);
     out.line(".ring_slots = {}, .slot_bytes = {}, .window = {}, .kv_window = {}, .prefetch_pages = {},",
              kernel.ring_slots, kernel.slot_bytes, kernel.window, kernel.kv_window, kernel.prefetch_pages);
-    out.line(".residual_tiles = {},", kernel.residual_tiles);
+    out.line(".residual_tiles = {}, .num_norms = {},", kernel.residual_tiles, kernel.num_norms);
     if (plan.rows == 1) {
       out.line(".tile_slots = {}, .chunk_columns = {}, .min_pages_per_split = {},", kernel.tile_slots,
                kernel.chunk_columns, kernel.min_pages_per_split);
@@ -200,15 +230,8 @@ void write_plan(const Plan& plan, TextWriter& out) {
       if (kernel.shares_registers) out.line(".shares_registers = true,");
       if (kernel.warpgroups) out.line(".warpgroups = true,");
     }
-    out.line(".vectors = {{  // in the workspace");
-    out.indented([&] {
-      for (size_t i = 0; i < plan.vectors.size(); ++i) {
-        const Vector& vector = kernel.vectors[i];
-        out.line("{{.offset = {}, .elements = {}, .signatures = {}}},  // {}", vector.offset, vector.elements,
-                 vector.signatures, plan.vectors[i].name);
-      }
-    });
-    out.line("}},");
+    if (kernel.squares != kNone)
+      out.line(".squares = Vectors::{},", constant(plan.vectors[kernel.squares].name));
     if (plan.rows == 1)
       out.line(".partials = {{.offset = {}, .elements = {}}},", kernel.partials.offset,
                kernel.partials.elements);
@@ -247,6 +270,7 @@ std::string emit_plans(const std::vector<Plan>& plans) {
   out.blank();
   out.line("namespace soliton::generated {{");
   out.blank();
+  write_names(plans, out);
   write_facts(plans[0], out);
   write_shape(plans[0], out);
   for (const Plan& plan : plans) {
@@ -338,8 +362,6 @@ std::string emit_kernels(const std::vector<Plan>& plans) {
   out.blank();
   out.line("using enum PhaseKind;");
   out.line("using enum OutputKind;");
-  out.line("using Vectors = VectorId;");
-  out.line("using Matrices = MatrixId;");
   out.blank();
   write_steps(plans, out);
   for (const Plan& plan : plans) {

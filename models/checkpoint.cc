@@ -38,28 +38,23 @@ std::string in_layer(int layer, const std::string& name) {
 Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections) {
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
-  Checkpoint checkpoint{.embedding = "model.embed_tokens",
-                        .stacks = {},
-                        .norms = {"input_layernorm", "post_attention_layernorm"},
-                        .head_norms = {"self_attn.q_norm", "self_attn.k_norm"},
-                        .last_norm = "model.norm"};
-  const auto stack = [&](MatrixId matrix) -> LinearStack& {
-    return checkpoint.stacks[static_cast<size_t>(matrix)];
-  };
-  stack(MatrixId::kQkv) = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
-                                               {.name = "self_attn.k_proj", .rows = kv},
-                                               {.name = "self_attn.v_proj", .rows = kv}});
-  stack(MatrixId::kO) = apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}});
-  stack(MatrixId::kGateUp) = apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = facts.ffn},
-                                                  {.name = "mlp.up_proj", .rows = facts.ffn}});
-  stack(MatrixId::kDown) = apart(facts.ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}});
-  const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : "lm_head";
-  stack(MatrixId::kLmHead) = apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}});
+  LinearStack qkv = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
+                                         {.name = "self_attn.k_proj", .rows = kv},
+                                         {.name = "self_attn.v_proj", .rows = kv}});
+  LinearStack gate_up = apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = facts.ffn},
+                                             {.name = "mlp.up_proj", .rows = facts.ffn}});
   if (projections == Projections::kFused) {
-    stack(MatrixId::kQkv) = fused("self_attn.qkv_proj", stack(MatrixId::kQkv));
-    stack(MatrixId::kGateUp) = fused("mlp.gate_up_proj", stack(MatrixId::kGateUp));
+    qkv = fused("self_attn.qkv_proj", qkv);
+    gate_up = fused("mlp.gate_up_proj", gate_up);
   }
-  return checkpoint;
+  const std::string embedding = "model.embed_tokens";
+  const std::string head = facts.tied_lm_head != 0 ? embedding : "lm_head";
+  return {.embedding = embedding,
+          .stacks = {std::move(qkv), apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}),
+                     std::move(gate_up), apart(facts.ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}),
+                     apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}})},
+          .norms = {"input_layernorm", "post_attention_layernorm", "model.norm"},
+          .head_norms = {"self_attn.q_norm", "self_attn.k_norm"}};
 }
 
 }  // namespace soliton

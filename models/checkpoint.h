@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "layout/model_facts.h"
-#include "layout/packed_matrix.h"
+#include "models/graph.h"
 
 namespace soliton {
 
@@ -30,13 +29,10 @@ struct LinearStack {
 
 /// Names of a layer's tensors are behind its prefix, see in_layer().
 struct Checkpoint {
-  std::string embedding;  // [vocabulary][hidden], as all that is no linear layer with ".weight"
-  std::array<LinearStack, kNumMatrices> stacks;  // by MatrixId; lm_head's stands once
-  std::array<std::string, 2> norms;              // [hidden], of a layer: before attention and before the FFN
-  std::array<std::string, 2> head_norms;         // [head_dim], of a layer: of q's heads and of k's
-  std::string last_norm;                         // [hidden]
-
-  const LinearStack& stack(MatrixId matrix) const { return stacks[static_cast<size_t>(matrix)]; }
+  std::string embedding;            // [vocabulary][hidden], as all that is no linear layer with ".weight"
+  std::vector<LinearStack> stacks;  // of Graph::matrices
+  std::vector<std::string> norms;   // of Graph::norms
+  std::array<std::string, 2> head_norms;  // [head_dim], of a layer: of q's heads and of k's
 };
 
 /// What the names of all layers' tensors begin with; the layer's number follows, and a dot.

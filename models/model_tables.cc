@@ -1,6 +1,7 @@
 #include "models/model_tables.h"
 
 #include "layout/order.h"
+#include "models/graph.h"
 
 namespace soliton {
 namespace {
@@ -20,15 +21,18 @@ int64_t ModelTables::bytes() const {
 
 ModelTables model_tables(const ModelFacts& facts) {
   const int64_t layers = facts.num_layers;
-  const int64_t qkv_rows = (facts.num_heads + 2 * int64_t{facts.num_kv_heads}) * facts.head_dim;
+  const Graph graph = build_graph(facts);
+  const int64_t num_norms = graph.num_norm_rows(facts.num_layers);
   ModelTables tables;
   tables.embedding = int64_t{facts.vocabulary} * facts.hidden;
-  tables.norms = (2 * layers + 1) * facts.hidden;
+  tables.norms = num_norms * facts.hidden;
   if (facts.head_norm != 0) tables.head_norms = 2 * layers * facts.head_dim;
-  if (facts.qkv_bias != 0) tables.qkv_biases = layers * qkv_rows;
-  if (facts.weight_order != 0) {  // behind the layers the lm_head has an input, and no heads
+  for (const GraphMatrix& matrix : graph.matrices) {
+    if (matrix.has_bias) tables.qkv_biases += layers * matrix.rows;
+  }
+  if (facts.weight_order != 0) {
     tables.positions =
-        order_offset(facts.hidden, facts.num_heads * facts.head_dim, facts.num_layers, OrderTable::kHeads);
+        OrderTables{num_norms, facts.hidden, facts.num_heads * facts.head_dim}.of_attention(layers);
   }
   return tables;
 }

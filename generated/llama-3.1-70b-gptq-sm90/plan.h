@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 441188352, .rows = 10240, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 640, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 43253760, .layer_stride = 441188352, .rows = 8192, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 77856768, .layer_stride = 441188352, .rows = 57344, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 3584, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 320077824, .layer_stride = 441188352, .rows = 8192, .columns = 28672, .padded_columns = 28672, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 35295068160, .layer_stride = 0, .rows = 128256, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "llama-3.1-70b-gptq",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 37396414464,
   .needed_weight_bytes = 37396414464,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 441188352, .rows = 10240, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 640, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 43253760, .layer_stride = 441188352, .rows = 8192, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 77856768, .layer_stride = 441188352, .rows = 57344, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kInt4, 128, false}, .num_tiles = 3584, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 320077824, .layer_stride = 441188352, .rows = 8192, .columns = 28672, .padded_columns = 28672, .format = {WeightType::kInt4, 128, false}, .num_tiles = 512, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 35295068160, .layer_stride = 0, .rows = 128256, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kInt4, 128, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 10240, .signatures = 128},  // qkv
+  {.offset = 41472, .elements = 8192, .signatures = 128},  // heads
+  {.offset = 74752, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 107520, .elements = 28672, .signatures = 0},  // ffn
+  {.offset = 222208, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 254976, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 11, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 10240, .signatures = 128},  // qkv
-    {.offset = 41472, .elements = 8192, .signatures = 128},  // heads
-    {.offset = 74752, .elements = 8192, .signatures = 0},  // post_attention
-    {.offset = 107520, .elements = 28672, .signatures = 0},  // ffn
-    {.offset = 222208, .elements = 8192, .signatures = 0},  // hidden
-    {.offset = 254976, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 256256, .elements = 66560},
   .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
   .num_regions = 9,
@@ -123,25 +130,27 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+  {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
+  {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2031616, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 2040064, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
-    {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
-    {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2031616, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 2040064, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2056448, .elements = 1900544},
   .counter_offset = 9658624, .counter_bytes = 256, .workspace_bytes = 9658880,
   .num_regions = 9,
@@ -177,25 +186,27 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+  {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
+  {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2031616, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 2048256, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
-    {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 589824, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 851968, .elements = 229376, .signatures = 0},  // ffn
-    {.offset = 1769472, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2031616, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 2048256, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2081024, .elements = 3801088},
   .counter_offset = 17285376, .counter_bytes = 256, .workspace_bytes = 17285632,
   .num_regions = 9,
@@ -231,25 +242,27 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
+  {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
+  {.offset = 1179648, .elements = 131072, .signatures = 0},  // post_attention
+  {.offset = 1703936, .elements = 458752, .signatures = 0},  // ffn
+  {.offset = 3538944, .elements = 131072, .signatures = 0},  // hidden
+  {.offset = 4063232, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 4096256, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 6, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
-    {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
-    {.offset = 1179648, .elements = 131072, .signatures = 0},  // post_attention
-    {.offset = 1703936, .elements = 458752, .signatures = 0},  // ffn
-    {.offset = 3538944, .elements = 131072, .signatures = 0},  // hidden
-    {.offset = 4063232, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 4096256, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 4129024, .elements = 4456448},
   .counter_offset = 21954816, .counter_bytes = 256, .workspace_bytes = 21955072,
   .num_regions = 9,
@@ -285,25 +298,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
+  {.offset = 1310720, .elements = 262144, .signatures = 0},  // heads
+  {.offset = 2359296, .elements = 262144, .signatures = 0},  // post_attention
+  {.offset = 3407872, .elements = 917504, .signatures = 0},  // ffn
+  {.offset = 7077888, .elements = 262144, .signatures = 0},  // hidden
+  {.offset = 8126464, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 8192256, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
-    {.offset = 1310720, .elements = 262144, .signatures = 0},  // heads
-    {.offset = 2359296, .elements = 262144, .signatures = 0},  // post_attention
-    {.offset = 3407872, .elements = 917504, .signatures = 0},  // ffn
-    {.offset = 7077888, .elements = 262144, .signatures = 0},  // hidden
-    {.offset = 8126464, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 8192256, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 8225024, .elements = 4718592},
   .counter_offset = 27099392, .counter_bytes = 256, .workspace_bytes = 27099648,
   .num_regions = 9,
@@ -339,25 +354,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 655360, .signatures = 0},  // qkv
+  {.offset = 2621440, .elements = 524288, .signatures = 0},  // heads
+  {.offset = 4718592, .elements = 524288, .signatures = 0},  // post_attention
+  {.offset = 6815744, .elements = 1835008, .signatures = 0},  // ffn
+  {.offset = 14155776, .elements = 524288, .signatures = 0},  // hidden
+  {.offset = 16252928, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 16384256, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16896, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 655360, .signatures = 0},  // qkv
-    {.offset = 2621440, .elements = 524288, .signatures = 0},  // heads
-    {.offset = 4718592, .elements = 524288, .signatures = 0},  // post_attention
-    {.offset = 6815744, .elements = 1835008, .signatures = 0},  // ffn
-    {.offset = 14155776, .elements = 524288, .signatures = 0},  // hidden
-    {.offset = 16252928, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 16384256, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 16449792, .elements = 9437184},
   .counter_offset = 54198528, .counter_bytes = 256, .workspace_bytes = 54198784,
   .num_regions = 9,

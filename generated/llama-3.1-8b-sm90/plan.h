@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "llama-3.1-8b",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 15009316864,
   .needed_weight_bytes = 15009316864,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 6144, .signatures = 128},  // qkv
+  {.offset = 25088, .elements = 4096, .signatures = 128},  // heads
+  {.offset = 41984, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 58368, .elements = 14336, .signatures = 0},  // ffn
+  {.offset = 115712, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 132096, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .tile_slots = 4, .chunk_columns = 4096, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 6144, .signatures = 128},  // qkv
-    {.offset = 25088, .elements = 4096, .signatures = 128},  // heads
-    {.offset = 41984, .elements = 4096, .signatures = 0},  // post_attention
-    {.offset = 58368, .elements = 14336, .signatures = 0},  // ffn
-    {.offset = 115712, .elements = 4096, .signatures = 0},  // hidden
-    {.offset = 132096, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 133376, .elements = 66560},
   .counter_offset = 399616, .counter_bytes = 1280, .workspace_bytes = 400896,
   .num_regions = 9,
@@ -123,24 +130,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+  {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
+  {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1048576, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 1057024, .elements = 2048, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
-    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
-    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
-    {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
-    {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
-    {.offset = 1048576, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 1057024, .elements = 2048, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 1065216, .counter_bytes = 256, .workspace_bytes = 1065472,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -175,24 +184,26 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+  {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
+  {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1048576, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 1065216, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
-    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
-    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
-    {.offset = 458752, .elements = 114688, .signatures = 0},  // ffn
-    {.offset = 917504, .elements = 32768, .signatures = 0},  // hidden
-    {.offset = 1048576, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 1065216, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 1081600, .counter_bytes = 256, .workspace_bytes = 1081856,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -227,24 +238,26 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
+  {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 917504, .elements = 229376, .signatures = 0},  // ffn
+  {.offset = 1835008, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2097152, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 2130176, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
-    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 917504, .elements = 229376, .signatures = 0},  // ffn
-    {.offset = 1835008, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2097152, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 2130176, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 2162944, .counter_bytes = 256, .workspace_bytes = 2163200,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -279,25 +292,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
+  {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
+  {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
+  {.offset = 1835008, .elements = 458752, .signatures = 0},  // ffn
+  {.offset = 3670016, .elements = 131072, .signatures = 0},  // hidden
+  {.offset = 4194304, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 4260096, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
-    {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
-    {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
-    {.offset = 1835008, .elements = 458752, .signatures = 0},  // ffn
-    {.offset = 3670016, .elements = 131072, .signatures = 0},  // hidden
-    {.offset = 4194304, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 4260096, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 4292864, .elements = 4456448},
   .counter_offset = 22118656, .counter_bytes = 256, .workspace_bytes = 22118912,
   .num_regions = 9,
@@ -333,25 +348,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 393216, .signatures = 0},  // qkv
+  {.offset = 1572864, .elements = 262144, .signatures = 0},  // heads
+  {.offset = 2621440, .elements = 262144, .signatures = 0},  // post_attention
+  {.offset = 3670016, .elements = 917504, .signatures = 0},  // ffn
+  {.offset = 7340032, .elements = 262144, .signatures = 0},  // hidden
+  {.offset = 8388608, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 8519936, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 393216, .signatures = 0},  // qkv
-    {.offset = 1572864, .elements = 262144, .signatures = 0},  // heads
-    {.offset = 2621440, .elements = 262144, .signatures = 0},  // post_attention
-    {.offset = 3670016, .elements = 917504, .signatures = 0},  // ffn
-    {.offset = 7340032, .elements = 262144, .signatures = 0},  // hidden
-    {.offset = 8388608, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 8519936, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 8585472, .elements = 8912896},
   .counter_offset = 44237056, .counter_bytes = 256, .workspace_bytes = 44237312,
   .num_regions = 9,

@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "llama-3.2-1b",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 2471493632,
   .needed_weight_bytes = 2471493632,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 3072, .signatures = 128},  // qkv
+  {.offset = 12800, .elements = 2048, .signatures = 128},  // heads
+  {.offset = 21504, .elements = 2048, .signatures = 0},  // post_attention
+  {.offset = 29696, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 62464, .elements = 2048, .signatures = 0},  // hidden
+  {.offset = 70656, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 3072, .signatures = 128},  // qkv
-    {.offset = 12800, .elements = 2048, .signatures = 128},  // heads
-    {.offset = 21504, .elements = 2048, .signatures = 0},  // post_attention
-    {.offset = 29696, .elements = 8192, .signatures = 0},  // ffn
-    {.offset = 62464, .elements = 2048, .signatures = 0},  // hidden
-    {.offset = 70656, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 71936, .elements = 33792},
   .counter_offset = 207104, .counter_bytes = 1280, .workspace_bytes = 208384,
   .num_regions = 9,
@@ -123,24 +130,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
+  {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
+  {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 557056, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 565504, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
-    {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
-    {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
-    {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
-    {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
-    {.offset = 557056, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 565504, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 569600, .counter_bytes = 256, .workspace_bytes = 569856,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -175,24 +184,26 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
+  {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
+  {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 557056, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 573696, .elements = 2048, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 24576, .signatures = 0},  // qkv
-    {.offset = 98304, .elements = 16384, .signatures = 0},  // heads
-    {.offset = 163840, .elements = 16384, .signatures = 0},  // post_attention
-    {.offset = 229376, .elements = 65536, .signatures = 0},  // ffn
-    {.offset = 491520, .elements = 16384, .signatures = 0},  // hidden
-    {.offset = 557056, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 573696, .elements = 2048, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 581888, .counter_bytes = 256, .workspace_bytes = 582144,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -227,24 +238,26 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+  {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 458752, .elements = 131072, .signatures = 0},  // ffn
+  {.offset = 983040, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1114112, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 1147136, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
-    {.offset = 196608, .elements = 32768, .signatures = 0},  // heads
-    {.offset = 327680, .elements = 32768, .signatures = 0},  // post_attention
-    {.offset = 458752, .elements = 131072, .signatures = 0},  // ffn
-    {.offset = 983040, .elements = 32768, .signatures = 0},  // hidden
-    {.offset = 1114112, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 1147136, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 1163520, .counter_bytes = 256, .workspace_bytes = 1163776,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -279,25 +292,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
+  {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 917504, .elements = 262144, .signatures = 0},  // ffn
+  {.offset = 1966080, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2228224, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 2294016, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 98304, .signatures = 0},  // qkv
-    {.offset = 393216, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 655360, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 917504, .elements = 262144, .signatures = 0},  // ffn
-    {.offset = 1966080, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2228224, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 2294016, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2326784, .elements = 4325376},
   .counter_offset = 19628288, .counter_bytes = 256, .workspace_bytes = 19628544,
   .num_regions = 9,
@@ -333,25 +348,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
+  {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
+  {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
+  {.offset = 1835008, .elements = 524288, .signatures = 0},  // ffn
+  {.offset = 3932160, .elements = 131072, .signatures = 0},  // hidden
+  {.offset = 4456448, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 4587776, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 3, .max_query_tiles = 32, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 196608, .signatures = 0},  // qkv
-    {.offset = 786432, .elements = 131072, .signatures = 0},  // heads
-    {.offset = 1310720, .elements = 131072, .signatures = 0},  // post_attention
-    {.offset = 1835008, .elements = 524288, .signatures = 0},  // ffn
-    {.offset = 3932160, .elements = 131072, .signatures = 0},  // hidden
-    {.offset = 4456448, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 4587776, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 4653312, .elements = 8650752},
   .counter_offset = 39256320, .counter_bytes = 256, .workspace_bytes = 39256576,
   .num_regions = 9,

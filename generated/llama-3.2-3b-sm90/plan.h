@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "llama-3.2-3b",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 6425149440,
   .needed_weight_bytes = 6425149440,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 5120, .signatures = 128},  // qkv
+  {.offset = 20992, .elements = 3072, .signatures = 128},  // heads
+  {.offset = 33792, .elements = 3072, .signatures = 0},  // post_attention
+  {.offset = 46080, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 78848, .elements = 3072, .signatures = 0},  // hidden
+  {.offset = 91136, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 3072, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 5120, .signatures = 128},  // qkv
-    {.offset = 20992, .elements = 3072, .signatures = 128},  // heads
-    {.offset = 33792, .elements = 3072, .signatures = 0},  // post_attention
-    {.offset = 46080, .elements = 8192, .signatures = 0},  // ffn
-    {.offset = 78848, .elements = 3072, .signatures = 0},  // hidden
-    {.offset = 91136, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 92416, .elements = 66560},
   .counter_offset = 358656, .counter_bytes = 1280, .workspace_bytes = 359936,
   .num_regions = 9,
@@ -123,24 +130,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
+  {.offset = 196608, .elements = 24576, .signatures = 0},  // heads
+  {.offset = 294912, .elements = 24576, .signatures = 0},  // post_attention
+  {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 655360, .elements = 24576, .signatures = 0},  // hidden
+  {.offset = 753664, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 762112, .elements = 2048, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
-    {.offset = 196608, .elements = 24576, .signatures = 0},  // heads
-    {.offset = 294912, .elements = 24576, .signatures = 0},  // post_attention
-    {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
-    {.offset = 655360, .elements = 24576, .signatures = 0},  // hidden
-    {.offset = 753664, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 762112, .elements = 2048, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 770304, .counter_bytes = 256, .workspace_bytes = 770560,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -175,24 +184,26 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 24576, .signatures = 0},  // heads
+  {.offset = 262144, .elements = 24576, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 622592, .elements = 24576, .signatures = 0},  // hidden
+  {.offset = 720896, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 737536, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
-    {.offset = 163840, .elements = 24576, .signatures = 0},  // heads
-    {.offset = 262144, .elements = 24576, .signatures = 0},  // post_attention
-    {.offset = 360448, .elements = 65536, .signatures = 0},  // ffn
-    {.offset = 622592, .elements = 24576, .signatures = 0},  // hidden
-    {.offset = 720896, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 737536, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 753920, .counter_bytes = 256, .workspace_bytes = 754176,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -227,24 +238,26 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+  {.offset = 327680, .elements = 49152, .signatures = 0},  // heads
+  {.offset = 524288, .elements = 49152, .signatures = 0},  // post_attention
+  {.offset = 720896, .elements = 131072, .signatures = 0},  // ffn
+  {.offset = 1245184, .elements = 49152, .signatures = 0},  // hidden
+  {.offset = 1441792, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 1474816, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 6, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
-    {.offset = 327680, .elements = 49152, .signatures = 0},  // heads
-    {.offset = 524288, .elements = 49152, .signatures = 0},  // post_attention
-    {.offset = 720896, .elements = 131072, .signatures = 0},  // ffn
-    {.offset = 1245184, .elements = 49152, .signatures = 0},  // hidden
-    {.offset = 1441792, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 1474816, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 1507584, .counter_bytes = 256, .workspace_bytes = 1507840,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -279,25 +292,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
+  {.offset = 655360, .elements = 98304, .signatures = 0},  // heads
+  {.offset = 1048576, .elements = 98304, .signatures = 0},  // post_attention
+  {.offset = 1441792, .elements = 262144, .signatures = 0},  // ffn
+  {.offset = 2490368, .elements = 98304, .signatures = 0},  // hidden
+  {.offset = 2883584, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 2949376, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
-    {.offset = 655360, .elements = 98304, .signatures = 0},  // heads
-    {.offset = 1048576, .elements = 98304, .signatures = 0},  // post_attention
-    {.offset = 1441792, .elements = 262144, .signatures = 0},  // ffn
-    {.offset = 2490368, .elements = 98304, .signatures = 0},  // hidden
-    {.offset = 2883584, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 2949376, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2982144, .elements = 4456448},
   .counter_offset = 20807936, .counter_bytes = 256, .workspace_bytes = 20808192,
   .num_regions = 9,
@@ -333,25 +348,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
+  {.offset = 1310720, .elements = 196608, .signatures = 0},  // heads
+  {.offset = 2097152, .elements = 196608, .signatures = 0},  // post_attention
+  {.offset = 2883584, .elements = 524288, .signatures = 0},  // ffn
+  {.offset = 4980736, .elements = 196608, .signatures = 0},  // hidden
+  {.offset = 5767168, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 5898496, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 2,
+  .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 327680, .signatures = 0},  // qkv
-    {.offset = 1310720, .elements = 196608, .signatures = 0},  // heads
-    {.offset = 2097152, .elements = 196608, .signatures = 0},  // post_attention
-    {.offset = 2883584, .elements = 524288, .signatures = 0},  // ffn
-    {.offset = 4980736, .elements = 196608, .signatures = 0},  // hidden
-    {.offset = 5767168, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 5898496, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 5964032, .elements = 8912896},
   .counter_offset = 41615616, .counter_bytes = 256, .workspace_bytes = 41615872,
   .num_regions = 9,

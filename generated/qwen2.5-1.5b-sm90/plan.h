@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 93585408, .rows = 2048, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 6291456, .layer_stride = 93585408, .rows = 1536, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 11010048, .layer_stride = 93585408, .rows = 17920, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1120, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 66060288, .layer_stride = 93585408, .rows = 1536, .columns = 8960, .padded_columns = 8960, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 2620391424, .layer_stride = 0, .rows = 151936, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "qwen2.5-1.5b",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 3087138816,
   .needed_weight_bytes = 3087138816,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 93585408, .rows = 2048, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 6291456, .layer_stride = 93585408, .rows = 1536, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 11010048, .layer_stride = 93585408, .rows = 17920, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1120, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 66060288, .layer_stride = 93585408, .rows = 1536, .columns = 8960, .padded_columns = 8960, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 2620391424, .layer_stride = 0, .rows = 151936, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 2048, .signatures = 128},  // qkv
+  {.offset = 8704, .elements = 1536, .signatures = 128},  // heads
+  {.offset = 15360, .elements = 1536, .signatures = 128},  // post_attention
+  {.offset = 22016, .elements = 8960, .signatures = 0},  // ffn
+  {.offset = 57856, .elements = 1536, .signatures = 128},  // hidden
+  {.offset = 64512, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 1536, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 2048, .signatures = 128},  // qkv
-    {.offset = 8704, .elements = 1536, .signatures = 128},  // heads
-    {.offset = 15360, .elements = 1536, .signatures = 128},  // post_attention
-    {.offset = 22016, .elements = 8960, .signatures = 0},  // ffn
-    {.offset = 57856, .elements = 1536, .signatures = 128},  // hidden
-    {.offset = 64512, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 65792, .elements = 66560},
   .counter_offset = 332032, .counter_bytes = 768, .workspace_bytes = 332800,
   .num_regions = 9,
@@ -123,24 +130,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
+  {.offset = 65536, .elements = 12288, .signatures = 0},  // heads
+  {.offset = 114688, .elements = 12288, .signatures = 0},  // post_attention
+  {.offset = 163840, .elements = 71680, .signatures = 0},  // ffn
+  {.offset = 450560, .elements = 12288, .signatures = 0},  // hidden
+  {.offset = 499712, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 508160, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
-    {.offset = 65536, .elements = 12288, .signatures = 0},  // heads
-    {.offset = 114688, .elements = 12288, .signatures = 0},  // post_attention
-    {.offset = 163840, .elements = 71680, .signatures = 0},  // ffn
-    {.offset = 450560, .elements = 12288, .signatures = 0},  // hidden
-    {.offset = 499712, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 508160, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 512256, .counter_bytes = 256, .workspace_bytes = 512512,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -175,25 +184,27 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 65536, .signatures = 0},  // qkv
+  {.offset = 262144, .elements = 49152, .signatures = 0},  // heads
+  {.offset = 458752, .elements = 49152, .signatures = 0},  // post_attention
+  {.offset = 655360, .elements = 286720, .signatures = 0},  // ffn
+  {.offset = 1802240, .elements = 49152, .signatures = 0},  // hidden
+  {.offset = 1998848, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 2064640, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 65536, .signatures = 0},  // qkv
-    {.offset = 262144, .elements = 49152, .signatures = 0},  // heads
-    {.offset = 458752, .elements = 49152, .signatures = 0},  // post_attention
-    {.offset = 655360, .elements = 286720, .signatures = 0},  // ffn
-    {.offset = 1802240, .elements = 49152, .signatures = 0},  // hidden
-    {.offset = 1998848, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 2064640, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2097408, .elements = 4325376},
   .counter_offset = 19398912, .counter_bytes = 256, .workspace_bytes = 19399168,
   .num_regions = 9,
@@ -229,25 +240,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
+  {.offset = 524288, .elements = 98304, .signatures = 0},  // heads
+  {.offset = 917504, .elements = 98304, .signatures = 0},  // post_attention
+  {.offset = 1310720, .elements = 573440, .signatures = 0},  // ffn
+  {.offset = 3604480, .elements = 98304, .signatures = 0},  // hidden
+  {.offset = 3997696, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 4129024, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
-    {.offset = 524288, .elements = 98304, .signatures = 0},  // heads
-    {.offset = 917504, .elements = 98304, .signatures = 0},  // post_attention
-    {.offset = 1310720, .elements = 573440, .signatures = 0},  // ffn
-    {.offset = 3604480, .elements = 98304, .signatures = 0},  // hidden
-    {.offset = 3997696, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 4129024, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 4194560, .elements = 8650752},
   .counter_offset = 38797568, .counter_bytes = 256, .workspace_bytes = 38797824,
   .num_regions = 9,

@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6, kUnnormed = 7 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 31457280, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 8388608, .layer_stride = 31457280, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 12582912, .layer_stride = 31457280, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 25165824, .layer_stride = 31457280, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 880803840, .layer_stride = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "qwen3-0.6b",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 1191968768,
   .needed_weight_bytes = 1191968768,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 31457280, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 8388608, .layer_stride = 31457280, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 12582912, .layer_stride = 31457280, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 25165824, .layer_stride = 31457280, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 880803840, .layer_stride = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 128},  // qkv
+  {.offset = 16896, .elements = 2048, .signatures = 128},  // heads
+  {.offset = 25600, .elements = 1024, .signatures = 128},  // post_attention
+  {.offset = 30208, .elements = 3072, .signatures = 0},  // ffn
+  {.offset = 42496, .elements = 1024, .signatures = 128},  // hidden
+  {.offset = 47104, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 128},  // qkv
-    {.offset = 16896, .elements = 2048, .signatures = 128},  // heads
-    {.offset = 25600, .elements = 1024, .signatures = 128},  // post_attention
-    {.offset = 30208, .elements = 3072, .signatures = 0},  // ffn
-    {.offset = 42496, .elements = 1024, .signatures = 128},  // hidden
-    {.offset = 47104, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 48384, .elements = 66560},
   .counter_offset = 314624, .counter_bytes = 1280, .workspace_bytes = 315904,
   .num_regions = 9,
@@ -123,25 +130,27 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
+  {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
+  {.offset = 196608, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 229376, .elements = 24576, .signatures = 0},  // ffn
+  {.offset = 327680, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 360448, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 368896, .elements = 1024, .signatures = 0},  // squares
+  {.offset = 372992, .elements = 24576, .signatures = 0},  // unnormed
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 8,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
-    {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
-    {.offset = 196608, .elements = 8192, .signatures = 0},  // post_attention
-    {.offset = 229376, .elements = 24576, .signatures = 0},  // ffn
-    {.offset = 327680, .elements = 8192, .signatures = 0},  // hidden
-    {.offset = 360448, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 368896, .elements = 1024, .signatures = 0},  // squares
-    {.offset = 372992, .elements = 24576, .signatures = 0},  // unnormed
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 471296, .counter_bytes = 256, .workspace_bytes = 471552,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -176,26 +185,28 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
+  {.offset = 524288, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 786432, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 917504, .elements = 98304, .signatures = 0},  // ffn
+  {.offset = 1310720, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1441792, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 1507584, .elements = 8192, .signatures = 0},  // squares
+  {.offset = 1540352, .elements = 196608, .signatures = 0},  // unnormed
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 8,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 131072, .signatures = 0},  // qkv
-    {.offset = 524288, .elements = 65536, .signatures = 0},  // heads
-    {.offset = 786432, .elements = 32768, .signatures = 0},  // post_attention
-    {.offset = 917504, .elements = 98304, .signatures = 0},  // ffn
-    {.offset = 1310720, .elements = 32768, .signatures = 0},  // hidden
-    {.offset = 1441792, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 1507584, .elements = 8192, .signatures = 0},  // squares
-    {.offset = 1540352, .elements = 196608, .signatures = 0},  // unnormed
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 2326784, .elements = 4325376},
   .counter_offset = 19628288, .counter_bytes = 256, .workspace_bytes = 19628544,
   .num_regions = 9,
@@ -231,26 +242,28 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 262144, .signatures = 0},  // qkv
+  {.offset = 1048576, .elements = 131072, .signatures = 0},  // heads
+  {.offset = 1572864, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 1835008, .elements = 196608, .signatures = 0},  // ffn
+  {.offset = 2621440, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2883584, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 3014912, .elements = 16384, .signatures = 0},  // squares
+  {.offset = 3080448, .elements = 393216, .signatures = 0},  // unnormed
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 8,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 262144, .signatures = 0},  // qkv
-    {.offset = 1048576, .elements = 131072, .signatures = 0},  // heads
-    {.offset = 1572864, .elements = 65536, .signatures = 0},  // post_attention
-    {.offset = 1835008, .elements = 196608, .signatures = 0},  // ffn
-    {.offset = 2621440, .elements = 65536, .signatures = 0},  // hidden
-    {.offset = 2883584, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 3014912, .elements = 16384, .signatures = 0},  // squares
-    {.offset = 3080448, .elements = 393216, .signatures = 0},  // unnormed
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 4653312, .elements = 8650752},
   .counter_offset = 39256320, .counter_bytes = 256, .workspace_bytes = 39256576,
   .num_regions = 9,

@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "tiny-stories",
   .gpu = "cpu",
@@ -49,14 +61,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -74,22 +80,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 512, .signatures = 4},  // qkv
+  {.offset = 2304, .elements = 256, .signatures = 4},  // heads
+  {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
+  {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
+  {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
+  {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 512, .signatures = 4},  // qkv
-    {.offset = 2304, .elements = 256, .signatures = 4},  // heads
-    {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
-    {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
-    {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
-    {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 8960, .elements = 1056},
   .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
   .num_regions = 9,
@@ -122,24 +129,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+  {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
+  {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
+  {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
+  {.offset = 65536, .elements = 66, .signatures = 0},  // candidates
+  {.offset = 66048, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
-    {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
-    {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
-    {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
-    {.offset = 65536, .elements = 66, .signatures = 0},  // candidates
-    {.offset = 66048, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 70144, .counter_bytes = 256, .workspace_bytes = 70400,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory

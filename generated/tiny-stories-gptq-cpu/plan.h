@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "tiny-stories-gptq",
   .gpu = "cpu",
@@ -49,14 +61,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 5914624,
   .needed_weight_bytes = 3702784,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -74,22 +80,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kInt4, 32, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 512, .signatures = 4},  // qkv
+  {.offset = 2304, .elements = 256, .signatures = 4},  // heads
+  {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
+  {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
+  {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
+  {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 512, .signatures = 4},  // qkv
-    {.offset = 2304, .elements = 256, .signatures = 4},  // heads
-    {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
-    {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
-    {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
-    {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 8960, .elements = 1056},
   .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
   .num_regions = 9,
@@ -122,25 +129,27 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
+  {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 98304, .elements = 66, .signatures = 0},  // candidates
+  {.offset = 98816, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 16,
-  .residual_tiles = 4,
+  .residual_tiles = 4, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
-    {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
-    {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
-    {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
-    {.offset = 98304, .elements = 66, .signatures = 0},  // candidates
-    {.offset = 98816, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 102912, .elements = 10240},
   .counter_offset = 143872, .counter_bytes = 256, .workspace_bytes = 144128,
   .num_regions = 9,

@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "tiny-stories-gptq",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 5914624,
   .needed_weight_bytes = 3702784,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kInt4, 32, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 512, .signatures = 128},  // qkv
+  {.offset = 2560, .elements = 256, .signatures = 128},  // heads
+  {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
+  {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
+  {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
+  {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 512, .signatures = 128},  // qkv
-    {.offset = 2560, .elements = 256, .signatures = 128},  // heads
-    {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
-    {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
-    {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
-    {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 12032, .elements = 33792},
   .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
   .num_regions = 9,
@@ -123,25 +130,27 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
+  {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 98304, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 106752, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
-    {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
-    {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
-    {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
-    {.offset = 98304, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 106752, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 110848, .elements = 278528},
   .counter_offset = 1224960, .counter_bytes = 256, .workspace_bytes = 1225216,
   .num_regions = 9,
@@ -177,25 +186,27 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
+  {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 98304, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 114944, .elements = 2048, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 18432, .window = 6, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 4096, .signatures = 0},  // heads
-    {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
-    {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
-    {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
-    {.offset = 98304, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 114944, .elements = 2048, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 123136, .elements = 557056},
   .counter_offset = 2351360, .counter_bytes = 256, .workspace_bytes = 2351616,
   .num_regions = 9,
@@ -231,25 +242,27 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
+  {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
+  {.offset = 65536, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 98304, .elements = 16384, .signatures = 0},  // ffn
+  {.offset = 163840, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 196608, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 229632, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 18432, .window = 8, .kv_window = 10, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
-    {.offset = 32768, .elements = 8192, .signatures = 0},  // heads
-    {.offset = 65536, .elements = 8192, .signatures = 0},  // post_attention
-    {.offset = 98304, .elements = 16384, .signatures = 0},  // ffn
-    {.offset = 163840, .elements = 8192, .signatures = 0},  // hidden
-    {.offset = 196608, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 229632, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 246016, .elements = 2162688},
   .counter_offset = 8896768, .counter_bytes = 256, .workspace_bytes = 8897024,
   .num_regions = 9,
@@ -285,25 +298,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
+  {.offset = 65536, .elements = 16384, .signatures = 0},  // heads
+  {.offset = 131072, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 196608, .elements = 32768, .signatures = 0},  // ffn
+  {.offset = 327680, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 393216, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 459008, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
-    {.offset = 65536, .elements = 16384, .signatures = 0},  // heads
-    {.offset = 131072, .elements = 16384, .signatures = 0},  // post_attention
-    {.offset = 196608, .elements = 32768, .signatures = 0},  // ffn
-    {.offset = 327680, .elements = 16384, .signatures = 0},  // hidden
-    {.offset = 393216, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 459008, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 491776, .elements = 4325376},
   .counter_offset = 17793280, .counter_bytes = 256, .workspace_bytes = 17793536,
   .num_regions = 9,
@@ -339,25 +354,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
+  {.offset = 131072, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 262144, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 655360, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 786432, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 917760, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 4, .slot_bytes = 18432, .window = 4, .kv_window = 4, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
-    {.offset = 131072, .elements = 32768, .signatures = 0},  // heads
-    {.offset = 262144, .elements = 32768, .signatures = 0},  // post_attention
-    {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
-    {.offset = 655360, .elements = 32768, .signatures = 0},  // hidden
-    {.offset = 786432, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 917760, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 983296, .elements = 8650752},
   .counter_offset = 35586304, .counter_bytes = 256, .workspace_bytes = 35586560,
   .num_regions = 9,

@@ -5,6 +5,18 @@
 
 namespace soliton::generated {
 
+// What phases name.
+struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead = 4 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
+
+constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
+  {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
 constexpr ModelDescriptor kModel{
   .name = "tiny-stories",
   .gpu = "sm90",
@@ -50,14 +62,8 @@ constexpr ModelDescriptor kModel{
     },
   .weight_bytes = 10485760,
   .needed_weight_bytes = 10485760,
-  .matrices =
-    {
-      {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-      {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-      {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-      {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-    },
+  .matrices = kMatrices,
+  .num_matrices = 5,
 };
 
 constexpr ModelShape kModelShape{
@@ -75,22 +81,23 @@ constexpr ModelShape kModelShape{
   .integers = {WeightType::kBf16, 0, false},
 };
 
+constexpr Vector kDecodeVectors[] = {  // in the workspace
+  {.offset = 0, .elements = 512, .signatures = 128},  // qkv
+  {.offset = 2560, .elements = 256, .signatures = 128},  // heads
+  {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
+  {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
+  {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
+  {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
+};
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 512, .signatures = 128},  // qkv
-    {.offset = 2560, .elements = 256, .signatures = 128},  // heads
-    {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
-    {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
-    {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
-    {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
-  },
   .partials = {.offset = 12032, .elements = 33792},
   .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
   .num_regions = 9,
@@ -123,24 +130,26 @@ constexpr KernelPlan kDecodeNumbers{
   },
 };
 
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+  {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
+  {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
+  {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
+  {.offset = 65536, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 73984, .elements = 1024, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
-    {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
-    {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
-    {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
-    {.offset = 65536, .elements = 2050, .signatures = 0},  // candidates
-    {.offset = 73984, .elements = 1024, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 78080, .counter_bytes = 256, .workspace_bytes = 78336,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -175,24 +184,26 @@ constexpr KernelPlan kDecodeRows8Numbers{
   },
 };
 
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+  {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
+  {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
+  {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
+  {.offset = 65536, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 82176, .elements = 2048, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows16Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
-    {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
-    {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
-    {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
-    {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
-    {.offset = 65536, .elements = 4098, .signatures = 0},  // candidates
-    {.offset = 82176, .elements = 2048, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 90368, .counter_bytes = 256, .workspace_bytes = 90624,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -227,24 +238,26 @@ constexpr KernelPlan kDecodeRows16Numbers{
   },
 };
 
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
+  {.offset = 32768, .elements = 4096, .signatures = 0},  // heads
+  {.offset = 49152, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 65536, .elements = 12288, .signatures = 0},  // ffn
+  {.offset = 114688, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 131072, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 164096, .elements = 4096, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows32Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 8192, .signatures = 0},  // qkv
-    {.offset = 32768, .elements = 4096, .signatures = 0},  // heads
-    {.offset = 49152, .elements = 4096, .signatures = 0},  // post_attention
-    {.offset = 65536, .elements = 12288, .signatures = 0},  // ffn
-    {.offset = 114688, .elements = 4096, .signatures = 0},  // hidden
-    {.offset = 131072, .elements = 8194, .signatures = 0},  // candidates
-    {.offset = 164096, .elements = 4096, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .counter_offset = 180480, .counter_bytes = 256, .workspace_bytes = 180736,
   .num_regions = 9,
   .regions = {  // offset and bytes in shared memory
@@ -279,25 +292,27 @@ constexpr KernelPlan kDecodeRows32Numbers{
   },
 };
 
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
+  {.offset = 65536, .elements = 8192, .signatures = 0},  // heads
+  {.offset = 98304, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 131072, .elements = 24576, .signatures = 0},  // ffn
+  {.offset = 229376, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 262144, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 327936, .elements = 8192, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows64Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 16384, .signatures = 0},  // qkv
-    {.offset = 65536, .elements = 8192, .signatures = 0},  // heads
-    {.offset = 98304, .elements = 8192, .signatures = 0},  // post_attention
-    {.offset = 131072, .elements = 24576, .signatures = 0},  // ffn
-    {.offset = 229376, .elements = 8192, .signatures = 0},  // hidden
-    {.offset = 262144, .elements = 16386, .signatures = 0},  // candidates
-    {.offset = 327936, .elements = 8192, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 360704, .elements = 4325376},
   .counter_offset = 17662208, .counter_bytes = 256, .workspace_bytes = 17662464,
   .num_regions = 9,
@@ -333,25 +348,27 @@ constexpr KernelPlan kDecodeRows64Numbers{
   },
 };
 
+constexpr Vector kDecodeRows128Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
+  {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
+  {.offset = 196608, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 262144, .elements = 49152, .signatures = 0},  // ffn
+  {.offset = 458752, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 524288, .elements = 32770, .signatures = 0},  // candidates
+  {.offset = 655616, .elements = 16384, .signatures = 0},  // squares
+};
 constexpr KernelPlan kDecodeRows128Numbers{
   .model = kModelShape,
-  .matrices = kModel.matrices,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
-  .residual_tiles = 1,
+  .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
-  .vectors = {  // in the workspace
-    {.offset = 0, .elements = 32768, .signatures = 0},  // qkv
-    {.offset = 131072, .elements = 16384, .signatures = 0},  // heads
-    {.offset = 196608, .elements = 16384, .signatures = 0},  // post_attention
-    {.offset = 262144, .elements = 49152, .signatures = 0},  // ffn
-    {.offset = 458752, .elements = 16384, .signatures = 0},  // hidden
-    {.offset = 524288, .elements = 32770, .signatures = 0},  // candidates
-    {.offset = 655616, .elements = 16384, .signatures = 0},  // squares
-  },
+  .squares = Vectors::kSquares,
   .sums = {.offset = 721152, .elements = 8650752},
   .counter_offset = 35324160, .counter_bytes = 256, .workspace_bytes = 35324416,
   .num_regions = 9,

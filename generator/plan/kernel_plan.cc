@@ -38,16 +38,15 @@ Vector kernel_vector(const PlanVector& vector) {
 Phase kernel_phase(const PlanPhase& phase) {
   return {.name = phase.name.c_str(),
           .kind = phase.kind,
-          .matrix = static_cast<MatrixId>(std::max(phase.matrix, 0)),
-          .reads = static_cast<VectorId>(phase.reads),
-          .writes = static_cast<VectorId>(phase.writes),
-          .clears = static_cast<VectorId>(phase.clears.empty() ? -1 : phase.clears.front()),
+          .matrix = phase.matrix,
+          .reads = phase.reads,
+          .writes = phase.writes,
+          .clears = phase.clears.empty() ? kNone : phase.clears.front(),
           .input = phase.input,
           .output = phase.output,
           .first_norm = phase.first_norm,
           .norm_stride = phase.norm_stride,
           .first_cta = phase.first_cta,
-          .window = phase.window,
           .every_layer = phase.per_layer,
           .appends = phase.appends,
           .column_slices = phase.column_slices};
@@ -94,8 +93,15 @@ PackedMatrix packed_matrix(const PlanMatrix& matrix) {
 
 PlannedKernel::PlannedKernel(const Plan& plan) {
   for (const PlanMatrix& matrix : plan.matrices) matrices_.push_back(packed_matrix(matrix));
+  for (const PlanVector& vector : plan.vectors) vectors_.push_back(kernel_vector(vector));
+  for (const PlanPhase& phase : plan.phases) phases_.push_back(kernel_phase(phase));
   kernel_ = KernelPlan{.model = model_shape(plan),
                        .matrices = matrices_.data(),
+                       .num_matrices = static_cast<int>(matrices_.size()),
+                       .vectors = vectors_.data(),
+                       .num_vectors = static_cast<int>(vectors_.size()),
+                       .phases = phases_.data(),
+                       .num_phases = static_cast<int>(phases_.size()),
                        .rows = plan.rows,
                        .sync = plan.sync,
                        .num_ctas = plan.num_ctas,
@@ -108,6 +114,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .window = plan.window,
                        .prefetch_pages = plan.prefetch_pages,
                        .residual_tiles = most_residual_tiles(plan),
+                       .num_norms = plan.num_norms,
                        .tile_slots = plan.rows == 1 ? plan.tile_slots : 0,
                        .chunk_columns = plan.chunk_columns,
                        .min_pages_per_split = plan.rows == 1 ? plan.min_pages_per_split : 0,
@@ -116,9 +123,8 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .max_query_tiles = plan.max_query_tiles,
                        .warp_dims = plan.warp_dims,
                        .shares_registers = plan.shares_registers,
-                       .warpgroups = plan.warpgroups};
-  for (size_t i = 0; i < plan.vectors.size() && i < kNumVectors; ++i)
-    kernel_.vectors[i] = kernel_vector(plan.vectors[i]);
+                       .warpgroups = plan.warpgroups,
+                       .squares = plan.squares};
   for (const PlanRegion& region : plan.workspace) {
     if (region.name == kPartialsRegion)
       kernel_.partials = {.offset = region.offset, .elements = static_cast<int>(region.bytes / 4)};
@@ -132,7 +138,6 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
   if (!plan.workspace.empty()) kernel_.workspace_bytes = plan.workspace_bytes();
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == PhaseKind::kAttention) kernel_.kv_window = phase.window;
-    if (kernel_.num_phases < kMaxPhases) kernel_.phases[kernel_.num_phases++] = kernel_phase(phase);
   }
   for (const PlanRegion& region : plan.shared) {
     if (kernel_.num_regions == kMaxRegions) break;

@@ -22,6 +22,8 @@ class PlannedKernel {
 
  private:
   std::vector<PackedMatrix> matrices_;
+  std::vector<Vector> vectors_;
+  std::vector<Phase> phases_;
   KernelPlan kernel_;
 };
 
@@ -34,10 +36,5 @@ PackedMatrix packed_matrix(const PlanMatrix& matrix);
 /// What the kernel of this plan needs of shared memory and barriers, in the order in which it finds them.
 std::vector<RegionRule> needed_regions(const KernelPlan& kernel);
 std::vector<BarrierRule> needed_barriers(const KernelPlan& kernel);
-
-/// Index of a vector in Plan::vectors.
-constexpr int vector_index(VectorId id) {
-  return static_cast<int>(id);
-}
 
 }  // namespace soliton

@@ -64,7 +64,8 @@ int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps,
   return ctas;
 }
 
-PlanPhase make_phase(const GraphOp& op) {
+PlanPhase make_phase(const Graph& graph, const GraphOp& op, int num_layers) {
+  const int norm_layer = op.next_layers_norm ? 1 : 0;
   return {.name = op.name,
           .kind = op.kind,
           .per_layer = op.per_layer,
@@ -74,8 +75,8 @@ PlanPhase make_phase(const GraphOp& op) {
           .writes = op.writes,
           .input = op.input,
           .output = op.output,
-          .first_norm = op.first_norm,
-          .norm_stride = op.norm_stride,
+          .first_norm = op.norm == kNone ? -1 : graph.norm_row(op.norm, norm_layer, num_layers),
+          .norm_stride = op.norm == kNone || !op.per_layer ? 0 : graph.layer_norms(),
           .appends = op.appends};
 }
 
@@ -139,7 +140,7 @@ void assign_clears(Plan& plan, const Graph& graph) {
     const PlanPhase& before = plan.phases[(i + count - 1) % count];
     plan.phases[i].clears = {before.reads};
   }
-  const int candidates = vector_index(VectorId::kCandidates);
+  const int candidates = plan.candidates();
   plan.phases[0].first_layer_reads = candidates;
   plan.phases[1].first_layer_clears = {candidates};
 }
@@ -186,7 +187,7 @@ void shape_rows(Plan& plan) {
     const bool is_shaped = vector.element_bytes == shape.column_bytes();
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
-  plan.vectors[vector_index(VectorId::kSquares)].elements = plan.rows * PlannedKernel(plan)->squares_stride();
+  plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
   plan.input_buffers = least_input_buffers(plan);
   // New keys and values of two parts leave less room, and need more of the ring.
   const int wanted = plan.warpgroups ? kFewQueryTiles : kWantedQueryTiles;
@@ -308,14 +309,17 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
   for (const GraphVector& vector : graph.vectors) {
     plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
   }
-  for (const GraphOp& op : graph.layer_ops) plan.phases.push_back(make_phase(op));
-  for (const GraphOp& op : graph.final_ops) plan.phases.push_back(make_phase(op));
+  plan.squares = graph.squares;
+  plan.num_norms = graph.num_norm_rows(plan.facts.num_layers);
+  for (const auto* ops : {&graph.layer_ops, &graph.final_ops}) {
+    for (const GraphOp& op : *ops) plan.phases.push_back(make_phase(graph, op, plan.facts.num_layers));
+  }
   for (const PlanPhase& phase : plan.phases) {
     if (phase.matrix < 0) continue;
     plan.matrices[phase.matrix].per_layer = phase.per_layer;
     plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
   }
-  PlanVector& candidates = plan.vectors[vector_index(VectorId::kCandidates)];
+  PlanVector& candidates = plan.vectors[plan.candidates()];
   candidates.element_bytes = 8;
   candidates.elements = plan.rows * plan.all_ctas() + 1;
 }

@@ -143,6 +143,8 @@ struct Plan {
   bool warpgroups = false;        // do warpgroups multiply?
 
   std::vector<PlanVector> vectors;
+  int squares = -1;   // several rows: which of them has the sums of squares of each CTA's columns
+  int num_norms = 0;  // rows of LaunchParams::norms
   std::vector<PlanMatrix> matrices;
   std::vector<PlanPhase> phases;  // of a layer, in order; then those that stand once
   std::vector<PlanBarrier> barriers;
@@ -152,6 +154,8 @@ struct Plan {
   int64_t needed_weight_bytes = 0;  // of the card that has the most
 
   int all_ctas() const { return num_ctas * num_cards; }
+  /// The vector of the best token of each CTA, which the last phase writes.
+  int candidates() const { return phases.empty() ? -1 : phases.back().writes; }
   int threads() const { return threads_of(working_warps(), shares_registers); }
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   /// Of the layers' matrices.

@@ -9,8 +9,6 @@
 namespace soliton {
 namespace {
 
-constexpr int kNoOffset = -1;
-
 /// Compares a number of the kernel with what the plan says.
 class Comparison {
  public:
@@ -116,10 +114,12 @@ void check_counts(const Plan& plan, const KernelPlan& kernel, Comparison& check)
   check.same("dims of a warp", plan.warp_dims, kernel.warp_dims);
   check.same("shared registers", plan.shares_registers, kernel.shares_registers);
   check.same("warpgroups", plan.warpgroups, kernel.warpgroups);
+  check.same("norms", plan.num_norms, kernel.num_norms);
 }
 
 void check_matrices(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
-  for (size_t i = 0; i < plan.matrices.size(); ++i) {
+  check.same("matrices", static_cast<int>(plan.matrices.size()), kernel.num_matrices);
+  for (int i = 0; i < std::min<int>(kernel.num_matrices, std::ssize(plan.matrices)); ++i) {
     const PlanMatrix& expected = plan.matrices[i];
     const PackedMatrix& got = kernel.matrices[i];
     const std::string at = "matrix " + expected.name;
@@ -148,16 +148,15 @@ Vector vector_of(const std::vector<PlanRegion>& regions, const char* name) {
 }
 
 void check_workspace(const Plan& plan, const KernelPlan& kernel, Comparison& check) {
-  for (size_t i = 0; i < kNumVectors; ++i) {
-    Vector expected = {.offset = kNoOffset};
-    if (i < plan.vectors.size()) {
-      const PlanVector& vector = plan.vectors[i];
-      expected = {.offset = vector.offset,
-                  .elements = words(static_cast<int64_t>(vector.elements) * vector.element_bytes),
-                  .signatures = vector.signatures};
-    }
-    check.same(kVectorNames[i], expected, kernel.vectors[i]);
+  check.same("vectors", static_cast<int>(plan.vectors.size()), kernel.num_vectors);
+  for (int i = 0; i < std::min<int>(kernel.num_vectors, std::ssize(plan.vectors)); ++i) {
+    const PlanVector& vector = plan.vectors[i];
+    const Vector expected = {.offset = vector.offset,
+                             .elements = words(static_cast<int64_t>(vector.elements) * vector.element_bytes),
+                             .signatures = vector.signatures};
+    check.same(vector.name, expected, kernel.vectors[i]);
   }
+  check.same("squares", plan.squares, kernel.squares);
   check.same("partials", vector_of(plan.workspace, kPartialsRegion), kernel.partials);
   check.same("sums", vector_of(plan.workspace, kSumsRegion), kernel.sums);
   const PlanRegion& counters = plan.workspace_region(kCountersRegion);
@@ -176,16 +175,15 @@ void check_phases(const Plan& plan, const KernelPlan& kernel, Comparison& check)
     };
     check.same("phase", expected.name, got.name);
     same("kind", expected.kind, got.kind);
-    same("matrix", expected.kind == PhaseKind::kMatrix ? expected.matrix : 0, static_cast<int>(got.matrix));
-    same("reads", expected.reads, static_cast<int>(got.reads));
-    same("writes", expected.writes, static_cast<int>(got.writes));
-    same("clears", expected.clears.empty() ? -1 : expected.clears[0], static_cast<int>(got.clears));
+    same("matrix", expected.matrix, got.matrix);
+    same("reads", expected.reads, got.reads);
+    same("writes", expected.writes, got.writes);
+    same("clears", expected.clears.empty() ? kNone : expected.clears[0], got.clears);
     same("input", expected.input, got.input);
     same("output", expected.output, got.output);
     same("first norm", expected.first_norm, got.first_norm);
     same("norms per layer", expected.norm_stride, got.norm_stride);
     same("first CTA", expected.first_cta, got.first_cta);
-    same("window", expected.window, got.window);
     same("every layer", expected.per_layer, got.every_layer);
     same("appends", expected.appends, got.appends);
     same("column slices", expected.column_slices, got.column_slices);

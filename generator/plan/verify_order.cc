@@ -157,7 +157,7 @@ class History {
 
 /// Clearing rules of one vector over several steps, up to the first that is broken.
 void check_clears(const Plan& plan, int vector, Report& report) {
-  const bool is_late = plan.num_cards > 1 && vector == candidates_vector(plan);
+  const bool is_late = plan.num_cards > 1 && vector == plan.candidates();
   History history(plan.vectors[vector].name, is_late ? kClearToWriteCandidates : kClearToWrite, report);
   int time = 0;
   for (int step = 0; step < kStepsUnrolled; ++step) {
@@ -175,7 +175,7 @@ void check_clears(const Plan& plan, int vector, Report& report) {
 
 /// The kernel clears one vector a phase, and the candidates in attention of layer 0.
 void check_clears_of_kernel(const Plan& plan, Report& report) {
-  const int candidates = candidates_vector(plan);
+  const int candidates = plan.candidates();
   for (const PlanPhase& phase : plan.phases) {
     if (phase.clears.size() > 1) {
       report.refuse(Rule::kClearedUnlike, "{}: expected to clear one vector at most, got {}", phase.name,

@@ -54,11 +54,6 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan);
 /// Of the sums of tiles that warpgroups exchange: every CTA puts down those of a block twice in turn.
 int64_t needed_sums_bytes(const Plan& plan);
 
-/// The vector by which a step tells the next its token; -1 if there is none.
-inline int candidates_vector(const Plan& /*plan*/) {
-  return vector_index(VectorId::kCandidates);
-}
-
 inline std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "nothing" : plan.vectors[vector].name;
 }
@@ -70,6 +65,8 @@ void check_pieces(const Plan& plan, Report& report);
 void check_work(const Plan& plan, Report& report);
 void check_formats(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
+/// Each row of the norms scales what one phase reads; who writes the residual stream names the row of who reads it.
+void check_norms(const Plan& plan, Report& report);
 void check_order(const Plan& plan, Report& report);
 void check_rows(const Plan& plan, Report& report);  // instead of these two
 void check_column_slices(const Plan& plan, Report& report);

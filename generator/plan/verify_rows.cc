@@ -78,32 +78,23 @@ int64_t unnormed_bytes(const Plan& plan) {
   return 4ll * plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
 }
 
-/// The kernel knows by its kind what a phase writes.
-VectorId written(const Plan& plan, const PlanPhase& phase) {
-  if (phase.kind == PhaseKind::kAttention) return VectorId::kHeads;
-  if (phase.kind == PhaseKind::kNormHeads) return VectorId::kQkv;
-  switch (phase.output) {
-    case OutputKind::kRotary:
-      return plan.facts.head_norm != 0 ? VectorId::kUnnormed : VectorId::kQkv;
-    case OutputKind::kResidual:
-      return phase.appends ? VectorId::kPostAttention : VectorId::kHidden;
-    case OutputKind::kSwiglu:
-      return VectorId::kFfn;
-    case OutputKind::kLogits:
-      break;
-  }
-  return VectorId::kCandidates;
+/// The vector that a phase writes is its own: what the phase behind it reads, see check_reads(); or, of the last one, that of
+/// the candidates.
+void check_writer(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const auto writes_the_same = [&](const PlanPhase& other) {
+    return &other != &phase && other.writes == phase.writes;
+  };
+  const auto other = std::find_if(plan.phases.begin(), plan.phases.end(), writes_the_same);
+  if (phase.writes >= 0 && phase.writes != plan.squares && other == plan.phases.end()) return;
+  report.refuse(Rule::kVectorShape, "{}: expected to write a vector of its own, got {}{}", phase.name,
+                vector_name(plan, phase.writes),
+                other == plan.phases.end() ? "" : fmt::format(", which {} writes", other->name));
 }
 
 void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int heads = facts.num_heads * facts.head_dim;
-  const int expected = vector_index(written(plan, phase));
-  if (phase.writes != expected) {
-    report.refuse(Rule::kVectorShape, "{}: expected to write {}, got {}", phase.name, kVectorNames[expected],
-                  vector_name(plan, phase.writes));
-    return;
-  }
+  check_writer(plan, phase, report);
   if (phase.kind == PhaseKind::kAttention)
     check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, heads), report);
   if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
@@ -163,26 +154,6 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
     report.refuse(Rule::kInputKind, "{}: expected {}, got another", phase.name,
                   residual ? "an input without norm" : "a normed input");
   }
-  if (residual ? phase.norm_stride != 2 : phase.first_norm >= 0) {
-    report.refuse(Rule::kNormRow, "{}: expected a norm of its output where that is the residual stream",
-                  phase.name);
-  }
-}
-
-/// Norm 0 is applied by the embedding, each other one by the residual phase before the phase that is normed.
-void check_rows_norms(const Plan& plan, Report& report) {
-  std::vector<int> order = {0};
-  for (const PhaseInstance& instance : step_sequence(plan)) {
-    const PlanPhase& phase = plan.phases[instance.phase];
-    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kResidual) continue;
-    order.push_back(phase.first_norm + instance.layer * phase.norm_stride);
-  }
-  for (int i = 0; i < 2 * plan.facts.num_layers + 1; ++i) {
-    if (i < static_cast<int>(order.size()) && order[i] == i) continue;
-    report.refuse(Rule::kNormRow, "norms: expected row {} to be applied in turn, got {}", i,
-                  i < static_cast<int>(order.size()) ? order[i] : -1);
-    return;
-  }
 }
 
 /// Of every row a sum of squares of each team of each CTA that has tiles of the residual stream.
@@ -192,8 +163,7 @@ void check_squares(const Plan& plan, Report& report) {
   const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
   const int teams = std::min({handed, kWorkers / team_workers, kept_tiles});
   constexpr int kLoadFloats = 4 * kWarpLanes;
-  check_bytes(plan, vector_index(VectorId::kSquares),
-              4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
+  check_bytes(plan, plan.squares, 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
 }
 
 /// An item's queries and new tokens lie where activations were, and end before what parts of query tiles borrow, which is
@@ -263,7 +233,7 @@ void check_rows(const Plan& plan, Report& report) {
   }
   check_append(plan, report);
   check_squares(plan, report);
-  check_rows_norms(plan, report);
+  check_norms(plan, report);
   check_attention(plan, report);
   if (plan.sync != SyncMode::kCounter) {
     report.refuse(Rule::kWaitUnsatisfied,

@@ -133,10 +133,10 @@ void check_input(const Plan& plan, const PlanPhase& phase, Report& report) {
   const auto refuse = [&](const std::string& expected) {
     report.refuse(Rule::kInputKind, "{}: expected {}", phase.name, expected);
   };
-  const std::string candidates = vector_name(plan, candidates_vector(plan));
+  const std::string candidates = vector_name(plan, plan.candidates());
   const bool begins = phase.first_layer_reads >= 0;
   const bool hidden = phase.kind == PhaseKind::kMatrix && phase.input == InputKind::kHidden;
-  if (begins && phase.first_layer_reads != candidates_vector(plan)) {
+  if (begins && phase.first_layer_reads != plan.candidates()) {
     refuse(fmt::format("layer 0 to read {}, got {}", candidates, vector_name(plan, phase.first_layer_reads)));
   }
   if (begins && !hidden)
@@ -168,36 +168,48 @@ void check_chunks(const Plan& plan, Report& report) {
   }
 }
 
-/// Normed inputs have `hidden` columns and a row of the norms of their own, and others have none.
-void check_norms(const Plan& plan, Report& report) {
-  std::vector<int> uses(2 * plan.facts.num_layers + 1, 0);
-  for (const PhaseInstance& instance : step_sequence(plan)) {
-    const PlanPhase& phase = plan.phases[instance.phase];
-    const bool normed = phase.input != InputKind::kVector;
-    const int64_t row = phase.first_norm + static_cast<int64_t>(instance.layer) * phase.norm_stride;
-    if (normed && (row < 0 || row >= static_cast<int64_t>(uses.size()))) {
-      report.refuse_once(phase.name, Rule::kNormRow,
-                         fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
-                                     phase.name, instance.layer, uses.size() - 1, row));
-    } else if (normed) {
-      ++uses[row];
-    } else if (phase.first_norm >= 0) {
-      report.refuse(Rule::kNormRow, "{}: expected no row of the norms for an input without norm, got {}",
-                    phase.name, phase.first_norm);
-    }
-  }
-  for (size_t row = 0; row < uses.size(); ++row) {
-    if (uses[row] == 1) continue;
-    report.refuse_once("uses", Rule::kNormRow,
-                       fmt::format("norms: row {}: expected one use, got {}", row, uses[row]));
-  }
-}
-
 }  // namespace
 
 void check_formats(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == PhaseKind::kMatrix) check_format(plan, phase, report);
+  }
+}
+
+void check_norms(const Plan& plan, Report& report) {
+  const int num_norms = build_graph(plan.facts).num_norm_rows(plan.facts.num_layers);
+  if (plan.num_norms != num_norms)
+    report.refuse(Rule::kNormRow, "norms: expected {} rows, got {}", num_norms, plan.num_norms);
+  std::vector<int> uses(num_norms, 0);
+  const auto last = static_cast<int64_t>(uses.size()) - 1;
+  const PlanPhase* writer = nullptr;  // of the residual stream, and the row that it names
+  int64_t named = 0;
+  for (const PhaseInstance& instance : step_sequence(plan)) {
+    const PlanPhase& phase = plan.phases[instance.phase];
+    const bool normed = phase.input != InputKind::kVector;
+    const bool residual = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual;
+    const int64_t row = phase.first_norm + static_cast<int64_t>(instance.layer) * phase.norm_stride;
+    if ((normed || residual) && (row < 0 || row > last)) {
+      report.refuse_once(phase.name, Rule::kNormRow,
+                         fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
+                                     phase.name, instance.layer, last, row));
+    } else if (normed) {
+      ++uses[row];
+    } else if (!residual && phase.first_norm >= 0) {
+      report.refuse(Rule::kNormRow, "{}: expected no row of the norms where nothing is normed, got {}",
+                    phase.name, phase.first_norm);
+    }
+    if (normed && writer != nullptr && named != row) {
+      report.refuse_once(writer->name, Rule::kNormRow,
+                         fmt::format("{}: expected row {} of the norms, which {} reads it with, got {}",
+                                     writer->name, row, phase.name, named));
+    }
+    if (residual) writer = &phase, named = row;
+  }
+  for (size_t row = 0; row < uses.size(); ++row) {
+    if (uses[row] == 1) continue;
+    report.refuse_once("uses", Rule::kNormRow,
+                       fmt::format("norms: row {}: expected one use, got {}", row, uses[row]));
   }
 }
 

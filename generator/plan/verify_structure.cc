@@ -44,6 +44,12 @@ void check_indices(const Plan& plan, Report& report) {
       check_index(phase, "clears in layer 0", vector, 0, vectors, report);
     }
   }
+  const int least_squares = plan.rows > 1 ? 0 : -1;
+  const int most_squares = plan.rows > 1 ? static_cast<int>(vectors) - 1 : -1;
+  if (plan.squares < least_squares || plan.squares > most_squares) {
+    report.refuse(Rule::kIndexOutOfRange, "squares: expected a vector of {} to {}, got {}", least_squares,
+                  most_squares, plan.squares);
+  }
 }
 
 void check_matrix_use(const Plan& plan, Report& report) {
@@ -109,15 +115,18 @@ void check_order(const char* where, const std::vector<Piece>& pieces, const Rule
   }
 }
 
-/// The kernel knows vectors and matrices by their number too: those of a step, and then none or some of what only
-/// several rows have.
-template <class Part, size_t kCount>
-void check_numbered(const char* what, const std::vector<Part>& parts, const char* const (&names)[kCount],
-                    Report& report) {
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i < kCount && parts[i].name == names[i]) continue;
-    report.refuse(Rule::kPieceMissing, "{}: expected {} as number {}, got {}", what,
-                  i < kCount ? names[i] : "none", i, parts[i].name);
+/// The runtime packs matrices in the order of the model's graph.
+void check_matrix_order(const Plan& plan, Report& report) {
+  const Graph graph = build_graph(plan.facts);
+  if (plan.matrices.size() != graph.matrices.size()) {
+    report.refuse(Rule::kPieceMissing, "matrices: expected {}, got {}", graph.matrices.size(),
+                  plan.matrices.size());
+    return;
+  }
+  for (size_t i = 0; i < graph.matrices.size(); ++i) {
+    if (plan.matrices[i].name == graph.matrices[i].name) continue;
+    report.refuse(Rule::kPieceMissing, "matrices: expected {} as number {}, got {}", graph.matrices[i].name,
+                  i, plan.matrices[i].name);
     return;
   }
 }
@@ -147,14 +156,13 @@ void check_structure(const Plan& plan, Report& report) {
   check_names("phase", plan.phases, report);
   check_indices(plan, report);
   check_matrix_use(plan, report);
+  check_matrix_order(plan, report);
   check_step(plan, report);
   check_cards(plan, report);
   check_nothing_cleared(plan, report);
 }
 
 void check_pieces(const Plan& plan, Report& report) {
-  check_numbered("vectors", plan.vectors, kVectorNames, report);
-  check_numbered("matrices", plan.matrices, kMatrixNames, report);
   const PlannedKernel kernel(plan);
   check_set("barriers", plan.barriers, needed_barriers(*kernel), report);
   check_order("barriers", plan.barriers, needed_barriers(*kernel), report);

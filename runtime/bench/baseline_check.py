@@ -80,7 +80,7 @@ def transformers_model(model: Decoder) -> nn.Module:
                              "mlp.up_proj": up, "mlp.down_proj": layer.down.dense()}.items():
             state[f"model.layers.{i}.{name}.weight"] = tensor
         if layer.qkv_bias is not None:
-            for name, bias in zip("qkv", layer.qkv_bias.split([facts.q_rows, facts.kv_rows, facts.kv_rows])):
+            for name, bias in zip(("q", "k", "v"), layer.qkv_bias.split([facts.q_rows, facts.kv_rows, facts.kv_rows])):
                 state[f"model.layers.{i}.self_attn.{name}_proj.bias"] = bias
         if layer.q_norm is not None:
             state[f"model.layers.{i}.self_attn.q_norm.weight"] = layer.q_norm

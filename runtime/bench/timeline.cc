@@ -29,7 +29,7 @@ Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<Phase
       position_(position),
       num_ctas_(descriptor.num_ctas),
       num_warps_(timeline_warps(descriptor.threads_per_cta)),
-      num_phases_(timeline_phases(descriptor.model->facts.num_layers)),
+      num_phases_(descriptor.plan->step_phases()),
       records_(std::move(records)) {
   origin_ = at(0, 0, 0).begin;
   for (int cta = 0; cta < num_ctas_; ++cta) {
@@ -43,9 +43,10 @@ double Timeline::us(uint32_t time) const {
 }
 
 int64_t Timeline::bytes(int phase) const {
-  for (const PackedMatrix& matrix : descriptor_.model->matrices) {
-    if (std::string(matrix.name) == name(phase))
-      return int64_t{matrix.num_tiles} * tile_bytes(matrix.format, matrix.padded_columns);
+  const KernelPlan& plan = *descriptor_.plan;
+  if (const int matrix = plan.phases[row_of(phase)].matrix; matrix != kNone) {
+    const PackedMatrix& packed = plan.matrices[matrix];
+    return int64_t{packed.num_tiles} * tile_bytes(packed.format, packed.padded_columns);
   }
   return position_ * kv_shape(descriptor_.model->facts).token_bytes() / descriptor_.model->facts.num_layers;
 }
@@ -91,10 +92,8 @@ void Timeline::add(int phase, Row& row) const {
 }
 
 std::string Timeline::table() const {
-  std::vector<Row> rows(kPhasesPerLayer + 1);
-  for (int phase = 0; phase < num_phases_; ++phase) {
-    add(phase, rows[phase == num_phases_ - 1 ? kPhasesPerLayer : phase % kPhasesPerLayer]);
-  }
+  std::vector<Row> rows(static_cast<size_t>(descriptor_.plan->num_phases));
+  for (int phase = 0; phase < num_phases_; ++phase) add(phase, rows[row_of(phase)]);
   const double token = published(num_phases_ - 1);
   std::string text = fmt::format(
       "one token at position {}: {:.1f} us; below, means over layers and CTAs in us\n\n", position_, token);

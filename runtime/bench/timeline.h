@@ -27,9 +27,13 @@ class Timeline {
   const PhaseRecord& at(int phase, int cta, int warp) const {
     return records_[timeline_index(phase, cta, warp, num_ctas_, num_warps_)];
   }
-  const char* name(int phase) const {
-    return phase == num_phases_ - 1 ? kLastPhase : kLayerPhases[phase % kPhasesPerLayer];
+  /// Which of KernelPlan::phases a phase of the step is.
+  int row_of(int phase) const {
+    const KernelPlan& plan = *descriptor_.plan;
+    const int behind = phase - plan.layer_phases() * plan.model.num_layers;
+    return behind < 0 ? phase % plan.layer_phases() : plan.layer_phases() + behind;
   }
+  const char* name(int phase) const { return descriptor_.plan->phases[row_of(phase)].name; }
   double us(uint32_t time) const;
   int64_t bytes(int phase) const;
   int first_producer() const { return descriptor_.plan->consumer_warps; }

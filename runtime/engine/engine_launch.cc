@@ -377,8 +377,7 @@ void Engine::prepare_timeline(EngineCard& card, int step, LaunchParams& params) 
   }
   const Descriptor& descriptor = library_.descriptor();
   const int warps = timeline_warps(descriptor.threads_per_cta);
-  const size_t records =
-      static_cast<size_t>(timeline_phases(descriptor.model->facts.num_layers)) * num_ctas(0) * warps;
+  const size_t records = static_cast<size_t>(descriptor.plan->step_phases()) * num_ctas(0) * warps;
   if (card.timeline.bytes() == 0) card.timeline = DeviceMemory(device, records * sizeof(PhaseRecord));
   library_.check(device.fill(card.timeline.as<void>(), 0, card.timeline.bytes()), "clear the timeline");
   params.timeline = card.timeline.as<PhaseRecord>();

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "generator/graph.h"
 #include "layout/page.h"
 #include "layout/weight_format.h"
 #include "models/check.h"
 #include "models/error.h"
+#include "models/graph.h"
 #include "models/limits.h"
 #include "models/model_tables.h"
 

@@ -1,4 +1,4 @@
-// Written to be read beside transformers' modeling_llama.py and its like.
+// The ops of the model's graph one after another, each to be read beside its like in transformers' modeling files.
 #include "runtime/verify/host_model.h"
 
 #include <fmt/format.h>
@@ -28,6 +28,12 @@ float as_cached(float value, int parts) {
 
 void add(TokenRows& residual, const TokenRows& update) {
   for (size_t i = 0; i < residual.values.size(); ++i) residual.values[i] += update.values[i];
+}
+
+/// gate becomes silu(gate) * up.
+void swiglu(TokenRows& gate, const TokenRows& up) {
+  for (size_t i = 0; i < gate.values.size(); ++i)
+    gate.values[i] = gate.values[i] / (1 + std::exp(-gate.values[i])) * up.values[i];
 }
 
 /// Turns the pairs (i, i + head_dim / 2) of every head by the angles of its token's position.
@@ -67,13 +73,6 @@ void attend(const float* query, const TokenRows& keys, const TokenRows& values, 
 
 }  // namespace
 
-/// One of the linear layers that make up a matrix.
-HostMatrix HostModel::matrix(int layer, MatrixId matrix, size_t part) const {
-  const LinearStack& stack = config_.checkpoint.stack(matrix);
-  const LinearRows& rows = stack.parts[part];
-  return HostMatrix(source_, config_.quantization_or_null(), in_layer(layer, rows.name), rows, stack.columns);
-}
-
 TokenRows HostModel::embed(std::span<const int32_t> text) const {
   // Never quantised.
   const int64_t vocabulary = config_.facts.vocabulary;
@@ -101,19 +100,23 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
   return y;
 }
 
-/// q, k or v, with its bias if there is one.
-TokenRows HostModel::project(const TokenRows& x, int layer, size_t part) const {
-  TokenRows y = matrix(layer, MatrixId::kQkv, part).multiply(x);
-  if (config_.facts.qkv_bias == 0) return y;
-  const LinearRows& rows = config_.checkpoint.stack(MatrixId::kQkv).parts[part];
-  const int64_t shape[] = {rows.tensor_rows};
-  std::vector<float> bias(static_cast<size_t>(rows.rows));
-  read_floats(require_floats(source_, in_layer(layer, rows.name) + ".bias", shape), rows.first, rows.rows,
-              bias.data());
-  for (size_t token = 0; token < y.num_tokens(); ++token) {
-    for (int64_t i = 0; i < rows.rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
+/// By each linear layer of a matrix, with its bias if there is one.
+HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRows& x) const {
+  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
+  Parts parts;
+  for (const LinearRows& rows : stack.parts) {
+    const std::string name = op.per_layer ? in_layer(layer, rows.name) : rows.name;
+    const HostMatrix matrix(source_, config_.quantization_or_null(), name, rows, stack.columns);
+    TokenRows& y = parts.emplace_back(matrix.multiply(x));
+    if (!graph_.matrices[op.matrix].has_bias) continue;
+    const int64_t shape[] = {rows.tensor_rows};
+    std::vector<float> bias(static_cast<size_t>(rows.rows));
+    read_floats(require_floats(source_, name + ".bias", shape), rows.first, rows.rows, bias.data());
+    for (size_t token = 0; token < y.num_tokens(); ++token) {
+      for (int64_t i = 0; i < rows.rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
+    }
   }
-  return y;
+  return parts;
 }
 
 /// Every head by itself, with the same weights.
@@ -124,59 +127,60 @@ void HostModel::norm_heads(TokenRows& heads, const std::string& name) const {
   heads.values = norm(each, name).values;
 }
 
-TokenRows HostModel::attention(const TokenRows& x, int layer) const {
+/// Of queries, keys and values.
+HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   const ModelFacts& facts = config_.facts;
-  const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
-  TokenRows queries = project(x, layer, 0);
-  TokenRows keys = project(x, layer, 1);
-  TokenRows values = project(x, layer, 2);
+  TokenRows& queries = heads[0];
+  TokenRows& keys = heads[1];
+  TokenRows& values = heads[2];
   if (facts.head_norm != 0) {
     norm_heads(queries, in_layer(layer, config_.checkpoint.head_norms[0]));
     norm_heads(keys, in_layer(layer, config_.checkpoint.head_norms[1]));
   }
-  const std::vector<float> table = make_rotary_table(facts, static_cast<int>(x.num_tokens()));
+  const std::vector<float> table = make_rotary_table(facts, static_cast<int>(queries.num_tokens()));
   rotate(queries, table, facts.head_dim);
   rotate(keys, table, facts.head_dim);
   for (TokenRows* cached : {&keys, &values}) {
     for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }
-  TokenRows heads(x.num_tokens(), q_rows);
-  for (size_t token = 0; token < x.num_tokens(); ++token) {
+  TokenRows result(queries.num_tokens(), queries.width);
+  for (size_t token = 0; token < result.num_tokens(); ++token) {
     for (int head = 0; head < facts.num_heads; ++head) {
       const int kv_head = head / (facts.num_heads / facts.num_kv_heads);
       const int64_t offset = int64_t{head} * facts.head_dim;
       attend(queries.of(token) + offset, keys, values, token, int64_t{kv_head} * facts.head_dim,
-             facts.head_dim, heads.of(token) + offset);
+             facts.head_dim, result.of(token) + offset);
     }
   }
-  return matrix(layer, MatrixId::kO).multiply(heads);
+  return {std::move(result)};
 }
 
-TokenRows HostModel::feed_forward(const TokenRows& x, int layer) const {
-  TokenRows middle = matrix(layer, MatrixId::kGateUp, 0).multiply(x);
-  const TokenRows up = matrix(layer, MatrixId::kGateUp, 1).multiply(x);
-  for (size_t i = 0; i < middle.values.size(); ++i) {
-    const float gate = middle.values[i];
-    middle.values[i] = gate / (1 + std::exp(-gate)) * up.values[i];
+/// `stream`: the residual stream; `parts`: what the op before has put out.
+void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts) const {
+  if (op.kind == PhaseKind::kAttention) {
+    parts = attention(std::move(parts), layer);
+    return;
   }
-  return matrix(layer, MatrixId::kDown).multiply(middle);
+  if (op.input == InputKind::kVector) {
+    parts = multiply(op, layer, parts[0]);
+  } else {
+    const std::string& name = config_.checkpoint.norms[op.norm];
+    parts = multiply(op, layer, norm(stream, op.per_layer ? in_layer(layer, name) : name));
+  }
+  if (op.output == OutputKind::kResidual) add(stream, parts[0]);
+  if (op.output == OutputKind::kSwiglu) swiglu(parts[0], parts[1]);
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
-  const ModelFacts& facts = config_.facts;
-  TokenRows x = embed(text);
-  for (int layer = 0; layer < facts.num_layers; ++layer) {
-    const auto& norms = config_.checkpoint.norms;
-    add(x, attention(norm(x, in_layer(layer, norms[0])), layer));
-    add(x, feed_forward(norm(x, in_layer(layer, norms[1])), layer));
+  TokenRows stream = embed(text);
+  Parts parts;
+  for (int layer = 0; layer < config_.facts.num_layers; ++layer) {
+    for (const GraphOp& op : graph_.layer_ops) run(op, layer, stream, parts);
   }
-  TokenRows last(text.size() - static_cast<size_t>(first), facts.hidden);
-  std::copy(x.of(static_cast<size_t>(first)), x.of(text.size()), last.values.begin());
-  const LinearStack& lm_head = config_.checkpoint.stack(MatrixId::kLmHead);
-  return HostMatrix(source_, config_.quantization_or_null(), lm_head.parts[0].name, lm_head.parts[0],
-                    lm_head.columns)
-      .multiply(norm(last, config_.checkpoint.last_norm))
-      .values;
+  TokenRows last(text.size() - static_cast<size_t>(first), stream.width);
+  std::copy(stream.of(static_cast<size_t>(first)), stream.of(text.size()), last.values.begin());
+  for (const GraphOp& op : graph_.final_ops) run(op, 0, last, parts);
+  return std::move(parts[0].values);
 }
 
 }  // namespace soliton

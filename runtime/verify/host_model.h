@@ -16,23 +16,27 @@ namespace soliton {
 /// Refers to both of its sources.
 class HostModel {
  public:
-  HostModel(const TensorSource& source, const HfConfig& config) : source_(source), config_(config) {}
+  HostModel(const TensorSource& source, const HfConfig& config)
+      : source_(source), config_(config), graph_(build_graph(config.facts)) {}
 
   /// Logits [tokens - first][vocabulary] after the tokens of a text from number `first` on. Throws Error
   /// (kMismatch) for tensors that are missing, or of another type or shape.
   std::vector<float> logits(std::span<const int32_t> text, int first) const;
 
  private:
-  HostMatrix matrix(int layer, MatrixId matrix, size_t part = 0) const;
+  /// What ops pass on: of each linear layer of the matrix before.
+  using Parts = std::vector<TokenRows>;
+
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
-  TokenRows project(const TokenRows& x, int layer, size_t part) const;
   void norm_heads(TokenRows& heads, const std::string& name) const;
-  TokenRows attention(const TokenRows& x, int layer) const;
-  TokenRows feed_forward(const TokenRows& x, int layer) const;
+  Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
+  Parts attention(Parts heads, int layer) const;
+  void run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts) const;
 
   const TensorSource& source_;
   const HfConfig& config_;
+  const Graph graph_;
 };
 
 }  // namespace soliton

@@ -17,7 +17,11 @@ class TensorFinder {
  public:
   TensorFinder(const TensorSource& source, const QuantizationConfig* quantization, const ModelFacts& facts,
                const Checkpoint& checkpoint)
-      : source_(source), quantization_(quantization), facts_(facts), checkpoint_(checkpoint) {}
+      : source_(source),
+        quantization_(quantization),
+        facts_(facts),
+        checkpoint_(checkpoint),
+        graph_(build_graph(facts)) {}
 
   ModelTensors find() const {
     ModelTensors tensors;
@@ -25,9 +29,13 @@ class TensorFinder {
     tensors.facts = facts_;
     tensors.embedding = &require(checkpoint_.embedding, {facts_.vocabulary, facts_.hidden});
     refuse_further_layers();
-    for (int layer = 0; layer < facts_.num_layers; ++layer) find_layer(layer, tensors);
-    find_matrix(MatrixId::kLmHead, {}, tensors);
-    tensors.norms.push_back(&require(checkpoint_.last_norm, {facts_.hidden}));
+    tensors.matrices.resize(graph_.matrices.size());
+    for (int layer = 0; layer < facts_.num_layers; ++layer) {
+      find_norms(layer, tensors);
+      find_matrices(layer, tensors);
+    }
+    find_matrices({}, tensors);
+    find_norms({}, tensors);
     std::set<std::string> remarks;
     for (const auto& layers : tensors.matrices) {
       for (const auto& parts : layers) {
@@ -65,29 +73,40 @@ class TensorFinder {
     }
   }
 
-  void find_layer(int layer, ModelTensors& tensors) const {
-    for (const std::string& norm : checkpoint_.norms)
-      tensors.norms.push_back(&require(in_layer(layer, norm), {facts_.hidden}));
+  /// Names of a layer's tensors, or of those that stand once.
+  std::string name_of(const std::string& name, std::optional<int> layer) const {
+    return layer ? in_layer(*layer, name) : name;
+  }
+
+  void find_norms(std::optional<int> layer, ModelTensors& tensors) const {
+    for (size_t i = 0; i < graph_.norms.size(); ++i) {
+      if (graph_.norms[i].per_layer != layer.has_value()) continue;
+      tensors.norms.push_back(&require(name_of(checkpoint_.norms[i], layer), {facts_.hidden}));
+    }
+    if (!layer) return;
     for (const std::string& norm : checkpoint_.head_norms) {
-      const std::string name = in_layer(layer, norm);
+      const std::string name = in_layer(*layer, norm);
       if (facts_.head_norm != 0) {
         tensors.head_norms.push_back(&require(name, {facts_.head_dim}));
       } else if (source_.find(name + kWeight) != nullptr) {
         throw mismatch(name + kWeight, "expected no norm of heads, as the config says, got one");
       }
     }
-    for (const MatrixId matrix : {MatrixId::kQkv, MatrixId::kO, MatrixId::kGateUp, MatrixId::kDown}) {
-      find_matrix(matrix, layer, tensors);
+  }
+
+  void find_matrices(std::optional<int> layer, ModelTensors& tensors) const {
+    for (size_t i = 0; i < graph_.matrices.size(); ++i) {
+      if (graph_.matrices[i].per_layer == layer.has_value())
+        tensors.matrices[i].push_back(find_matrix(graph_.matrices[i], checkpoint_.stacks[i], layer));
     }
   }
 
-  /// Of a layer, or of none.
-  void find_matrix(MatrixId matrix, std::optional<int> layer, ModelTensors& tensors) const {
-    std::vector<LinearTensors>& parts = tensors.matrices[static_cast<int>(matrix)].emplace_back();
-    const LinearStack& stack = checkpoint_.stack(matrix);
+  std::vector<LinearTensors> find_matrix(const GraphMatrix& matrix, const LinearStack& stack,
+                                         std::optional<int> layer) const {
+    std::vector<LinearTensors> parts;
     const LinearRows* before = nullptr;
     for (const LinearRows& rows : stack.parts) {
-      const std::string name = layer ? in_layer(*layer, rows.name) : rows.name;
+      const std::string name = name_of(rows.name, layer);
       if (before != nullptr && before->name == rows.name) {
         parts.push_back(parts.back());
       } else {
@@ -101,13 +120,14 @@ class TensorFinder {
         throw mismatch(name, "expected g_idx as of the layers that read the same, got another order");
       }
     }
+    return parts;
   }
 
   /// All rows of one.
-  LinearTensors find_linear(MatrixId matrix, const std::string& name, int64_t rows, int64_t columns) const {
+  LinearTensors find_linear(const GraphMatrix& matrix, const std::string& name, int64_t rows,
+                            int64_t columns) const {
     LinearTensors linear{.rows = rows, .floats = nullptr, .integers = std::nullopt, .bias = nullptr};
-    const int bits = matrix == MatrixId::kLmHead ? facts_.lm_head_bits : facts_.weight_bits;
-    const bool has_scales = traits_of(type_of_bits(bits)).has_scales;
+    const bool has_scales = matrix.format.has_scales();
     if (quantization_ != nullptr)
       linear.integers = find_quantized(source_, *quantization_, name, rows, columns);
     if (linear.integers.has_value() != has_scales) {
@@ -138,9 +158,10 @@ class TensorFinder {
   }
 
   /// The layer's bias; refuses one that there should not be. Of integers one that is zero throughout is none.
-  const Tensor* find_bias(MatrixId matrix, const LinearTensors& linear, const std::string& prefix) const {
+  const Tensor* find_bias(const GraphMatrix& matrix, const LinearTensors& linear,
+                          const std::string& prefix) const {
     const std::string name = prefix + ".bias";
-    if (facts_.qkv_bias != 0 && matrix == MatrixId::kQkv) {
+    if (matrix.has_bias) {
       const int64_t shape[] = {linear.rows};
       return &require_floats(source_, name, shape);
     }
@@ -154,6 +175,7 @@ class TensorFinder {
   const QuantizationConfig* const quantization_;
   const ModelFacts& facts_;
   const Checkpoint& checkpoint_;
+  const Graph graph_;
 };
 
 }  // namespace

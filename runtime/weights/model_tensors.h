@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "layout/model_facts.h"
-#include "layout/packed_matrix.h"
 #include "models/checkpoint.h"
 #include "runtime/weights/quantization/quantized_linear.h"
 #include "runtime/weights/safetensors.h"
@@ -30,10 +29,9 @@ struct ModelTensors {
   const TensorSource* source = nullptr;
   ModelFacts facts;                   // that they were found by
   const Tensor* embedding = nullptr;  // [vocabulary][hidden]
-  /// By MatrixId, then layer, of which lm_head has one: the rows that the packed matrix stacks.
-  std::vector<std::vector<LinearTensors>> matrices[kNumMatrices];
-  std::vector<const Tensor*>
-      norms;  // [hidden]: of each layer before attention and after it; then the last one
+  /// Of each of Graph::matrices, of each layer (or once) the rows that the packed matrix stacks.
+  std::vector<std::vector<std::vector<LinearTensors>>> matrices;
+  std::vector<const Tensor*> norms;  // [hidden]: by Graph::norm_row()
   std::vector<const Tensor*>
       head_norms;  // [head_dim]: of each layer q's and k's; empty where heads are not normed
   std::vector<std::string> remarks;  // that the user should read on how tensors were read, each once

@@ -8,6 +8,7 @@
 
 #include "layout/order.h"
 #include "models/error.h"
+#include "models/graph.h"
 #include "models/model_tables.h"
 #include "runtime/program/progress.h"
 #include "runtime/weights/matrix_source.h"
@@ -31,8 +32,9 @@ struct TileJob {
 class Packer {
  public:
   /// Of the tiles that lie on `card`, see tiles_of_card().
-  Packer(const ModelDescriptor& model, const ModelTensors& tensors, int num_cards, int card) : model_(model) {
-    for (int m = 0; m < kNumMatrices; ++m) {
+  Packer(const ModelDescriptor& model, const ModelTensors& tensors, int num_cards, int card)
+      : model_(model), graph_(build_graph(model.facts)), sources_(graph_.matrices.size()) {
+    for (int m = 0; m < model.num_matrices; ++m) {
       const PackedMatrix& matrix = model.matrices[m];
       const int layers = static_cast<int>(tensors.matrices[m].size());
       for (int layer = 0; layer < layers; ++layer) {
@@ -45,26 +47,31 @@ class Packer {
         }
       }
     }
-    for (int layer = 0; layer < model.facts.num_layers; ++layer)
-      sources_[index_of("gate_up")][layer].set_output_order(order("down", layer));
+    for (const GraphOp& op : graph_.layer_ops) {
+      if (op.output != OutputKind::kSwiglu) continue;
+      const int reader = graph_.reader_in_layer(op.writes);
+      for (int layer = 0; layer < model.facts.num_layers; ++layer)
+        sources_[op.matrix][layer].set_output_order(order(reader, layer));
+    }
     std::sort(jobs_.begin(), jobs_.end(),
               [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
   }
 
-  /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
-  const std::vector<int32_t>& order(std::string_view matrix, int layer) const {
-    return sources_[index_of(matrix)][layer].order();
-  }
+  const Graph& graph() const { return graph_; }
 
-  /// Of q, k and v of all layers, as the packed rows stand; empty without.
-  std::vector<float> qkv_biases() const {
+  /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
+  const std::vector<int32_t>& order(int matrix, int layer) const { return sources_[matrix][layer].order(); }
+
+  /// Of all layers, as the packed rows stand; empty without.
+  std::vector<float> biases() const {
     std::vector<float> biases;
-    const int qkv = index_of("qkv");
-    const size_t rows = static_cast<size_t>(model_.matrices[qkv].rows);
-    for (const MatrixSource& source : sources_[qkv]) {
-      if (!source.has_bias()) continue;
-      biases.resize(biases.size() + rows);
-      source.read_biases(std::span(biases).last(rows));
+    for (int m = 0; m < model_.num_matrices; ++m) {
+      if (!graph_.matrices[m].has_bias) continue;
+      const size_t rows = static_cast<size_t>(model_.matrices[m].rows);
+      for (const MatrixSource& source : sources_[m]) {
+        biases.resize(biases.size() + rows);
+        source.read_biases(std::span(biases).last(rows));
+      }
     }
     return biases;
   }
@@ -91,20 +98,19 @@ class Packer {
   }
 
  private:
-  int index_of(std::string_view matrix) const {
-    int m = 0;
-    while (model_.matrices[m].name != matrix) ++m;
-    return m;
-  }
-
   void pack_job(const TileJob& job, std::byte* base) const {
     sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
   }
 
   const ModelDescriptor& model_;
-  std::vector<MatrixSource> sources_[kNumMatrices];
+  const Graph graph_;
+  std::vector<std::vector<MatrixSource>> sources_;  // of each matrix, of each layer or once
   std::vector<TileJob> jobs_;
 };
+
+std::span<const PackedMatrix> matrices_of(const ModelDescriptor& model) {
+  return {model.matrices, static_cast<size_t>(model.num_matrices)};
+}
 
 /// Of one card: all are loaded at the same time.
 int num_threads(const KernelLibrary& library) {
@@ -113,7 +119,7 @@ int num_threads(const KernelLibrary& library) {
 
 size_t largest_tile(const ModelDescriptor& model) {
   int64_t bytes = 0;
-  for (const PackedMatrix& matrix : model.matrices)
+  for (const PackedMatrix& matrix : matrices_of(model))
     bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
   return static_cast<size_t>(bytes);
 }
@@ -187,39 +193,48 @@ std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int widt
   return values;
 }
 
+/// Calls body(row of the norms, matrix, layer) for each norm and the matrix that reads what it scales.
+template <class Body>
+void for_each_norm(const Graph& graph, int num_layers, const Body& body) {
+  const auto visit = [&](const std::vector<GraphOp>& ops, int layer) {
+    for (const GraphOp& op : ops) {
+      if (op.input != InputKind::kVector) body(graph.norm_row(op.norm, layer, num_layers), op.matrix, layer);
+    }
+  };
+  for (int layer = 0; layer < num_layers; ++layer) visit(graph.layer_ops, layer);
+  visit(graph.final_ops, 0);
+}
+
 /// Each norm in the order of the columns that read what it scales.
 std::vector<uint16_t> gather_norms(const ModelTensors& tensors, const Packer& packer,
                                    const ModelFacts& facts) {
   std::vector<uint16_t> norms = gather(tensors.norms, facts.hidden);
-  const auto order_norm = [&](int norm, const std::vector<int32_t>& order) {
-    reorder(std::span(norms).subspan(static_cast<size_t>(norm) * facts.hidden, facts.hidden), order);
-  };
-  for (int layer = 0; layer < facts.num_layers; ++layer) {
-    order_norm(2 * layer, packer.order("qkv", layer));
-    order_norm(2 * layer + 1, packer.order("gate_up", layer));
-  }
-  order_norm(2 * facts.num_layers, packer.order("lm_head", 0));
+  for_each_norm(packer.graph(), facts.num_layers, [&](int row, int matrix, int layer) {
+    reorder(std::span(norms).subspan(static_cast<size_t>(row) * facts.hidden, facts.hidden),
+            packer.order(matrix, layer));
+  });
   return norms;
 }
 
 /// The tables of layout/order.h. `order(matrix, layer)`: the model's input in each column, empty for natural order.
 template <class Order>
 std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order) {
-  const int heads = facts.num_heads * facts.head_dim;
-  const auto offset = [&](int layer, OrderTable table) {
-    return static_cast<size_t>(order_offset(facts.hidden, heads, layer, table));
-  };
+  const Graph graph = build_graph(facts);
+  const OrderTables tables = {graph.num_norm_rows(facts.num_layers), facts.hidden,
+                              facts.num_heads * facts.head_dim};
   std::vector<int32_t> positions(static_cast<size_t>(model_tables(facts).positions));
-  const auto put = [&](int layer, OrderTable table, const std::vector<int32_t>& inputs, int count) {
-    int32_t* of = positions.data() + offset(layer, table);
+  const auto put = [&](int64_t table, int64_t count, const std::vector<int32_t>& inputs) {
+    int32_t* of = positions.data() + table;
     for (int32_t column = 0; column < count; ++column) of[inputs.empty() ? column : inputs[column]] = column;
   };
-  for (int layer = 0; layer < facts.num_layers; ++layer) {
-    put(layer, OrderTable::kHidden, order("qkv", layer), facts.hidden);
-    put(layer, OrderTable::kHeads, order("o", layer), heads);
-    put(layer, OrderTable::kPostAttention, order("gate_up", layer), facts.hidden);
+  for_each_norm(graph, facts.num_layers, [&](int row, int matrix, int layer) {
+    put(tables.of_norm(row), tables.hidden, order(matrix, layer));
+  });
+  for (const GraphOp& op : graph.layer_ops) {
+    if (op.kind != PhaseKind::kAttention) continue;
+    for (int layer = 0; layer < facts.num_layers; ++layer)
+      put(tables.of_attention(layer), tables.heads, order(graph.reader_in_layer(op.writes), layer));
   }
-  put(facts.num_layers, OrderTable::kHidden, order("lm_head", 0), facts.hidden);
   return positions;
 }
 
@@ -276,7 +291,7 @@ int64_t matrix_bytes(const PackedMatrix& matrix, int num_cards) {
 int64_t offset_on_one_card(const ModelDescriptor& model, const PackedMatrix& matrix, int layer) {
   int64_t layer_bytes = 0;
   int64_t before = 0;
-  for (const PackedMatrix& each : model.matrices) {
+  for (const PackedMatrix& each : matrices_of(model)) {
     if (&each == &matrix) before = layer_bytes;
     if (each.layer_stride != 0) layer_bytes += matrix_bytes(each, 1);
   }
@@ -328,7 +343,7 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   const Packer packer(model, tensors, library.num_cards(), card);
   DeviceWeights weights;
   const auto page_bytes = static_cast<size_t>(model.weight_bytes);
-  const std::vector<int32_t>& order = packer.order("qkv", 0);
+  const std::vector<int32_t>& order = packer.order(packer.graph().layer_ops.front().matrix, 0);
   if (library.device().unified_memory != 0) {
     weights.pages = DeviceMemory::unified(library.functions(), page_bytes);
     pack_pages(library, packer, *tensors.source, weights.pages, progress);
@@ -341,10 +356,10 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   if (progress != nullptr) progress->add(embedding_bytes(facts));
   weights.norms = upload(library, gather_norms(tensors, packer, facts));
   weights.head_norms = upload(library, gather(tensors.head_norms, facts.head_dim));
-  weights.qkv_biases = upload(library, packer.qkv_biases());
+  weights.qkv_biases = upload(library, packer.biases());
   if (facts.weight_order != 0) {
-    const std::vector<int32_t> positions = make_positions(
-        facts, [&](std::string_view matrix, int layer) { return packer.order(matrix, layer); });
+    const std::vector<int32_t> positions =
+        make_positions(facts, [&](int matrix, int layer) { return packer.order(matrix, layer); });
     weights.positions = upload(library, positions);
   }
   return weights;
@@ -375,7 +390,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   DeviceWeights weights;
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
   weights.embedding = DeviceMemory(library.functions(), embedding_bytes(model.facts));
-  for (const PackedMatrix& matrix : model.matrices) {
+  for (const PackedMatrix& matrix : matrices_of(model)) {
     const int copies = matrix.layer_stride == 0 ? 1 : model.facts.num_layers;
     for (int layer = 0; layer < copies; ++layer) {
       const int64_t offset = matrix.offset + layer * matrix.layer_stride;
@@ -395,7 +410,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   weights.qkv_biases = upload(library, random_biases(facts, bound, seed));
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
-        make_positions(facts, [](std::string_view, int) { return std::vector<int32_t>{}; });
+        make_positions(facts, [](int, int) { return std::vector<int32_t>{}; });
     weights.positions = upload(library, positions);
   }
   return weights;

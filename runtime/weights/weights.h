@@ -17,7 +17,7 @@ struct DeviceWeights {
   DeviceMemory embedding;   // bf16 [vocabulary][hidden]
   DeviceMemory qkv_biases;  // see LaunchParams; empty where there are none
   DeviceMemory head_norms;  // the same
-  DeviceMemory norms;       // bf16 [2 * num_layers + 1][hidden]
+  DeviceMemory norms;       // the same
   DeviceMemory positions;   // see layout/order.h; empty where columns are in natural order
 };
 

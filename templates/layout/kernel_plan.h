@@ -11,6 +11,7 @@
 #include "layout/activations.h"
 #include "layout/attention_variant.h"
 #include "layout/deal.h"
+#include "layout/order.h"
 #include "layout/packed_matrix.h"
 #include "layout/phase.h"
 
@@ -58,15 +59,20 @@ struct BarrierSet {
   bool by_warps = false;  // do whole warps arrive, or single lanes?
 };
 
-constexpr int kMaxPhases = 8;
 constexpr int kMaxRegions = 16;
 constexpr int kMaxBarriers = 20;
 constexpr int kBarrierBytes = 8;
 
 struct KernelPlan {
   ModelShape model;
-  const PackedMatrix* matrices = nullptr;  // [kNumMatrices], by MatrixId
-  int rows = 1;                            // of activations in a step
+  // A step: what stands once in a library, or is written apart so that it reads well.
+  const PackedMatrix* matrices = nullptr;  // [num_matrices], in the order of the packed weights
+  int num_matrices = 0;
+  const Vector* vectors = nullptr;  // [num_vectors], in the order of the workspace
+  int num_vectors = 0;
+  const Phase* phases = nullptr;  // [num_phases], of a layer, in order, then those that happen once
+  int num_phases = 0;
+  int rows = 1;  // of activations in a step
   SyncMode sync = SyncMode::kSelfValidating;
   int num_ctas = 0;   // of a card
   int num_cards = 1;  // that a launch spans
@@ -79,6 +85,7 @@ struct KernelPlan {
   int kv_window = 0;       // and of the cache
   int prefetch_pages = 0;  // brought into L2 while the ring is full
   int residual_tiles = 0;  // of one CTA at most
+  int num_norms = 0;       // rows of LaunchParams::norms
   // One row only.
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once
@@ -91,24 +98,56 @@ struct KernelPlan {
   bool shares_registers = false;  // do workers take registers from the other warps, as whole warpgroups can?
   bool warpgroups = false;        // do warpgroups multiply (wgmma)?
 
-  Vector vectors[kNumVectors] = {};  // in the workspace, by VectorId
-  Vector partials = {};              // one row: of attention that is split over CTAs
-  Vector sums = {};                  // warpgroups: of tiles, of every CTA those of sum_passes()
-  int64_t counter_offset = 0;        // in the workspace, as all up to
+  int squares = kNone;         // several rows: the vector of the sums of squares of each CTA's columns
+  Vector partials = {};        // one row: of attention that is split over CTAs
+  Vector sums = {};            // warpgroups: of tiles, of every CTA those of sum_passes()
+  int64_t counter_offset = 0;  // in the workspace, as all up to
   int64_t counter_bytes = 0;
   int64_t workspace_bytes = 0;
-  int num_phases = 0;
-  Phase phases[kMaxPhases] = {};
   int num_regions = 0;
   Region regions[kMaxRegions] = {};
   int num_barriers = 0;
   BarrierSet barriers[kMaxBarriers] = {};
 
-  SOLITON_HOST_DEVICE constexpr Vector vector(VectorId id) const {
-    return id == VectorId::kNone ? Vector{} : vectors[static_cast<int>(id)];
+  SOLITON_HOST_DEVICE constexpr Vector vector(int index) const {
+    return index == kNone ? Vector{} : vectors[index];
   }
-  SOLITON_HOST_DEVICE constexpr const PackedMatrix& matrix(MatrixId id) const {
-    return matrices[static_cast<int>(id)];
+  /// Phases that happen in every layer.
+  SOLITON_HOST_DEVICE constexpr int layer_phases() const {
+    int count = 0;
+    for (int i = 0; i < num_phases; ++i) count += phases[i].every_layer ? 1 : 0;
+    return count;
+  }
+  /// Those of a whole step.
+  SOLITON_HOST_DEVICE constexpr int step_phases() const {
+    return layer_phases() * (model.num_layers - 1) + num_phases;
+  }
+  /// The first phase of a kind; an empty one if there is none.
+  SOLITON_HOST_DEVICE constexpr Phase phase(PhaseKind kind) const {
+    for (int i = 0; i < num_phases; ++i) {
+      if (phases[i].kind == kind) return phases[i];
+    }
+    return {};
+  }
+  /// q, k and v as attention reads them, and what it puts out.
+  SOLITON_HOST_DEVICE constexpr Vector heads_in() const { return vector(phase(PhaseKind::kAttention).reads); }
+  SOLITON_HOST_DEVICE constexpr Vector heads_out() const {
+    return vector(phase(PhaseKind::kAttention).writes);
+  }
+  /// Several rows: q and k before their heads are normed.
+  SOLITON_HOST_DEVICE constexpr Vector unnormed_heads() const {
+    return vector(phase(PhaseKind::kNormHeads).reads);
+  }
+  /// The residual stream as a layer finds it.
+  SOLITON_HOST_DEVICE constexpr Vector layer_input() const { return vector(phases[0].reads); }
+  /// The best token of each CTA, and whether to stop.
+  SOLITON_HOST_DEVICE constexpr Vector candidates() const { return vector(phases[num_phases - 1].writes); }
+  SOLITON_HOST_DEVICE constexpr OrderTables order_tables() const {
+    return {num_norms, model.hidden, model.num_heads * model.head_dim};
+  }
+  /// Pages that a phase has in flight.
+  SOLITON_HOST_DEVICE constexpr int window_of(const Phase& phase) const {
+    return phase.kind == PhaseKind::kMatrix ? window : phase.kind == PhaseKind::kAttention ? kv_window : 0;
   }
   /// Of all cards, see tiles_of_card().
   SOLITON_HOST_DEVICE constexpr int all_ctas() const { return num_ctas * num_cards; }
@@ -158,7 +197,7 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int x_bytes() const {
     int widest = 0;
     bool digits = false;
-    for (int i = 0; i < kNumMatrices; ++i) {
+    for (int i = 0; i < num_matrices; ++i) {
       widest = matrices[i].padded_columns > widest ? matrices[i].padded_columns : widest;
       digits = digits || matrices[i].format.takes_digits();
     }
@@ -171,7 +210,7 @@ struct KernelPlan {
   // Several rows.
   /// Are all pages of weights with scales as wide as they may be?
   SOLITON_HOST_DEVICE constexpr bool has_full_pages() const {
-    for (int i = 0; i < kNumMatrices; ++i) {
+    for (int i = 0; i < num_matrices; ++i) {
       const WeightFormat format = matrices[i].format;
       if (format.has_scales() && matrices[i].padded_columns % format.page_columns() != 0) return false;
     }
@@ -226,7 +265,8 @@ struct KernelPlan {
     int most = 2;
     for (int i = 0; i < num_phases; ++i) {
       if (phases[i].kind != PhaseKind::kMatrix || phases[i].column_slices == 1) continue;
-      const int tiles = ceil_divide(matrix(phases[i].matrix).num_tiles, all_ctas() / phases[i].column_slices);
+      const int tiles =
+          ceil_divide(matrices[phases[i].matrix].num_tiles, all_ctas() / phases[i].column_slices);
       const int passes = ceil_divide(tiles, shape().tiles_at_once());
       most = passes > most ? passes : most;
     }
@@ -277,24 +317,18 @@ struct KernelPlan {
   }
 };
 
-/// The plan with the phases of its step, and their windows.
+/// The plan with the phases of its step, which stay where they are.
 template <int kNumPhases>
 constexpr KernelPlan with_phases(KernelPlan plan, const Phase (&phases)[kNumPhases]) {
-  static_assert(kNumPhases <= kMaxPhases);
+  plan.phases = phases;
   plan.num_phases = kNumPhases;
-  for (int i = 0; i < kNumPhases; ++i) {
-    Phase& phase = plan.phases[i];
-    phase = phases[i];
-    if (phase.kind == PhaseKind::kMatrix) phase.window = plan.window;
-    if (phase.kind == PhaseKind::kAttention) phase.window = plan.kv_window;
-  }
   return plan;
 }
 
 /// A phase as the kernel's code for all matrix phases wants it.
 SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, int index) {
   const Phase& phase = plan.phases[index];
-  const PackedMatrix& matrix = plan.matrix(phase.matrix);
+  const PackedMatrix& matrix = plan.matrices[phase.matrix];
   int number = 0;
   for (int i = 0; i < index; ++i) number += plan.phases[i].kind == PhaseKind::kMatrix ? 1 : 0;
   return {.number = number,
@@ -306,7 +340,7 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
           .rows = matrix.rows,
           .num_tiles = matrix.num_tiles,
           .first_cta = phase.first_cta,
-          .window = phase.window,
+          .window = plan.window_of(phase),
           .input = phase.input,
           .input_vector = plan.vector(phase.reads),
           .first_norm = phase.first_norm,

@@ -142,7 +142,7 @@ struct LaunchParams {
   const void* weights;        // packed pages, see Descriptor::matrices
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]
   const uint16_t*
-      norms;  // bf16 [2 * num_layers + 1][hidden]: attention and ffn norm of each layer, final norm
+      norms;  // bf16 [KernelPlan::num_norms][hidden]: those of layer after layer, then those that stand once
   const float* qkv_biases;      // [num_layers][rows of qkv], as the packed rows stand; null without
   const uint16_t* head_norms;   // bf16 [num_layers][q, k][head_dim]; null without
   const float* rotary;          // [context][head_dim / 2]{cos, sin}

@@ -8,17 +8,11 @@
 
 namespace soliton {
 
-/// The matrices of a step, in the order of the packed weights.
-enum class MatrixId : int { kQkv, kO, kGateUp, kDown, kLmHead };
-constexpr int kNumMatrices = 5;
-/// By MatrixId.
-constexpr const char* kMatrixNames[kNumMatrices] = {"qkv", "o", "gate_up", "down", "lm_head"};
-
 /// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).
 struct PackedMatrix {
-  const char* name;      // "qkv", "o", "gate_up", "down", "lm_head"
+  const char* name;      // as the graph of the model calls it
   int64_t offset;        // bytes, of layer 0
-  int64_t layer_stride;  // bytes; 0 for lm_head, which stands once
+  int64_t layer_stride;  // bytes; 0 for what stands once
   int32_t rows;          // output rows, without the zero rows that fill the last tile
   int32_t columns;       // inputs, without padding
   int32_t padded_columns;

@@ -42,22 +42,8 @@ struct Vector {
   SOLITON_HOST_DEVICE constexpr int groups() const { return ceil_divide(elements + signatures, 4); }
 };
 
-/// The vectors that phases exchange, in the order of the workspace.
-enum class VectorId : int {
-  kNone = -1,
-  kQkv,            // q, k, v as attention reads them
-  kHeads,          // outputs of attention
-  kPostAttention,  // the residual stream behind attention
-  kFfn,            // the hidden vector of the FFN
-  kHidden,         // the residual stream behind a layer
-  kCandidates,     // the best token of each CTA, and whether to stop
-  kSquares,        // several rows: sums of squares of each CTA's columns of the residual stream
-  kUnnormed,       // several rows: q and k whose heads are not normed yet
-};
-constexpr int kNumVectors = 8;
-/// By VectorId.
-constexpr const char* kVectorNames[kNumVectors] = {"qkv",    "heads",      "post_attention", "ffn",
-                                                   "hidden", "candidates", "squares",        "unnormed"};
+/// Index of no vector, no matrix.
+constexpr int kNone = -1;
 
 enum class PhaseKind : int {
   kMatrix,
@@ -75,21 +61,21 @@ enum class InputKind : int {
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
 enum class OutputKind : int { kRotary, kResidual, kSwiglu, kLogits };
 
-/// A phase as the generator writes it. Several rows: norms are of the phase that reads what this one writes.
+/// A phase as the generator writes it.
 struct Phase {
   const char* name = nullptr;
   PhaseKind kind = PhaseKind::kMatrix;
-  MatrixId matrix = MatrixId::kQkv;  // matrix phases only
-  VectorId reads =
-      VectorId::kNone;  // and waits for; in layer 0 InputKind::kHidden waits for the candidates instead
-  VectorId writes = VectorId::kNone;
-  VectorId clears = VectorId::kNone;  // a vector that nobody reads any more
+  int matrix = kNone;  // of KernelPlan::matrices; matrix phases only
+  // Of KernelPlan::vectors.
+  int reads = kNone;  // and waits for; in layer 0 InputKind::kHidden waits for the candidates instead
+  int writes = kNone;
+  int clears = kNone;  // nobody reads it any more
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
-  int first_norm = -1;      // row of the norms for layer 0; -1: no norm
+  // Row of the norms, of what the phase reads; of who writes the residual stream, that of its reader.
+  int first_norm = -1;      // in layer 0; -1: none
   int norm_stride = 0;      // rows per layer
   int first_cta = 0;        // owner of tile 0, see deal_tiles()
-  int window = 0;           // pages in flight, see with_phases()
   bool every_layer = true;  // or once, behind the last
   bool appends = false;     // appends the step's keys and values to the cache
   int column_slices = 1;    // CTAs that share the columns of a tile, see deal_block()

@@ -35,7 +35,7 @@ constexpr bool holds_blocks(const KernelPlan& plan) {
   int matrices = 0;
   for (int i = 0; i < plan.num_phases; ++i) {
     if (plan.phases[i].kind != PhaseKind::kMatrix) continue;
-    const PackedMatrix& matrix = plan.matrix(plan.phases[i].matrix);
+    const PackedMatrix& matrix = plan.matrices[plan.phases[i].matrix];
     if (matrix.num_tiles > 0xffff || matrix.padded_columns > 0xffff * plan.shape().chunk_columns())
       return false;
     ++matrices;

@@ -15,11 +15,6 @@ constexpr bool kTimeline = true;
 constexpr bool kTimeline = false;
 #endif
 
-/// The phases of a layer in their order; after the last layer comes one more, the lm_head.
-constexpr const char* kLayerPhases[] = {"qkv", "attention", "o", "gate_up", "down"};
-constexpr int kPhasesPerLayer = 5;
-constexpr const char* kLastPhase = "lm_head";
-
 /// One warp in one phase. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
 struct PhaseRecord {
   uint32_t begin;  // the warp is done with the phase before
@@ -37,11 +32,6 @@ struct PhaseRecord {
 /// Warps that keep records: all but the last, which watches the others.
 constexpr int timeline_warps(int threads_per_cta) {
   return threads_per_cta / 32 - 1;
-}
-
-/// Phases of a step.
-constexpr int timeline_phases(int num_layers) {
-  return num_layers * kPhasesPerLayer + 1;
 }
 
 /// Records lie as [phase of the step][cta][warp]: consumer warps, then producers, then epilogue.

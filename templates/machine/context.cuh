@@ -68,14 +68,15 @@ struct MachineContext {
     return workspace<uint32_t>(kPlan.counter_offset) + word;
   }
 
-  /// Where a vector's reader has element `element`; see layout/order.h.
-  SOLITON_DEVICE int place(OrderTable table, int layer, int element) const {
-    if constexpr (kPlan.model.ordered) {
-      return load_constant(
-          params.positions +
-          order_offset(kPlan.model.hidden, kPlan.model.num_heads * kPlan.model.head_dim, layer, table) +
-          element);
-    }
+  /// Where who reads element `element` has it: of what a norm scales, or of what attention puts out; see layout/order.h.
+  SOLITON_DEVICE int normed_place(int norm, int element) const {
+    return place(kPlan.order_tables().of_norm(norm), element);
+  }
+  SOLITON_DEVICE int attention_place(int layer, int element) const {
+    return place(kPlan.order_tables().of_attention(layer), element);
+  }
+  SOLITON_DEVICE int place(int64_t table, int element) const {
+    if constexpr (kPlan.model.ordered) return load_constant(params.positions + table + element);
     return element;
   }
 

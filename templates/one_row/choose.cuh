@@ -24,8 +24,7 @@ SOLITON_DEVICE Choice read_choice(const Context<kPlan>& context) {
   constexpr int kMostLoads = 9;  // at once: registers are few
   constexpr int kBatches = ceil_divide(kWords, kMostLoads * kWarpLanes);
   constexpr int kLoads = ceil_divide(kWords, kBatches * kWarpLanes);
-  const uint64_t* candidates =
-      context.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+  const uint64_t* candidates = context.template workspace<uint64_t>(kPlan.candidates().offset);
   uint64_t best = kNoCandidate;
   bool stop = false;
   SOLITON_NO_UNROLL

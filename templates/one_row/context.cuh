@@ -151,17 +151,19 @@ SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
   }
 }
 
+constexpr int kMaxWidths = 8;  // of inputs in either format
+
 /// The widths of the model's inputs, each once.
 struct Widths {
   int count = 0;
-  Width widths[kNumMatrices] = {};
+  Width widths[kMaxWidths] = {};
 };
 SOLITON_HOST_DEVICE constexpr Widths input_widths(const KernelPlan& plan) {
   Widths all;
   for (int i = 0; i < plan.num_phases; ++i) {
     const Phase& phase = plan.phases[i];
     if (phase.kind != PhaseKind::kMatrix) continue;
-    const PackedMatrix& matrix = plan.matrix(phase.matrix);
+    const PackedMatrix& matrix = plan.matrices[phase.matrix];
     int at = 0;
     while (at < all.count &&
            (all.widths[at].columns != matrix.columns || all.widths[at].format.type != matrix.format.type)) {

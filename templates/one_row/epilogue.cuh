@@ -53,7 +53,7 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(to, tile, scale);
         } else if constexpr (kKind == OutputKind::kResidual) {
-          residual(to, tile, i, phase.appends, layer);
+          residual(phase, to, tile, i, layer);
         } else {
           logits(phase, tile, scale);
         }
@@ -103,7 +103,7 @@ class Epilogue {
       merge_waits_.end();
     }
     // The first layer also clears the candidates that chose this step's token.
-    if (layer == 0 && context_.step > 0) clear(kPlan.vector(VectorId::kCandidates));
+    if (layer == 0 && context_.step > 0) clear(kPlan.candidates());
     end_phase(kPlan.vector(kPhase.clears));
   }
 
@@ -185,7 +185,7 @@ class Epilogue {
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
   SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
   SOLITON_DEVICE void swiglu(float* output, int tile, float scale);
-  SOLITON_DEVICE void residual(float* output, int tile, int own_tile, bool is_first, int layer);
+  SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer);
   SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
   SOLITON_DEVICE void draw(const MatrixPhase& phase);
   SOLITON_DEVICE void end_choice();

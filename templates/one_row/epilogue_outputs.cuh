@@ -55,21 +55,20 @@ SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale
   }
 }
 
-/// Adds to the residual stream, whose rows stay with their CTA: o (`is_first`) and down are dealt alike. It begins
-/// with the token's embedding, whose columns are in the order in which q, k and v of layer 0 want them.
+/// Adds to the residual stream, whose rows stay with their CTA: phases that write it are dealt alike. It begins, behind
+/// attention, with the token's embedding, whose columns are in the order of what the first norm scales.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Epilogue<kPlan>::residual(float* output, int tile, int own_tile, bool is_first,
+SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* output, int tile, int own_tile,
                                               int layer) {
   const int row = tile * kTileRows + context_.lane % kTileRows;
-  const bool begins = is_first && layer == 0;
-  const int place = is_first ? context_.place(OrderTable::kPostAttention, layer, row)
-                             : context_.place(OrderTable::kHidden, layer + 1, row);
+  const bool begins = phase.appends && layer == 0;
+  const int place = context_.normed_place(phase.first_norm + layer * phase.norm_stride, row);
   float* own = context_.template region<float>(RegionId::kResidual) + own_tile * kTileRows + context_.lane;
   float before = 0.0f;
   if (context_.lane < kTileRows) {
     before = begins ? bf16_to_float(load_constant(context_.params.embedding +
                                                   static_cast<int64_t>(token_) * kPlan.model.hidden +
-                                                  context_.place(OrderTable::kHidden, 0, row)))
+                                                  context_.normed_place(0, row)))
                     : load_shared(own);
   }
   const float value = before + take_tile();
@@ -120,7 +119,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::end_choice() {
     if (other > best_) best_ = other;
   }
   if (context_.lane == 0) {
-    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     publish<kPlan>(context_, candidates + context_.global_cta(), best_);
     if (context_.is_first_cta()) {
       publish<kPlan>(context_, candidates + kPlan.all_ctas(),

@@ -5,6 +5,7 @@
 #include "one_row/attention.cuh"
 #include "one_row/consumer.cuh"
 #include "one_row/epilogue_outputs.cuh"
+#include "one_row/multiply.cuh"
 #include "one_row/producer.cuh"
 
 namespace soliton::one_row {

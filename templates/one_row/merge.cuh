@@ -75,8 +75,7 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       const float values[] = {outputs.x, outputs.y, outputs.z, outputs.w};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
-        publish<kPlan>(context, output + context.place(OrderTable::kHeads, layer, first + group * 4 + i),
-                       values[i]);
+        publish<kPlan>(context, output + context.attention_place(layer, first + group * 4 + i), values[i]);
       }
       continue;
     }
@@ -150,7 +149,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
         value += shuffle(weight, (first + i) % kWarpLanes) * loads.value[i];
     }
     const int element = heads.first_head * kPlan.model.head_dim + group * kWarpLanes + context.lane;
-    publish<kPlan>(context, output + context.place(OrderTable::kHeads, layer, element), publishable(value));
+    publish<kPlan>(context, output + context.attention_place(layer, element), publishable(value));
   }
 }
 

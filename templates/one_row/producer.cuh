@@ -108,7 +108,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     constexpr KvShape kKv = kPlan.card_kv();
     constexpr int kSlots = kKv.slots_per_half();
     constexpr int kSlotBytes = kKv.half_bytes() / kSlots;
-    constexpr int kWindow = kPlan.phases[kPhase].window;
+    constexpr int kWindow = kPlan.window_of(kPlan.phases[kPhase]);
     const AttentionShare share = context_.attention_share(layer);
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
@@ -138,9 +138,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
   /// Brings the weights of the norm behind this phase's into L2, one CTA for all: out of device memory they
   /// would come later than the vector that they scale. Norms lie in the order of their use.
   SOLITON_DEVICE void prefetch_norm(const MatrixInstance& at) const {
-    constexpr int kNorms = 2 * kPlan.model.num_layers + 1;
     if (at.phase.input == InputKind::kVector) return;
-    const int next = (at.phase.first_norm + at.layer * at.phase.norm_stride + 1) % kNorms;
+    const int next = (at.phase.first_norm + at.layer * at.phase.norm_stride + 1) % kPlan.num_norms;
     if (next % kPlan.num_ctas != context_.cta) return;
     prefetch(context_.params.norms + static_cast<int64_t>(next) * kPlan.model.hidden, kPlan.model.hidden * 2);
   }

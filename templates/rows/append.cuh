@@ -17,7 +17,7 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
       static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = slot % kKvPageTokens;
-  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);
   const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
   const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
   SOLITON_NO_UNROLL

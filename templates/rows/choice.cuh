@@ -24,7 +24,7 @@ class Choice : public Finisher<kPlan> {
     if (context_.step == 0) return is_live() ? load_constant(context_.params.input_tokens + row()) : 0;
     if (context_.params.skips_choice != 0) return 0;
     const uint64_t* candidates =
-        context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+        context_.template workspace<uint64_t>(kPlan.candidates().offset);
     stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
     const int token = choose(candidates + row() * kPlan.all_ctas());
     if (is_live()) {
@@ -62,7 +62,7 @@ class Choice : public Finisher<kPlan> {
   /// Publishes the best candidates of this CTA, but for rows that are drawn for: see Worker::draw().
   SOLITON_DEVICE void end_choice() const {
     if (context_.params.skips_choice != 0) return;
-    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     const uint64_t most = best_of_quarters(best());
     const bool draws = is_live() && context_.params.sampling.rows != nullptr;
     if (quarter() == 0 && !draws)

@@ -23,7 +23,7 @@ SOLITON_DEVICE void put_parts(const Context<kPlan>& context, int kv_head, unsign
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void put_query(const Context<kPlan>& context, int kv_head, int query, int dim, float2 v) {
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  unsigned char* to = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+  unsigned char* to = context.template workspace<unsigned char>(kPlan.heads_in().offset);
   put_parts<kShape<kPlan>.parts>(context, kv_head, to, v, [&](int part) {
     return kLayout.query_offset(kv_head / kPlan.num_cards, query, dim, part);
   });
@@ -33,7 +33,7 @@ SOLITON_DEVICE void put_query(const Context<kPlan>& context, int kv_head, int qu
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void put_key(const Context<kPlan>& context, int kv_head, int row, int dim, float2 v) {
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  unsigned char* to = context.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+  unsigned char* to = context.template workspace<unsigned char>(kPlan.heads_in().offset);
   put_parts<kLayout.kv.parts>(context, kv_head, to + kLayout.keys_offset(kv_head / kPlan.num_cards), v,
                               [&](int part) { return kLayout.kv.key_offset(row, dim, part); });
 }
@@ -41,7 +41,7 @@ SOLITON_DEVICE void put_key(const Context<kPlan>& context, int kv_head, int row,
 /// Dim `dim` of head `head` of q | k of a row, neither normed nor rotated: [row][head][head_dim].
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE float* unnormed(const Context<kPlan>& context, int row, int head, int dim) {
-  return context.template workspace<float>(kPlan.vector(VectorId::kUnnormed).offset) +
+  return context.template workspace<float>(kPlan.unnormed_heads().offset) +
          (row * kPlan.model.rotary_heads() + head) * kPlan.model.head_dim + dim;
 }
 

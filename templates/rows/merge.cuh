@@ -162,7 +162,7 @@ class HeadMerge {
 
   SOLITON_DEVICE void publish_pairs(float4 v, int column) const {
     constexpr int kParts = kShape<kPlan>.parts;
-    unsigned char* heads = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kHeads).offset);
+    unsigned char* heads = context_.template workspace<unsigned char>(kPlan.heads_out().offset);
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
       const uint2 packed = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
@@ -184,8 +184,8 @@ class HeadMerge {
     const float values[] = {v.x, v.y, v.z, v.w};
     SOLITON_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int place = context_.place(OrderTable::kHeads, layer, column + i / 2 * kNext + i % 2);
-      context_.publish_element(kPlan.vector(VectorId::kHeads), row_, place, values[i]);
+      const int place = context_.attention_place(layer, column + i / 2 * kNext + i % 2);
+      context_.publish_element(kPlan.heads_out(), row_, place, values[i]);
     }
   }
 

@@ -74,7 +74,7 @@ class Outputs : public Choice<kPlan> {
   // ---- Norms
 
   SOLITON_DEVICE float* squares_of(int row) const {
-    return context_.template workspace<float>(kPlan.vector(VectorId::kSquares).offset) + row * kSquaresStride;
+    return context_.template workspace<float>(kPlan.vector(kPlan.squares).offset) + row * kSquaresStride;
   }
   static constexpr int kSquaresStride = kPlan.squares_stride();
 
@@ -140,9 +140,7 @@ class Outputs : public Choice<kPlan> {
     const uint16_t* weights = context_.params.norms + static_cast<int64_t>(norm) * kPlan.model.hidden;
     const int first = tile * kTileRows + quarter() * 2;
     if constexpr (kPlan.model.ordered) {
-      constexpr int kHeads = kPlan.model.num_heads * kPlan.model.head_dim;
-      const int32_t* places =
-          context_.params.positions + normed_order_offset(kPlan.model.hidden, kHeads, norm) + first;
+      const int32_t* places = context_.params.positions + kPlan.order_tables().of_norm(norm) + first;
       const auto word = [&](int column) {
         const int place = load_constant(places + column);
         return static_cast<uint32_t>(load_constant(weights + place)) << 16 | static_cast<uint32_t>(place);
@@ -166,7 +164,7 @@ class Outputs : public Choice<kPlan> {
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
       const uint4 weights = norm_weights(0, tile);
-      keep(kPlan.vector(VectorId::kHidden), tile, i, embedding_of(token, tile, weights), weights);
+      keep(kPlan.layer_input(), tile, i, embedding_of(token, tile, weights), weights);
     }
     publish_squares();
   }
@@ -221,7 +219,7 @@ class Outputs : public Choice<kPlan> {
   SOLITON_DEVICE void rotary(int tile, const Sums& v, uint4 rotation_words) const {
     constexpr int kHeadDim = kPlan.model.head_dim;
     constexpr QkvLayout kLayout = kQkv<kPlan>;
-    unsigned char* to = context_.template workspace<unsigned char>(kPlan.vector(VectorId::kQkv).offset);
+    unsigned char* to = context_.template workspace<unsigned char>(kPlan.heads_in().offset);
     const int head = tile * kTileRows / kHeadDim;
     const int within = tile * kTileRows % kHeadDim;
     const bool is_query = head < kPlan.model.num_heads;

@@ -129,7 +129,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     constexpr int kSlots = kKv.slots_per_half();
     constexpr int kSlotTiles = kKv.slot_tokens() / kTailTokens;
     constexpr int kPageTiles = kSlots * kSlotTiles;
-    constexpr int kWindow = kPlan.phases[kPhase].window;
+    constexpr int kWindow = kPlan.window_of(kPlan.phases[kPhase]);
     const int end = context_.end_item();
     const Variant<kPlan> variant(layer);
     SOLITON_NO_UNROLL

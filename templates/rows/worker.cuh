@@ -170,7 +170,7 @@ class Worker {
     constexpr int kLoads = 2;  // registers are few
     RowSampler<kPlan, Context<kPlan>, kLoads> sampler(
         context_, run, context_.region(RegionId::kTiles) + worker * SharedHistogram::kBytes, worker);
-    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.vector(VectorId::kCandidates).offset);
+    uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     SOLITON_NO_UNROLL
     for (int row = worker; row < context_.params.tree.num_rows; row += kWorkers) {
       const int token =

@@ -377,11 +377,11 @@ TEST_F(HfConfigTest, ReadsPhi3) {
   json patch = phi3();
   patch["sliding_window"] = nullptr;
   EXPECT_EQ(open(patch).facts.max_context, 4096);
-  const LinearStack& qkv = config.checkpoint.stack(MatrixId::kQkv);
+  const LinearStack& qkv = config.checkpoint.stacks[0];
   EXPECT_EQ(qkv.parts[2].name, "self_attn.qkv_proj");
   EXPECT_EQ(qkv.parts[2].first, 2 * 3072);
   EXPECT_EQ(qkv.parts[2].tensor_rows, 3 * 3072);
-  EXPECT_EQ(config.checkpoint.stack(MatrixId::kGateUp).parts[1].first, 8192);
+  EXPECT_EQ(config.checkpoint.stacks[2].parts[1].first, 8192);
 }
 
 TEST_F(HfConfigTest, RefusesOfPhi3WhatNoKernelDoes) {

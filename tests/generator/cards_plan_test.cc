@@ -136,12 +136,11 @@ TEST(CardsPlan, TakesSeveralRows) {
         const Plan plan = shipped_plan(model, "h200", choices);
         EXPECT_EQ(refusals(plan), "");
         // Queries, keys and values are those of a card's heads; of all CTAs are candidates and sums of squares.
-        const PlanVector& qkv = plan.vectors[vector_index(VectorId::kQkv)];
+        const PlanVector& qkv = named(plan.vectors, "qkv");
         EXPECT_EQ(qkv.bytes(), plan.qkv_layout().bytes());
         EXPECT_EQ(plan.qkv_layout().kv.num_kv_heads, kv_heads_of_card(plan.facts.num_kv_heads, cards, 0));
-        EXPECT_EQ(plan.vectors[vector_index(VectorId::kCandidates)].elements, rows * plan.all_ctas() + 1);
-        EXPECT_EQ(plan.vectors[vector_index(VectorId::kSquares)].elements,
-                  rows * PlannedKernel(plan)->squares_stride());
+        EXPECT_EQ(named(plan.vectors, "candidates").elements, rows * plan.all_ctas() + 1);
+        EXPECT_EQ(named(plan.vectors, "squares").elements, rows * PlannedKernel(plan)->squares_stride());
       }
     }
   }
@@ -152,10 +151,10 @@ TEST(CardsPlan, OfSeveralRowsIsRefusedWhereItHasNoRoomForAllCtas) {
   choices.num_cards = 2;
   choices.rows = 8;
   Plan plan = shipped_plan("llama-3.1-8b", "h200", choices);
-  plan.vectors[vector_index(VectorId::kCandidates)].elements = plan.rows * plan.num_ctas + 1;
+  named(plan.vectors, "candidates").elements = plan.rows * plan.num_ctas + 1;
   EXPECT_THAT(refusals(plan), HasSubstr("candidates: expected"));
   plan = shipped_plan("llama-3.1-8b", "h200", choices);
-  --plan.vectors[vector_index(VectorId::kSquares)].elements;
+  --named(plan.vectors, "squares").elements;
   EXPECT_THAT(refusals(plan), HasSubstr("squares: expected"));
 }
 

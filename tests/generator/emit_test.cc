@@ -74,18 +74,12 @@ void expect_phase(const Plan& plan, const std::string& name, const KernelPlan& k
   EXPECT_EQ(emitted.appends, phase.appends) << name;
 }
 
-/// The golden numbers with the phases of the tiny model's plan, as golden/kernel.cu puts them together; windows are
-/// none of what it says.
-KernelPlan golden_kernel(const Plan& plan) {
-  const PlannedKernel planned(plan);
-  Phase phases[6];
-  EXPECT_EQ(planned->num_phases, 6);
-  for (int i = 0; i < 6; ++i) {
-    phases[i] = planned->phases[i];
-    phases[i].name = nullptr;
-    phases[i].window = 0;
-  }
-  return with_phases(golden::kDecodeNumbers, phases);
+/// The golden numbers with the phases of the tiny model's plan, as golden/kernel.cu puts them together.
+KernelPlan golden_kernel(const PlannedKernel& planned) {
+  KernelPlan kernel = golden::kDecodeNumbers;
+  kernel.phases = planned->phases;
+  kernel.num_phases = planned->num_phases;
+  return kernel;
 }
 
 TEST(Emit, GoldenTextOfTheTinyModel) {
@@ -100,13 +94,14 @@ TEST(Emit, GoldenTextOfTheTinyModel) {
 // What the compiler made of the golden plan.h.
 TEST(Emit, PhasesReadBackAsPlanned) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
-  const KernelPlan kernel = golden_kernel(plan);
+  const PlannedKernel planned(plan);
+  const KernelPlan kernel = golden_kernel(planned);
   EXPECT_EQ(kernel.num_phases, 6);
   for (const char* name : {"qkv", "o", "gate_up", "down", "lm_head"}) expect_phase(plan, name, kernel);
   const PlanPhase& attention = named(plan.phases, "attention");
   const Phase& emitted = kernel.phases[index_of(plan.phases, "attention")];
   EXPECT_EQ(emitted.kind, PhaseKind::kAttention);
-  EXPECT_EQ(emitted.window, attention.window);
+  EXPECT_EQ(kernel.window_of(emitted), attention.window);
   EXPECT_TRUE(kernel.vector(emitted.reads) == expected_vector(plan, attention.reads));
   EXPECT_TRUE(kernel.vector(emitted.writes) == expected_vector(plan, attention.writes));
   EXPECT_TRUE(kernel.vector(emitted.clears) == expected_clears(plan, attention));
@@ -184,7 +179,8 @@ TEST(Emit, RegionsAndBarriersReadBackAsPlanned) {
 
 TEST(Emit, WidthsReadBackAsPlanned) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
-  const one_row::Widths widths = one_row::input_widths(golden_kernel(plan));
+  const PlannedKernel planned(plan);
+  const one_row::Widths widths = one_row::input_widths(golden_kernel(planned));
   ASSERT_EQ(widths.count, 2);
   const Width& hidden = widths.widths[0];
   EXPECT_EQ(hidden.columns, plan.facts.hidden);
@@ -221,7 +217,9 @@ TEST(Emit, EveryWidthIsCompiledOnce) {
 
 TEST(Emit, DescriptorReadsBackAsPlanned) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
-  const Descriptor descriptor = describe(golden::kModel, golden_kernel(plan));
+  const PlannedKernel planned(plan);
+  const KernelPlan kernel = golden_kernel(planned);
+  const Descriptor descriptor = describe(golden::kModel, kernel);
   const ModelDescriptor& model = *descriptor.model;
   EXPECT_STREQ(model.name, "tiny-stories");
   EXPECT_STREQ(model.gpu, "cpu");
@@ -246,8 +244,8 @@ TEST(Emit, DescriptorReadsBackAsPlanned) {
   EXPECT_EQ(descriptor.workspace_bytes, plan.workspace_bytes());
   EXPECT_EQ(descriptor.counter_offset, plan.workspace_region("counters").offset);
   EXPECT_EQ(descriptor.counter_bytes, plan.workspace_region("counters").bytes);
-  ASSERT_EQ(plan.matrices.size(), static_cast<size_t>(kNumMatrices));
-  for (int i = 0; i < kNumMatrices; ++i) {
+  ASSERT_EQ(model.num_matrices, std::ssize(plan.matrices));
+  for (int i = 0; i < model.num_matrices; ++i) {
     const PackedMatrix& emitted = model.matrices[i];
     const PlanMatrix& planned = plan.matrices[i];
     EXPECT_EQ(emitted.name, planned.name);

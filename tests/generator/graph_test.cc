@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 #include "tests/generator/plan_fixture.h"
@@ -30,41 +31,6 @@ TEST(Graph, TinyModelInWords) {
             "down       reads ffn            writes hidden         matrix 256 x 768\n"
             "then:\n"
             "lm_head    reads hidden         writes candidates     matrix 2048 x 256\n");
-}
-
-// Kernels find vectors and matrices by number.
-TEST(Graph, VectorsAndMatricesStandInTheOrderOfTheirIds) {
-  const std::pair<const char*, VectorId> vectors[] = {{"qkv", VectorId::kQkv},
-                                                      {"heads", VectorId::kHeads},
-                                                      {"post_attention", VectorId::kPostAttention},
-                                                      {"ffn", VectorId::kFfn},
-                                                      {"hidden", VectorId::kHidden},
-                                                      {"candidates", VectorId::kCandidates},
-                                                      {"squares", VectorId::kSquares},
-                                                      {"unnormed", VectorId::kUnnormed}};
-  const std::pair<const char*, MatrixId> matrices[] = {{"qkv", MatrixId::kQkv},
-                                                       {"o", MatrixId::kO},
-                                                       {"gate_up", MatrixId::kGateUp},
-                                                       {"down", MatrixId::kDown},
-                                                       {"lm_head", MatrixId::kLmHead}};
-  const auto expect_order = [&](const Graph& graph, size_t num_vectors) {
-    ASSERT_EQ(graph.vectors.size(), num_vectors);
-    for (size_t i = 0; i < num_vectors; ++i) {
-      EXPECT_STREQ(std::string(graph.vectors[i].name).c_str(), vectors[i].first);
-      EXPECT_EQ(static_cast<int>(vectors[i].second), static_cast<int>(i));
-    }
-    ASSERT_EQ(graph.matrices.size(), std::size(matrices));
-    for (size_t i = 0; i < std::size(matrices); ++i) {
-      EXPECT_STREQ(std::string(graph.matrices[i].name).c_str(), matrices[i].first);
-      EXPECT_EQ(static_cast<int>(matrices[i].second), static_cast<int>(i));
-    }
-  };
-  ModelFacts facts = shipped_model("tiny-stories").facts;
-  expect_order(build_graph(facts), 6);
-  expect_order(build_rows_graph(facts), 7);
-  facts.head_norm = 1;
-  expect_order(build_graph(facts), 6);
-  expect_order(build_rows_graph(facts), 8);
 }
 
 TEST(Graph, EveryOpReadsWhatTheOpBeforeWrites) {
@@ -109,6 +75,10 @@ TEST(Graph, EveryMatrixIsUsedByOneOp) {
     if (op.matrix >= 0) used.insert(op.matrix);
   }
   EXPECT_EQ(used, (std::multiset<int>{0, 1, 2, 3, 4}));
+  for (const GraphOp& op : ops_of_step(graph, 1)) {
+    if (op.matrix < 0) continue;
+    EXPECT_EQ(graph.matrices[op.matrix].per_layer, op.per_layer) << op.name;
+  }
 }
 
 TEST(Graph, RowsThatAreCombinedShareATile) {
@@ -122,24 +92,23 @@ TEST(Graph, RowsThatAreCombinedShareATile) {
   }
 }
 
-// LaunchParams::norms has two rows a layer and one more.
 TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
   const int num_layers = 7;
   ModelFacts facts = shipped_model("tiny-stories").facts;
   facts.num_layers = num_layers;
   const Graph graph = build_graph(facts);
-  std::multiset<int> rows;
+  std::vector<int> rows;
+  const auto read = [&](const GraphOp& op, int layer) {
+    if (op.input != InputKind::kVector) rows.push_back(graph.norm_row(op.norm, layer, num_layers));
+  };
   for (int layer = 0; layer < num_layers; ++layer) {
-    for (const GraphOp& op : graph.layer_ops) {
-      EXPECT_EQ(op.first_norm >= 0, op.kind == PhaseKind::kMatrix && op.input != InputKind::kVector)
-          << op.name;
-      if (op.first_norm >= 0) rows.insert(op.first_norm + layer * op.norm_stride);
-    }
+    for (const GraphOp& op : graph.layer_ops) read(op, layer);
   }
-  for (const GraphOp& op : graph.final_ops) rows.insert(op.first_norm);
-  std::multiset<int> expected;
-  for (int row = 0; row < 2 * num_layers + 1; ++row) expected.insert(row);
-  EXPECT_EQ(rows, expected);
+  for (const GraphOp& op : graph.final_ops) read(op, 0);
+  std::vector<int> in_turn(15);
+  std::iota(in_turn.begin(), in_turn.end(), 0);
+  EXPECT_EQ(rows, in_turn);
+  EXPECT_EQ(graph.num_norm_rows(num_layers), 15);
 }
 
 TEST(Graph, GroupedHeadsShareKeysAndValues) {

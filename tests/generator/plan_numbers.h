@@ -24,8 +24,8 @@ class NumberWalk {
     auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
            producer_warps, ring_slots, window, prefetch_pages, tile_slots, chunk_columns, min_pages_per_split,
            max_splits, sync, registers_per_thread, input_buffers, max_query_tiles, warp_dims,
-           shares_registers, warpgroups, vectors, matrices, phases, barriers, shared, workspace, weight_bytes,
-           needed_weight_bytes] = plan;
+           shares_registers, warpgroups, vectors, squares, num_norms, matrices, phases, barriers, shared,
+           workspace, weight_bytes, needed_weight_bytes] = plan;
     for_each_fact(facts, [&](const char* name, auto& value) {
       if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
         number(std::string("facts.") + name, value);
@@ -50,6 +50,8 @@ class NumberWalk {
     number("warp_dims", warp_dims);
     number("shares_registers", shares_registers);
     number("warpgroups", warpgroups);
+    number("squares", squares);
+    number("num_norms", num_norms);
     number("weight_bytes", weight_bytes);
     number("needed_weight_bytes", needed_weight_bytes);
     for (PlanVector& each : vectors) vector("vectors." + each.name, each);
@@ -143,30 +145,51 @@ class NumberWalk {
   int step_;
 };
 
-/// The same of what a kernel is compiled for, and of its matrices, which lie elsewhere.
+/// A kernel's plan with the lists that it refers to, to be changed.
+struct KernelNumbers {
+  explicit KernelNumbers(const KernelPlan& planned)
+      : kernel(planned),
+        matrices(planned.matrices, planned.matrices + planned.num_matrices),
+        vectors(planned.vectors, planned.vectors + planned.num_vectors),
+        phases(planned.phases, planned.phases + planned.num_phases) {
+    kernel.matrices = matrices.data();
+    kernel.vectors = vectors.data();
+    kernel.phases = phases.data();
+  }
+  KernelNumbers(const KernelNumbers&) = delete;
+
+  KernelPlan kernel;
+  std::vector<PackedMatrix> matrices;
+  std::vector<Vector> vectors;
+  std::vector<Phase> phases;
+};
+
+/// The same of what a kernel is compiled for.
 template <class Visit>
 class KernelNumberWalk {
  public:
   explicit KernelNumberWalk(Visit visit) : visit_(visit) {}
 
-  void kernel(KernelPlan& kernel, std::vector<PackedMatrix>& packed) {
-    auto& [model, matrices, rows, sync, num_ctas, num_cards, copies, consumer_warps, producer_warps,
-           ring_slots, slot_bytes, window, kv_window, prefetch_pages, residual_tiles, tile_slots,
-           chunk_columns, min_pages_per_split, max_splits, input_buffers, max_query_tiles, warp_dims,
-           shares_registers, warpgroups, vectors, partials, sums, counter_offset, counter_bytes,
-           workspace_bytes, num_phases, phases, num_regions, regions, num_barriers, barriers] = kernel;
+  void kernel(KernelNumbers& all) {
+    auto& [model, matrices, num_matrices, vectors, num_vectors, phases, num_phases, rows, sync, num_ctas,
+           num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes, window, kv_window,
+           prefetch_pages, residual_tiles, num_norms, tile_slots, chunk_columns, min_pages_per_split,
+           max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups, squares,
+           partials, sums, counter_offset, counter_bytes, workspace_bytes, num_regions, regions, num_barriers,
+           barriers] = all.kernel;
     shape(model);
-    for (PackedMatrix& each : packed) matrix(std::string("matrices.") + each.name, each);
-    numbers(rows, sync, num_ctas, num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes,
-            window, kv_window, prefetch_pages, residual_tiles, tile_slots, chunk_columns, min_pages_per_split,
-            max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups,
-            counter_offset, counter_bytes, workspace_bytes, num_phases, num_regions, num_barriers);
-    for (Vector& each : vectors) vector(each);
+    for (PackedMatrix& each : all.matrices) matrix(std::string("matrices.") + each.name, each);
+    numbers(num_matrices, num_vectors, num_phases, rows, sync, num_ctas, num_cards, copies, consumer_warps,
+            producer_warps, ring_slots, slot_bytes, window, kv_window, prefetch_pages, residual_tiles,
+            num_norms, tile_slots, chunk_columns, min_pages_per_split, max_splits, input_buffers,
+            max_query_tiles, warp_dims, shares_registers, warpgroups, squares, counter_offset, counter_bytes,
+            workspace_bytes, num_regions, num_barriers);
+    for (Vector& each : all.vectors) vector(each);
     vector(partials);
     vector(sums);
+    for (Phase& each : all.phases) phase(each);
     // Not by reference: these are changed on the way.
-    const int phases_there = num_phases, regions_there = num_regions, barriers_there = num_barriers;
-    for (int i = 0; i < phases_there; ++i) phase(phases[i]);
+    const int regions_there = num_regions, barriers_there = num_barriers;
     for (int i = 0; i < regions_there; ++i) region(regions[i]);
     for (int i = 0; i < barriers_there; ++i) barrier(barriers[i]);
   }
@@ -206,9 +229,9 @@ class KernelNumberWalk {
   }
   void phase(Phase& phase) {
     auto& [name, kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta,
-           window, every_layer, appends, column_slices] = phase;
+           every_layer, appends, column_slices] = phase;
     at_ = name;
-    numbers(kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta, window,
+    numbers(kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta,
             every_layer, appends, column_slices);
   }
   void region(Region& region) {
@@ -233,8 +256,8 @@ void for_each_number(Plan& plan, int step, Visit visit) {
 }
 
 template <class Visit>
-void for_each_number(KernelPlan& kernel, std::vector<PackedMatrix>& matrices, Visit visit) {
-  KernelNumberWalk<Visit>(visit).kernel(kernel, matrices);
+void for_each_number(KernelNumbers& numbers, Visit visit) {
+  KernelNumberWalk<Visit>(visit).kernel(numbers);
 }
 
 }  // namespace soliton

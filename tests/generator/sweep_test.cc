@@ -241,12 +241,11 @@ TEST(VerifySweep, RefusesEveryNumberOfAKernelUnlikeThePlan) {
   int index = 0;
   for (const auto& [plan_name, plan] : swept_plans()) {
     const PlannedKernel planned(plan);
-    KernelPlan kernel = *planned;
-    std::vector<PackedMatrix> matrices(kernel.matrices, kernel.matrices + plan.matrices.size());
-    kernel.matrices = matrices.data();
+    KernelNumbers numbers(*planned);
+    const KernelPlan& kernel = numbers.kernel;
     ASSERT_TRUE(verify(plan, kernel).empty()) << plan_name;
     Sweep sweep(index++);
-    for_each_number(kernel, matrices, [&](const std::string& name, auto& value) {
+    for_each_number(numbers, [&](const std::string& name, auto& value) {
       sweep.change(
           value, [&] { return !verify(plan, kernel).empty(); },
           [&](int64_t before, int64_t changed) {

@@ -179,9 +179,9 @@ const std::vector<BadPlan>& bad_shapes() {
        .rule = Rule::kNormRow,
        .message = "norms: row 1: expected one use, got 6",
        .damage = [](Plan& plan) { phase(plan, "gate_up").norm_stride = 0; }},
-      {.name = "NormThatNobodyUses",
+      {.name = "NormOfAnotherReader",
        .rule = Rule::kNormRow,
-       .message = "down: expected no row of the norms for an input without norm, got 3",
+       .message = "down: expected row 2 of the norms, which qkv reads it with, got 3",
        .damage = [](Plan& plan) { phase(plan, "down").first_norm = 3; }},
   };
   return plans;

@@ -8,17 +8,6 @@ namespace soliton {
 
 const std::vector<BadPlan>& bad_structure() {
   static const std::vector<BadPlan> plans = {
-      {.name = "VectorsInAnotherOrder",
-       .rule = Rule::kPieceMissing,
-       .message = "vectors: expected post_attention as number 2, got hidden",
-       .damage =
-           [](Plan& plan) {
-             for (const char* name : {"post_attention", "hidden"}) {
-               const bool first = std::string(name) == "post_attention";
-               vector(plan, name).name = first ? "x" : "post_attention";
-             }
-             vector(plan, "x").name = "hidden";
-           }},
       {.name = "MatricesInAnotherOrder",
        .rule = Rule::kPieceMissing,
        .message = "matrices: expected o as number 1, got down",

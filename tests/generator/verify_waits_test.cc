@@ -39,7 +39,7 @@ const std::vector<BadPlan>& bad_waits() {
            [](Plan& plan) {
              for (const char* name : {"o", "down"}) phase(plan, name).output = OutputKind::kSwiglu;
            },
-       .also = {Rule::kMatrixShape, Rule::kVectorShape}},
+       .also = {Rule::kNormRow, Rule::kMatrixShape, Rule::kVectorShape}},
       {.name = "AppendsBehindDown",
        .rule = Rule::kAppendedElsewhere,
        .message =
@@ -50,7 +50,7 @@ const std::vector<BadPlan>& bad_waits() {
              phase(plan, "o").output = OutputKind::kSwiglu;
              place(plan, {});
            },
-       .also = {Rule::kMatrixShape, Rule::kVectorShape}},
+       .also = {Rule::kNormRow, Rule::kMatrixShape, Rule::kVectorShape}},
       {.name = "WriterMissing",
        .rule = Rule::kWaitUnsatisfied,
        .message =
@@ -107,7 +107,7 @@ const std::vector<BadPlan>& bad_waits() {
                   "attention "
                   "which writes heads",
        .damage = [](Plan& plan) { std::swap(phase(plan, "o"), phase(plan, "gate_up")); },
-       .also = {Rule::kClearedWhileRead, Rule::kClearedTooLate, Rule::kAppendedElsewhere}},
+       .also = {Rule::kNormRow, Rule::kClearedWhileRead, Rule::kClearedTooLate, Rule::kAppendedElsewhere}},
       {.name = "StepThatDoesNotBeginWithTheCandidates",
        .rule = Rule::kWaitTooEarly,
        .message = "qkv (layer 0): waits for hidden, expected the phase before to write it, got lm_head which "

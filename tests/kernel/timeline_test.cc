@@ -12,7 +12,7 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
   const std::vector<int32_t> prompt = kernel.fill_all_but(kernel.prompt(130), 2);
   const DecodeResult result =
       kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .timeline_step = kStep});
-  const int phases = timeline_phases(descriptor.model->facts.num_layers);
+  const int phases = descriptor.plan->step_phases();
   const int warps = timeline_warps(descriptor.threads_per_cta);
   ASSERT_EQ(result.timeline.size(), static_cast<size_t>(phases) * descriptor.num_ctas * warps);
   uint64_t pages = 0;

@@ -108,10 +108,10 @@ TEST(KernelPlan, ATokenHasRoomForWhatIsKeptOfIt) {
 
 // Pages in flight are the plan's: of matrices and of the cache, and none of phases that read neither.
 TEST(KernelPlan, PhasesTakeTheWindowsOfThePlan) {
-  constexpr Phase kPhases[] = {{.name = "qkv", .kind = PhaseKind::kMatrix, .window = 9},
-                               {.name = "attention", .kind = PhaseKind::kAttention},
-                               {.name = "o", .kind = PhaseKind::kMatrix, .appends = true},
-                               {.name = "norm_heads", .kind = PhaseKind::kNormHeads}};
+  static constexpr Phase kPhases[] = {{.name = "qkv", .kind = PhaseKind::kMatrix},
+                                      {.name = "attention", .kind = PhaseKind::kAttention},
+                                      {.name = "o", .kind = PhaseKind::kMatrix, .appends = true},
+                                      {.name = "norm_heads", .kind = PhaseKind::kNormHeads}};
   constexpr KernelPlan kPlan = with_phases(
       [] {
         KernelPlan plan;
@@ -121,10 +121,10 @@ TEST(KernelPlan, PhasesTakeTheWindowsOfThePlan) {
       }(),
       kPhases);
   EXPECT_EQ(kPlan.num_phases, 4);
-  EXPECT_EQ(kPlan.phases[0].window, 3);
-  EXPECT_EQ(kPlan.phases[1].window, 6);
-  EXPECT_EQ(kPlan.phases[2].window, 3);
-  EXPECT_EQ(kPlan.phases[3].window, 0);
+  EXPECT_EQ(kPlan.window_of(kPlan.phases[0]), 3);
+  EXPECT_EQ(kPlan.window_of(kPlan.phases[1]), 6);
+  EXPECT_EQ(kPlan.window_of(kPlan.phases[2]), 3);
+  EXPECT_EQ(kPlan.window_of(kPlan.phases[3]), 0);
   EXPECT_TRUE(kPlan.phases[2].appends);
 }
 

@@ -1,0 +1,71 @@
+// The products of one row (GEMV): what a consumer warp adds up of the pages of a tile.
+#pragma once
+
+#include "one_row/consumer.cuh"
+
+namespace soliton::one_row {
+
+/// Adds the products of this warp's columns of one chunk of a tile, the first since the chunk was loaded or
+/// another.
+template <const KernelPlan& kPlan>
+template <Width kWidth>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format>& sums) {
+  using Slice = InputSlice<kPlan, kWidth>;
+  constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
+  const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
+  SOLITON_NO_UNROLL
+  for (int page = 0; page < num_pages; ++page) {
+    multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), is_first, sums);
+  }
+  if constexpr (Slice::kRest > 0) {
+    if (chunk == Slice::kChunks - 1)
+      multiply_rest<kWidth.format, Slice::kRest>(kLastPages * (Slice::kPageWidth / kWarps), is_first, sums);
+  }
+}
+
+/// The short pages that `kRest` columns stand in.
+template <const KernelPlan& kPlan>
+template <WeightFormat kFormat, int kRest>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_rest(int column, bool is_first, TileSums<kFormat>& sums) {
+  constexpr int kColumns = page_columns(kFormat, kRest);
+  multiply_page<kFormat, kColumns>(column, is_first, sums);
+  if constexpr (kColumns < kRest)
+    multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, is_first, sums);
+}
+
+/// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
+template <const KernelPlan& kPlan>
+template <WeightFormat kFormat, int kColumns>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, bool is_first, TileSums<kFormat>& sums) {
+  const int slot = wait_page();
+  const unsigned char* part = x() + column * kXColumnBytes;
+  if constexpr (kFormat.takes_digits()) {
+    unsigned char* input_sums = x() + kPlan.chunk_columns / kWarps * kXColumnBytes;
+    Gemv<kFormat>::template multiply<kWarps, kColumns>(
+        {.x = part,
+         .page = page_bytes(slot),
+         .input_sums = reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16),
+         .is_first_tile = is_first,
+         .warp = warp_,
+         .lane = context_.lane,
+         .up = input_up_},
+        sums);
+  } else {
+    using Format = Gemv<kFormat>;
+    constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+    const uint4* weights =
+        reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+    const unsigned char* x_slice =
+        part + (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
+    SOLITON_UNROLL
+    for (int block = 0; block < kBlocks; ++block) {
+      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
+      mma_bf16(sums.value[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
+      mma_bf16(sums.value[1], load_shared(weights + (block * 2 + 1) * kWarpLanes),
+               make_uint2(values.z, values.w));
+    }
+  }
+  release_page(slot);
+}
+
+}  // namespace soliton::one_row
