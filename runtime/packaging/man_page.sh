@@ -29,5 +29,5 @@ sed -nE 's|^  k[A-Za-z]+ = ([0-9]+),? *(// *)?(.*)$|\1 \3|p' "$2" | while read -
 done
 cat <<'PAGE'
 .SH SEE ALSO
-The manual: share/doc/soliton/manual.md of the installation; soliton\-chat(1), soliton\-server(1), soliton\-bench(1), soliton\-doctor(1), soliton\-gen(1)
+The manual: share/doc/soliton/runtime/README.md of the installation; soliton\-chat(1), soliton\-server(1), soliton\-bench(1), soliton\-doctor(1), soliton\-gen(1)
 PAGE

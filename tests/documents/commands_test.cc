@@ -62,8 +62,9 @@ constexpr std::array kNotRun = {
            "needs nvcc", "grep -q 'ptx = true' compute80/plan.h"},
     NotRun{"build/soliton-bench -k w4.so --random-weights -n 128 -d 128", kCard,
            "build/soliton-bench -k build/kernels/tiny-stories-cpu.so --random-weights -n 1 -d 8 -r 1"},
-    // runtime/README.md
+    // runtime/chat/README.md
     NotRun{"build/soliton-chat --verify models/tiny-stories", "is what a test of soliton-chat does", ""},
+    // runtime/bench/README.md
     NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-sm90.so --random-weights -n 32 -r 3 --tree "
            "few-shot:20,speculative:64",
            kCard, ""},
