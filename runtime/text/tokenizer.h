@@ -56,8 +56,6 @@ class Tokenizer {
   int vocabulary_size() const;
   /// Ids that belong before a text that stands alone; usually begin-of-text, or none.
   std::span<const int> prefix_ids() const;
-  /// Whether there are prefix_ids().
-  bool add_bos() const { return !prefix_ids().empty(); }
 
  private:
   friend class StreamDecoder;

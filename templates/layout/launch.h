@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 
 #include "layout/deal.h"
 #include "layout/sampling.h"
@@ -10,74 +11,46 @@
 
 namespace soliton {
 
-/// Where a wait that ended without success stood.
+/// What a warp waits for: a barrier, by its name in layout/one_row.h or layout/several_rows.h, or words in memory.
 enum class WaitKind : uint32_t {
-  kNone = 0,
-  kPageFull,        // a page has not landed
-  kPageEmpty,       // a consumer has not released a ring slot
-  kTileFull,        // a consumer has not added its part of a tile
-  kTileEmpty,       // the epilogue has not taken a tile
-  kInputRead,       // a consumer has not reported that it holds its input
-  kInputTaken,      // the epilogue has not read what the consumers reported two phases ago
-  kVector,          // an element of an activation vector has not arrived
-  kCounter,         // the grid counter has not reached its target
-  kQueryFull,       // a consumer has not brought its share of an attention unit's q, k and v
-  kAttentionFull,   // a warp has not handed over its part of an attention unit
-  kAttentionEmpty,  // a warp may still read what shared memory has of an attention unit
-  kPartial,         // another CTA's part of a split attention unit has not arrived
-  kTokenReady,      // a consumer has not said which token the step has
-  kPhaseGate,       // the producer waits for an earlier token before it may read its KV page
-  kInputFull,       // a chunk of activations has not landed
-  kInputEmpty,      // a consumer has not released a chunk of activations
-  kPhaseBegun,      // the input loader has not begun the phase
-  kPhaseEnded,      // a warp of this CTA has not ended the phase
-  kExchange,        // another CTA has not added its part to what a choice depends on
+  kNone,
+  kPageFull,
+  kPageEmpty,
+  kTileFull,
+  kTileEmpty,
+  kInputRead,
+  kInputTaken,
+  kVector,   // an element of an activation vector
+  kCounter,  // the grid counter
+  kQueryFull,
+  kAttentionFull,
+  kAttentionEmpty,
+  kPartial,  // another CTA's part of attention that is split
+  kTokenReady,
+  kStepRead,
+  kInputFull,
+  kInputEmpty,
+  kBegun,
+  kPhaseDone,
+  kExchange,  // another CTA's part of what a choice depends on
+  kTilesFull,
+  kTilesEmpty,
+  kItemDone,
+  kPartsFull,
+  kStepKnown,
+  kAttending,
 };
 
+constexpr const char* kWaitNames[] = {
+    "nothing",     "page_full",   "page_empty",   "tile_full",   "tile_empty",     "input_read",
+    "input_taken", "vector",      "grid counter", "query_full",  "attention_full", "attention_empty",
+    "partial",     "token_ready", "step_read",    "input_full",  "input_empty",    "begun",
+    "phase_done",  "exchange",    "tiles_full",   "tiles_empty", "item_done",      "parts_full",
+    "step_known",  "attending"};
+
 constexpr const char* wait_name(WaitKind kind) {
-  switch (kind) {
-    case WaitKind::kNone:
-      return "nothing";
-    case WaitKind::kPageFull:
-      return "page full";
-    case WaitKind::kPageEmpty:
-      return "page empty";
-    case WaitKind::kTileFull:
-      return "tile full";
-    case WaitKind::kTileEmpty:
-      return "tile empty";
-    case WaitKind::kInputRead:
-      return "input read";
-    case WaitKind::kInputTaken:
-      return "input taken";
-    case WaitKind::kVector:
-      return "vector";
-    case WaitKind::kCounter:
-      return "grid counter";
-    case WaitKind::kQueryFull:
-      return "query full";
-    case WaitKind::kAttentionFull:
-      return "attention full";
-    case WaitKind::kAttentionEmpty:
-      return "attention empty";
-    case WaitKind::kPartial:
-      return "partial";
-    case WaitKind::kTokenReady:
-      return "token ready";
-    case WaitKind::kPhaseGate:
-      return "phase gate";
-    case WaitKind::kInputFull:
-      return "input full";
-    case WaitKind::kInputEmpty:
-      return "input empty";
-    case WaitKind::kPhaseBegun:
-      return "phase begun";
-    case WaitKind::kPhaseEnded:
-      return "phase ended";
-    case WaitKind::kExchange:
-      return "exchange";
-  }
-  return "unknown";
+  return static_cast<size_t>(kind) < std::size(kWaitNames) ? kWaitNames[static_cast<size_t>(kind)]
+                                                           : "unknown";
 }
 
 /// Where a wait stands in the step: filled in by whoever waits, reported if the wait is stuck.

@@ -185,12 +185,4 @@ SOLITON_HOST_DEVICE constexpr int num_pages(const TreeItem& item, int step) {
   return ceil_divide(cached_tokens(item, step), kKvPageTokens);
 }
 
-/// Where in TreeView::pages the page is to which a row's key and value are appended, and the token within it.
-SOLITON_HOST_DEVICE constexpr int append_page(const TreeRow& row, int step) {
-  return row.first_page + (row.slot + step) / kKvPageTokens;
-}
-SOLITON_HOST_DEVICE constexpr int append_token(const TreeRow& row, int step) {
-  return (row.slot + step) % kKvPageTokens;
-}
-
 }  // namespace soliton

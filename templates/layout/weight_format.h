@@ -129,23 +129,6 @@ SOLITON_HOST_DEVICE constexpr int integer_input_bytes(int columns) {
   return columns * kDigits + columns / (kStrips * kStepColumns) * 16;
 }
 
-/// Where a page of `columns` columns holds the integer of `row` (0..15) and `column`: `shift` bits up in the
-/// 32-bit word at byte `offset`.
-struct IntegerPlace {
-  int offset = 0;
-  int shift = 0;
-};
-SOLITON_HOST_DEVICE constexpr IntegerPlace integer_place(int columns, int row, int column) {
-  const int steps = columns / kMinIntegerColumns;
-  const int unit = column / (kStrips * steps * kStepColumns);
-  const int strip = column / (steps * kStepColumns) % kStrips;
-  const int step = column / kStepColumns % steps;
-  const int lane = row % 8 * 4 + column % kStepColumns / 8;
-  const int word = column % 8 / 4;
-  const int byte = column % 2 * 2 + column % 4 / 2;
-  return {(unit * steps + step) * kStepBytes + lane * 16 + strip * 8 + word * 4, byte * 8 + row / 8 * 4};
-}
-
 /// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero follows.
 SOLITON_HOST_DEVICE constexpr int scale_offset(WeightFormat format, int columns, int row, int group) {
   return columns * kTileRows / 2 + ((group * 8 + row % 8) * 2 + row / 8) * format.group_words() * 2;

@@ -77,7 +77,7 @@ class RingProducer {
   SOLITON_DEVICE bool wait_step_read() {
     if (context_.step > 0 && !stopped_) {
       wait_unless_stopped(context_.barrier(BarrierId::kStepRead), (context_.step - 1) & 1,
-                          WaitKind::kPhaseGate, 0, nothing);
+                          WaitKind::kStepRead, 0, nothing);
       if constexpr (PageCopies::kBulk) fence_async();
     }
     return !stopped_;

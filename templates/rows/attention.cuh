@@ -111,7 +111,7 @@ class Attention {
   SOLITON_DEVICE void merge_parts(State& state, const Role& role);
   SOLITON_DEVICE void wait_item(uint32_t turn) const {
     context_.wait(context_.barrier(BarrierId::kItemDone, turn % kItemSlots), turn / kItemSlots & 1,
-                  WaitKind::kAttentionEmpty, turn);
+                  WaitKind::kItemDone, turn);
   }
   /// Parts that are handed over in a round are those of [half, 2 half); in the first they lie at [0, half). Only where there
   /// is place for four shares may there be fewer, and then parts are handed over once: nobody waits for the place left.
@@ -327,7 +327,7 @@ SOLITON_DEVICE void Attention<kPlan>::merge_parts(State& state, const Role& role
       warp_arrive(&full);  // pairs with the wait of the worker that adds it
       return;
     }
-    context_.wait(full, parts_parity_ >> number & 1, WaitKind::kAttentionFull, number);
+    context_.wait(full, parts_parity_ >> number & 1, WaitKind::kPartsFull, number);
     warp_sync();
     state.take_part(place, context_.lane);
     half /= 2;

@@ -98,13 +98,13 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// parity is never more than one phase off.
   SOLITON_DEVICE void wait_begun() const {
     // phases_done, for which workers have no register.
-    constexpr int kStepPhases = 2 + kPlan.model.num_layers * (kPlan.num_phases - 1);
+    constexpr int kStepPhases = kPlan.step_phases() + 1;  // before them, the embedding
     const uint32_t ended = static_cast<uint32_t>(step * kStepPhases + phase);
-    wait(barrier(BarrierId::kBegun), ended & 1, WaitKind::kPhaseBegun, ended);
+    wait(barrier(BarrierId::kBegun), ended & 1, WaitKind::kBegun, ended);
   }
   /// Waits until it is known whether the step happens. Pairs with the arrivals of workers that finish tiles.
   SOLITON_DEVICE bool step_happens() const {
-    wait(barrier(BarrierId::kStepKnown), step & 1, WaitKind::kTokenReady, 0);
+    wait(barrier(BarrierId::kStepKnown), step & 1, WaitKind::kStepKnown, 0);
     int32_t stop = 0;
     SOLITON_UNROLL
     for (int warp = 0; warp < kShape<kPlan>.team_workers(); ++warp)
@@ -138,7 +138,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Waits for all workers, collective: in turn with every other use of the barrier.
   SOLITON_DEVICE void meet_workers(uint32_t& parity) const {
     warp_arrive(&barrier(BarrierId::kTilesFull));
-    wait(barrier(BarrierId::kTilesFull), parity, WaitKind::kTileFull, 0);
+    wait(barrier(BarrierId::kTilesFull), parity, WaitKind::kTilesFull, 0);
     warp_sync();
     parity ^= 1;
   }

@@ -199,7 +199,7 @@ class Epilogue : public Outputs<kPlan> {
       if (t < count) ahead[i] = load_ahead(at, run.first + (first + t) * run.stride);
     }
     // Pairs with the workers' arrivals in hand_over().
-    context_.wait(context_.barrier(BarrierId::kTilesFull), parity_, WaitKind::kTileFull, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesFull), parity_, WaitKind::kTilesFull, 0);
     warp_sync();
     parity_ ^= 1;
     scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;

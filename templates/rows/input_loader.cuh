@@ -110,7 +110,7 @@ class InputLoader {
   SOLITON_DEVICE void wait_for_writers(Writers writers) {
     if (context_.phases_done > 0) {
       context_.wait(context_.barrier(BarrierId::kPhaseDone), (context_.phases_done - 1) & 1,
-                    WaitKind::kPhaseEnded, context_.phases_done);
+                    WaitKind::kPhaseDone, context_.phases_done);
       const int word = writers == Writers::kAll ? kGridCounterWord : kCardCounterWord;
       uint32_t target = context_.phases_done * kPlan.all_ctas();
       if (writers == Writers::kAll) {
@@ -150,7 +150,7 @@ class InputLoader {
       if (!meets && !(wraps && at >= end_before) && items_ - oldest.turn < kItemSlots) return;
       copies_.announce();
       context_.wait(context_.barrier(BarrierId::kItemDone, oldest.turn % kItemSlots),
-                    oldest.turn / kItemSlots & 1, WaitKind::kAttentionEmpty, oldest.turn);
+                    oldest.turn / kItemSlots & 1, WaitKind::kItemDone, oldest.turn);
       oldest.before = behind;
       ++oldest.turn;
     }

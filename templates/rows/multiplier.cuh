@@ -78,14 +78,14 @@ class Multiplier {
   /// Waits until the tiles handed over so far, one at least, have been taken. Pairs with the arrivals of those
   /// that finish them.
   SOLITON_DEVICE void wait_taken() const {
-    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTileEmpty, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTilesEmpty, 0);
   }
 
   /// Puts down this worker's part of `count` tiles, from `tile` on, for those that finish them. Pairs with their
   /// waits.
   SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {
     // True at once for the first use: the parity is that of the phase before the barrier's first.
-    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTileEmpty, 0);
+    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTilesEmpty, 0);
     parity_ ^= 1;
     SOLITON_UNROLL
     for (int t = 0; t < kRowsShape.handed_tiles; ++t) {

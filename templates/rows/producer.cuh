@@ -280,7 +280,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
 
   /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.
   SOLITON_DEVICE bool wait_attending() {
-    this->wait_unless_stopped(context_.barrier(BarrierId::kAttending), attended_ & 1, WaitKind::kPhaseBegun,
+    this->wait_unless_stopped(context_.barrier(BarrierId::kAttending), attended_ & 1, WaitKind::kAttending,
                               attended_, nothing);
     ++attended_;
     return !this->stopped();

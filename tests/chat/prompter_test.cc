@@ -78,7 +78,7 @@ class Family : public testing::TestWithParam<const char*> {
     const std::string text = chat.text();
     SCOPED_TRACE(text);
     const Ids ids = encoder_.encode(chat);
-    const bool adds_prefix = !chat.begins_with(bos()) && tokenizer_.add_bos();
+    const bool adds_prefix = !chat.begins_with(bos()) && !tokenizer_.prefix_ids().empty();
     const Ids content(ids.begin() + (adds_prefix ? 1 : 0), ids.end());
     EXPECT_EQ(specials_in(content), specials_of_template(chat));
     EXPECT_EQ(plain(tokenizer_.decode(content)), plain(text));
@@ -170,8 +170,8 @@ TEST_P(Family, PutsOnePrefixBeforeTheText) {
   const int bos_id = *tokenizer_.token_id(bos());
   const auto count = [&](const Ids& ids) { return std::count(ids.begin(), ids.end(), bos_id); };
   EXPECT_EQ(count(encoder_.encode(with)), 1);
-  EXPECT_EQ(count(encoder_.encode(without)), tokenizer_.add_bos() ? 1 : 0);
-  EXPECT_EQ(count(encoder_.encode(typed)), tokenizer_.add_bos() ? 1 : 0);
+  EXPECT_EQ(count(encoder_.encode(without)), !tokenizer_.prefix_ids().empty() ? 1 : 0);
+  EXPECT_EQ(count(encoder_.encode(typed)), !tokenizer_.prefix_ids().empty() ? 1 : 0);
 }
 
 TEST_P(Family, RendersTheTemplatesOfPublishedModels) {

@@ -348,7 +348,7 @@ TEST(Barriers, FoolAWaiterThatIsTwoPhasesBehind) {
   EXPECT_EQ(run(late_waiter_kernel, params, {1, kLanes, sizeof(OnePage)}, checked()), "");
   params.num_steps = 2;
   const std::string error = run(late_waiter_kernel, params, {1, kLanes, sizeof(OnePage)}, checked());
-  EXPECT_TRUE(contains(error, "deadlock: 1 thread of CTA 0 waits for page full (step 4, phase 2, index 9"))
+  EXPECT_TRUE(contains(error, "deadlock: 1 thread of CTA 0 waits for page_full (step 4, phase 2, index 9"))
       << error;
 }
 
@@ -379,7 +379,7 @@ TEST(Deadlock, NamesEveryKindOfWaitWithAnExample) {
     EXPECT_EQ(error.rfind("deadlock: 128 threads of CTA 0..3 wait for ", 0), 0u) << error;
     EXPECT_TRUE(contains(error, "vector (step 2, phase 7, index 31, expected 7, seen 3), e.g. CTA "))
         << error;
-    EXPECT_TRUE(contains(error, "page full (step 2, phase 8, index 5, expected 0, seen 0), e.g. CTA "))
+    EXPECT_TRUE(contains(error, "page_full (step 2, phase 8, index 5, expected 0, seen 0), e.g. CTA "))
         << error;
     EXPECT_EQ(stall.valid, 1u);
     EXPECT_EQ(stall.site.step, 2u);

@@ -76,7 +76,7 @@ void ring_producer(RingShared* shared, RingGlobal* global, const WaitBound& boun
         WaitKind::kPageEmpty, static_cast<uint32_t>(step), 0, static_cast<uint32_t>(slot), 0, 0};
     wait_barrier(&shared->empty[slot], (turn & 1) ^ 1, site, bound);
     if (step == kSteps - 1) {
-      wait_barrier(&shared->gate, 0, {WaitKind::kPhaseGate, 0, 0, 0, 0, 0}, bound);
+      wait_barrier(&shared->gate, 0, {WaitKind::kStepRead, 0, 0, 0, 0, 0}, bound);
       fence_async();
     }
     barrier_arrive_expect(&shared->full[slot], sizeof shared->pages[slot]);
@@ -238,7 +238,7 @@ TEST(RingFaults, ASkippedWaitIsFound) {
     const char* text;
   } cases[] = {
       {WaitKind::kPageFull, "race at "},
-      {WaitKind::kPhaseGate, "race at global #"},
+      {WaitKind::kStepRead, "race at global #"},
       {WaitKind::kPageEmpty, ""},  // a race, or a second arrival before the page of the first has landed
       {WaitKind::kTileFull, ""},   // a race, or slots that are given back too often, and then a deadlock
   };
@@ -298,7 +298,7 @@ TEST(RingFaults, ARaceNamesBothSidesAndTheirWaits) {
     if (!contains(error, "load is not ordered after copy write")) continue;  // The load came first.
     ++found;
     EXPECT_TRUE(contains(error, "\n  load by CTA ")) << error;
-    EXPECT_TRUE(contains(error, "last wait: page full (step 0, phase 0")) << error;
+    EXPECT_TRUE(contains(error, "last wait: page_full (step 0, phase 0")) << error;
     EXPECT_TRUE(contains(error, "\n  copy write by the copy engine of CTA ")) << error;
   }
   EXPECT_GT(found, 0);

@@ -10,10 +10,12 @@
 
 #include "layout/deal.h"
 #include "layout/library.h"
+#include "layout/one_row.h"
 #include "layout/page.h"
 #include "layout/phase.h"
 #include "layout/random.h"
 #include "layout/rows.h"
+#include "layout/several_rows.h"
 
 namespace soliton {
 namespace {
@@ -436,14 +438,21 @@ TEST(Launch, RecordsHoldTokenAndTime) {
   EXPECT_NE(record, kNoRecord);
 }
 
-TEST(Launch, EveryWaitHasAName) {
-  std::set<std::string> names;
-  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(WaitKind::kPhaseGate); ++kind) {
-    names.insert(wait_name(static_cast<WaitKind>(kind)));
-  }
-  EXPECT_EQ(names.size(), static_cast<size_t>(WaitKind::kPhaseGate) + 1);
-  EXPECT_STREQ(wait_name(WaitKind::kPhaseGate), "phase gate");
+// The message of the watchdog names a barrier as the plan does.
+TEST(Launch, WaitsForABarrierHaveItsName) {
+  std::set<std::string> names(std::begin(kWaitNames), std::end(kWaitNames));
+  EXPECT_EQ(names.size(), std::size(kWaitNames));
+  EXPECT_STREQ(wait_name(WaitKind::kAttending), "attending");
   EXPECT_STREQ(wait_name(static_cast<WaitKind>(1000)), "unknown");
+  for (const char* text : {"nothing", "vector", "grid counter", "partial", "exchange"}) names.erase(text);
+  KernelPlan plan;
+  plan.consumer_warps = kWorkers;
+  plan.rows = 8;
+  std::set<std::string> barriers;
+  for (const BarrierRule& rule : one_row::barrier_rules(plan)) barriers.insert(rule.name);
+  for (const BarrierRule& rule : rows::barrier_rules(plan)) barriers.insert(rule.name);
+  for (const char* polled : {"stopped", "ended"}) barriers.erase(polled);
+  EXPECT_EQ(names, barriers);
 }
 
 // Mean 0 and variance 1/3, each within five standard errors; both halves of the seed matter.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/layout/integer_place.h"
+
 namespace soliton {
 namespace {
 

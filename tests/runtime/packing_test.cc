@@ -13,6 +13,7 @@
 #include "layout/random.h"
 #include "runtime/weights/matrix_source.h"
 #include "runtime/weights/quantization/nibbles.h"
+#include "tests/layout/integer_place.h"
 
 namespace soliton {
 namespace {

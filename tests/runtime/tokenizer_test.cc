@@ -94,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerParity,
 TEST_F(TokenizerTest, PrefixComesFromTheTemplate) {
   const Tokenizer llama = Tokenizer::open(kData / "llama");
   ASSERT_EQ(llama.prefix_ids().size(), 1u);
-  EXPECT_TRUE(llama.add_bos());
+  EXPECT_FALSE(llama.prefix_ids().empty());
   EXPECT_EQ(llama.prefix_ids()[0], llama.token_id("<|begin_of_text|>"));
-  EXPECT_FALSE(Tokenizer::open(kData / "gpt2").add_bos());
+  EXPECT_TRUE(Tokenizer::open(kData / "gpt2").prefix_ids().empty());
 }
 
 TEST_F(TokenizerTest, UserTextNeverBecomesASpecialToken) {

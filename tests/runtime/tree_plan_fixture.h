@@ -104,8 +104,9 @@ inline void expect_complete(const TreePlan& plan, const TreeSnapshot& tree, int 
     EXPECT_EQ(at.draft, tree.rows[row].draft);
     const SnapshotNode& node = tree.nodes[tree.rows[row].node];
     const int slot = node.num_tokens + at.draft;
-    EXPECT_EQ(plan.pages.at(append_page(at, step)), tree.pages.at(node.first_page + slot / kKvPageTokens));
-    EXPECT_EQ(append_token(at, step), slot % kKvPageTokens);
+    EXPECT_EQ(plan.pages.at(at.first_page + (at.slot + step) / kKvPageTokens),
+              tree.pages.at(node.first_page + slot / kKvPageTokens));
+    EXPECT_EQ((at.slot + step) % kKvPageTokens, slot % kKvPageTokens);
     const std::vector<Key> expected = expected_keys(tree, row);
     for (int head = 0; head < num_kv_heads; ++head) {
       std::vector<Key> keys;

@@ -44,7 +44,6 @@ class QuantizedLinear {
   /// Whether every zero is 8, whatever the configuration says.
   bool symmetric() const { return tensors_.symmetric; }
   /// F16 or BF16: what unpack_scales() converts from, exactly.
-  DType scale_type() const { return tensors_.scales->dtype; }
 
   /// order()[c] is the model's input that stands at stored column c; empty: natural order. With act-order
   /// inputs are sorted by group, stably, so that stored column c is of group c / group_size().

@@ -19,7 +19,7 @@ const Fiber* longest_waiting(const std::vector<Fiber>& fibers);
 /// One line for what happened, one for each side.
 std::string describe_race(const Race& race, const std::vector<Fiber>& fibers);
 
-/// "CTA 1 thread 32 (last wait: page full, step 0, phase 2, index 5)".
+/// "CTA 1 thread 32 (last wait: page_full, step 0, phase 2, index 5)".
 std::string describe_thread(const Fiber& fiber);
 
 }  // namespace soliton::emulation
