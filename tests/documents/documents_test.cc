@@ -10,6 +10,7 @@
 
 #include "cli/run_program.h"
 #include "documents/document.h"
+#include "layout/launch.h"
 
 namespace soliton {
 namespace {
@@ -89,6 +90,14 @@ TEST(Documents, LinksLeadSomewhere) {
     EXPECT_TRUE(to.path == "README.md" || linked.contains(to.path))
         << "README.md: expected a link to " << to.path;
   }
+}
+
+TEST(Documents, TheManualListsEveryWait) {
+  std::set<std::string> listed = {wait_name(WaitKind::kNone)};
+  for (const Table& table : document("runtime/README.md").tables) {
+    for (const auto& row : table.rows) listed.insert(std::regex_replace(row[0], std::regex("`"), ""));
+  }
+  for (const char* name : kWaitNames) EXPECT_TRUE(listed.contains(name)) << name;
 }
 
 TEST(Documents, BlocksSayWhetherTheyHoldCommands) {
