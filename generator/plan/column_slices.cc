@@ -8,32 +8,25 @@
 namespace soliton {
 namespace {
 
-constexpr int64_t kMeetingBytes = 40 * 1024;  // that a CTA could read while its team's sums come
-// Measured, in bytes of activations that could be read meanwhile:
-constexpr int kSumsCost = 4;              // of a byte of sums,
-constexpr int kManySumsCost = 5;          // or of one where threads finish more than one row;
-constexpr int kDigitsCost = 2;            // of a byte of activations that becomes digits;
-constexpr int kProductCost = 72;          // of a column that a warpgroup multiplies,
-constexpr int kIntegerProductCost = 150;  // or of one of integers that become bf16
-
 /// What the busiest CTA of a phase moves beside its weights if `slices` CTAs share the columns: activations, for every
 /// block of tiles anew, and sums, which it puts down and whose parts it reads; and what it could while it multiplies.
 int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) {
   const RowsShape shape = plan.shape();
+  const SliceCosts costs = plan.policy().slices;
   const int tiles = ceil_divide(matrix.num_tiles, plan.all_ctas() / slices);
   const int own = ceil_divide(matrix.num_tiles, plan.all_ctas());
   const int chunk = shape.slot_columns(matrix.format);
   const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
   // Digits of a slice are made once if there is room for all.
   const bool of_digits = matrix.format.takes_digits() && shape.digits > 0;
-  const bool stays = of_digits && columns <= shape.digit_columns();
-  const int times = (of_digits ? kDigitsCost : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));
+  const bool stays = of_digits && columns <= shape.digit_columns;
+  const int times =
+      (of_digits ? costs.digits_byte : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));
   const int turns = ceil_divide(tiles, kWarpgroups * kGroupTiles);
-  const int product_cost = of_digits ? 0 : matrix.format.has_scales() ? kIntegerProductCost : kProductCost;
-  const int sums_cost = shape.rows_per_thread() > 1 ? kManySumsCost : kSumsCost;
+  const int product_cost = of_digits ? 0 : matrix.format.has_scales() ? costs.integer_column : costs.column;
   return turns * columns * product_cost + times * columns * shape.column_bytes() +
-         sums_cost * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
-         (slices > 1 ? kMeetingBytes : 0);
+         costs.sum_byte * static_cast<int64_t>(tiles + own * slices) * shape.sums_bytes() +
+         (slices > 1 ? costs.meeting : 0);
 }
 
 bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {

@@ -11,7 +11,6 @@
 namespace soliton {
 namespace {
 
-constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128};
 constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
@@ -22,17 +21,9 @@ constexpr int kShortIntegerChunkColumns = 4096;  // where shared memory is short
 constexpr int kShortSharedBytes = 128 * 1024;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
-constexpr int kPrefetchPages = 16;
 constexpr int kMaxRegistersPerThread = 255;
-constexpr int kManyRows = 32;
-constexpr int kMostRowsOfWarps = 64;         // without warpgroups: a worker has 8 rows,
-constexpr int kMostIntegerRowsOfWarps = 32;  // and spreading integers for more has no registers
-constexpr int kLeastWarpgroupRows = 64;      // of bf16
-constexpr int kWarpgroupWindow = 8;          // pages in flight: of pieces of four tiles, which take longer
-constexpr int kWarpDims = 128;               // of a query tile's outputs in one warp's registers
+constexpr int kWarpDims = 128;  // of a query tile's outputs in one warp's registers
 constexpr int kFewWarpDims = 64;
-constexpr int kFewQueryTiles = 8;      // where activations leave no room for more
-constexpr int kWantedQueryTiles = 12;  // of an attention item: more of them share what is read of the cache
 
 /// Does the card have little shared memory?
 bool is_short(const GpuSpec& gpu) {
@@ -145,11 +136,6 @@ void assign_clears(Plan& plan, const Graph& graph) {
   plan.phases[1].first_layer_clears = {candidates};
 }
 
-/// Chunks of activations that shared memory has to hold at once, to bring some while others are read.
-int least_input_buffers(const Plan& plan) {
-  return plan.rows < 2 * kManyRows ? 2 : 3;
-}
-
 /// Query tiles that lie where activations were, beside an item's new keys and values.
 int fitting_query_tiles(const Plan& plan) {
   const QkvLayout qkv = plan.qkv_layout();
@@ -188,11 +174,10 @@ void shape_rows(Plan& plan) {
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
   plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
-  plan.input_buffers = least_input_buffers(plan);
+  plan.input_buffers = plan.policy().input_buffers;
   // New keys and values of two parts leave less room, and need more of the ring.
-  const int wanted = plan.warpgroups ? kFewQueryTiles : kWantedQueryTiles;
-  const int wanted_tiles =
-      std::max(least_query_tiles(plan), std::min(qkv.query_tiles(), wanted / qkv.kv.parts));
+  const int wanted_tiles = std::max(least_query_tiles(plan),
+                                    std::min(qkv.query_tiles(), plan.policy().query_tiles / qkv.kv.parts));
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
   plan.max_query_tiles = fitting_query_tiles(plan);
 }
@@ -226,11 +211,11 @@ CopyKind choose_copies(const GpuSpec& gpu, const PlanChoices& choices) {
   return choices.copies.value_or(has_bulk ? CopyKind::kBulk : CopyKind::kLanes);
 }
 
-/// Copies in flight. Many rows' activations come out of L2 too and take their share: a copy is under way for longer.
+/// Copies in flight.
 int choose_window(const Plan& plan, const PlanChoices& choices) {
   if (choices.window > 0) return choices.window;
-  if (plan.warpgroups) return kWarpgroupWindow;
-  return plan.limits.default_window + (plan.rows >= kManyRows ? 1 : 0);
+  const PlanPolicy policy = plan.policy();
+  return policy.window > 0 ? policy.window : plan.limits.default_window + policy.further_window;
 }
 
 /// Throws Error (kMismatch) for more than bulk copies take.
@@ -249,14 +234,13 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
 int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps) {
-  const ModelFacts& facts = plan.facts;
   const int rows = choices.rows > 0 ? choices.rows : 1;
   const auto refuse = [](const std::string& text) { throw Error(ExitCode::kMismatch, text); };
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
   const bool warpgroups = plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
-  const int most = most_rows(facts, warpgroups);
+  const int most = most_rows(plan.layer_format(), warpgroups);
   if (rows > most) {
     refuse(fmt::format("--rows: expected at most {}{} but on a card whose warpgroups multiply, got {}", most,
                        plan.layer_format().has_scales() ? " for a model of integers" : "", rows));
@@ -270,8 +254,8 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 
 /// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  const int least = plan.layer_format().has_scales() ? 2 : kLeastWarpgroupRows;
-  return plan.rows >= least && plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
+  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && plan.copies == CopyKind::kBulk &&
+         has_warpgroups(plan.limits);
 }
 
 /// Decides the numbers that depend on no matrix.
@@ -285,10 +269,8 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   plan.num_ctas = choices.num_ctas > 0
                       ? choices.num_ctas
                       : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms, plan.num_cards);
-  // With many rows, L2 is busy with activations: pages ahead only delay them.
-  const int prefetch_pages = plan.rows >= kManyRows ? 0 : kPrefetchPages;
-  plan.prefetch_pages =
-      choices.prefetch_pages.value_or(std::min(prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
+  plan.prefetch_pages = choices.prefetch_pages.value_or(
+      std::min(plan.policy().prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 }
@@ -340,15 +322,10 @@ std::vector<PhaseInstance> step_sequence(const Plan& plan) {
 }
 
 bool shrink_input(Plan& plan) {
-  if (plan.rows == 1 || plan.input_buffers <= least_input_buffers(plan)) return false;
+  if (plan.rows == 1 || plan.input_buffers <= plan.policy().input_buffers) return false;
   --plan.input_buffers;
   plan.max_query_tiles = fitting_query_tiles(plan);
   return plan.max_query_tiles >= least_query_tiles(plan);
-}
-
-int most_rows(const ModelFacts& facts, bool warpgroups) {
-  if (warpgroups) return *std::rbegin(kRowCounts);
-  return weight_format(facts, facts.weight_bits).has_scales() ? kMostIntegerRowsOfWarps : kMostRowsOfWarps;
 }
 
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices) {

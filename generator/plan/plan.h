@@ -160,7 +160,8 @@ struct Plan {
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   /// Of the layers' matrices.
   WeightFormat layer_format() const { return weight_format(facts, facts.weight_bits); }
-  RowsShape shape() const { return rows_shape(rows, copies, layer_format(), warpgroups); }
+  RowsShape shape() const { return {rows, copies, layer_format(), warpgroups}; }
+  PlanPolicy policy() const { return PlanPolicy(shape()); }
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);
     kv.num_kv_heads = kv_heads_of_card(kv.num_kv_heads, num_cards, 0);
@@ -179,9 +180,6 @@ struct PhaseInstance {
 
 /// The phases of one step, in order.
 std::vector<PhaseInstance> step_sequence(const Plan& plan);
-
-/// The most rows a step that kernels of a model can have: more where warpgroups multiply.
-int most_rows(const ModelFacts& facts, bool warpgroups);
 
 /// Deals the work and decides the numbers.
 Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices);

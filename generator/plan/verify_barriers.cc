@@ -34,11 +34,9 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
       return consumers + 1;
     case Arrivers::kWorkingLanes:
       return consumers + plan.producer_warps + 1;  // epilogue or input loader
-    case Arrivers::kFinishers: {
-      // Of one tile handed over at once all that have 8 rows each, while there are workers.
-      const int handed_tiles = plan.warpgroups ? 8 : plan.rows <= 8 ? 4 : 2;
-      return std::min(handed_tiles * plan.rows / 8, consumers);  // of more rows each has several
-    }
+    case Arrivers::kFinishers:
+      // Of one tile handed over at once all that have 8 rows each, while there are workers; of more rows each has several.
+      return std::min(plan.shape().handed_tiles * plan.rows / 8, consumers);
     case Arrivers::kLane:
     case Arrivers::kWarp:
       break;

@@ -12,8 +12,7 @@ namespace {
 // Attention holds a slot of keys and one of values at once.
 constexpr int kMinRingSlots = 2;
 constexpr int kTileSums = kTileRows * 4;  // bytes of the least that a slot of tiles has
-constexpr int kRows[] = {1, 8, 16, 32, 64, 128};
-constexpr int kWarpDims[] = {64, 128};  // for which warps have registers
+constexpr int kWarpDims[] = {64, 128};    // for which warps have registers
 constexpr int kGroups[] = {32, 64, 128};
 
 template <class Choices>
@@ -49,7 +48,7 @@ void check_counts(const Plan& plan, Report& report) {
       {"pages prefetched", 0, kAny, plan.prefetch_pages},
       {"pages of a split of attention at least", 1, kAny, plan.min_pages_per_split}};
   for (const Range& range : ranges) check_range(range, report);
-  if (!contains(kRows, plan.rows)) {
+  if (!contains(kRowCounts, plan.rows)) {
     report.refuse(Rule::kNumberOutOfRange, "rows: expected 1, 8, 16, 32, 64 or 128, got {}", plan.rows);
   }
   if (plan.max_splits < 1 || plan.max_splits > kMaxSplits) {

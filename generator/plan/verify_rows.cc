@@ -54,7 +54,7 @@ void check_bytes(const Plan& plan, int vector, int64_t expected, Report& report)
 
 /// An activation vector: of every part and row all columns, padded as those who read it want them.
 int64_t activation_bytes(const Plan& plan, int vector, int columns) {
-  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int parts = plan.shape().parts;
   int padded = round_up(columns, kMinColumns);
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == PhaseKind::kMatrix && phase.reads == vector)
@@ -66,7 +66,7 @@ int64_t activation_bytes(const Plan& plan, int vector, int columns) {
 /// q, k and v of all rows, as attention reads them: of a card's heads.
 int64_t qkv_bytes(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
-  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int parts = plan.shape().parts;
   const int group = facts.num_heads / facts.num_kv_heads;
   const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
   const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
@@ -159,9 +159,8 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
 /// Of every row a sum of squares of each team of each CTA that has tiles of the residual stream.
 void check_squares(const Plan& plan, Report& report) {
   const int team_workers = std::min(plan.rows / 8, kWorkers);
-  const int handed = plan.warpgroups ? kWorkers : plan.rows <= 8 ? 4 : 2;
   const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
-  const int teams = std::min({handed, kWorkers / team_workers, kept_tiles});
+  const int teams = std::min({plan.shape().handed_tiles, kWorkers / team_workers, kept_tiles});
   constexpr int kLoadFloats = 4 * kWarpLanes;
   check_bytes(plan, plan.squares, 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
 }
@@ -170,7 +169,7 @@ void check_squares(const Plan& plan, Report& report) {
 /// right before the tiles.
 void check_item(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
-  const int parts = plan.rows <= 8 ? 2 : 1;
+  const int parts = plan.shape().parts;
   const int64_t tile = 2ll * parts * kQueryRows * facts.head_dim;
   const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
   const int64_t needed = plan.max_query_tiles * tile + tail;

@@ -9,14 +9,9 @@ namespace {
 
 constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
-/// Are integers multiplied as they are, by digits of the input?
-bool by_digits(const Plan& plan) {
-  return plan.layer_format().takes_digits() && plan.rows <= 16;
-}
-
-/// That a slot has of a group of tiles; of integers of two groups, or twice as many of one.
+/// That a slot has of a group of tiles.
 int chunk_columns(const Plan& plan, const PlanMatrix& matrix) {
-  return kPageColumns / kGroupTiles * (!matrix.format.has_scales() ? 1 : by_digits(plan) ? 4 : 2);
+  return kPageColumns / kGroupTiles * (matrix.format.has_scales() ? plan.shape().slot_chunks : 1);
 }
 
 /// Owners of chunks of columns, of one tile after another; -1: nobody.
@@ -113,7 +108,7 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
 }  // namespace
 
 int64_t needed_sums_bytes(const Plan& plan) {
-  const int tiles_at_once = by_digits(plan) ? 8 : 16;  // a group of four for each of two warpgroups, or two
+  const int tiles_at_once = plan.shape().tile_groups * kWarpgroups * kGroupTiles;
   int places = 2;
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix || phase.column_slices < 2) continue;
@@ -129,7 +124,7 @@ int64_t needed_sums_bytes(const Plan& plan) {
 void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   if (!plan.warpgroups) return;
-  const int least = plan.layer_format().has_scales() ? 8 : 64;
+  const int least = least_warpgroup_rows(plan.layer_format());
   if (!plan.shares_registers) {
     report.refuse(
         Rule::kNumberOutOfRange,

@@ -15,8 +15,6 @@ namespace soliton {
 namespace {
 
 constexpr int kMinSliceTokens = 2 * kKvPageTokens;
-/// Weight of an item in kernels whose warpgroups do not multiply, by which their trees took least time on an H200.
-constexpr double kSmallKernelItem = 3;
 
 /// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
 int max_item_rows(const Descriptor& descriptor) {
@@ -171,7 +169,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
                   .max_item_tiles = max_item_tiles(descriptor),
                   .resident_tokens = descriptor.resident_tokens,
                   .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
-                  .item_costs = descriptor.plan->warpgroups ? 1 : kSmallKernelItem},
+                  .item_costs = PlanPolicy(descriptor.plan->shape()).item_weight},
         library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;

@@ -15,14 +15,12 @@ constexpr int kPromptTokens = 8;
 constexpr uint64_t kPromptSeed = 1;
 
 // Of the largest logit. Keys and values that fall on the other side of a rounding to f16, 2^-12 of their size, add
-// up over layers. A tensor of zeros moves logits of tiny-stories by 0.08 or more. With more than 8 rows activations
-// are bf16.
+// up over layers. A tensor of zeros moves logits of tiny-stories by 0.08 or more. With many rows activations are bf16.
 constexpr float kTolerance = 1.0f / 128;
 constexpr float kBf16Tolerance = 1.0f / 16;
-constexpr int kMaxFloatRows = 8;
 
 float tolerance_of(int rows) {
-  return rows > kMaxFloatRows ? kBf16Tolerance : kTolerance;
+  return RowsPolicy(rows, CopyKind::kBulk, {}, false).parts > 1 ? kTolerance : kBf16Tolerance;
 }
 
 /// Collects differences, step by step, until one is too large.

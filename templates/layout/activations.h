@@ -3,8 +3,7 @@
 #pragma once
 
 #include "layout/page.h"
-#include "layout/phase.h"
-#include "layout/weight_format.h"
+#include "layout/rows_policy.h"
 
 namespace soliton {
 
@@ -13,13 +12,6 @@ constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m o
 /// Parts of query tiles that workers hand to others at once.
 constexpr int kPartPlaces = 4;
 
-/// Worker warps of a kernel of several rows.
-constexpr int kWorkers = 8;
-
-/// Rows of a kernel that is for chunks of prompts.
-constexpr int kChunkRows = 128;
-
-constexpr int kGroupWarps = 4;  // of a warpgroup
 // Registers of each thread of a kernel that shares them out, at its launch and then.
 constexpr int kLaunchRegisters = 168;
 constexpr int kWorkerRegisters = 216;
@@ -36,44 +28,25 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
-/// Rows of a kernel whose warpgroups multiply integers by digits of x. With more it pays to make bf16 of the integers.
-constexpr int kMostDigitRows = 16;
-
-/// Warpgroups that multiply, and tiles that one multiplies together: the m of wgmma.
-constexpr int kWarpgroups = kWorkers / kGroupWarps;
-constexpr int kGroupTiles = 4;
-
-/// Shape of a kernel that takes `rows` activation vectors a step.
-struct RowsShape {
-  int rows = 0;
-  int parts = 1;           // bf16 values that a float is split into: high part, low part
-  int tiles_per_slot = 1;  // weight tiles side by side in a ring slot; of each fewer columns
-  int tiles_together = 1;  // tiles that share what is read of x out of shared memory
-  int column_warps = 0;  // workers that multiply different columns of a slot; the others multiply other rows
-  int handed_tiles = 0;  // whose sums go to those that finish them, all at once
-  bool warpgroups =
-      false;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
-  int brought_words = 0;  // of 16 bytes, that a thread then brings at once of the tiles that it finishes
-  int digits =
-      0;  // signed bytes that a value of the input is where warpgroups multiply integers as they are; or 0
+/// What follows from the policy of a kernel that takes several activation vectors a step.
+struct RowsShape : RowsPolicy {
+  using RowsPolicy::RowsPolicy;
 
   /// Columns of a ring slot, and of a chunk of an activation vector.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
-  /// The same of a slot where warpgroups multiply: of integers it holds four chunks of a group of tiles, or two of two
-  /// groups.
-  SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat format) const {
-    return (!format.has_scales() ? 1 : digits > 0 ? 4 : 2) * chunk_columns();
+  /// The same of a slot of a matrix, where warpgroups multiply.
+  SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat matrix) const {
+    return (matrix.has_scales() ? slot_chunks : 1) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
 
-  /// Tiles whose sums workers hold at once: each of two warpgroups those of a group of four, or of two.
+  /// Tiles whose sums workers hold at once.
   SOLITON_HOST_DEVICE constexpr int tiles_at_once() const {
-    return warpgroups ? (digits > 0 ? 1 : 2) * kWarpgroups * kGroupTiles : 4;
+    return tile_groups * kGroupTiles * (warpgroups ? kWarpgroups : 1);
   }
 
-  /// Columns of the input that shared memory holds as digits, and bytes of one.
-  SOLITON_HOST_DEVICE constexpr int digit_columns() const { return digits == 0 ? 0 : 2048; }
+  /// Bytes of a column of the input as digits.
   SOLITON_HOST_DEVICE constexpr int digit_column_bytes() const { return rows * digits; }
 
   /// A team has a worker for every 8 rows, or for every 8 * rows_per_thread(). Handed tiles go to the teams in turn.
@@ -99,34 +72,6 @@ struct RowsShape {
   /// Sums of a tile: 16 of every row.
   SOLITON_HOST_DEVICE constexpr int sums_bytes() const { return rows * kTileRows * 4; }
 };
-
-/// Up to 8 rows leave half of the mma's time: as for one row, x counts with 16 bits. From 32 rows on two
-/// tiles share what is read of x out of shared memory. Bulk copies of half a page are slower: each tile has a slot of its
-/// own if it can; as many columns of 64 rows of x would leave too little of shared memory, and the code for integers has
-/// no registers left for two slots.
-SOLITON_HOST_DEVICE constexpr RowsShape rows_shape(int rows, CopyKind copies, WeightFormat format,
-                                                   bool warpgroups) {
-  if (warpgroups) {
-    const bool by_digits = format.takes_digits() && rows <= kMostDigitRows;
-    return {.rows = rows,
-            .parts = rows <= 8 ? 2 : 1,
-            .tiles_per_slot = kGroupTiles,
-            .column_warps = kWorkers,
-            .handed_tiles = kWorkers,
-            .warpgroups = true,
-            .brought_words = rows >= kChunkRows || format.has_scales() ? 4 : 6,  // as there are registers
-            .digits = !by_digits  ? 0
-                      : rows <= 8 ? 3
-                                  : 2};
-  }
-  const bool whole_pages = copies == CopyKind::kBulk && !format.has_scales();
-  return {.rows = rows,
-          .parts = rows <= 8 ? 2 : 1,
-          .tiles_per_slot = rows <= 16 || (rows <= 32 && whole_pages) ? 1 : 2,
-          .tiles_together = rows <= 16 ? 1 : 2,
-          .column_warps = rows <= 16 ? kWorkers : kWorkers / 2,
-          .handed_tiles = rows <= 8 ? 4 : 2};
-}
 
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
 /// row, 32 bf16. For warpgroups: blocks of the 8 columns that are a row of a core matrix, neighbouring pairs of all four

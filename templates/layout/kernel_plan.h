@@ -164,9 +164,7 @@ struct KernelPlan {
   /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
-  SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
-    return rows_shape(rows, copies, model.integers, warpgroups);
-  }
+  SOLITON_HOST_DEVICE constexpr RowsShape shape() const { return {rows, copies, model.integers, warpgroups}; }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
 
@@ -225,12 +223,12 @@ struct KernelPlan {
     return !has_full_pages() ? 1 : of_group < of_unit ? of_group : of_unit;
   }
   SOLITON_HOST_DEVICE constexpr int digit_bytes() const {
-    return shape().digit_columns() * shape().digit_column_bytes();
+    return shape().digit_columns * shape().digit_column_bytes();
   }
   /// Of every set of steps of the digits and pair of rows their scales and their sums.
   SOLITON_HOST_DEVICE constexpr int digit_scale_bytes() const {
     if (shape().digits == 0) return 0;
-    return shape().digit_columns() / kStepColumns / set_steps() * (rows / 2) * 16;
+    return shape().digit_columns / kStepColumns / set_steps() * (rows / 2) * 16;
   }
   /// Chunks of activations; or digits of the input and their scales.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const {
@@ -278,15 +276,6 @@ struct KernelPlan {
         int64_t{sum_passes()} * num_ctas * shape().tiles_at_once() * shape().sums_bytes();
     return sums.offset + sums_bytes + static_cast<int64_t>(cta) * residual_bytes();
   }
-  /// Do warpgroups make bf16 of integers, for so many rows that it takes all of the registers?
-  SOLITON_HOST_DEVICE constexpr bool spreads_integers() const {
-    return warpgroups && model.integers.has_scales() && rows >= 8 * kWorkers;
-  }
-  /// Do workers share the tokens of an attention item that has few query tiles? Steps of many rows are chunks of prompts,
-  /// whose items have many tiles.
-  SOLITON_HOST_DEVICE constexpr bool divides_tokens() const {
-    return !warpgroups || (rows < kChunkRows && !spreads_integers());
-  }
   /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
   SOLITON_HOST_DEVICE constexpr bool attends_together() const {
     return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&
@@ -303,7 +292,7 @@ struct KernelPlan {
     return shape().handed_bytes() > parts ? shape().handed_bytes() : parts;
   }
   SOLITON_HOST_DEVICE constexpr int part_bytes() const {
-    return divides_tokens() ? kPartPlaces * query_part_bytes() : 0;
+    return shape().divides_tokens ? kPartPlaces * query_part_bytes() : 0;
   }
   /// The end of the room for activations that no item needs: what parts take beside the sums' room, so that the ring gets it.
   SOLITON_HOST_DEVICE constexpr int lent_bytes() const {

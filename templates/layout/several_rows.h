@@ -53,18 +53,14 @@ struct HeldPlan {
 };
 constexpr int kHeldOfRow = 4;  // words
 
-/// Merge lists of each worker's first unit, see merge_units(). Only with few rows: with many, pages have better
-/// use for the room.
+/// Merge lists of each worker's first unit, see merge_units(). Only where RowsPolicy::holds_merges.
 struct HeldMerges {
   TreeMerge first[kWorkers][kWarpLanes];
   int32_t count[kWorkers];  // of all
 };
-constexpr bool holds_merges(int rows) {
-  return rows <= 16;
-}
-constexpr int held_bytes(int rows) {
-  const int merges = holds_merges(rows) ? static_cast<int>(sizeof(HeldMerges)) : 0;
-  return static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * rows + merges;
+constexpr int held_bytes(const RowsPolicy& policy) {
+  const int merges = policy.holds_merges ? static_cast<int>(sizeof(HeldMerges)) : 0;
+  return static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * policy.rows + merges;
 }
 
 enum class BarrierId : int {
@@ -136,7 +132,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
   rules[RegionId::kResidual] = {"residual", plan.warpgroups ? 0 : plan.residual_bytes(), 16};
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
-  rules[RegionId::kHeld] = {"held", held_bytes(plan.rows), 16};
+  rules[RegionId::kHeld] = {"held", held_bytes(plan.shape()), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

@@ -119,25 +119,10 @@ SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& 
   }
 }
 
-/// Warps that merge the partials of a query head of a row, each some of its dims: with few rows all workers have something
-/// to do, and all that one loads is on its way at once.
+/// Warps that merge the partials of a query head at most, see RowsPolicy::merge_shares.
 constexpr int kMaxMergeShares = 4;
-SOLITON_HOST_DEVICE constexpr int merge_shares(int rows, int head_dim) {
-  const int shares = rows <= 8 ? kMaxMergeShares : rows <= 16 ? 2 : 1;
-  return head_dim % (4 * shares) == 0 ? shares : 1;
-}
 
-/// Shares of heads that a warp merges at once: of many rows it has several, and for each it waits as long.
-SOLITON_HOST_DEVICE constexpr int merged_units(int rows, int head_dim) {
-  return rows > 32 && head_dim <= 128 ? 2 : 1;
-}
-
-/// Do partials of a kernel of `rows` rows hold outputs as f16, divided by the sum? With many rows it counts what is moved.
-SOLITON_HOST_DEVICE constexpr bool packs_partials(int rows) {
-  return rows > 16;
-}
-
-/// One partial: for each of those warps of each query head of the KV head the maximum, of each the sum; and from here on
+/// One partial: for each of these warps of each query head of the KV head the maximum, of each the sum; and from here on
 /// the heads' outputs, not divided by the sums unless they are packed.
 SOLITON_HOST_DEVICE constexpr int tree_partial_outputs(int heads_per_kv_head) {
   return round_up(2 * kMaxMergeShares * heads_per_kv_head, 4);

@@ -35,8 +35,7 @@ class Attention {
   static constexpr int kSlots = kKv.slots_per_half();
   static constexpr int kSlotTiles = kKv.slot_tokens() / kTailTokens;
   static constexpr int kPageUnits = State::kPageTiles / State::kTogether;
-  /// Units of a part. A kernel of few rows has few items a CTA: nothing else is to be done meanwhile.
-  static constexpr int kLeastUnits = kPlan.rows <= 8 ? 1 : 2;
+  static constexpr RowsPolicy kPolicy = kShape<kPlan>;
 
   /// Where the phase stands.
   struct Phase {
@@ -70,20 +69,13 @@ class Attention {
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);
 
   static constexpr bool kTogether = kPlan.attends_together();
-  /// Do scores of a page come about while those before become weights? It takes the ring to hold values, the other
-  /// warpgroup's page and the keys of the next; and registers, which code where warpgroups multiply integers only has for the
-  /// fewest rows.
-  static constexpr bool kOverlaps =
-      kPlan.ring_slots >= 4 && !(kPlan.warpgroups && kPlan.model.integers.has_scales() && kPlan.rows > 8);
-  /// From these numbers on it pays to multiply tiles that are not there as well; those that are there twice, in parts, have
-  /// to be more. What rows other than those of a tile there are has no say where bits must not depend on it.
-  static constexpr int kWholePages = 2;
-  static constexpr int kManyShares = 3;
-  static constexpr int kFewShares = State::kParts > 1 ? kManyShares : 2;
+  /// It takes the ring to hold values, the other warpgroup's page and the keys of the next.
+  static constexpr bool kOverlaps = kPlan.ring_slots >= 4 && kPolicy.overlaps_pages;
+  /// What rows other than those of a tile there are has no say where bits must not depend on it.
   static SOLITON_DEVICE bool attends_together(const TreeItem& item, int shares, int whole) {
     if (!kTogether) return false;
-    return whole >= (item.undivided == 0 && shares >= kManyShares ? 1 : kWholePages) &&
-           (item.undivided != 0 || shares >= kFewShares);
+    return whole >= (item.undivided == 0 && shares >= kPolicy.many_shares ? 1 : kPolicy.whole_pages) &&
+           (item.undivided != 0 || shares >= kPolicy.few_shares);
   }
 
   SOLITON_DEVICE PackedRole look_at(int first, Phase& phase) const;
@@ -161,7 +153,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
     } else {
       pass(stream, role);
     }
-    if (kPlan.divides_tokens() && role.parts > 1) {
+    if (kPolicy.divides_tokens && role.parts > 1) {
       phase.unmerged = 0;
       parts_parity_ ^= places_used(role);
     }
@@ -225,7 +217,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         slot = behind(slot, 2 * kSlots);
       }
     }
-    if (kPlan.divides_tokens() && role.parts > 1 && works) {
+    if (kPolicy.divides_tokens && role.parts > 1 && works) {
       // The parts of the item before have been read.
       if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
       merge_parts(state, role);

@@ -73,8 +73,8 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
           Variant<kPlan>::kWindows ? cached_tokens(item, context_.step) / kKvPageTokens : role.whole;
       role.together = attends_together(item, role.shares, whole);
       role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
-      role.parts = item.undivided != 0 || !kPlan.divides_tokens() ? 1 : kWorkers / role.at_once;
-      while (role.parts > 1 && role.parts * kLeastUnits > role.units) role.parts /= 2;
+      role.parts = item.undivided != 0 || !kPolicy.divides_tokens ? 1 : kWorkers / role.at_once;
+      while (role.parts > 1 && role.parts * kPolicy.least_units > role.units) role.parts /= 2;
     }
   }
   SOLITON_NO_UNROLL

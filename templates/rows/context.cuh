@@ -27,7 +27,9 @@ template <const KernelPlan& kPlan>
 constexpr QkvLayout kQkv = kPlan.qkv_layout();
 
 template <const KernelPlan& kPlan>
-constexpr int kMergeShares = merge_shares(kPlan.rows, kPlan.model.head_dim);
+constexpr int kMergeShares = kPlan.model.head_dim % (4 * kShape<kPlan>.merge_shares) == 0
+                                 ? kShape<kPlan>.merge_shares
+                                 : 1;
 
 template <const KernelPlan& kPlan>
 constexpr int kColumnWarps = kShape<kPlan>.column_warps;
@@ -48,9 +50,6 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
   return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
 }
-
-/// Neighbouring CTAs that begin with the same chunk of columns.
-constexpr int kAlikeCtas = 4;
 
 /// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?
 template <const KernelPlan& kPlan>
@@ -183,7 +182,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int32_t* held_seen_ends() const { return held_positions() + kPlan.rows; }
   SOLITON_DEVICE int32_t* held_slots() const { return held_positions() + 2 * kPlan.rows; }
   SOLITON_DEVICE int32_t* held_pages() const { return held_positions() + 3 * kPlan.rows; }
-  static constexpr bool kHoldsMerges = holds_merges(kPlan.rows);
+  static constexpr bool kHoldsMerges = kShape<kPlan>.holds_merges;
   SOLITON_DEVICE HeldMerges& held_merges() const {
     return *reinterpret_cast<HeldMerges*>(held_positions() + kHeldOfRow * kPlan.rows);
   }
@@ -245,7 +244,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     store_shared(&held_block->columns, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
     // Those that begin alike ask L2 for the same of x at about the same time. Digits of all chunks are made before.
     const int first_chunk =
-        (takes_digits<kPlan>(matrix) ? global_cta() : global_cta() / kAlikeCtas) % num_chunks;
+        (takes_digits<kPlan>(matrix) ? global_cta() : global_cta() / kShape<kPlan>.alike_ctas) % num_chunks;
     store_shared(&held_block->places, both(first_chunk, block.slice | block.first_own << 8));
   }
 

@@ -25,9 +25,9 @@ class InputDigits {
   static constexpr int kSetSteps = kPlan.set_steps();
   static constexpr int kSlotColumns = kRowsShape.slot_columns(kPlan.model.integers);
   static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
-  static constexpr int kHalfSlots = kRowsShape.digit_columns() / kSlotColumns / 2;
+  static constexpr int kHalfSlots = kRowsShape.digit_columns / kSlotColumns / 2;
   static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kSymmetricZero;
-  static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns());
+  static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns);
 
   SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 

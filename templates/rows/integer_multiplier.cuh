@@ -60,7 +60,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_integer_groups(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                               const TileBlock& block, int count, const Put& put) {
-    if constexpr (kScalesFirst) {
+    if constexpr (kRowsShape.scales_first) {
       return multiply_scaled<kGroups>(stream, phase, block, count, put);
     } else {
       float sums[kGroups][kPlan.rows / 2] = {};
@@ -92,8 +92,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     SOLITON_UNROLL
     for (int i = 0; i < kSlotSteps; ++i) loaded[i] = load_step(slot, tile, i, steps);
     const bool pairs = steps > 1;
-    // Registers may hold products of two sets: then one is added to the sums while the next is made.
-    constexpr int kPlaces = kPlan.rows <= 32 ? 2 : 1;
+    constexpr int kPlaces = kRowsShape.product_sets;
     float products[kPlaces][kPlan.rows / 2];
     RowScales scales[kPlaces];
     Strip batches[2][kBatchSteps];
@@ -148,9 +147,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     take(kLast);
   }
 
-  /// Where registers hold no products beside the sums: integers are scaled first. While a strip is multiplied, the next is
-  /// made, and what the one behind it is made of is loaded.
-  static constexpr bool kScalesFirst = kPlan.rows >= kChunkRows;
+  /// While a strip is multiplied, the next is made, and what the one behind it is made of is loaded.
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                       const TileBlock& block, int count, const Put& put) {

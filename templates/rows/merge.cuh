@@ -24,15 +24,15 @@ class HeadMerge {
   static constexpr int kShares = kMergeShares<kPlan>;
   static constexpr int kDims = kHeadDim / kShares;
   static constexpr int kGroups = kShares;
-  static constexpr int kUnits = merged_units(kPlan.rows, kHeadDim);  // of a warp, at once
+  static constexpr int kUnits = kHeadDim <= 128 ? kShape<kPlan>.merged_units : 1;  // of a warp, at once
   static constexpr int kUnitLanes = kWarpLanes / kUnits;
   static constexpr int kLanes = kUnitLanes / kGroups;  // of a group
   static constexpr int kPieces = ceil_divide(kDims, 4 * kLanes);
-  /// Partials of a group at once. More are more code, for which a warp waits; fewer take trees of many slices more turns.
-  static constexpr int kLoads = kGroups > 1 ? kLanes / 2 : (kPlan.rows <= 32 ? 16 : 8) / kPieces;
+  /// Partials of a group at once.
+  static constexpr int kLoads = kGroups > 1 ? kLanes / 2 : kShape<kPlan>.merge_loads / kPieces;
   static constexpr int kPartials = kLoads * kGroups;  // of all groups
   static constexpr int kWords = tree_partial_words(kHeads, kHeadDim);
-  static constexpr bool kPacked = packs_partials(kPlan.rows);
+  static constexpr bool kPacked = kShape<kPlan>.packs_partials;
   static_assert(!kPacked || kShares == 1);
   using Loaded = std::conditional_t<kPacked, uint2, float4>;  // four outputs
   static_assert(kPartials <= kUnitLanes, "a lane looks after the weight of each");

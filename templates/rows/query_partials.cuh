@@ -70,7 +70,7 @@ SOLITON_DEVICE void QueryState<kPlan>::write(const TreeItem& item, int query_til
       store_relaxed(of_merger, publishable(maximum_[h]));
       store_relaxed(of_merger + kHeads, publishable(sum));
     }
-    if constexpr (packs_partials(kPlan.rows)) {
+    if constexpr (kShape<kPlan>.packs_partials) {
       const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
       uint32_t* output = reinterpret_cast<uint32_t*>(partial + tree_partial_outputs(kHeads)) +
                          (head * kHeadDim + share() * (kHeadDim / kShares)) / 2 + lane % 4 * 2;

@@ -29,10 +29,8 @@ class QueryState {
   static constexpr int kKvParts = kKv.parts;
   /// Do registers hold the queries too?
   static constexpr int kHeld =
-      kParts == 1 && kSteps <= 8 && kPlan.rows <= 32 && kPlan.shares_registers ? kSteps : 0;
-  /// In which a page's products are made: registers hold the queries of one set.
-  static constexpr int kQuerySets =
-      kPlan.warpgroups && !kPlan.model.integers.has_scales() && kSteps % 2 == 0 ? 2 : 1;
+      kParts == 1 && kSteps <= 8 && kShape<kPlan>.holds_queries && kPlan.shares_registers ? kSteps : 0;
+  static constexpr int kQuerySets = kSteps % 2 == 0 ? kShape<kPlan>.query_sets : 1;
   static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.

@@ -178,8 +178,7 @@ TEST(ColumnSlices, LeaveRoomForTheirDigits) {
     const Plan plan = shipped_plan("llama-3.1-8b-gptq", "h200", {.rows = rows});
     for (const char* name : {"qkv", "o", "gate_up", "down"}) {
       const PlanPhase& phase = named(plan.phases, name);
-      EXPECT_LE(plan.matrices[phase.matrix].padded / phase.column_slices, plan.shape().digit_columns())
-          << name;
+      EXPECT_LE(plan.matrices[phase.matrix].padded / phase.column_slices, plan.shape().digit_columns) << name;
     }
   }
 }

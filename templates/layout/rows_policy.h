@@ -1,0 +1,160 @@
+// What the rows of a step decide, in one table: which tiles are multiplied together, what registers hold, how attention is
+// shared, what a plan begins with. Planner, verifier, kernels and runtime ask it, and hold no threshold of their own.
+//
+// "Measured": us a step of Llama-3.1-8B on an H200, bf16 unless it says 4 bits, without the choice -> with it.
+// "Registers": ptxas has none for more.
+#pragma once
+
+#include "layout/phase.h"
+
+namespace soliton {
+
+/// Rows of the kernels that there are.
+constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128};
+
+/// Worker warps of a kernel of several rows.
+constexpr int kWorkers = 8;
+
+/// Warpgroups that multiply, and tiles that one multiplies together: the m of wgmma.
+constexpr int kGroupWarps = 4;
+constexpr int kWarpgroups = kWorkers / kGroupWarps;
+constexpr int kGroupTiles = 4;
+
+/// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8.
+constexpr int least_warpgroup_rows(WeightFormat format) {
+  return format.has_scales() ? 8 : 64;
+}
+
+/// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
+constexpr int most_rows(WeightFormat format, bool warpgroups) {
+  return warpgroups ? 128 : format.has_scales() ? 32 : 64;
+}
+
+/// What it costs that CTAs share the columns of tiles, in bytes of activations that one could read meanwhile. Fitted to
+/// steps of 64 and 128 rows whose phases were shared by 1, 2, 4 and 8 CTAs.
+struct SliceCosts {
+  int meeting = 40 * 1024;  // until a team's sums have come
+  int sum_byte;
+  int digits_byte = 2;       // of activations that become digits
+  int column = 72;           // that a warpgroup multiplies,
+  int integer_column = 150;  // or of integers that become bf16
+};
+
+/// The value for 8 rows (and for one), 16, 32, 64 and 128.
+template <class Value>
+SOLITON_HOST_DEVICE constexpr Value at_rows(int rows, Value of8, Value of16, Value of32, Value of64,
+                                            Value of128) {
+  return rows <= 8 ? of8 : rows <= 16 ? of16 : rows <= 32 ? of32 : rows <= 64 ? of64 : of128;
+}
+
+/// What a kernel does.
+struct RowsPolicy {
+  int rows;
+  CopyKind copies;
+  WeightFormat format;  // of the matrices that are integers, if any is
+  bool warpgroups;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
+
+  SOLITON_HOST_DEVICE constexpr RowsPolicy(int rows, CopyKind copies, WeightFormat format, bool warpgroups)
+      : rows(rows), copies(copies), format(format), warpgroups(warpgroups) {}
+
+  // ---- Products
+
+  /// bf16 values that a float is split into: high part, low part. Up to 8 rows leave half of the mma's time.
+  int parts = at_rows(rows, 2, 1, 1, 1, 1);
+  /// Signed bytes that a value of the input is where warpgroups multiply integers as they are; or 0. Measured, 4 bits: 3400
+  /// -> 2692 for 16 rows; 32 rows would take 4150 instead of 3157.
+  int digits = warpgroups && format.takes_digits() ? at_rows(rows, 3, 2, 0, 0, 0) : 0;
+  /// Columns of the input that shared memory holds as digits.
+  int digit_columns = digits == 0 ? 0 : 2048;
+  /// Chunks of columns in a slot of integers, where warpgroups multiply: four of a group of tiles, or two of two groups.
+  int slot_chunks = digits > 0 ? 4 : 2;
+  /// Tiles side by side in a ring slot; of each fewer columns. Bulk copies of half a page are slower (measured: 4909 -> 4568
+  /// for 32 rows), but whole pages of two tiles take as many columns of x, for which 64 rows have no room, and integers no
+  /// registers.
+  int tiles_per_slot = warpgroups                                          ? kGroupTiles
+                       : copies == CopyKind::kBulk && !format.has_scales() ? at_rows(rows, 1, 1, 1, 2, 2)
+                                                                           : at_rows(rows, 1, 1, 2, 2, 2);
+  /// Tiles that share what is read of x out of shared memory. Two of 8 or 16 rows are 0.3 and 2% slower.
+  int tiles_together = warpgroups ? 1 : at_rows(rows, 1, 1, 2, 2, 2);
+  /// Groups of four tiles whose sums a warpgroup, or all workers, hold at once: with two, activations are read once for 16
+  /// tiles. Sums of digits leave no registers for two; where single warps multiply, two take 2 to 6% longer.
+  int tile_groups = warpgroups && digits == 0 ? 2 : 1;
+  /// Workers that multiply different columns of a slot; the others multiply other rows.
+  int column_warps = warpgroups ? kWorkers : at_rows(rows, 8, 8, 4, 4, 4);
+  /// Tiles whose sums go to those that finish them, all at once. Measured: 4117 -> 3976 for 8 rows, with the ring's slots.
+  int handed_tiles = warpgroups ? kWorkers : at_rows(rows, 4, 2, 2, 2, 2);
+  /// Words of 16 bytes that a thread then brings at once of the tiles that it finishes. Registers.
+  int brought_words = !warpgroups ? 0 : format.has_scales() ? 4 : at_rows(rows, 6, 6, 6, 6, 4);
+  /// Sets of products that registers hold: of integers one is scaled while the next is made. Measured, 4 bits: 3140 -> 3074
+  /// for 32 rows.
+  int product_sets = at_rows(rows, 2, 2, 2, 1, 1);
+  /// Are integers multiplied by their scales first, in bf16? Registers hold no products beside the sums.
+  bool scales_first = at_rows(rows, false, false, false, false, true);
+  /// Neighbouring CTAs that begin with the same chunk of activations that stay bf16. Measured: 47.15 -> 46.3 a token of a
+  /// prompt.
+  int alike_ctas = 4;
+
+  // ---- Attention
+
+  /// Do workers share the tokens of an item that has few query tiles? Items of a prompt's chunk have many; 64 rows of
+  /// integers have no registers for it. Measured: 8252 -> 7378 for 64 rows with a path each.
+  bool divides_tokens = !warpgroups || (format.has_scales() ? at_rows(rows, true, true, true, false, false)
+                                                            : at_rows(rows, true, true, true, true, false));
+  /// Units of tokens that a worker then has at least. Few rows have few items a CTA: nothing else is to be done meanwhile.
+  int least_units = at_rows(rows, 1, 2, 2, 2, 2);
+  /// Query tiles, or shares of them, and whole pages from which on a warpgroup takes an item together, as it then multiplies
+  /// tiles that are not there as well: of many tiles one page is enough. Measured: 9364 -> 8966 for 8 rows, whose tiles are
+  /// there in two parts.
+  int few_shares = parts > 1 ? 3 : 2;
+  int many_shares = 3;
+  int whole_pages = 2;
+  /// Do registers hold queries?
+  bool holds_queries = at_rows(rows, true, true, true, false, false);
+  /// Sets in which a page's scores are made. Registers hold the queries of one.
+  int query_sets = warpgroups && !format.has_scales() ? 2 : 1;
+  /// Do scores of a page come about while those before become weights? Registers. Measured: 5589 -> 5447 for 64 rows.
+  bool overlaps_pages =
+      !warpgroups || !format.has_scales() || at_rows(rows, true, false, false, false, false);
+  /// Warps that merge the partials of a query head of a row, each some of its dims: with few rows all workers have something
+  /// to do, and all that one loads is on its way at once. Measured: 3972 -> 3872 for 8 rows.
+  int merge_shares = at_rows(rows, 4, 2, 1, 1, 1);
+  /// Of these, that a warp merges at once: of many rows it has several. Measured: 4983 -> 4930 for 64 rows.
+  int merged_units = at_rows(rows, 1, 1, 1, 2, 2);
+  /// Pieces of partials that a lane loads at once where a warp has all dims. More are more code, for which a warp waits; fewer
+  /// take trees of many slices more turns. Measured: 5550 -> 5525 for 64 rows; 32 rows would lose 0.5%.
+  int merge_loads = at_rows(rows, 16, 16, 16, 8, 8);
+  /// Do partials hold outputs as f16, divided by the sum? With many rows it counts what is moved. Measured: 6989 -> 6582 for
+  /// 64 rows of one long text.
+  bool packs_partials = at_rows(rows, false, false, true, true, true);
+  /// Do CTAs hold merge lists in shared memory? With many rows pages have better use for the room: a prompt of 4096 takes 384
+  /// ms where it took 397.
+  bool holds_merges = at_rows(rows, true, true, false, false, false);
+};
+
+/// What a plan begins with.
+struct PlanPolicy {
+  int rows;
+  bool warpgroups;
+
+  constexpr explicit PlanPolicy(const RowsPolicy& kernel)
+      : rows(kernel.rows), warpgroups(kernel.warpgroups) {}
+
+  /// Chunks of activations that shared memory holds at least, to bring some while others are read.
+  int input_buffers = at_rows(rows, 2, 2, 2, 3, 3);
+  /// Query tiles of an attention item that are wanted: all share what is read of the cache. Fewer where activations leave no
+  /// room for more.
+  int query_tiles = warpgroups ? 8 : 12;
+  /// Pages in flight: of pieces of four tiles, which take longer; or 0 for the card's, and some more where activations come
+  /// out of L2 too and take their share. Measured: 6 or 7 take 64 rows 4 to 5% longer.
+  int window = warpgroups ? 8 : 0;
+  int further_window = at_rows(rows, 0, 0, 1, 1, 1);
+  /// Pages brought into L2 while the ring is full. With many rows L2 is busy with activations. Measured: 4123 -> 4092 for 8
+  /// rows; 32 rows would take 5156 instead of 5001.
+  int prefetch_pages = at_rows(rows, 16, 16, 0, 0, 0);
+  /// Sums cost more where threads finish more than one row.
+  SliceCosts slices = {.sum_byte = at_rows(rows, 4, 4, 4, 4, 5)};
+  /// What an item of attention takes, in the card's attention_item_us. Measured: 3879 -> 3782 for two rows.
+  int item_weight = warpgroups ? 1 : 3;
+};
+
+}  // namespace soliton
