@@ -33,6 +33,11 @@ struct GpuSpec {
   bool ptx = false;  // code is PTX of compute_capability, which the driver compiles; in no file
 };
 
+// Costs that no card's file says, as they were measured on H200s alone: what a phase waits for longer.
+constexpr double kDigitsWaitUs =
+    0.4;  // where it makes digits of x: fitted to tokens of the 8B and 70B in integers
+constexpr double kCardsWaitUs = 0.2;  // where it is exchanged over several cards, which NVLink joins
+
 /// The oldest compute capability that kernels are made for: cp.async and mma.sync of bf16.
 constexpr int kOldestComputeCapability = 80;
 

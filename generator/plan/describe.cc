@@ -9,10 +9,6 @@ namespace soliton {
 namespace {
 
 constexpr double kMicro = 1e6;
-constexpr double kIntegerWaitUs =
-    0.4;  // further wait of a phase, to make digits of x: fitted to the 8B and 70B on an H200
-
-constexpr double kCardsWaitUs = 0.2;  // of an exchange over several H200s, which NVLink joins
 
 int busiest_tiles(const PlanPhase& phase) {
   int most = 0;
@@ -93,7 +89,7 @@ void describe_regions(const char* title, const std::vector<PlanRegion>& regions,
 
 void predict(Plan& plan) {
   const double wait_us = plan.limits.phase_wait_us +
-                         (plan.layer_format().has_scales() ? kIntegerWaitUs : 0.0) +
+                         (plan.layer_format().has_scales() ? kDigitsWaitUs : 0.0) +
                          (plan.num_cards > 1 ? kCardsWaitUs : 0.0);
   for (PlanPhase& phase : plan.phases) {
     phase.predicted_us = wait_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));

@@ -14,21 +14,15 @@
 namespace soliton {
 namespace {
 
-constexpr double kReachedShare = 0.92;    // of a memory's rate by a kernel that only reads
-constexpr double kUnifiedShare = 0.85;    // where the host reads it too
-constexpr double kLeastSmRate = 6e9;      // bytes per second by each SM, of cards with little
-constexpr double kReferenceKhz = 1.98e6;  // of an H100, whose times these are:
-constexpr double kWaitUs = 0.6;
-constexpr double kLatencyUs = 2.3;
-constexpr double kItemUs = 0.3;
-constexpr double kMmaUs = 0.002;
-constexpr double kReadLatencyS = 1.1e-6;
+constexpr double kReachedShare = 0.92;      // of a memory's rate by a kernel that only reads
+constexpr double kUnifiedShare = 0.85;      // where the host reads it too
+constexpr double kLeastSmRate = 6e9;        // bytes per second by each SM, of cards with little
+constexpr const char* kReference = "h100";  // whose times and limits are taken,
+constexpr double kReferenceKhz = 1.98e6;    // and its clock
+constexpr double kReadLatencyS = 1.1e-6;    // at that clock
 constexpr int kLeastWindow = 2;
 constexpr int kMostWindow = 8;
-constexpr int kThreadsPerBlock = 1024;  // of all cards
-constexpr int kRegistersPerThread = 255;
-constexpr int kRegistersPerSm = 65536;  // where the driver does not say
-constexpr int kL2Bytes = 4 << 20;
+constexpr int kL2Bytes = 4 << 20;  // where the driver does not say
 constexpr int kSharedUnit = 1024;
 
 }  // namespace
@@ -57,6 +51,7 @@ double estimated_bandwidth(const DeviceInfo& device) {
 }
 
 GpuSpec spec_from_driver(const DeviceInfo& device, double bandwidth) {
+  const GpuSpec reference = load_gpu_spec(find_gpu_spec(kReference, default_gpus_dir()));
   const double slower = device.sm_clock_khz > 0 ? kReferenceKhz / device.sm_clock_khz : 1.0;
   const double window = std::ceil(kReadLatencyS * slower * bandwidth / device.num_sms / kPageBytes);
   const GpuSpec gpu = {
@@ -64,17 +59,17 @@ GpuSpec spec_from_driver(const DeviceInfo& device, double bandwidth) {
       .compute_capability = device.compute_capability,
       .num_sms = device.num_sms,
       .max_shared_bytes_per_block = device.max_shared_bytes / kSharedUnit * kSharedUnit,
-      .registers_per_sm = device.registers_per_sm > 0 ? device.registers_per_sm : kRegistersPerSm,
-      .max_registers_per_thread = kRegistersPerThread,
-      .max_threads_per_block = kThreadsPerBlock,
+      .registers_per_sm = device.registers_per_sm > 0 ? device.registers_per_sm : reference.registers_per_sm,
+      .max_registers_per_thread = reference.max_registers_per_thread,
+      .max_threads_per_block = reference.max_threads_per_block,
       .l2_bytes = device.l2_bytes > 0 ? device.l2_bytes : kL2Bytes,
       .memory_bytes = static_cast<double>(device.total_bytes),
       .unified_memory = device.unified_memory != 0,
       .read_bandwidth_bytes_per_s = bandwidth,
-      .phase_wait_us = kWaitUs * slower,
-      .phase_latency_us = kLatencyUs * slower,
-      .attention_item_us = kItemUs * slower,
-      .attention_mma_us = kMmaUs * slower,
+      .phase_wait_us = reference.phase_wait_us * slower,
+      .phase_latency_us = reference.phase_latency_us * slower,
+      .attention_item_us = reference.attention_item_us * slower,
+      .attention_mma_us = reference.attention_mma_us * slower,
       .exchange_bytes_per_s = bandwidth,
       .default_window = static_cast<int>(std::clamp<double>(window, kLeastWindow, kMostWindow)),
   };
