@@ -2,11 +2,15 @@
 // may be nested by layer type. A file that states both has to state the same.
 #include "models/hf_config.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "layout/activation.h"
 #include "models/check.h"
 #include "models/families/family.h"
 #include "models/limits.h"
@@ -114,8 +118,10 @@ void refuse_unsupported(const JsonView& config, const Family& family) {
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
   }
   const JsonView activation = config["hidden_act"];
-  if (!activation.is_null() && activation.string() != "silu") {
-    throw activation.error(ExitCode::kMismatch, "expected \"silu\", got {}", activation.describe());
+  if (!activation.is_null() &&
+      std::ranges::find(kActivationNames, activation.string()) == std::end(kActivationNames)) {
+    throw activation.error(ExitCode::kMismatch, "expected \"{}\", got {}",
+                           fmt::join(kActivationNames, "\" or \""), activation.describe());
   }
 }
 

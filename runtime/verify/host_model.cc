@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "layout/activation.h"
 #include "layout/f16.h"
 #include "runtime/engine/rotary.h"
 #include "runtime/weights/matrix_source.h"
@@ -30,10 +31,10 @@ void add(TokenRows& residual, const TokenRows& update) {
   for (size_t i = 0; i < residual.values.size(); ++i) residual.values[i] += update.values[i];
 }
 
-/// gate becomes silu(gate) * up.
-void swiglu(TokenRows& gate, const TokenRows& up) {
+/// gate becomes activation(gate) * up.
+void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
   for (size_t i = 0; i < gate.values.size(); ++i)
-    gate.values[i] = gate.values[i] / (1 + std::exp(-gate.values[i])) * up.values[i];
+    gate.values[i] = activate(activation, gate.values[i]) * up.values[i];
 }
 
 /// Turns the pairs (i, i + head_dim / 2) of every head by the angles of its token's position.
@@ -168,7 +169,7 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
     parts = multiply(op, layer, norm(stream, op.per_layer ? in_layer(layer, name) : name));
   }
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
-  if (op.output == OutputKind::kSwiglu) swiglu(parts[0], parts[1]);
+  if (op.output == OutputKind::kSwiglu) gate_by(Activation::kSilu, parts[0], parts[1]);
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {

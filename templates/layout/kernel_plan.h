@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "layout/activation.h"
 #include "layout/activations.h"
 #include "layout/attention_variant.h"
 #include "layout/deal.h"
@@ -31,6 +32,7 @@ struct ModelShape {
   float norm_epsilon = 0;
   float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
   AttentionVariant attention = {};
+  Activation activation = Activation::kSilu;
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
 
   SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }

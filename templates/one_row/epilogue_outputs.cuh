@@ -2,6 +2,7 @@
 #pragma once
 
 #include "one_row/epilogue.cuh"
+#include "ops/activation.cuh"
 
 namespace soliton::one_row {
 
@@ -44,13 +45,13 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, publishable(value));
 }
 
-/// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+/// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale) {
   const float value = take_tile() * scale;
   const float up = shuffle_down(value, 8);
   if (context_.lane < 8) {
-    const float gated = value / (1.0f + exp_fast(-value)) * up;
+    const float gated = activate<kPlan.model.activation, false>(value) * up;
     publish<kPlan>(context_, output + tile * 8 + context_.lane, publishable(gated));
   }
 }

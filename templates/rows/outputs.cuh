@@ -8,6 +8,7 @@
 // CTA publishes those of its columns. So the factor comes in after the product.
 #pragma once
 
+#include "ops/activation.cuh"
 #include "rows/choice.cuh"
 #include "rows/heads.cuh"
 
@@ -202,16 +203,14 @@ class Outputs : public Choice<kPlan> {
 
   // ---- Other outputs
 
-  /// silu(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+  /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
   SOLITON_DEVICE void swiglu(Vector vector, int tile, const Sums& v) const {
     publish(vector, row(), tile * 8 + quarter() * 2,
             make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
   }
+  /// The code for many rows is long.
   static SOLITON_DEVICE float gated(float gate, float up, float scale) {
-    gate *= scale;
-    const float divisor = 1.0f + exp_fast(-gate);
-    // The code for many rows is long, and an exact division's too.
-    return (kRowsShape.warpgroups ? divide_fast(gate, divisor) : gate / divisor) * (up * scale);
+    return activate<kPlan.model.activation, kRowsShape.warpgroups>(gate * scale) * (up * scale);
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
