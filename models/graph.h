@@ -52,7 +52,8 @@ struct GraphOp {
 
 struct Graph {
   std::vector<GraphVector> vectors;
-  int squares = kNone;  // several rows: the vector of sums of squares of each CTA's columns of the residual stream
+  int squares =
+      kNone;  // several rows: the vector of sums of squares of each CTA's columns of the residual stream
   std::vector<GraphMatrix> matrices;
   std::vector<GraphNorm> norms;    // those of a layer first
   std::vector<GraphOp> layer_ops;  // in order, repeated num_layers times

@@ -169,7 +169,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
                   .max_item_tiles = max_item_tiles(descriptor),
                   .resident_tokens = descriptor.resident_tokens,
                   .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
-                  .item_costs = PlanPolicy(descriptor.plan->shape()).item_weight},
+                  .item_costs = static_cast<double>(PlanPolicy(descriptor.plan->shape()).item_weight)},
         library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;

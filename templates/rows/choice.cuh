@@ -23,8 +23,7 @@ class Choice : public Finisher<kPlan> {
   SOLITON_DEVICE int find_token(bool& stop) const {
     if (context_.step == 0) return is_live() ? load_constant(context_.params.input_tokens + row()) : 0;
     if (context_.params.skips_choice != 0) return 0;
-    const uint64_t* candidates =
-        context_.template workspace<uint64_t>(kPlan.candidates().offset);
+    const uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
     const int token = choose(candidates + row() * kPlan.all_ctas());
     if (is_live()) {

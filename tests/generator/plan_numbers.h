@@ -205,7 +205,7 @@ class KernelNumberWalk {
   void shape(ModelShape& shape) {
     at_ = "model";
     auto& [num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
-           norm_epsilon, score_scale, attention, integers] = shape;
+           norm_epsilon, score_scale, attention, activation, integers] = shape;
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered);
     format(integers);
     at_ = "kernel";
