@@ -11,7 +11,7 @@ namespace {
 // phase r + 1 on, and cleared in phase c it may be written again from phase c + 3 on.
 constexpr int kReadToClear = 1;
 constexpr int kClearToWrite = 3;
-constexpr int kClearToWriteCandidates = 4;  // of several cards, which poll for them before a phase has begun
+constexpr int kClearToWriteCandidates = 4;  // which are polled for before a phase has begun
 constexpr int kStepsUnrolled = 3;
 
 bool contains(const std::vector<int>& list, int vector) {
@@ -157,7 +157,7 @@ class History {
 
 /// Clearing rules of one vector over several steps, up to the first that is broken.
 void check_clears(const Plan& plan, int vector, Report& report) {
-  const bool is_late = plan.num_cards > 1 && vector == plan.candidates();
+  const bool is_late = vector == plan.candidates();
   History history(plan.vectors[vector].name, is_late ? kClearToWriteCandidates : kClearToWrite, report);
   int time = 0;
   for (int step = 0; step < kStepsUnrolled; ++step) {

@@ -154,7 +154,7 @@ struct PlanPolicy {
   /// Sums cost more where threads finish more than one row.
   SliceCosts slices = {.sum_byte = at_rows(rows, 4, 4, 4, 4, 5)};
   /// What an item of attention takes, in the card's attention_item_us. Measured: 3879 -> 3782 for two rows.
-  int item_weight = warpgroups ? 1 : 3;
+  double item_weight = warpgroups ? 1 : 3;
 };
 
 }  // namespace soliton

@@ -119,15 +119,14 @@ class Epilogue {
     warp_sync();
   }
 
-  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Then
-  /// orders what this CTA has seen and cleared so far before all that it publishes from here on. Returns the
+  /// Waits until this CTA has the phase's input; pairs with the consumers' arrival in report_input(). Returns the
   /// generation.
   SOLITON_DEVICE uint32_t wait_all_input() {
     const uint32_t generation = context_.phases_done % kInputGenerations;
     context_.wait(context_.barrier(BarrierId::kInputRead, generation),
                   context_.phases_done / kInputGenerations & 1, WaitKind::kInputRead, 0);
     mark(context_, &PhaseRecord::input);
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating && kPlan.num_cards == 1) fence_device();
+    if constexpr (!fences_late(kPlan)) fence();
     return generation;
   }
 
@@ -242,6 +241,11 @@ class Epilogue {
     }
   }
 
+  /// Once between two phases: orders what this CTA has seen, put out and cleared before all that it publishes from here on.
+  SOLITON_DEVICE void fence() const {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating) fence_cards<kPlan>();
+  }
+
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
     mark(context_, &PhaseRecord::begin);
@@ -264,8 +268,7 @@ class Epilogue {
       if (context_.lane == 0)
         arrive_on_all<kPlan>(context_.params, &PeerOffsets::workspace, context_.counter(kGridCounterWord));
     }
-    // Behind the outputs and what was cleared, while nobody waits for this warp.
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating && kPlan.num_cards > 1) fence_cards<kPlan>();
+    if constexpr (fences_late(kPlan)) fence();
     mark(context_, &PhaseRecord::end);
     context_.end_phase();
   }

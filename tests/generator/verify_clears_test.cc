@@ -127,7 +127,7 @@ TEST(Verify, ClearsInLayerZeroAreJudgedByDistance) {
             "cleared while read: candidates: cleared in phase 6, expected phase 7 or later: it is read in "
             "phase 6\n");
   EXPECT_EQ(cleared_in("gate_up"),
-            "cleared too late: candidates: cleared in phase 9, expected phase 8 or earlier: it is written in "
+            "cleared too late: candidates: cleared in phase 9, expected phase 7 or earlier: it is written in "
             "phase 11\n");
 }
 

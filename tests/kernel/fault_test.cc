@@ -73,6 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"no_wait_before_x_takes_its_place", "plain-4-split", skip(WaitKind::kAttentionEmpty)},
         FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kStepRead)},
         FaultCase{"no_fence", "plain-4-split", {.kind = FaultKind::kDropDeviceFence}},
+        FaultCase{"no_late_fence", "plain-11-wide", {.kind = FaultKind::kDropDeviceFence}},
         FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
         FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
         FaultCase{"page_empty_one_less", "plain-4-split", count(1, -1)},
