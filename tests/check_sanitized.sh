@@ -21,7 +21,7 @@ run=()
 "$build/constrain-tests" --gtest_list_tests > "$log.list" 2>&1 || run=(setarch "$(uname -m)" --addr-no-randomize)
 "${run[@]}" "$build/constrain-tests"
 "${run[@]}" "$build/library-tests"
-left_out='ClientsTest.*:JsonClientsTest.*:ServeLoad.*:ServeMix.*'
+left_out='ClientsTest.*:JsonClientsTest.*:ServeLoad.*:ServeMix.*:LargeBodies.*'  # which need Python, or measure times
 # What threads have done is kept too, so that memory grows.
 if [ "$preset" = threads ]; then left_out+=':AbusedProgram.HasAsMuchMemoryAfterwardsAsBefore'; fi
 "${run[@]}" "$build/server-tests" --gtest_filter="-$left_out"
