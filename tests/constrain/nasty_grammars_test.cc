@@ -7,6 +7,7 @@
 #include "constrain_testing.h"
 #include "error_of.h"
 #include "long_tests.h"
+#include "sanitized.h"
 
 namespace soliton::constrain {
 namespace {
@@ -216,11 +217,7 @@ void follow(const std::function<Grammar()>& make, int num_tokens, double& slowes
   }
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kMostSeconds = 60;  // what sanitizers cost
-#else
-constexpr double kMostSeconds = 10;
-#endif
+constexpr double kMostSeconds = kSanitized ? 60 : 10;
 
 class NastyGrammars : public testing::TestWithParam<size_t> {};
 

@@ -6,6 +6,7 @@
 #include "models/kept_file.h"
 #include "runtime/answer/conversation.h"
 #include "runtime/chat/history_file.h"
+#include "sanitized.h"
 
 namespace soliton::faults {
 namespace {
@@ -18,13 +19,9 @@ const std::vector<Kind> kStartKinds = {kMalloc, kWrite, kMmap, kOpen, kThread};
 class Faults : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "sanitizers have an allocator of their own";
-#endif
+    if (kSanitized) GTEST_SKIP() << "sanitizers have an allocator of their own";
   }
-  const fs::path& path() const {
-    return folder_.path();
-  }
+  const fs::path& path() const { return folder_.path(); }
 
   /// What a program prints where nothing fails.
   static std::string right(const Command& command) {

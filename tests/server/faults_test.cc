@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "faults/faulty_run.h"
+#include "sanitized.h"
 #include "server/http_client.h"
 #include "server/program_fixture.h"
 
@@ -15,14 +16,10 @@ constexpr const char* kRequest =
 class ServerFaults : public ServerProgram {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "sanitizers have an allocator of their own";
-#endif
+    if (kSanitized) GTEST_SKIP() << "sanitizers have an allocator of their own";
     start({}, {kPreload, "SOLITON_FAULT_COUNTS=" + counts().string()});
   }
-  std::filesystem::path counts() const {
-    return folder_.path() / "counts";
-  }
+  std::filesystem::path counts() const { return folder_.path() / "counts"; }
 
   /// Of the answer what does not change from one to the next; "" if there is none.
   std::string ask() {
