@@ -29,11 +29,13 @@ struct CoreMatrices {
   explicit CoreMatrices(const void* b) : place(static_cast<const unsigned char*>(b)) {}
   CoreMatrices behind(int bytes) const { return CoreMatrices(place + bytes); }
 };
-template <bool kAdds = true, int kSums>
-void warpgroup_multiply(float (&c)[kSums], uint4 a, CoreMatrices b) {
+/// On a card `a` are registers that are read while products are made: its thread leaves them as they are until then.
+template <bool kAdds = true, int kSums, class A>
+void warpgroup_multiply(float (&c)[kSums], A&& a, CoreMatrices b) {
   emulation::issue_product({.c = c,
                             .rows = 2 * kSums,
                             .a = {a.x, a.y, a.z, a.w},
+                            .kept = std::is_lvalue_reference_v<A> ? &a : nullptr,
                             .b = b.place,
                             .next_k = 2 * kSums * 16,
                             .next_rows = 128,

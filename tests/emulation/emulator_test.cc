@@ -352,6 +352,35 @@ TEST(Barriers, FoolAWaiterThatIsTwoPhasesBehind) {
       << error;
 }
 
+// ---- Schedules.
+
+constexpr uint32_t kCounts = 200;
+
+/// Each of two warps counts, and then says how far the other has come.
+void counting_kernel(LaunchParams params) {
+  if (thread_index() % kLanes != 0) return;
+  const int warp = thread_index() / kLanes;
+  uint32_t* counts = static_cast<uint32_t*>(params.workspace) + cta_index() * 4;
+  for (uint32_t i = 1; i <= kCounts; ++i) store_relaxed(counts + warp, i);
+  store_relaxed(counts + 2 + warp, load_relaxed(counts + 1 - warp));
+}
+
+TEST(Schedules, MayHoldBackAWarpOfEveryCta) {
+  constexpr int kCtas = 8;
+  Buffer<uint32_t> counts(kCtas * 4, 0);
+  EmulationOptions options = checked();
+  options.delays_warps = true;
+  ASSERT_EQ(run(counting_kernel, with_workspace(counts.data()), {kCtas, 2 * kLanes, 16}, options), "");
+  int slow_first = 0;
+  for (int cta = 0; cta < kCtas; ++cta) {
+    const uint32_t* seen = counts.data() + cta * 4 + 2;
+    EXPECT_LT(std::min(seen[0], seen[1]), kCounts / 4) << "CTA " << cta;
+    slow_first += seen[1] < seen[0] ? 0 : 1;
+  }
+  EXPECT_GT(slow_first, 0);
+  EXPECT_LT(slow_first, kCtas);
+}
+
 // ---- Waits that do not end.
 
 void stuck_kernel(LaunchParams params) {

@@ -21,7 +21,16 @@ struct Data {
   float sums[kThreads][kSums];
 };
 
-enum class Misuse { kNone, kNoAsyncFence, kNoFence, kNoCommit, kNoWait, kLooksTooEarly, kOverwrites };
+enum class Misuse {
+  kNone,
+  kNoAsyncFence,
+  kNoFence,
+  kNoCommit,
+  kNoWait,
+  kLooksTooEarly,
+  kOverwrites,
+  kReloads
+};
 Misuse misuse = Misuse::kNone;
 
 void product_kernel(LaunchParams params) {
@@ -34,8 +43,10 @@ void product_kernel(LaunchParams params) {
   float sums[kSums];
   for (float& sum : sums) sum = 1.0f;
   if (misuse != Misuse::kNoFence) warpgroup_fence();
-  warpgroup_multiply(sums, load_global(data->a + thread), CoreMatrices(b));
+  uint4 a = load_global(data->a + thread);
+  warpgroup_multiply(sums, a, CoreMatrices(b));
   if (misuse != Misuse::kNoCommit) warpgroup_commit();
+  if (misuse == Misuse::kReloads) a = make_uint4(0, 0, 0, 0);
   const float early = sums[0];
   if (misuse == Misuse::kOverwrites) {
     // As if it were free: another warp's threads may not have waited.
@@ -113,6 +124,11 @@ TEST(Products, AreNotThereWithoutCommitOrWait) {
 TEST(Products, ReadTheirOperandUntilTheWait) {
   Buffer<Data> data(1);
   EXPECT_TRUE(contains(run_with(Misuse::kOverwrites, data), "race"));
+}
+
+TEST(Products, ReadRegistersUntilTheWait) {
+  Buffer<Data> data(1);
+  EXPECT_TRUE(contains(run_with(Misuse::kReloads, data), "has changed before its product was made"));
 }
 
 enum class Overwritten { kNone, kFirst, kSecond };

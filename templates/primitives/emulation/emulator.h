@@ -50,6 +50,7 @@ struct EmulationOptions {
   uint64_t seed = 1;  // initially SOLITON_EMULATION_SEED of the environment, if that is set
   CopyPolicy copies = CopyPolicy::kEager;
   bool check = false;            // bounds, alignment and races; slow
+  bool delays_warps = false;     // one of every CTA, drawn from the seed, seldom goes on while others can
   int32_t preempt_percent = 10;  // of all primitives hand over to another fiber first; only with check
   int32_t stack_bytes = 32768;   // of each fiber
   Fault fault;
@@ -221,6 +222,7 @@ struct Product {
   void* c;  // [rows / 2], floats or integers
   int rows;
   uint32_t a[4];
+  const void* kept = nullptr;  // where the thread has a, if it has to stay there until the product is made
   const void* b;
   int next_k;  // bytes from a core matrix of b to that of the next 8 k
   int next_rows;

@@ -14,6 +14,9 @@ namespace {
 /// Every guard page splits the mapping, and the kernel allows 65530 parts.
 constexpr int kMaxGuarded = 16384;
 
+/// Draws of a slow warp while others are ready.
+constexpr uint32_t kSlowOneIn = 256;
+
 /// Lanes of a warp stand at the same place of their stacks: without this, in the same lines of the cache.
 constexpr size_t kLaneOffset = 128;
 
@@ -51,10 +54,10 @@ bool StackPool::reserve(int count, size_t bytes) {
   return true;
 }
 
-Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, uint64_t seed)
+Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, const EmulationOptions& options)
     : fibers_(static_cast<size_t>(num_cards) * num_ctas * threads_per_cta),
       warps_(fibers_.size() / kLanes),
-      random_(seed) {
+      random_(options.seed) {
   for (int id = 0; id < static_cast<int>(fibers_.size()); ++id) {
     Fiber& fiber = fibers_[id];
     fiber.id = id;
@@ -72,6 +75,9 @@ Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, uint64_t 
     warps_[i].ready = ~0u;
     list_ready(warps_[i]);
   }
+  const auto cta_warps = static_cast<uint32_t>(threads_per_cta / kLanes);
+  for (size_t first = 0; options.delays_warps && first < warps_.size(); first += cta_warps)
+    warps_[first + random_.below(cta_warps)].is_slow = true;
 }
 
 bool Scheduler::prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry) {
@@ -157,6 +163,7 @@ bool Scheduler::switch_to_any() {
       ready_.pop_back();
       continue;
     }
+    if (warp.is_slow && ready_.size() > 1 && random_.below(kSlowOneIn) != 0) continue;
     const uint32_t turn = random_.below(kLanes);
     switch_to(warp.fibers[(std::countr_zero(std::rotr(warp.ready, static_cast<int>(turn))) + turn) % kLanes]);
     return true;

@@ -37,6 +37,7 @@ struct Warp {
   uint32_t arrived = 0;
   bool in_ready_list = false;
   bool in_polling_list = false;
+  bool is_slow = false;           // see EmulationOptions::delays_warps
   Operation operation = nullptr;  // of the collective that gathers
   const char* name = nullptr;
   void* operands[kLanes] = {};
@@ -81,7 +82,7 @@ class Random {
 
 class Scheduler {
  public:
-  Scheduler(int num_cards, int num_ctas, int threads_per_cta, uint64_t seed);
+  Scheduler(int num_cards, int num_ctas, int threads_per_cta, const EmulationOptions& options);
 
   /// Gives every fiber its stack; `entry` must not return.
   bool prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry);

@@ -41,7 +41,7 @@ Launch::Launch(Kernel kernel, const std::vector<CardLaunch>& cards, const Launch
       shape_(shape),
       control_(control),
       options_(control.options),
-      scheduler_(static_cast<int>(cards.size()), shape.num_ctas, shape.threads_per_cta, control.options.seed),
+      scheduler_(static_cast<int>(cards.size()), shape.num_ctas, shape.threads_per_cta, control.options),
       ctas_(cards.size() * shape.num_ctas),
       shared_(nullptr, [](void* memory) { std::free(memory); }) {
   shared_stride_ = (shape.shared_bytes + kSharedAlignment) / kSharedAlignment * kSharedAlignment;
@@ -49,7 +49,8 @@ Launch::Launch(Kernel kernel, const std::vector<CardLaunch>& cards, const Launch
   if (cards.size() > 1) regions_ = list_regions();
   shared_.reset(static_cast<unsigned char*>(std::aligned_alloc(kSharedAlignment, bytes)));
   if (shared_ == nullptr) return;
-  std::memset(shared_.get(), 0xA5, bytes);
+  // What is there before it is written must not matter.
+  std::memset(shared_.get(), control.options.seed % 2 == 0 ? 0xFF : 0xA5, bytes);
   for (Fiber& fiber : scheduler_.fibers()) fiber.shared = shared_.get() + fiber.cta * shared_stride_;
 }
 

@@ -55,6 +55,10 @@ void Launch::commit_products() {
 }
 
 void Launch::make_product(const Product& product) {
+  if (product.kept != nullptr && std::memcmp(product.kept, product.a, sizeof product.a) != 0) {
+    fail("an operand of warpgroup_multiply has changed before its product was made, by " +
+         describe_thread(scheduler_.current()));
+  }
   constexpr int kPieceBytes = 16;  // 8 k of a row
   if (checking) {
     const auto* b = static_cast<const unsigned char*>(product.b);
