@@ -29,7 +29,8 @@ enum class Misuse {
   kNoWait,
   kLooksTooEarly,
   kOverwrites,
-  kReloads
+  kReloads,
+  kOneWarpLess
 };
 Misuse misuse = Misuse::kNone;
 
@@ -42,6 +43,7 @@ void product_kernel(LaunchParams params) {
   cta_sync();
   float sums[kSums];
   for (float& sum : sums) sum = 1.0f;
+  if (misuse == Misuse::kOneWarpLess && thread >= kThreads - 32) return;
   if (misuse != Misuse::kNoFence) warpgroup_fence();
   uint4 a = load_global(data->a + thread);
   warpgroup_multiply(sums, a, CoreMatrices(b));
@@ -129,6 +131,11 @@ TEST(Products, ReadTheirOperandUntilTheWait) {
 TEST(Products, ReadRegistersUntilTheWait) {
   Buffer<Data> data(1);
   EXPECT_TRUE(contains(run_with(Misuse::kReloads, data), "has changed before its product was made"));
+}
+
+TEST(Products, AreOfAllWarpsOfAWarpgroup) {
+  Buffer<Data> data(1);
+  EXPECT_TRUE(contains(run_with(Misuse::kOneWarpLess, data), "expected all warps of a warpgroup"));
 }
 
 enum class Overwritten { kNone, kFirst, kSecond };

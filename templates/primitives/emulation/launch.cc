@@ -99,6 +99,7 @@ void Launch::run_fiber() {
   }
   if (num_returned_ == static_cast<int>(scheduler_.fibers().size())) {
     while (!stores_.empty()) land_store(0);
+    check_warpgroups();
     scheduler_.leave();
   }
   give_way();

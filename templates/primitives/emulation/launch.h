@@ -65,6 +65,7 @@ struct Products {
     std::vector<uint32_t> values;
   };
   bool fenced = false;
+  uint64_t num_sets = 0;  // since the launch began
   std::vector<Product> issued;
   std::deque<std::vector<Product>> committed;  // sets
   std::vector<Sums> sums;
@@ -197,6 +198,8 @@ class Launch {
   BarrierState& find_barrier(Barrier* barrier, const char* user);
   bool holds(FaultKind kind) const { return options_.fault.kind == kind; }
   Products& products();
+  /// Ends the launch if the warps of a warpgroup have not made the same number of sets.
+  void check_warpgroups();
   Cta& cta() { return ctas_[running->cta]; }
 
   Kernel kernel_;

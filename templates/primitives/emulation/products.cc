@@ -49,9 +49,22 @@ void Launch::commit_products() {
   maybe_preempt();
   Products& own = products();
   own.fenced = false;
+  ++own.num_sets;
   if (holds(FaultKind::kDropProductCommit)) return;
   own.committed.push_back(std::move(own.issued));
   own.issued.clear();
+}
+
+void Launch::check_warpgroups() {
+  constexpr int kGroupThreads = 4 * kLanes;
+  if (shape_.threads_per_cta % kGroupThreads != 0) return;
+  for (size_t i = 0; i < products_.size(); ++i) {
+    const Products& first = products_[i / kGroupThreads * kGroupThreads];
+    if (products_[i].num_sets == first.num_sets) continue;
+    fail("expected all warps of a warpgroup to make its products, got " + std::to_string(first.num_sets) +
+         " sets of its first and " + std::to_string(products_[i].num_sets) + " of " +
+         describe_thread(scheduler_.fibers()[i]));
+  }
 }
 
 void Launch::make_product(const Product& product) {
