@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 # In this order mutants are numbered.
-FILES = ["machine/*.cuh", "one_row/*.cuh", "rows/*.cuh", "ops/*.cuh", "layout/deal.h", "layout/tree.h",
+FILES = ["machine/*.cuh", "one_row/*.cuh", "rows/*.cuh", "ops/*.cuh", "formats/*.cuh", "layout/deal.h", "layout/tree.h",
          "primitives/stream.cuh"]
 # What only a card or a timeline has, and names of types.
 SKIPPED = ["machine/timeline.cuh", "machine/delay.cuh", "formats/formats.cuh", "primitives/stream.cuh"]
@@ -121,8 +121,14 @@ class File:
     def add(self, kind, at, before, after, weight):
         number = len(self.mutants)
         self.mutants.append({"id": number, "file": self.name, "line": self.text.count("\n", 0, at) + 1, "kind": kind,
-                             "before": " ".join(before.split()), "after": " ".join(after.split()), "weight": weight})
+                             "before": " ".join(before.split()), "after": " ".join(after.split()), "weight": weight,
+                             "behind": self.line_before(at)})
         return number
+
+    def line_before(self, at):
+        """The code that the line of `at` follows."""
+        lines = self.code[:self.code.rfind("\n", 0, at) + 1].rstrip().rsplit("\n", 1)
+        return " ".join(lines[-1].split())
 
     def insert(self, at, text, order=0):
         self.edits.append((at, order, at, text))

@@ -3,7 +3,8 @@
 report.py --sample N FOLDER: all waits, fences, arrivals and parities, and one in N of the others.
 
 FOLDER is what mutate.py wrote, RESULTS what judge printed. Of EQUIVALENT each line that is no comment has the file, the kind
-and the text of mutants that change nothing, with the reason; '*' stands for any kind. Mutants that no kernel reaches are
+and a part of the text of mutants that change nothing, with the reason; '*' stands for any kind. The text is the line before,
+' >> ', the code, ' => ', and what it becomes. Mutants that no kernel reaches are
 those of code that only the compiler evaluates, or that the kernels of the judge have no use for: they do not count.
 """
 import json
@@ -42,7 +43,7 @@ def main():
     known = read_equivalent(sys.argv[3]) if len(sys.argv) > 3 else []
 
     def is_equivalent(mutant):
-        return any(mutant["file"] == file and kind in ("*", mutant["kind"]) and text in f"{mutant['before']} => {mutant['after']}"
+        return any(mutant["file"] == file and kind in ("*", mutant["kind"]) and text in f"{mutant['behind']} >> {mutant['before']} => {mutant['after']}"
                    for file, kind, text, _ in known)
 
     counts = Counter()
@@ -51,7 +52,7 @@ def main():
     for result in results:
         mutant = mutants[result["id"]]
         verdict = result["verdict"]
-        if verdict == "survived" and is_equivalent(mutant):
+        if verdict in ("survived", "unfinished") and is_equivalent(mutant):
             verdict = "equivalent"
         counts[verdict] += 1
         if verdict == "survived":
