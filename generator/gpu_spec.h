@@ -34,9 +34,10 @@ struct GpuSpec {
 };
 
 // Costs that no card's file says, as they were measured on H200s alone: what a phase waits for longer.
-constexpr double kDigitsWaitUs =
-    0.4;  // where it makes digits of x: fitted to tokens of the 8B and 70B in integers
-constexpr double kCardsWaitUs = 0.2;  // where it is exchanged over several cards, which NVLink joins
+// Where it makes digits of x: fitted to tokens of the 8B and 70B in integers.
+constexpr double kDigitsWaitUs = 0.4;
+// Where it is exchanged over several cards, which NVLink joins.
+constexpr double kCardsWaitUs = 0.2;
 
 /// The oldest compute capability that kernels are made for: cp.async and mma.sync of bf16.
 constexpr int kOldestComputeCapability = 80;

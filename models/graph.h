@@ -45,9 +45,9 @@ struct GraphOp {
   int writes = kNone;
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
-  int norm = kNone;  // of what the op reads; with several rows, of what it writes
-  bool next_layers_norm = false;
-  bool appends = false;  // appends the step's keys and values to the cache
+  int norm = kNone;  // of what the op reads; of an op that writes the residual stream, that of its reader,
+  bool next_layers_norm = false;  // who may be in the next layer
+  bool appends = false;           // appends the step's keys and values to the cache
 };
 
 struct Graph {

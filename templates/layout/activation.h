@@ -1,5 +1,5 @@
-// The functions that a gate goes through before it is multiplied by up. A further one is an enumerator, a name and a line
-// here, and a line in ops/activation.cuh.
+// The function that a gate goes through before it is multiplied by up, for hosts; ops/activation.cuh has it for kernels. There
+// is one: with a second, facts of models have to say which, and the plan has to tell the kernel.
 #pragma once
 
 #include <cmath>
