@@ -15,6 +15,7 @@ using Distribution = Metrics::Distribution;
 constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
 constexpr int kRowsBeside = 32;         // of a step that feeds prompts beside few that decode
 constexpr int kManyRows = 128;          // of a step that warpgroups multiply
+constexpr int kLeastPart = 8;           // for prompts, beside those that decode: an eighth of the rows
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
 constexpr int kLoneLaunchTokens = 256;  // a launch that ends for whoever comes may be long
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
@@ -61,9 +62,9 @@ int Scheduler::num_decoding() const {
                                         [](const auto& sequence) { return sequence->decodes(); }));
 }
 
-/// Whether those that decode leave rows for prompts.
+/// Whether those that decode leave rows for prompts. Else these have steps by themselves, for which the others wait.
 bool Scheduler::decodes_beside_prompts() const {
-  return num_decoding() <= engine_.max_rows() / 2;
+  return engine_.max_rows() - num_decoding() >= std::max(1, engine_.max_rows() / kLeastPart);
 }
 
 // ---- Prompts

@@ -185,6 +185,26 @@ TEST_F(SchedulerTest, AStepFeedsAsManyPromptsAsItHasRowsFor) {
   for (size_t i = 0; i < others.size(); ++i) EXPECT_EQ(test.heard(others[i]).tokens, expected[i + 1]);
 }
 
+// Seven of eight rows decode: a prompt of 5 tokens takes the last one four times, and nobody waits for a step without him.
+TEST_F(SchedulerTest, APromptTakesTheRowsThatOthersLeave) {
+  const Tokens expected = greedy(prompt(5), 6);
+  const Tokens expected_of_others = greedy(prompt(10), 30);
+  SchedulerUnderTest test = with({.launch_tokens = 1});
+  std::vector<size_t> others;
+  for (int i = 0; i < 7; ++i) others.push_back(test.ask({.prompt = prompt(10), .max_tokens = 30}));
+  const auto has_few = [&](size_t other) { return test.heard(other).tokens.size() < 2; };
+  while (std::ranges::any_of(others, has_few)) test.run(1);
+  const size_t told = test.heard(others[0]).tokens.size();
+  const size_t last = test.ask({.prompt = prompt(5), .max_tokens = 6});
+  const uint64_t launches = test.metrics().value(Metrics::Counter::kLaunches);
+  test.run(4);
+  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), launches + 4);
+  EXPECT_EQ(test.heard(others[0]).tokens.size(), told + 4);
+  test.run_to_end();
+  EXPECT_EQ(test.heard(last).tokens, expected);
+  for (const size_t other : others) EXPECT_EQ(test.heard(other).tokens, expected_of_others);
+}
+
 class SchedulerWithManyRows : public SchedulerTest {
  protected:
   SchedulerWithManyRows() : SchedulerTest(kManyPages, "plain-4-all") {}
