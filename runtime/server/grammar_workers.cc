@@ -1,8 +1,5 @@
 #include "runtime/server/grammar_workers.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -12,7 +9,6 @@ namespace {
 constexpr std::chrono::milliseconds kLook{
     20};  // while a task waits for a place, between two looks at whether it is wanted
 constexpr size_t kMaxThreads = 512;
-constexpr int kNicer = 10;  // than the others
 
 int some_of_the_cores(int share, int least, int most) {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / share, least, most);
@@ -27,7 +23,6 @@ struct GrammarPool : std::enable_shared_from_this<GrammarPool> {
   GrammarWorkersOptions options;
   std::mutex mutex;
   std::condition_variable came;       // something to be done, or the end
-  std::condition_variable slow_came;  // the same for threads of low priority
   std::condition_variable slow_left;  // a slow place is free, or the end
   std::deque<std::shared_ptr<Line>> quick;
   std::deque<std::shared_ptr<Line>> slow;
@@ -36,35 +31,22 @@ struct GrammarPool : std::enable_shared_from_this<GrammarPool> {
   int num_quick = 0;  // places that are taken
   int num_slow = 0;
   size_t num_idle = 0;  // threads
-  size_t num_slow_idle = 0;
   bool stopping = false;
 
   bool can_run_quick() const { return !quick.empty() && num_quick < options.num_quick; }
   bool can_run_slow() const { return !slow.empty() && num_slow < options.num_slow; }
   bool has_work() const { return can_run_quick() || can_run_slow() || !to_free.empty(); }
-  bool wait_for_work(std::unique_lock<std::mutex>& lock, bool has_low_priority);
+  bool wait_for_work(std::unique_lock<std::mutex>& lock);
 
   void tell();
   void add_thread();
   void work();
-  void run_next(std::unique_lock<std::mutex>& lock, bool& has_low_priority);
+  void run_next(std::unique_lock<std::mutex>& lock);
 };
-
-/// Of the calling thread.
-void lower_priority(bool& is_low) {
-  if (is_low) return;
-  is_low = true;
-  const auto thread = static_cast<id_t>(::gettid());
-  ::setpriority(PRIO_PROCESS, thread, ::getpriority(PRIO_PROCESS, thread) + kNicer);
-}
 
 /// With the mutex: there may be work. Those that wait for slow places hold a thread each, so there may be more threads than
 /// places.
 void GrammarPool::tell() {
-  if (can_run_slow() && num_slow_idle > 0) {
-    slow_came.notify_one();
-    if (!can_run_quick() && to_free.empty()) return;
-  }
   came.notify_one();
   if (num_idle > 0 || threads.size() >= kMaxThreads || stopping || !has_work()) return;
   try {
@@ -78,24 +60,18 @@ void GrammarPool::add_thread() {
 }
 
 /// False at the end.
-bool GrammarPool::wait_for_work(std::unique_lock<std::mutex>& lock, bool has_low_priority) {
-  size_t& num_waiting = has_low_priority ? num_slow_idle : num_idle;
-  ++num_waiting;
-  if (has_low_priority) {
-    slow_came.wait(lock, [this] { return stopping || can_run_slow(); });
-  } else {
-    came.wait(lock, [this] { return stopping || has_work(); });
-  }
-  --num_waiting;
+bool GrammarPool::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  ++num_idle;
+  came.wait(lock, [this] { return stopping || has_work(); });
+  --num_idle;
   return !stopping;
 }
 
 void GrammarPool::work() {
-  bool has_low_priority = false;
   std::unique_lock lock(mutex);
-  while (wait_for_work(lock, has_low_priority)) {
-    if (to_free.empty() || has_low_priority) {
-      run_next(lock, has_low_priority);
+  while (wait_for_work(lock)) {
+    if (to_free.empty()) {
+      run_next(lock);
       continue;
     }
     std::vector<std::shared_ptr<void>> freed = std::exchange(to_free, {});
@@ -105,8 +81,8 @@ void GrammarPool::work() {
   }
 }
 
-void GrammarPool::run_next(std::unique_lock<std::mutex>& lock, bool& has_low_priority) {
-  const bool is_slow = has_low_priority || !can_run_quick();
+void GrammarPool::run_next(std::unique_lock<std::mutex>& lock) {
+  const bool is_slow = !can_run_quick();
   std::deque<std::shared_ptr<Line>>& lines = is_slow ? slow : quick;
   const std::shared_ptr<Line> line = std::move(lines.front());
   lines.pop_front();
@@ -115,10 +91,9 @@ void GrammarPool::run_next(std::unique_lock<std::mutex>& lock, bool& has_low_pri
   line->tasks.pop_front();
   tell();  // of what is left
   lock.unlock();
-  if (is_slow) lower_priority(has_low_priority);
   const auto began = std::chrono::steady_clock::now();
   {
-    GrammarWorkers::Turn turn(shared_from_this(), is_slow, has_low_priority);
+    GrammarWorkers::Turn turn(shared_from_this(), is_slow);
     task(turn);
     task = {};
   }
@@ -127,13 +102,13 @@ void GrammarPool::run_next(std::unique_lock<std::mutex>& lock, bool& has_low_pri
   line->is_queued = !line->tasks.empty();
   if (!line->is_queued) return;
   (line->is_slow ? slow : quick).push_back(line);
-  tell();  // this thread may be none for it
+  tell();
 }
 
 // ---- A task
 
-GrammarWorkers::Turn::Turn(std::shared_ptr<GrammarPool> pool, bool is_slow, bool& has_low_priority)
-    : pool_(std::move(pool)), is_slow_(is_slow), has_low_priority_(has_low_priority) {}
+GrammarWorkers::Turn::Turn(std::shared_ptr<GrammarPool> pool, bool is_slow)
+    : pool_(std::move(pool)), is_slow_(is_slow) {}
 
 GrammarWorkers::Turn::~Turn() {
   const std::lock_guard lock(pool_->mutex);
@@ -149,7 +124,6 @@ bool GrammarWorkers::Turn::goes_on(const std::function<bool()>& is_unwanted) {
   if (pool_->stopping) return false;
   if (is_slow_ || std::chrono::steady_clock::now() - began_ < pool_->options.quick_time) return true;
   is_slow_ = true;
-  lower_priority(has_low_priority_);
   has_place_ = false;
   --pool_->num_quick;
   pool_->tell();
@@ -197,7 +171,6 @@ void GrammarWorkers::stop() {
     const std::lock_guard lock(pool_->mutex);
     pool_->stopping = true;
     pool_->came.notify_all();
-    pool_->slow_came.notify_all();
     pool_->slow_left.notify_all();
     threads = std::exchange(pool_->threads, {});
   }

@@ -5,8 +5,7 @@
 //               ^ lines whose last task was quick                ^ lines whose last task was slow
 //
 // A task that takes long gives its quick place to others, so that many slow lines delay a quick one by milliseconds. It says
-// now and then that it is at work (Turn::goes_on()), and waits there for a slow place. Its thread has a low priority from
-// then on, which cannot be taken back, and is one for slow tasks.
+// now and then that it is at work (Turn::goes_on()), and waits there for a slow place.
 #pragma once
 
 #include <chrono>
@@ -46,12 +45,11 @@ class GrammarWorkers {
 
    private:
     friend struct GrammarPool;
-    Turn(std::shared_ptr<GrammarPool> pool, bool is_slow, bool& has_low_priority);
+    Turn(std::shared_ptr<GrammarPool> pool, bool is_slow);
     ~Turn();
 
     std::shared_ptr<GrammarPool> pool_;
     bool is_slow_;
-    bool& has_low_priority_;  // the thread
     bool has_place_ = true;
     std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   };

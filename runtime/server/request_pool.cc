@@ -1,7 +1,5 @@
 #include "runtime/server/request_pool.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -41,9 +39,6 @@ bool RequestPool::is_idle() const {
 }
 
 void RequestPool::work() {
-  // Of a thread alone, as Linux has it: a step of the kernel in emulation, or its launch, comes first.
-  constexpr int kNice = 10;
-  ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kNice);
   while (do_next()) {
   }
 }

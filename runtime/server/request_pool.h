@@ -1,6 +1,10 @@
 // Threads that do what requests ask for beyond reading and writing bytes: parse, render, tokenise. They are few, so that a
-// request that takes long costs no more than one of them, and give way to the one that decodes. Clients take turns, and
-// one has at most half of the threads at a time: whoever else asks need not wait for what he asked for.
+// request that takes long costs no more than one of them. Clients take turns, and one has at most half of the threads at a
+// time: whoever else asks need not wait for what he asked for.
+//
+// Their priority is that of the thread that decodes, as that of the threads for grammars is. It wants little of a processor
+// and has it at once; but it too waits for locks, be it the allocator's, and a holder of low priority that has been
+// interrupted goes on when nobody else wants to: tokens came 100 ms late.
 #pragma once
 
 #include <condition_variable>
