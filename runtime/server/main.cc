@@ -36,14 +36,16 @@ void shut_down(const ServerOptions& options, HttpServer& server, Service& servic
 }
 
 /// Large bodies go back to the system when they have been read: by itself the allocator would keep some for each thread, of
-/// whatever size has once been freed.
-void keep_no_large_memory() {
+/// whatever size has once been freed. What is freed joins its neighbours at once: else a large piece, asked for or freed,
+/// joins all that wait for it, which took 30 ms after a large body, with the lock that others need to free something.
+void set_up_allocator() {
   constexpr int kLargeBytes = 1 << 20;
   ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  ::mallopt(M_MXFAST, 0);
 }
 
 int serve(ServerOptions options) {
-  keep_no_large_memory();
+  set_up_allocator();
   EndSignals signals;                   // before there are threads
   HttpListener listener(options.http);  // before the weights, which take long
   const std::unique_ptr<ServedModel> model = open_served_model(options);
