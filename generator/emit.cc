@@ -1,8 +1,10 @@
 #include "generator/emit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "generator/plan/kernel_plan.h"
 #include "generator/text_writer.h"
@@ -88,9 +90,9 @@ std::string kernel_name(const Plan& plan) {
 
 void write_matrix(const PackedMatrix& matrix, TextWriter& out) {
   out.line(
-      "{{.name = \"{}\", .offset = {}, .layer_stride = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
+      "{{.name = \"{}\", .layer_kind = {}, .offset = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
       ".format = {}, .num_tiles = {}, .row_order = RowOrder::{}}},",
-      matrix.name, matrix.offset, matrix.layer_stride, matrix.rows, matrix.columns, matrix.padded_columns,
+      matrix.name, matrix.layer_kind, matrix.offset, matrix.rows, matrix.columns, matrix.padded_columns,
       format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
 }
 
@@ -118,6 +120,14 @@ void write_names(const std::vector<Plan>& plans, TextWriter& out) {
   });
   out.line("}};");
   out.blank();
+  out.line("constexpr Layer kLayers[] = {{  // the last stands once, behind all others");
+  out.indented([&] {
+    for (const Layer& layer : longest.layers)
+      out.line("{{.kind = {}, .weights = {}, .first_norm = {}}},", layer.kind, layer.weights,
+               layer.first_norm);
+  });
+  out.line("}};");
+  out.blank();
 }
 
 /// What kernels know of the model.
@@ -125,6 +135,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
   const ModelShape shape = model_shape(plan);
   out.line("constexpr ModelShape kModelShape{{");
   out.indented([&] {
+    out.line(".layers = kLayers,");
     out.line(".num_layers = {},", shape.num_layers);
     out.line(".num_heads = {},", shape.num_heads);
     out.line(".num_kv_heads = {},", shape.num_kv_heads);
@@ -162,6 +173,9 @@ void write_facts(const Plan& plan, TextWriter& out) {
             out.line(".{} = {},", name, value);
           }
         });
+        if (lists_layers(plan.facts))
+          out.line(".layer_ffn = {{{}}},",
+                   fmt::join(std::span(plan.facts.layer_ffn).first(plan.facts.num_layers), ", "));
       });
       out.line("}},");
     });
@@ -188,6 +202,7 @@ void write_facts(const Plan& plan, TextWriter& out) {
     out.line(".needed_weight_bytes = {},", plan.needed_weight_bytes);
     out.line(".matrices = kMatrices,");
     out.line(".num_matrices = {},", plan.matrices.size());
+    out.line(".layers = kLayers,");
   });
   out.line("}};");
   out.blank();
@@ -298,10 +313,9 @@ std::string phase_text(const Plan& plan, const PlanPhase& phase) {
     text += fmt::format(", .input = InputKind::{}, .output = {}", input_name(phase.input),
                         output_name(phase.output));
   }
-  if (phase.first_norm >= 0)
-    text += fmt::format(", .first_norm = {}, .norm_stride = {}", phase.first_norm, phase.norm_stride);
+  if (phase.norm >= 0) text += fmt::format(", .norm = {}", phase.norm);
   if (phase.first_cta > 0) text += fmt::format(", .first_cta = {}", phase.first_cta);
-  if (!phase.per_layer) text += ", .every_layer = false";
+  if (phase.layer_kind > 0) text += fmt::format(", .layer_kind = {}", phase.layer_kind);
   if (phase.appends) text += ", .appends = true";
   if (phase.column_slices > 1) text += fmt::format(", .column_slices = {}", phase.column_slices);
   return text + "}";
@@ -350,7 +364,8 @@ std::string emit_kernels(const std::vector<Plan>& plans) {
   out.line(
       "// One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every "
       "token.");
-  out.line("// All but the last happen in every layer. A phase waits for what it reads.");
+  out.line("// All but the last happen in every layer{}. A phase waits for what it reads.",
+           plans[0].once() == 1 ? "" : " of their kind");
   out.line("#include \"plan.h\"");
   out.blank();
   const auto several = [](const Plan& plan) { return plan.rows > 1; };

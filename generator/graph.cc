@@ -1,31 +1,44 @@
 #include "generator/graph.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace soliton {
 
+namespace {
+
+/// Before attention, which then reads what the new op writes.
+void norm_heads_between(std::vector<GraphOp>& ops, int unnormed) {
+  const auto attention = std::find_if(ops.begin(), ops.end(),
+                                      [](const GraphOp& op) { return op.kind == PhaseKind::kAttention; });
+  if (attention == ops.end()) return;
+  const int heads = attention->reads;
+  for (GraphOp& op : ops) {
+    if (op.writes == heads) op.writes = unnormed;
+  }
+  const std::string name = "norm_heads" + attention->name.substr(std::string("attention").size());
+  ops.insert(attention, {.name = name, .kind = PhaseKind::kNormHeads, .reads = unnormed, .writes = heads});
+}
+
+}  // namespace
+
 Graph build_rows_graph(const ModelFacts& facts) {
   Graph graph = build_graph(facts);
   graph.squares = static_cast<int>(graph.vectors.size());
   graph.vectors.push_back({.name = "squares", .elements = 0});  // the plan knows of how many CTAs
-  for (GraphOp& op : graph.layer_ops) {
-    if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
+  for (LayerKind& kind : graph.kinds) {
+    for (GraphOp& op : kind.ops) {
+      if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
+    }
   }
   if (facts.head_norm == 0) return graph;
   // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
-  const auto attention = std::find_if(graph.layer_ops.begin(), graph.layer_ops.end(),
-                                      [](const GraphOp& op) { return op.kind == PhaseKind::kAttention; });
-  const int heads = attention->reads;
   const int unnormed = static_cast<int>(graph.vectors.size());
   graph.vectors.push_back(
       {.name = "unnormed", .elements = (facts.num_heads + facts.num_kv_heads) * facts.head_dim});
-  for (GraphOp& op : graph.layer_ops) {
-    if (op.writes == heads) op.writes = unnormed;
-  }
-  graph.layer_ops.insert(
-      attention, {.name = "norm_heads", .kind = PhaseKind::kNormHeads, .reads = unnormed, .writes = heads});
+  for (LayerKind& kind : graph.kinds) norm_heads_between(kind.ops, unnormed);
   return graph;
 }
 
@@ -42,10 +55,17 @@ std::string describe(const Graph& graph) {
       text += '\n';
     }
   };
-  text += "every layer:\n";
-  list(graph.layer_ops);
+  const size_t num_kinds = graph.kinds.size() - 1;
+  for (size_t kind = 0; kind < num_kinds; ++kind) {
+    std::vector<int> layers;
+    for (int layer = 0; layer < graph.num_layers(); ++layer) {
+      if (graph.layers[layer] == static_cast<int>(kind)) layers.push_back(layer);
+    }
+    text += num_kinds == 1 ? "every layer:\n" : fmt::format("layers {}:\n", fmt::join(layers, ", "));
+    list(graph.kinds[kind].ops);
+  }
   text += "then:\n";
-  list(graph.final_ops);
+  list(graph.kinds[graph.once()].ops);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace soliton {
@@ -38,23 +39,31 @@ std::string in_layer(int layer, const std::string& name) {
 Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections) {
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
-  LinearStack qkv = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
-                                         {.name = "self_attn.k_proj", .rows = kv},
-                                         {.name = "self_attn.v_proj", .rows = kv}});
-  LinearStack gate_up = apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = facts.ffn},
-                                             {.name = "mlp.up_proj", .rows = facts.ffn}});
-  if (projections == Projections::kFused) {
-    qkv = fused("self_attn.qkv_proj", qkv);
-    gate_up = fused("mlp.gate_up_proj", gate_up);
+  const bool is_fused = projections == Projections::kFused;
+  const Graph graph = build_graph(facts);
+  Checkpoint checkpoint = {.embedding = "model.embed_tokens",
+                           .stacks = {},
+                           .norms = {},
+                           .head_norms = {"self_attn.q_norm", "self_attn.k_norm"}};
+  const auto add = [&](LinearStack stack) { checkpoint.stacks.push_back(std::move(stack)); };
+  for (int kind = 0; kind < graph.once(); ++kind) {
+    const auto first = std::find(graph.layers.begin(), graph.layers.end(), kind) - graph.layers.begin();
+    const int64_t ffn = ffn_of_layer(facts, static_cast<int>(first));
+    const LinearStack qkv = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
+                                                 {.name = "self_attn.k_proj", .rows = kv},
+                                                 {.name = "self_attn.v_proj", .rows = kv}});
+    const LinearStack gate_up =
+        apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
+    add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
+    add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
+    add(is_fused ? fused("mlp.gate_up_proj", gate_up) : gate_up);
+    add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
+    checkpoint.norms.push_back({"input_layernorm", "post_attention_layernorm"});
   }
-  const std::string embedding = "model.embed_tokens";
-  const std::string head = facts.tied_lm_head != 0 ? embedding : "lm_head";
-  return {.embedding = embedding,
-          .stacks = {std::move(qkv), apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}),
-                     std::move(gate_up), apart(facts.ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}),
-                     apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}})},
-          .norms = {"input_layernorm", "post_attention_layernorm", "model.norm"},
-          .head_norms = {"self_attn.q_norm", "self_attn.k_norm"}};
+  const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : "lm_head";
+  add(apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}}));
+  checkpoint.norms.push_back({"model.norm"});
+  return checkpoint;
 }
 
 }  // namespace soliton

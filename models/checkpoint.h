@@ -31,8 +31,8 @@ struct LinearStack {
 struct Checkpoint {
   std::string embedding;            // [vocabulary][hidden], as all that is no linear layer with ".weight"
   std::vector<LinearStack> stacks;  // of Graph::matrices
-  std::vector<std::string> norms;   // of Graph::norms
-  std::array<std::string, 2> head_norms;  // [head_dim], of a layer: of q's heads and of k's
+  std::vector<std::vector<std::string>> norms;  // of Graph::kinds
+  std::array<std::string, 2> head_norms;        // [head_dim], of a layer: of q's heads and of k's
 };
 
 /// What the names of all layers' tensors begin with; the layer's number follows, and a dot.

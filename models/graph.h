@@ -18,55 +18,61 @@ struct GraphVector {
   int elements = 0;
 };
 
-/// A weight matrix: rows x columns, once per layer or once.
+/// A weight matrix: rows x columns, once in every layer of a kind.
 struct GraphMatrix {
   std::string name;
+  int layer_kind = 0;
   int rows = 0;
   int columns = 0;
   RowOrder row_order = RowOrder::kPlain;
   WeightFormat format = {};
   bool has_bias = false;  // of each row
-  bool per_layer = true;  // or once
-};
-
-/// An RMS norm of the residual stream: bf16 [hidden], once per layer or once.
-struct GraphNorm {
-  std::string name;
-  bool per_layer = true;
 };
 
 /// One op. Indices into Graph's lists; kNone: none.
 struct GraphOp {
   std::string name;
   PhaseKind kind = PhaseKind::kMatrix;
-  bool per_layer = true;
   int matrix = kNone;
   int reads = kNone;
   int writes = kNone;
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
-  int norm = kNone;  // of what the op reads; of an op that writes the residual stream, that of its reader,
-  bool next_layers_norm = false;  // who may be in the next layer
-  bool appends = false;           // appends the step's keys and values to the cache
+  // Among the norms of its kind of layer: of what the op reads; of an op that writes the residual stream, that of its
+  // reader. The one behind the last is the first of the next layer, of whatever kind.
+  int norm = kNone;
+  bool appends = false;  // appends the step's keys and values to the cache
+};
+
+/// What layers may be.
+struct LayerKind {
+  std::vector<GraphOp> ops;  // in order
+  int num_norms = 0;         // RMS norms of the residual stream: bf16 [hidden] each
 };
 
 struct Graph {
-  std::vector<GraphVector> vectors;
+  std::vector<GraphVector> vectors;  // all kinds exchange the same, each as many elements of it as it has
   int squares =
       kNone;  // several rows: the vector of sums of squares of each CTA's columns of the residual stream
-  std::vector<GraphMatrix> matrices;
-  std::vector<GraphNorm> norms;    // those of a layer first
-  std::vector<GraphOp> layer_ops;  // in order, repeated num_layers times
-  std::vector<GraphOp> final_ops;  // then these
+  std::vector<GraphMatrix> matrices;  // of one kind after another
+  std::vector<LayerKind> kinds;       // the last: what stands once, behind the layers
+  std::vector<int> layers;            // the kind of each, in order, and that of what stands once
 
-  /// Norms of a layer.
-  int layer_norms() const;
-  /// Rows of LaunchParams::norms: those of layer after layer, then those that stand once.
-  int num_norm_rows(int num_layers) const;
-  int norm_row(int norm, int layer, int num_layers) const;
-  /// The matrix of the op that reads a vector in a layer, or behind the last.
-  int reader_in_layer(int vector) const;
-  int reader_behind_layers(int vector) const;
+  int num_layers() const { return static_cast<int>(layers.size()) - 1; }
+  int once() const { return layers.back(); }
+  const LayerKind& kind_of(int layer) const { return kinds[layers[layer]]; }
+  /// Calls body(op, layer) for all ops of a step, in order.
+  template <class Body>
+  void for_each_op(const Body& body) const {
+    for (int layer = 0; layer <= num_layers(); ++layer) {
+      for (const GraphOp& op : kind_of(layer).ops) body(op, layer);
+    }
+  }
+  /// Rows of LaunchParams::norms: those of layer after layer. The layer's first; of layers.size(): how many there are.
+  int first_norm(size_t layer) const;
+  int num_norms() const { return first_norm(layers.size()); }
+  /// The matrix of the op that reads a vector in a layer.
+  int reader(int layer, int vector) const;
 };
 
 /// Of a model's matrices whose weights have so many bits, as its facts say.

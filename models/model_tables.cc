@@ -22,14 +22,16 @@ int64_t ModelTables::bytes() const {
 ModelTables model_tables(const ModelFacts& facts) {
   const int64_t layers = facts.num_layers;
   const Graph graph = build_graph(facts);
-  const int64_t num_norms = graph.num_norm_rows(facts.num_layers);
+  const int64_t num_norms = graph.num_norms();
   ModelTables tables;
   tables.embedding = int64_t{facts.vocabulary} * facts.hidden;
   tables.norms = num_norms * facts.hidden;
   if (facts.head_norm != 0) tables.head_norms = 2 * layers * facts.head_dim;
-  for (const GraphMatrix& matrix : graph.matrices) {
-    if (matrix.has_bias) tables.qkv_biases += layers * matrix.rows;
-  }
+  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
+    if (op.matrix == kNone) return;
+    const GraphMatrix& matrix = graph.matrices[op.matrix];
+    if (matrix.has_bias) tables.qkv_biases += matrix.rows;
+  });
   if (facts.weight_order != 0) {
     tables.positions =
         OrderTables{num_norms, facts.hidden, facts.num_heads * facts.head_dim}.of_attention(layers);

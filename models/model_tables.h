@@ -11,7 +11,7 @@ namespace soliton {
 /// Elements of each table, as LaunchParams describes them; 0: the model has none.
 struct ModelTables {
   int64_t embedding = 0;   // bf16 [vocabulary][hidden]
-  int64_t norms = 0;       // bf16 [Graph::num_norm_rows()][hidden]
+  int64_t norms = 0;       // bf16 [Graph::num_norms()][hidden]
   int64_t head_norms = 0;  // bf16 [num_layers][q, k][head_dim]
   int64_t qkv_biases = 0;  // float [num_layers][rows of the matrix that has them]
   int64_t positions = 0;   // int32, see layout/order.h

@@ -10,11 +10,47 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 112459776, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 12976128, .layer_stride = 112459776, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 21626880, .layer_stride = 112459776, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 82182144, .layer_stride = 112459776, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 3598712832, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 12976128, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 21626880, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 82182144, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kInt4, 128, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kInt4, 128, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 112459776, .first_norm = 2},
+  {.kind = 0, .weights = 224919552, .first_norm = 4},
+  {.kind = 0, .weights = 337379328, .first_norm = 6},
+  {.kind = 0, .weights = 449839104, .first_norm = 8},
+  {.kind = 0, .weights = 562298880, .first_norm = 10},
+  {.kind = 0, .weights = 674758656, .first_norm = 12},
+  {.kind = 0, .weights = 787218432, .first_norm = 14},
+  {.kind = 0, .weights = 899678208, .first_norm = 16},
+  {.kind = 0, .weights = 1012137984, .first_norm = 18},
+  {.kind = 0, .weights = 1124597760, .first_norm = 20},
+  {.kind = 0, .weights = 1237057536, .first_norm = 22},
+  {.kind = 0, .weights = 1349517312, .first_norm = 24},
+  {.kind = 0, .weights = 1461977088, .first_norm = 26},
+  {.kind = 0, .weights = 1574436864, .first_norm = 28},
+  {.kind = 0, .weights = 1686896640, .first_norm = 30},
+  {.kind = 0, .weights = 1799356416, .first_norm = 32},
+  {.kind = 0, .weights = 1911816192, .first_norm = 34},
+  {.kind = 0, .weights = 2024275968, .first_norm = 36},
+  {.kind = 0, .weights = 2136735744, .first_norm = 38},
+  {.kind = 0, .weights = 2249195520, .first_norm = 40},
+  {.kind = 0, .weights = 2361655296, .first_norm = 42},
+  {.kind = 0, .weights = 2474115072, .first_norm = 44},
+  {.kind = 0, .weights = 2586574848, .first_norm = 46},
+  {.kind = 0, .weights = 2699034624, .first_norm = 48},
+  {.kind = 0, .weights = 2811494400, .first_norm = 50},
+  {.kind = 0, .weights = 2923954176, .first_norm = 52},
+  {.kind = 0, .weights = 3036413952, .first_norm = 54},
+  {.kind = 0, .weights = 3148873728, .first_norm = 56},
+  {.kind = 0, .weights = 3261333504, .first_norm = 58},
+  {.kind = 0, .weights = 3373793280, .first_norm = 60},
+  {.kind = 0, .weights = 3486253056, .first_norm = 62},
+  {.kind = 1, .weights = 3598712832, .first_norm = 64},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +100,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 3869589504,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 32,
   .num_heads = 32,
   .num_kv_heads = 8,

@@ -10,11 +10,47 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 436207616, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 50331648, .layer_stride = 436207616, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 83886080, .layer_stride = 436207616, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 318767104, .layer_stride = 436207616, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 13958643712, .layer_stride = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 6144, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 50331648, .rows = 4096, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 83886080, .rows = 28672, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1792, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 318767104, .rows = 4096, .columns = 14336, .padded_columns = 14336, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 128256, .columns = 4096, .padded_columns = 4096, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 436207616, .first_norm = 2},
+  {.kind = 0, .weights = 872415232, .first_norm = 4},
+  {.kind = 0, .weights = 1308622848, .first_norm = 6},
+  {.kind = 0, .weights = 1744830464, .first_norm = 8},
+  {.kind = 0, .weights = 2181038080, .first_norm = 10},
+  {.kind = 0, .weights = 2617245696, .first_norm = 12},
+  {.kind = 0, .weights = 3053453312, .first_norm = 14},
+  {.kind = 0, .weights = 3489660928, .first_norm = 16},
+  {.kind = 0, .weights = 3925868544, .first_norm = 18},
+  {.kind = 0, .weights = 4362076160, .first_norm = 20},
+  {.kind = 0, .weights = 4798283776, .first_norm = 22},
+  {.kind = 0, .weights = 5234491392, .first_norm = 24},
+  {.kind = 0, .weights = 5670699008, .first_norm = 26},
+  {.kind = 0, .weights = 6106906624, .first_norm = 28},
+  {.kind = 0, .weights = 6543114240, .first_norm = 30},
+  {.kind = 0, .weights = 6979321856, .first_norm = 32},
+  {.kind = 0, .weights = 7415529472, .first_norm = 34},
+  {.kind = 0, .weights = 7851737088, .first_norm = 36},
+  {.kind = 0, .weights = 8287944704, .first_norm = 38},
+  {.kind = 0, .weights = 8724152320, .first_norm = 40},
+  {.kind = 0, .weights = 9160359936, .first_norm = 42},
+  {.kind = 0, .weights = 9596567552, .first_norm = 44},
+  {.kind = 0, .weights = 10032775168, .first_norm = 46},
+  {.kind = 0, .weights = 10468982784, .first_norm = 48},
+  {.kind = 0, .weights = 10905190400, .first_norm = 50},
+  {.kind = 0, .weights = 11341398016, .first_norm = 52},
+  {.kind = 0, .weights = 11777605632, .first_norm = 54},
+  {.kind = 0, .weights = 12213813248, .first_norm = 56},
+  {.kind = 0, .weights = 12650020864, .first_norm = 58},
+  {.kind = 0, .weights = 13086228480, .first_norm = 60},
+  {.kind = 0, .weights = 13522436096, .first_norm = 62},
+  {.kind = 1, .weights = 13958643712, .first_norm = 64},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +100,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 15009316864,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 32,
   .num_heads = 32,
   .num_kv_heads = 8,

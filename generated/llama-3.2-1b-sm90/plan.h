@@ -10,11 +10,31 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 121634816, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 12582912, .layer_stride = 121634816, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 20971520, .layer_stride = 121634816, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 88080384, .layer_stride = 121634816, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 1946157056, .layer_stride = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 3072, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 12582912, .rows = 2048, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 20971520, .rows = 16384, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 88080384, .rows = 2048, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 128256, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 121634816, .first_norm = 2},
+  {.kind = 0, .weights = 243269632, .first_norm = 4},
+  {.kind = 0, .weights = 364904448, .first_norm = 6},
+  {.kind = 0, .weights = 486539264, .first_norm = 8},
+  {.kind = 0, .weights = 608174080, .first_norm = 10},
+  {.kind = 0, .weights = 729808896, .first_norm = 12},
+  {.kind = 0, .weights = 851443712, .first_norm = 14},
+  {.kind = 0, .weights = 973078528, .first_norm = 16},
+  {.kind = 0, .weights = 1094713344, .first_norm = 18},
+  {.kind = 0, .weights = 1216348160, .first_norm = 20},
+  {.kind = 0, .weights = 1337982976, .first_norm = 22},
+  {.kind = 0, .weights = 1459617792, .first_norm = 24},
+  {.kind = 0, .weights = 1581252608, .first_norm = 26},
+  {.kind = 0, .weights = 1702887424, .first_norm = 28},
+  {.kind = 0, .weights = 1824522240, .first_norm = 30},
+  {.kind = 1, .weights = 1946157056, .first_norm = 32},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +84,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 2471493632,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 16,
   .num_heads = 32,
   .num_kv_heads = 8,

@@ -10,11 +10,43 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 201326592, .rows = 5120, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 31457280, .layer_stride = 201326592, .rows = 3072, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 50331648, .layer_stride = 201326592, .rows = 16384, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 150994944, .layer_stride = 201326592, .rows = 3072, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 5637144576, .layer_stride = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 31457280, .rows = 3072, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 50331648, .rows = 16384, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1024, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 150994944, .rows = 3072, .columns = 8192, .padded_columns = 8192, .format = {WeightType::kBf16, 0, false}, .num_tiles = 192, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 128256, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 8016, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 201326592, .first_norm = 2},
+  {.kind = 0, .weights = 402653184, .first_norm = 4},
+  {.kind = 0, .weights = 603979776, .first_norm = 6},
+  {.kind = 0, .weights = 805306368, .first_norm = 8},
+  {.kind = 0, .weights = 1006632960, .first_norm = 10},
+  {.kind = 0, .weights = 1207959552, .first_norm = 12},
+  {.kind = 0, .weights = 1409286144, .first_norm = 14},
+  {.kind = 0, .weights = 1610612736, .first_norm = 16},
+  {.kind = 0, .weights = 1811939328, .first_norm = 18},
+  {.kind = 0, .weights = 2013265920, .first_norm = 20},
+  {.kind = 0, .weights = 2214592512, .first_norm = 22},
+  {.kind = 0, .weights = 2415919104, .first_norm = 24},
+  {.kind = 0, .weights = 2617245696, .first_norm = 26},
+  {.kind = 0, .weights = 2818572288, .first_norm = 28},
+  {.kind = 0, .weights = 3019898880, .first_norm = 30},
+  {.kind = 0, .weights = 3221225472, .first_norm = 32},
+  {.kind = 0, .weights = 3422552064, .first_norm = 34},
+  {.kind = 0, .weights = 3623878656, .first_norm = 36},
+  {.kind = 0, .weights = 3825205248, .first_norm = 38},
+  {.kind = 0, .weights = 4026531840, .first_norm = 40},
+  {.kind = 0, .weights = 4227858432, .first_norm = 42},
+  {.kind = 0, .weights = 4429185024, .first_norm = 44},
+  {.kind = 0, .weights = 4630511616, .first_norm = 46},
+  {.kind = 0, .weights = 4831838208, .first_norm = 48},
+  {.kind = 0, .weights = 5033164800, .first_norm = 50},
+  {.kind = 0, .weights = 5234491392, .first_norm = 52},
+  {.kind = 0, .weights = 5435817984, .first_norm = 54},
+  {.kind = 1, .weights = 5637144576, .first_norm = 56},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +96,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 6425149440,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 28,
   .num_heads = 24,
   .num_kv_heads = 8,

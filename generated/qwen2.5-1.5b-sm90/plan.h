@@ -10,11 +10,43 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 93585408, .rows = 2048, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 6291456, .layer_stride = 93585408, .rows = 1536, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 11010048, .layer_stride = 93585408, .rows = 17920, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1120, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 66060288, .layer_stride = 93585408, .rows = 1536, .columns = 8960, .padded_columns = 8960, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 2620391424, .layer_stride = 0, .rows = 151936, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 2048, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 6291456, .rows = 1536, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 11010048, .rows = 17920, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 1120, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 66060288, .rows = 1536, .columns = 8960, .padded_columns = 8960, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 151936, .columns = 1536, .padded_columns = 1536, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 93585408, .first_norm = 2},
+  {.kind = 0, .weights = 187170816, .first_norm = 4},
+  {.kind = 0, .weights = 280756224, .first_norm = 6},
+  {.kind = 0, .weights = 374341632, .first_norm = 8},
+  {.kind = 0, .weights = 467927040, .first_norm = 10},
+  {.kind = 0, .weights = 561512448, .first_norm = 12},
+  {.kind = 0, .weights = 655097856, .first_norm = 14},
+  {.kind = 0, .weights = 748683264, .first_norm = 16},
+  {.kind = 0, .weights = 842268672, .first_norm = 18},
+  {.kind = 0, .weights = 935854080, .first_norm = 20},
+  {.kind = 0, .weights = 1029439488, .first_norm = 22},
+  {.kind = 0, .weights = 1123024896, .first_norm = 24},
+  {.kind = 0, .weights = 1216610304, .first_norm = 26},
+  {.kind = 0, .weights = 1310195712, .first_norm = 28},
+  {.kind = 0, .weights = 1403781120, .first_norm = 30},
+  {.kind = 0, .weights = 1497366528, .first_norm = 32},
+  {.kind = 0, .weights = 1590951936, .first_norm = 34},
+  {.kind = 0, .weights = 1684537344, .first_norm = 36},
+  {.kind = 0, .weights = 1778122752, .first_norm = 38},
+  {.kind = 0, .weights = 1871708160, .first_norm = 40},
+  {.kind = 0, .weights = 1965293568, .first_norm = 42},
+  {.kind = 0, .weights = 2058878976, .first_norm = 44},
+  {.kind = 0, .weights = 2152464384, .first_norm = 46},
+  {.kind = 0, .weights = 2246049792, .first_norm = 48},
+  {.kind = 0, .weights = 2339635200, .first_norm = 50},
+  {.kind = 0, .weights = 2433220608, .first_norm = 52},
+  {.kind = 0, .weights = 2526806016, .first_norm = 54},
+  {.kind = 1, .weights = 2620391424, .first_norm = 56},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +96,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 3087138816,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 28,
   .num_heads = 12,
   .num_kv_heads = 2,

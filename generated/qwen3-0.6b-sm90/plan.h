@@ -10,11 +10,43 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6, kUnnormed = 7 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 31457280, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 8388608, .layer_stride = 31457280, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 12582912, .layer_stride = 31457280, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 25165824, .layer_stride = 31457280, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 880803840, .layer_stride = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 4096, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 256, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 8388608, .rows = 1024, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 12582912, .rows = 6144, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 384, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 25165824, .rows = 1024, .columns = 3072, .padded_columns = 3072, .format = {WeightType::kBf16, 0, false}, .num_tiles = 64, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 151936, .columns = 1024, .padded_columns = 1024, .format = {WeightType::kBf16, 0, false}, .num_tiles = 9496, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 31457280, .first_norm = 2},
+  {.kind = 0, .weights = 62914560, .first_norm = 4},
+  {.kind = 0, .weights = 94371840, .first_norm = 6},
+  {.kind = 0, .weights = 125829120, .first_norm = 8},
+  {.kind = 0, .weights = 157286400, .first_norm = 10},
+  {.kind = 0, .weights = 188743680, .first_norm = 12},
+  {.kind = 0, .weights = 220200960, .first_norm = 14},
+  {.kind = 0, .weights = 251658240, .first_norm = 16},
+  {.kind = 0, .weights = 283115520, .first_norm = 18},
+  {.kind = 0, .weights = 314572800, .first_norm = 20},
+  {.kind = 0, .weights = 346030080, .first_norm = 22},
+  {.kind = 0, .weights = 377487360, .first_norm = 24},
+  {.kind = 0, .weights = 408944640, .first_norm = 26},
+  {.kind = 0, .weights = 440401920, .first_norm = 28},
+  {.kind = 0, .weights = 471859200, .first_norm = 30},
+  {.kind = 0, .weights = 503316480, .first_norm = 32},
+  {.kind = 0, .weights = 534773760, .first_norm = 34},
+  {.kind = 0, .weights = 566231040, .first_norm = 36},
+  {.kind = 0, .weights = 597688320, .first_norm = 38},
+  {.kind = 0, .weights = 629145600, .first_norm = 40},
+  {.kind = 0, .weights = 660602880, .first_norm = 42},
+  {.kind = 0, .weights = 692060160, .first_norm = 44},
+  {.kind = 0, .weights = 723517440, .first_norm = 46},
+  {.kind = 0, .weights = 754974720, .first_norm = 48},
+  {.kind = 0, .weights = 786432000, .first_norm = 50},
+  {.kind = 0, .weights = 817889280, .first_norm = 52},
+  {.kind = 0, .weights = 849346560, .first_norm = 54},
+  {.kind = 1, .weights = 880803840, .first_norm = 56},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +96,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 1191968768,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 28,
   .num_heads = 16,
   .num_kv_heads = 8,

@@ -10,11 +10,21 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 1572864, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 262144, .layer_stride = 1572864, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 393216, .layer_stride = 1572864, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 1179648, .layer_stride = 1572864, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 9437184, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 512, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 262144, .rows = 256, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 393216, .rows = 1536, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 1179648, .rows = 256, .columns = 768, .padded_columns = 768, .format = {WeightType::kBf16, 0, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 1572864, .first_norm = 2},
+  {.kind = 0, .weights = 3145728, .first_norm = 4},
+  {.kind = 0, .weights = 4718592, .first_norm = 6},
+  {.kind = 0, .weights = 6291456, .first_norm = 8},
+  {.kind = 0, .weights = 7864320, .first_norm = 10},
+  {.kind = 1, .weights = 9437184, .first_norm = 12},
 };
 
 constexpr ModelDescriptor kModel{
@@ -63,9 +73,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 10485760,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 6,
   .num_heads = 4,
   .num_kv_heads = 2,

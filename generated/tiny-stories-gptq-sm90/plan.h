@@ -10,11 +10,21 @@ struct Matrices { enum : int { kQkv = 0, kO = 1, kGateUp = 2, kDown = 3, kLmHead
 struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kSquares = 6 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
-  {.name = "qkv", .offset = 0, .layer_stride = 811008, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
-  {.name = "o", .offset = 147456, .layer_stride = 811008, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-  {.name = "gate_up", .offset = 221184, .layer_stride = 811008, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
-  {.name = "down", .offset = 663552, .layer_stride = 811008, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
-  {.name = "lm_head", .offset = 4866048, .layer_stride = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+  {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 512, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 32, .row_order = RowOrder::kRotary},
+  {.name = "o", .layer_kind = 0, .offset = 147456, .rows = 256, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "gate_up", .layer_kind = 0, .offset = 221184, .rows = 1536, .columns = 256, .padded_columns = 512, .format = {WeightType::kInt4, 32, false}, .num_tiles = 96, .row_order = RowOrder::kGateUp},
+  {.name = "down", .layer_kind = 0, .offset = 663552, .rows = 256, .columns = 768, .padded_columns = 1024, .format = {WeightType::kInt4, 32, false}, .num_tiles = 16, .row_order = RowOrder::kPlain},
+  {.name = "lm_head", .layer_kind = 1, .offset = 0, .rows = 2048, .columns = 256, .padded_columns = 256, .format = {WeightType::kBf16, 0, false}, .num_tiles = 128, .row_order = RowOrder::kPlain},
+};
+
+constexpr Layer kLayers[] = {  // the last stands once, behind all others
+  {.kind = 0, .weights = 0, .first_norm = 0},
+  {.kind = 0, .weights = 811008, .first_norm = 2},
+  {.kind = 0, .weights = 1622016, .first_norm = 4},
+  {.kind = 0, .weights = 2433024, .first_norm = 6},
+  {.kind = 0, .weights = 3244032, .first_norm = 8},
+  {.kind = 0, .weights = 4055040, .first_norm = 10},
+  {.kind = 1, .weights = 4866048, .first_norm = 12},
 };
 
 constexpr ModelDescriptor kModel{
@@ -64,9 +74,11 @@ constexpr ModelDescriptor kModel{
   .needed_weight_bytes = 3702784,
   .matrices = kMatrices,
   .num_matrices = 5,
+  .layers = kLayers,
 };
 
 constexpr ModelShape kModelShape{
+  .layers = kLayers,
   .num_layers = 6,
   .num_heads = 4,
   .num_kv_heads = 2,

@@ -42,24 +42,33 @@ std::string clears_of(const Plan& plan, const PlanPhase& phase) {
 
 /// A step without KV: the sum of its phases, and the least that their chain takes.
 struct StepTime {
-  double layer_us = 0;  // of the phases of a layer
-  double once_us = 0;   // of the others
-  int num_layers = 0;
+  struct Layers {
+    int count = 0;
+    double us = 0;  // of a layer
+  };
+  std::vector<Layers> kinds;  // the last stands once
   int num_phases = 0;
   double latency_us = 0;  // of a phase
 
   explicit StepTime(const Plan& plan)
-      : num_layers(plan.facts.num_layers),
+      : kinds(static_cast<size_t>(plan.once()) + 1),
         num_phases(static_cast<int>(step_sequence(plan).size())),
         latency_us(plan.limits.phase_latency_us) {
-    for (const PlanPhase& phase : plan.phases) (phase.per_layer ? layer_us : once_us) += phase.predicted_us;
+    for (const Layer& layer : plan.layers) ++kinds[layer.kind].count;
+    for (const PlanPhase& phase : plan.phases) kinds[phase.layer_kind].us += phase.predicted_us;
   }
-  double sum_us() const { return num_layers * layer_us + once_us; }
+  double sum_us() const {
+    double sum = 0;
+    for (const Layers& layers : kinds) sum += layers.count * layers.us;
+    return sum;
+  }
   double chain_us() const { return num_phases * latency_us; }
 
   std::string describe() const {
-    const std::string sum =
-        fmt::format("{} layers of {:.2f} us and {:.2f} us", num_layers, layer_us, once_us);
+    std::string sum;
+    for (size_t i = 0; i + 1 < kinds.size(); ++i)
+      sum += fmt::format("{}{} layers of {:.2f} us", i == 0 ? "" : ", ", kinds[i].count, kinds[i].us);
+    sum += fmt::format(" and {:.2f} us", kinds.back().us);
     if (sum_us() >= chain_us()) return sum;
     return fmt::format("{} phases of {} us, which is more than {}", num_phases, latency_us, sum);
   }
@@ -146,10 +155,10 @@ std::string describe(const Plan& plan) {
         "\nAttention: {} head blocks; a block's cached pages are split over {} CTAs at most, {} pages each "
         "at "
         "least."
-        "\nThe first {} phases happen in every layer, the last once a token. \"most\" is the busiest"
+        "\nThe first {} phases happen in every layer{}, the last once a token. \"most\" is the busiest"
         " CTA's tiles.\n",
         num_blocks, std::clamp(plan.num_ctas / num_blocks, 1, plan.max_splits), plan.min_pages_per_split,
-        plan.phases.size() - 1);
+        plan.phases.size() - 1, plan.once() == 1 ? "" : " of their kind");
   if (plan.rows > 1) {
     text += fmt::format(
         "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "

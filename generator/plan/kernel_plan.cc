@@ -44,10 +44,9 @@ Phase kernel_phase(const PlanPhase& phase) {
           .clears = phase.clears.empty() ? kNone : phase.clears.front(),
           .input = phase.input,
           .output = phase.output,
-          .first_norm = phase.first_norm,
-          .norm_stride = phase.norm_stride,
+          .norm = phase.norm,
           .first_cta = phase.first_cta,
-          .every_layer = phase.per_layer,
+          .layer_kind = phase.layer_kind,
           .appends = phase.appends,
           .column_slices = phase.column_slices};
 }
@@ -61,7 +60,8 @@ auto as_vector(const Rules& rules) {
 
 ModelShape model_shape(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
-  ModelShape shape{.num_layers = facts.num_layers,
+  ModelShape shape{.layers = plan.layers.data(),
+                   .num_layers = facts.num_layers,
                    .num_heads = facts.num_heads,
                    .num_kv_heads = facts.num_kv_heads,
                    .head_dim = facts.head_dim,
@@ -81,8 +81,8 @@ ModelShape model_shape(const Plan& plan) {
 
 PackedMatrix packed_matrix(const PlanMatrix& matrix) {
   return {.name = matrix.name.c_str(),
+          .layer_kind = matrix.layer_kind,
           .offset = matrix.offset,
-          .layer_stride = matrix.layer_stride,
           .rows = matrix.rows,
           .columns = matrix.columns,
           .padded_columns = matrix.padded,

@@ -31,23 +31,20 @@ bool is_short(const GpuSpec& gpu) {
 }
 
 /// Bytes that the busiest CTA streams per step, summed over phases: phases end with their slowest CTA.
-int64_t busiest_bytes(const Graph& graph, const ModelFacts& facts, int consumer_warps, int all_ctas) {
+int64_t busiest_bytes(const Graph& graph, int consumer_warps, int all_ctas) {
   int64_t bytes = 0;
-  const auto add = [&](const GraphOp& op, int times) {
+  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
     if (op.matrix < 0) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];
-    const int tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), all_ctas);
-    bytes += static_cast<int64_t>(times) * tiles *
-             tile_bytes(matrix.format, padded_columns(matrix.format, matrix.columns, consumer_warps));
-  };
-  for (const GraphOp& op : graph.layer_ops) add(op, facts.num_layers);
-  for (const GraphOp& op : graph.final_ops) add(op, 1);
+    const int64_t tiles = ceil_divide(ceil_divide(matrix.rows, kTileRows), all_ctas);
+    bytes += tiles * tile_bytes(matrix.format, padded_columns(matrix.format, matrix.columns, consumer_warps));
+  });
   return bytes;
 }
 
 /// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less.
-int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps, int num_sms, int num_cards) {
-  const auto bytes = [&](int ctas) { return busiest_bytes(graph, facts, consumer_warps, ctas * num_cards); };
+int choose_ctas(const Graph& graph, int consumer_warps, int num_sms, int num_cards) {
+  const auto bytes = [&](int ctas) { return busiest_bytes(graph, consumer_warps, ctas * num_cards); };
   int64_t best = bytes(1);
   for (int ctas = 2; ctas <= num_sms; ++ctas) best = std::min(best, bytes(ctas));
   int ctas = 1;
@@ -55,19 +52,17 @@ int choose_ctas(const Graph& graph, const ModelFacts& facts, int consumer_warps,
   return ctas;
 }
 
-PlanPhase make_phase(const Graph& graph, const GraphOp& op, int num_layers) {
-  const int norm_layer = op.next_layers_norm ? 1 : 0;
+PlanPhase make_phase(const GraphOp& op, int layer_kind) {
   return {.name = op.name,
           .kind = op.kind,
-          .per_layer = op.per_layer,
+          .layer_kind = layer_kind,
           .matrix = op.matrix,
           .reads = op.reads,
           .waits_for = op.reads,
           .writes = op.writes,
           .input = op.input,
           .output = op.output,
-          .first_norm = op.norm == kNone ? -1 : graph.norm_row(op.norm, norm_layer, num_layers),
-          .norm_stride = op.norm == kNone || !op.per_layer ? 0 : graph.layer_norms(),
+          .norm = op.norm,
           .appends = op.appends};
 }
 
@@ -123,17 +118,19 @@ void add_signatures(Plan& plan) {
   }
 }
 
-/// Every layer phase clears the vector that the phase before it read. Layer 0 begins with the candidates of the
-/// step before instead of the hidden vector, and its second phase clears them.
+/// Every layer phase clears the vector that the phase before it read: the last phase of every kind of layers reads the same.
+/// Layer 0 begins with the candidates of the step before instead of the hidden vector, and its second phase clears them.
 void assign_clears(Plan& plan, const Graph& graph) {
-  const int count = static_cast<int>(graph.layer_ops.size());
-  for (int i = 0; i < count; ++i) {
-    const PlanPhase& before = plan.phases[(i + count - 1) % count];
-    plan.phases[i].clears = {before.reads};
-  }
   const int candidates = plan.candidates();
-  plan.phases[0].first_layer_reads = candidates;
-  plan.phases[1].first_layer_clears = {candidates};
+  size_t first = 0;
+  for (int kind = 0; kind < graph.once(); ++kind) {
+    const size_t count = graph.kinds[kind].ops.size();
+    PlanPhase* const phases = plan.phases.data() + first;
+    for (size_t i = 0; i < count; ++i) phases[i].clears = {phases[(i + count - 1) % count].reads};
+    phases[0].first_layer_reads = candidates;
+    phases[1].first_layer_clears = {candidates};
+    first += count;
+  }
 }
 
 /// Query tiles that lie where activations were, beside an item's new keys and values.
@@ -165,7 +162,10 @@ void shape_rows(Plan& plan) {
       plan.vectors[phase.reads].element_bytes = 1;
       plan.vectors[phase.reads].elements = static_cast<int>(qkv.bytes());
     }
-    if (phase.kind == PhaseKind::kNormHeads) plan.vectors[phase.reads].elements *= plan.rows;
+    if (phase.kind == PhaseKind::kNormHeads) {
+      plan.vectors[phase.reads].elements =
+          plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
+    }
     if (phase.kind != PhaseKind::kMatrix) continue;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes();
@@ -266,9 +266,8 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
       choices.min_pages_per_split > 0 ? choices.min_pages_per_split : kMinPagesPerSplit;
   if (choices.max_splits > 0) plan.max_splits = choices.max_splits;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
-  plan.num_ctas = choices.num_ctas > 0
-                      ? choices.num_ctas
-                      : choose_ctas(graph, plan.facts, plan.consumer_warps, gpu.num_sms, plan.num_cards);
+  plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
+                                       : choose_ctas(graph, plan.consumer_warps, gpu.num_sms, plan.num_cards);
   plan.prefetch_pages = choices.prefetch_pages.value_or(
       std::min(plan.policy().prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
   plan.registers_per_thread = std::min(
@@ -286,20 +285,17 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
                              .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
                              .card_tiles = tiles_of_card(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
-                             .copies = 0});
+                             .layer_kind = matrix.layer_kind});
   }
   for (const GraphVector& vector : graph.vectors) {
     plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
   }
   plan.squares = graph.squares;
-  plan.num_norms = graph.num_norm_rows(plan.facts.num_layers);
-  for (const auto* ops : {&graph.layer_ops, &graph.final_ops}) {
-    for (const GraphOp& op : *ops) plan.phases.push_back(make_phase(graph, op, plan.facts.num_layers));
-  }
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.matrix < 0) continue;
-    plan.matrices[phase.matrix].per_layer = phase.per_layer;
-    plan.matrices[phase.matrix].copies = phase.per_layer ? plan.facts.num_layers : 1;
+  plan.num_norms = graph.num_norms();
+  for (size_t layer = 0; layer < graph.layers.size(); ++layer)
+    plan.layers.push_back({.kind = graph.layers[layer], .first_norm = graph.first_norm(layer)});
+  for (int kind = 0; kind <= graph.once(); ++kind) {
+    for (const GraphOp& op : graph.kinds[kind].ops) plan.phases.push_back(make_phase(op, kind));
   }
   PlanVector& candidates = plan.vectors[plan.candidates()];
   candidates.element_bytes = 8;
@@ -310,13 +306,10 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
   std::vector<PhaseInstance> sequence;
-  for (int layer = 0; layer < plan.facts.num_layers; ++layer) {
+  for (int layer = 0; layer < static_cast<int>(plan.layers.size()); ++layer) {
     for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
-      if (plan.phases[i].per_layer) sequence.push_back({i, layer});
+      if (plan.phases[i].layer_kind == plan.layers[layer].kind) sequence.push_back({i, layer});
     }
-  }
-  for (int i = 0; i < static_cast<int>(plan.phases.size()); ++i) {
-    if (!plan.phases[i].per_layer) sequence.push_back({i, 0});
   }
   return sequence;
 }

@@ -35,20 +35,16 @@ int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
 /// Packed weights in the order of the step: all matrices of layer 0, of layer 1, ..., then those that stand
 /// once.
 void place_weights(Plan& plan) {
-  int64_t layer_bytes = 0;
-  for (PlanMatrix& matrix : plan.matrices) {
-    if (!matrix.per_layer) continue;
-    matrix.offset = layer_bytes;
-    layer_bytes += matrix.layer_bytes();
-  }
-  plan.weight_bytes = layer_bytes * plan.facts.num_layers;
+  plan.weight_bytes = 0;
   plan.needed_weight_bytes = 0;
-  for (PlanMatrix& matrix : plan.matrices) {
-    matrix.layer_stride = matrix.per_layer ? layer_bytes : 0;
-    plan.needed_weight_bytes += needed_bytes(plan.facts, matrix) * matrix.copies;
-    if (matrix.per_layer) continue;
-    matrix.offset = plan.weight_bytes;
-    plan.weight_bytes += matrix.layer_bytes();
+  for (Layer& layer : plan.layers) {
+    layer.weights = plan.weight_bytes;
+    for (PlanMatrix& matrix : plan.matrices) {
+      if (matrix.layer_kind != layer.kind) continue;
+      matrix.offset = plan.weight_bytes - layer.weights;
+      plan.weight_bytes += matrix.layer_bytes();
+      plan.needed_weight_bytes += needed_bytes(plan.facts, matrix);
+    }
   }
 }
 

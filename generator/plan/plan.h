@@ -55,11 +55,9 @@ struct PlanMatrix {
   int columns = 0;
   int padded = 0;
   int num_tiles = 0;
-  int card_tiles = 0;        // that a card holds at most, see tiles_of_card()
-  bool per_layer = true;     // or once
-  int copies = 1;            // number of layers that have one
-  int64_t offset = 0;        // in the packed weights
-  int64_t layer_stride = 0;  // 0 if it stands once
+  int card_tiles = 0;  // that a card holds at most, see tiles_of_card()
+  int layer_kind = 0;  // of the layers that have one
+  int64_t offset = 0;  // in its layer
 
   int64_t layer_bytes() const {
     return static_cast<int64_t>(card_tiles) * tile_bytes(format, padded);
@@ -69,7 +67,7 @@ struct PlanMatrix {
 struct PlanPhase {
   std::string name;
   PhaseKind kind = PhaseKind::kMatrix;
-  bool per_layer = true;
+  int layer_kind = 0;          // happens in the layers of this kind
   int matrix = -1;             // index, or -1
   int reads = -1;              // vector
   int first_layer_reads = -1;  // vector that layer 0 reads instead, or -1
@@ -79,8 +77,7 @@ struct PlanPhase {
   std::vector<int> first_layer_clears = {};  // further ones, in layer 0
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
-  int first_norm = -1;
-  int norm_stride = 0;
+  int norm = -1;         // row of the norms, from its layer's first on
   bool appends = false;  // appends the step's keys and values to the cache
   int first_cta = 0;
   int window = 0;                  // pages in flight
@@ -143,16 +140,19 @@ struct Plan {
   bool warpgroups = false;        // do warpgroups multiply?
 
   std::vector<PlanVector> vectors;
-  int squares = -1;   // several rows: which of them has the sums of squares of each CTA's columns
-  int num_norms = 0;  // rows of LaunchParams::norms
+  int squares = -1;           // several rows: which of them has the sums of squares of each CTA's columns
+  int num_norms = 0;          // rows of LaunchParams::norms
+  std::vector<Layer> layers;  // and what stands once, of the last kind
   std::vector<PlanMatrix> matrices;
-  std::vector<PlanPhase> phases;  // of a layer, in order; then those that stand once
+  std::vector<PlanPhase> phases;  // of one kind of layers after another, each in order
   std::vector<PlanBarrier> barriers;
   std::vector<PlanRegion> shared;
   std::vector<PlanRegion> workspace;
   int64_t weight_bytes = 0;         // of a card
   int64_t needed_weight_bytes = 0;  // of the card that has the most
 
+  /// The kind of what stands once, behind all others.
+  int once() const { return layers.empty() ? -1 : layers.back().kind; }
   int all_ctas() const { return num_ctas * num_cards; }
   /// The vector of the best token of each CTA, which the last phase writes.
   int candidates() const { return phases.empty() ? -1 : phases.back().writes; }
@@ -175,7 +175,7 @@ struct Plan {
 /// One phase as it happens in a step.
 struct PhaseInstance {
   int phase = 0;  // index into Plan::phases
-  int layer = 0;  // 0 for phases that stand once
+  int layer = 0;  // one more than layers have for what stands once
 };
 
 /// The phases of one step, in order.

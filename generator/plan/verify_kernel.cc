@@ -50,6 +50,14 @@ class Comparison {
 void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   const ModelFacts& facts = plan.facts;
   check.same("layers", facts.num_layers, model.num_layers);
+  for (int layer = 0; layer <= std::min(facts.num_layers, model.num_layers); ++layer) {
+    const Layer& expected = plan.layers[layer];
+    const Layer& got = model.layers[layer];
+    const std::string at = fmt::format("layer {}", layer);
+    check.same(at + ": kind", expected.kind, got.kind);
+    check.same(at + ": weights", expected.weights, got.weights);
+    check.same(at + ": norms", expected.first_norm, got.first_norm);
+  }
   check.same("heads", facts.num_heads, model.num_heads);
   check.same("KV heads", facts.num_kv_heads, model.num_kv_heads);
   check.same("dims of a head", facts.head_dim, model.head_dim);
@@ -125,7 +133,7 @@ void check_matrices(const Plan& plan, const KernelPlan& kernel, Comparison& chec
     const std::string at = "matrix " + expected.name;
     check.same(at, expected.name, got.name);
     check.same(at + ": offset", expected.offset, got.offset);
-    check.same(at + ": next layer", expected.layer_stride, got.layer_stride);
+    check.same(at + ": kind of layer", expected.layer_kind, got.layer_kind);
     check.same(at + ": rows", expected.rows, got.rows);
     check.same(at + ": columns", expected.columns, got.columns);
     check.same(at + ": columns with padding", expected.padded, got.padded_columns);
@@ -181,10 +189,9 @@ void check_phases(const Plan& plan, const KernelPlan& kernel, Comparison& check)
     same("clears", expected.clears.empty() ? kNone : expected.clears[0], got.clears);
     same("input", expected.input, got.input);
     same("output", expected.output, got.output);
-    same("first norm", expected.first_norm, got.first_norm);
-    same("norms per layer", expected.norm_stride, got.norm_stride);
+    same("norm", expected.norm, got.norm);
     same("first CTA", expected.first_cta, got.first_cta);
-    same("every layer", expected.per_layer, got.every_layer);
+    same("kind of layer", expected.layer_kind, got.layer_kind);
     same("appends", expected.appends, got.appends);
     same("column slices", expected.column_slices, got.column_slices);
   }

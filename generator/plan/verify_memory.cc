@@ -84,12 +84,14 @@ void check_regions(std::vector<PlanRegion> regions, int64_t limit, const RegionR
 void check_weights(const Plan& plan, Report& report) {
   std::vector<PlanRegion> regions;
   int64_t end = 0;
-  for (const PlanMatrix& matrix : plan.matrices) {
+  for (const PlanMatrix& matrix : plan.matrices)
     check_place("matrix " + matrix.name, matrix.offset, kAccessBytes, report);
-    check_place(fmt::format("matrix {}, next layer", matrix.name), matrix.layer_stride, kAccessBytes, report);
-    for (int copy = 0; copy < matrix.copies; ++copy) {
-      const PlanRegion region{fmt::format("{}[{}]", matrix.name, copy),
-                              matrix.offset + copy * matrix.layer_stride, matrix.layer_bytes()};
+  for (size_t layer = 0; layer < plan.layers.size(); ++layer) {
+    check_place(fmt::format("layer {}", layer), plan.layers[layer].weights, kAccessBytes, report);
+    for (const PlanMatrix& matrix : plan.matrices) {
+      if (matrix.layer_kind != plan.layers[layer].kind) continue;
+      const PlanRegion region{fmt::format("{}[{}]", matrix.name, layer),
+                              plan.layers[layer].weights + matrix.offset, matrix.layer_bytes()};
       end = std::max(end, region.offset + region.bytes);
       regions.push_back(region);
     }

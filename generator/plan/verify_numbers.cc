@@ -80,10 +80,23 @@ void check_sizes(const Plan& plan, Report& report) {
                                             {": columns with padding", columns, matrix.padded},
                                             {": tiles", rows / kTileRows + 1, matrix.num_tiles},
                                             {": tiles of a card", rows / kTileRows + 1, matrix.card_tiles},
-                                            {": copies", int64_t{2} * facts.num_layers, matrix.copies}}) {
+                                            {": kind of layer", int64_t{plan.once()}, matrix.layer_kind}}) {
       check_range({(at + what).c_str(), 0, most, value}, report);
     }
   }
+}
+
+/// Of every layer, and of what stands once.
+void check_layers(const Plan& plan, Report& report) {
+  const auto expected = int64_t{plan.facts.num_layers} + 1;
+  if (std::ssize(plan.layers) != expected) {
+    report.refuse(Rule::kNumberOutOfRange, "layers: expected {}, of which the last stands once, got {}",
+                  expected, plan.layers.size());
+  }
+  for (const Layer& layer : plan.layers)
+    check_range({"kind of layer", 0, std::ssize(plan.phases) - 1, layer.kind}, report);
+  for (const PlanPhase& phase : plan.phases)
+    check_range({(phase.name + ": kind of layer").c_str(), 0, plan.once(), phase.layer_kind}, report);
 }
 
 void check_warps(const Plan& plan, Report& report) {
@@ -164,12 +177,10 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
     unused("input", none.input, phase.input);
     unused("output", none.output, phase.output);
     unused("first CTA", none.first_cta, phase.first_cta);
-    unused("first norm", none.first_norm, phase.first_norm);
+    unused("norm", none.norm, phase.norm);
   }
   if (phase.kind == PhaseKind::kNormHeads) unused("window", none.window, phase.window);
-  if (phase.first_norm < 0) unused("first norm", none.first_norm, phase.first_norm);
-  if (phase.first_norm < 0 || !phase.per_layer)
-    unused("norms per layer", none.norm_stride, phase.norm_stride);
+  if (phase.norm < 0) unused("norm", none.norm, phase.norm);
   if (plan.rows > 1) unused("reads in layer 0", none.first_layer_reads, phase.first_layer_reads);
 }
 
@@ -213,6 +224,7 @@ void check_numbers(const Plan& plan, Report& report) {
   check_counts(plan, report);
   check_warps(plan, report);
   check_facts(plan, report);
+  check_layers(plan, report);
   check_sizes(plan, report);
   check_enumerators(plan, report);
   check_unused_of_plan(plan, report);

@@ -193,20 +193,20 @@ void check_clears_of_kernel(const Plan& plan, Report& report) {
   }
 }
 
-/// One phase appends, and it is `expected`.
+/// One phase of its kind of layer appends, and it is `expected`.
 void check_appends(const Plan& plan, const PlanPhase& expected, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
-    if (phase.appends == (&phase == &expected)) continue;
+    if (phase.layer_kind != expected.layer_kind || phase.appends == (&phase == &expected)) continue;
     report.refuse(Rule::kAppendedElsewhere, "{}: expected {} to append to the cache, got {}", phase.name,
                   expected.name, phase.appends ? phase.name : "no phase");
   }
 }
 
-}  // namespace
-
-void check_append(const Plan& plan, Report& report) {
+/// See check_append(): of one kind of layers.
+void check_append_of(const Plan& plan, int layer_kind, Report& report) {
   const PlanPhase* before = nullptr;
   for (const PlanPhase& phase : plan.phases) {
+    if (phase.layer_kind != layer_kind) continue;
     if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual) {
       if (before == nullptr || before->kind != PhaseKind::kAttention) {
         report.refuse(
@@ -221,6 +221,17 @@ void check_append(const Plan& plan, Report& report) {
     before = &phase;
   }
   report.refuse(Rule::kAppendedElsewhere, "step: expected a residual phase right behind attention, got none");
+}
+
+}  // namespace
+
+void check_append(const Plan& plan, Report& report) {
+  for (int kind = 0; kind < plan.once(); ++kind) check_append_of(plan, kind, report);
+  const PlanPhase& last = plan.phases.back();
+  if (last.appends) {
+    report.refuse(Rule::kAppendedElsewhere,
+                  "{}: expected no phase behind the layers to append to the cache, got one", last.name);
+  }
 }
 
 void check_order(const Plan& plan, Report& report) {

@@ -58,6 +58,14 @@ inline std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "nothing" : plan.vectors[vector].name;
 }
 
+/// Elements between gate and down in the layers in which a phase happens.
+inline int ffn_of(const Plan& plan, const PlanPhase& phase) {
+  for (size_t layer = 0; layer < plan.layers.size(); ++layer) {
+    if (plan.layers[layer].kind == phase.layer_kind) return ffn_of_layer(plan.facts, static_cast<int>(layer));
+  }
+  return 0;
+}
+
 // The passes. The first three make sure of what the others rely on.
 void check_numbers(const Plan& plan, Report& report);
 void check_structure(const Plan& plan, Report& report);

@@ -2,6 +2,7 @@
 // goes where. Phases are separated by the grid counter, so nothing is cleared, and what a phase reads must
 // only have been written in the phase before. Derived from templates/rows/.
 #include <algorithm>
+#include <set>
 
 #include "generator/plan/verify_passes.h"
 
@@ -82,7 +83,7 @@ int64_t unnormed_bytes(const Plan& plan) {
 /// the candidates.
 void check_writer(const Plan& plan, const PlanPhase& phase, Report& report) {
   const auto writes_the_same = [&](const PlanPhase& other) {
-    return &other != &phase && other.writes == phase.writes;
+    return &other != &phase && other.layer_kind == phase.layer_kind && other.writes == phase.writes;
   };
   const auto other = std::find_if(plan.phases.begin(), plan.phases.end(), writes_the_same);
   if (phase.writes >= 0 && phase.writes != plan.squares && other == plan.phases.end()) return;
@@ -119,13 +120,14 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int heads = facts.num_heads * facts.head_dim;
+  const int ffn = ffn_of(plan, phase);
   const struct {
     int rows;
     int columns;
     RowOrder order;
   } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, facts.hidden, RowOrder::kRotary},
-                {facts.hidden, phase.appends ? heads : facts.ffn, RowOrder::kPlain},
-                {2 * facts.ffn, facts.hidden, RowOrder::kGateUp},
+                {facts.hidden, phase.appends ? heads : ffn, RowOrder::kPlain},
+                {2 * ffn, facts.hidden, RowOrder::kGateUp},
                 {facts.vocabulary, facts.hidden, RowOrder::kPlain}};
   const auto& shape = shapes[static_cast<int>(phase.output)];
   const int num_tiles = ceil_divide(shape.rows, kTileRows);
@@ -144,9 +146,9 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
                   "matrix {}: expected {} columns, padded to a multiple of {}, got {} in {}", matrix.name,
                   shape.columns, unit, matrix.columns, matrix.padded);
   }
-  if (matrix.copies != (phase.per_layer ? facts.num_layers : 1) || matrix.per_layer != phase.per_layer) {
-    report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, as its phase happens, got {} copies",
-                  matrix.name, phase.per_layer ? "one in every layer" : "one", matrix.copies);
+  if (matrix.layer_kind != phase.layer_kind) {
+    report.refuse(Rule::kMatrixShape, "matrix {}: expected {} as kind of layer, as its phase has, got {}",
+                  matrix.name, phase.layer_kind, matrix.layer_kind);
   }
   const bool normed = phase.input == InputKind::kNormed;
   const bool residual = phase.output == OutputKind::kResidual;
@@ -223,12 +225,15 @@ void check_attention(const Plan& plan, Report& report) {
 }  // namespace
 
 void check_rows(const Plan& plan, Report& report) {
-  const int layer_phases = static_cast<int>(plan.phases.size()) - 1;
-  for (int i = 0; i <= layer_phases; ++i) {
-    const PlanPhase& before = plan.phases[i == 0 ? layer_phases - 1 : i - 1];
-    check_reads(plan, {plan.phases[i], before}, report);
-    check_outputs(plan, plan.phases[i], report);
-    if (plan.phases[i].kind == PhaseKind::kMatrix) check_rows_matrix(plan, plan.phases[i], report);
+  const std::vector<PhaseInstance> sequence = step_sequence(plan);
+  std::set<std::pair<int, int>> pairs;  // of phases that follow each other
+  for (size_t i = 0; i < sequence.size(); ++i)
+    pairs.emplace(sequence[i].phase, sequence[i == 0 ? sequence.size() - 2 : i - 1].phase);
+  for (const auto& [phase, before] : pairs)
+    check_reads(plan, {plan.phases[phase], plan.phases[before]}, report);
+  for (const PlanPhase& phase : plan.phases) {
+    check_outputs(plan, phase, report);
+    if (phase.kind == PhaseKind::kMatrix) check_rows_matrix(plan, phase, report);
   }
   check_append(plan, report);
   check_squares(plan, report);

@@ -39,15 +39,16 @@ int qkv_elements(const ModelFacts& facts) {
   return (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim;
 }
 
-OutputShape output_shape(const Plan& plan, OutputKind kind) {
+OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
+  const int ffn = ffn_of(plan, phase);
   const int qkv = qkv_elements(facts);
   const OutputShape shapes[] = {{qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
                                 {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
-                                {2 * facts.ffn, RowOrder::kGateUp, facts.ffn, 4},   // kSwiglu
+                                {2 * ffn, RowOrder::kGateUp, ffn, 4},               // kSwiglu
                                 {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
                                  8}};  // kLogits: a candidate of each CTA, and to stop
-  return shapes[static_cast<int>(kind)];
+  return shapes[static_cast<int>(phase.output)];
 }
 
 const char* order_name(RowOrder order) {
@@ -65,7 +66,7 @@ void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
   constexpr int kRepeatedGroup = 128;
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const int bits = phase.per_layer ? facts.weight_bits : facts.lm_head_bits;
+  const int bits = phase.layer_kind == plan.once() ? facts.lm_head_bits : facts.weight_bits;
   WeightFormat expected = {.type = type_of_bits(bits)};
   if (expected.has_scales()) {
     expected = {.type = expected.type,
@@ -82,27 +83,33 @@ void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
                 text(matrix.format));
 }
 
+/// What of a vector a phase reads: where activations are gated, what the phase before it in its kind of layer makes of them.
+int elements_read(const Plan& plan, const PlanPhase& phase) {
+  if (phase.reads < 0) return 0;
+  const auto gates = [&](const PlanPhase& each) {
+    return each.layer_kind == phase.layer_kind && each.kind == PhaseKind::kMatrix &&
+           each.output == OutputKind::kSwiglu && each.writes == phase.reads;
+  };
+  const bool gated = std::any_of(plan.phases.begin(), plan.phases.end(), gates);
+  return gated ? ffn_of(plan, phase) : plan.vectors[phase.reads].elements;
+}
+
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const OutputShape shape = output_shape(plan, phase.output);
+  const OutputShape shape = output_shape(plan, phase);
   const Count counts[] = {
       {"rows", shape.rows, matrix.rows},
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
       {"tiles of a card", ceil_divide(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
        matrix.card_tiles},
-      {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
-       matrix.columns},
+      {"columns, one of each element that is read", elements_read(plan, phase), matrix.columns},
       {"columns with padding", round_up(matrix.columns, padding_unit(matrix, plan.consumer_warps)),
        matrix.padded},
-      {"copies", phase.per_layer ? plan.facts.num_layers : 1, matrix.copies}};
+      {"as kind of layer", phase.layer_kind, matrix.layer_kind}};
   check_counts(Rule::kMatrixShape, "matrix " + matrix.name, counts, report);
   if (matrix.row_order != shape.row_order) {
     report.refuse(Rule::kMatrixShape, "matrix {}: expected {} rows, got {} ones", matrix.name,
                   order_name(shape.row_order), order_name(matrix.row_order));
-  }
-  if (matrix.per_layer != phase.per_layer) {
-    report.refuse(Rule::kMatrixShape, "matrix {}: expected to stand {}, as its phase happens, got otherwise",
-                  matrix.name, phase.per_layer ? "in every layer" : "once");
   }
 }
 
@@ -116,9 +123,11 @@ void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
   }
   if (phase.writes < 0) return;
   const PlanVector& written = plan.vectors[phase.writes];
-  const OutputShape shape = attention ? OutputShape{0, RowOrder::kPlain, heads_elements(plan.facts), 4}
-                                      : output_shape(plan, phase.output);
-  const Count counts[] = {{"elements", shape.elements, written.elements},
+  const OutputShape shape =
+      attention ? OutputShape{0, RowOrder::kPlain, heads_elements(plan.facts), 4} : output_shape(plan, phase);
+  // Layers of all kinds write the same vector.
+  const bool gated = !attention && phase.output == OutputKind::kSwiglu;
+  const Count counts[] = {{"elements", gated ? plan.facts.ffn : shape.elements, written.elements},
                           {"bytes an element", shape.element_bytes, written.element_bytes}};
   check_counts(Rule::kVectorShape, written.name, counts, report);
   if (!attention && phase.output == OutputKind::kLogits && written.signatures != 0) {
@@ -177,7 +186,7 @@ void check_formats(const Plan& plan, Report& report) {
 }
 
 void check_norms(const Plan& plan, Report& report) {
-  const int num_norms = build_graph(plan.facts).num_norm_rows(plan.facts.num_layers);
+  const int num_norms = build_graph(plan.facts).num_norms();
   if (plan.num_norms != num_norms)
     report.refuse(Rule::kNormRow, "norms: expected {} rows, got {}", num_norms, plan.num_norms);
   std::vector<int> uses(num_norms, 0);
@@ -188,16 +197,16 @@ void check_norms(const Plan& plan, Report& report) {
     const PlanPhase& phase = plan.phases[instance.phase];
     const bool normed = phase.input != InputKind::kVector;
     const bool residual = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual;
-    const int64_t row = phase.first_norm + static_cast<int64_t>(instance.layer) * phase.norm_stride;
-    if ((normed || residual) && (row < 0 || row > last)) {
+    const int64_t row = plan.layers[instance.layer].first_norm + int64_t{phase.norm};
+    if ((normed || residual) && (phase.norm < 0 || row < 0 || row > last)) {
       report.refuse_once(phase.name, Rule::kNormRow,
                          fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
                                      phase.name, instance.layer, last, row));
     } else if (normed) {
       ++uses[row];
-    } else if (!residual && phase.first_norm >= 0) {
+    } else if (!residual && phase.norm >= 0) {
       report.refuse(Rule::kNormRow, "{}: expected no row of the norms where nothing is normed, got {}",
-                    phase.name, phase.first_norm);
+                    phase.name, phase.norm);
     }
     if (normed && writer != nullptr && named != row) {
       report.refuse_once(writer->name, Rule::kNormRow,

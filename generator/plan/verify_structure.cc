@@ -1,6 +1,7 @@
 // What every other pass relies on beside its numbers: indices that point somewhere, one attention and one greedy phase, one
 // matrix for each matrix phase, and all barriers and pieces of memory.
 #include <algorithm>
+#include <map>
 
 #include "generator/plan/verify_passes.h"
 #include "layout/library.h"
@@ -70,22 +71,39 @@ void check_matrix_use(const Plan& plan, Report& report) {
   }
 }
 
-/// One attention phase in every layer; and behind the layers one phase, the greedy choice.
+/// The code of attention is one for all kinds of layers: the first phase of its kind says what it exchanges.
+void check_alike(const PlanPhase& first, const PlanPhase& phase, Report& report) {
+  if (phase.reads == first.reads && phase.writes == first.writes && phase.clears == first.clears) return;
+  report.refuse(Rule::kStepShape, "{}: expected to read, write and clear what {} does, got other vectors",
+                phase.name, first.name);
+}
+
+/// One attention phase in every kind of layers; and behind the layers one phase, the greedy choice.
 void check_step(const Plan& plan, Report& report) {
-  int attentions = 0;
+  std::map<int, int> attentions;  // in each kind of layers
+  for (int kind = 0; kind < plan.once(); ++kind) attentions[kind] = 0;
+  std::map<PhaseKind, const PlanPhase*> first;
   for (size_t i = 0; i < plan.phases.size(); ++i) {
     const PlanPhase& phase = plan.phases[i];
     const bool last = i + 1 == plan.phases.size();
+    const bool once = phase.layer_kind == plan.once();
     const bool greedy = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits;
-    if (phase.kind == PhaseKind::kAttention) ++attentions;
-    if (greedy != last || phase.per_layer == last) {
+    if (phase.kind != PhaseKind::kMatrix)
+      check_alike(*first.try_emplace(phase.kind, &phase).first->second, phase, report);
+    if (phase.kind == PhaseKind::kAttention) ++attentions[phase.layer_kind];
+    if (greedy != last || once != last) {
       report.refuse(Rule::kStepShape, "{}: expected {}, got {} of {}", phase.name,
                     last ? "the last phase to choose a token, once" : "a phase of every layer",
-                    greedy ? "a choice" : "no choice", phase.per_layer ? "every layer" : "the step");
+                    greedy ? "a choice" : "no choice", once ? "the step" : "every layer");
+    }
+    if (i > 0 && phase.layer_kind < plan.phases[i - 1].layer_kind) {
+      report.refuse(Rule::kStepShape, "{}: expected a kind of layer from {} on, got {}", phase.name,
+                    plan.phases[i - 1].layer_kind, phase.layer_kind);
     }
   }
-  if (attentions != 1)
-    report.refuse(Rule::kStepShape, "step: expected one attention phase, got {}", attentions);
+  for (const auto& [kind, count] : attentions) {
+    if (count != 1) report.refuse(Rule::kStepShape, "step: expected one attention phase, got {}", count);
+  }
 }
 
 /// The pieces of these names, each once, and no others.
@@ -115,8 +133,8 @@ void check_order(const char* where, const std::vector<Piece>& pieces, const Rule
   }
 }
 
-/// The runtime packs matrices in the order of the model's graph.
-void check_matrix_order(const Plan& plan, Report& report) {
+/// The runtime packs matrices in the order of the model's graph, and layers are of its kinds.
+void check_graph(const Plan& plan, Report& report) {
   const Graph graph = build_graph(plan.facts);
   if (plan.matrices.size() != graph.matrices.size()) {
     report.refuse(Rule::kPieceMissing, "matrices: expected {}, got {}", graph.matrices.size(),
@@ -127,6 +145,12 @@ void check_matrix_order(const Plan& plan, Report& report) {
     if (plan.matrices[i].name == graph.matrices[i].name) continue;
     report.refuse(Rule::kPieceMissing, "matrices: expected {} as number {}, got {}", graph.matrices[i].name,
                   i, plan.matrices[i].name);
+    return;
+  }
+  for (size_t layer = 0; layer < graph.layers.size(); ++layer) {
+    if (plan.layers[layer].kind == graph.layers[layer]) continue;
+    report.refuse(Rule::kMatrixShape, "layer {}: expected one of kind {}, got {}", layer, graph.layers[layer],
+                  plan.layers[layer].kind);
     return;
   }
 }
@@ -150,16 +174,15 @@ void check_nothing_cleared(const Plan& plan, Report& report) {
 }  // namespace
 
 void check_structure(const Plan& plan, Report& report) {
-  check_numbers(plan, report);
   check_names("vector", plan.vectors, report);
   check_names("matrix", plan.matrices, report);
   check_names("phase", plan.phases, report);
   check_indices(plan, report);
   check_matrix_use(plan, report);
-  check_matrix_order(plan, report);
   check_step(plan, report);
   check_cards(plan, report);
   check_nothing_cleared(plan, report);
+  if (std::ssize(plan.layers) == int64_t{plan.facts.num_layers} + 1) check_graph(plan, report);
 }
 
 void check_pieces(const Plan& plan, Report& report) {

@@ -31,6 +31,7 @@ Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<Phase
       num_warps_(timeline_warps(descriptor.threads_per_cta)),
       num_phases_(descriptor.plan->step_phases()),
       records_(std::move(records)) {
+  descriptor.plan->for_each_step_phase([&](int phase, int /*layer*/) { rows_.push_back(phase); });
   origin_ = at(0, 0, 0).begin;
   for (int cta = 0; cta < num_ctas_; ++cta) {
     const uint32_t begin = at(0, cta, 0).begin;

@@ -28,11 +28,7 @@ class Timeline {
     return records_[timeline_index(phase, cta, warp, num_ctas_, num_warps_)];
   }
   /// Which of KernelPlan::phases a phase of the step is.
-  int row_of(int phase) const {
-    const KernelPlan& plan = *descriptor_.plan;
-    const int behind = phase - plan.layer_phases() * plan.model.num_layers;
-    return behind < 0 ? phase % plan.layer_phases() : plan.layer_phases() + behind;
-  }
+  int row_of(int phase) const { return rows_[static_cast<size_t>(phase)]; }
   const char* name(int phase) const { return descriptor_.plan->phases[row_of(phase)].name; }
   double us(uint32_t time) const;
   int64_t bytes(int phase) const;
@@ -49,6 +45,7 @@ class Timeline {
   int num_phases_;
   uint32_t origin_ = 0;  // when the first warp began the step
   std::vector<PhaseRecord> records_;
+  std::vector<int> rows_;  // of the step's phases
 };
 
 }  // namespace soliton

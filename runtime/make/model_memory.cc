@@ -51,19 +51,14 @@ std::string describe_fitting(const ModelFacts& facts, int32_t context, int64_t f
 
 int64_t read_weight_bytes(const ModelFacts& facts) {
   const Graph graph = build_graph(facts);
-  const auto bytes_of = [&](const std::vector<GraphOp>& ops) {
-    int64_t bytes = 0;
-    for (const GraphOp& op : ops) {
-      if (op.kind != PhaseKind::kMatrix) continue;
-      const GraphMatrix& matrix = graph.matrices[op.matrix];
-      bytes +=
-          int64_t{matrix.rows} * matrix.columns * matrix.format.block_bytes() / (kColumnBlock * kTileRows);
-    }
-    return bytes;
-  };
   const ModelTables tables = model_tables(facts);
-  return facts.num_layers * bytes_of(graph.layer_ops) + bytes_of(graph.final_ops) + tables.bytes() -
-         tables.embedding_bytes();
+  int64_t bytes = tables.bytes() - tables.embedding_bytes();
+  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
+    if (op.kind != PhaseKind::kMatrix) return;
+    const GraphMatrix& matrix = graph.matrices[op.matrix];
+    bytes += int64_t{matrix.rows} * matrix.columns * matrix.format.block_bytes() / (kColumnBlock * kTileRows);
+  });
+  return bytes;
 }
 
 int64_t device_weight_bytes(const ModelFacts& facts) {

@@ -101,12 +101,17 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
   return y;
 }
 
+/// Of a layer's tensor, or of one that stands once.
+std::string HostModel::name_of(const std::string& name, int layer) const {
+  return layer < graph_.num_layers() ? in_layer(layer, name) : name;
+}
+
 /// By each linear layer of a matrix, with its bias if there is one.
 HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRows& x) const {
   const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
   Parts parts;
   for (const LinearRows& rows : stack.parts) {
-    const std::string name = op.per_layer ? in_layer(layer, rows.name) : rows.name;
+    const std::string name = name_of(rows.name, layer);
     const HostMatrix matrix(source_, config_.quantization_or_null(), name, rows, stack.columns);
     TokenRows& y = parts.emplace_back(matrix.multiply(x));
     if (!graph_.matrices[op.matrix].has_bias) continue;
@@ -165,8 +170,8 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
   if (op.input == InputKind::kVector) {
     parts = multiply(op, layer, parts[0]);
   } else {
-    const std::string& name = config_.checkpoint.norms[op.norm];
-    parts = multiply(op, layer, norm(stream, op.per_layer ? in_layer(layer, name) : name));
+    const std::string& name = config_.checkpoint.norms[graph_.layers[layer]][op.norm];
+    parts = multiply(op, layer, norm(stream, name_of(name, layer)));
   }
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
   if (op.output == OutputKind::kSwiglu) gate_by(Activation::kSilu, parts[0], parts[1]);
@@ -175,12 +180,13 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
   TokenRows stream = embed(text);
   Parts parts;
-  for (int layer = 0; layer < config_.facts.num_layers; ++layer) {
-    for (const GraphOp& op : graph_.layer_ops) run(op, layer, stream, parts);
+  const int num_layers = graph_.num_layers();
+  for (int layer = 0; layer < num_layers; ++layer) {
+    for (const GraphOp& op : graph_.kind_of(layer).ops) run(op, layer, stream, parts);
   }
   TokenRows last(text.size() - static_cast<size_t>(first), stream.width);
   std::copy(stream.of(static_cast<size_t>(first)), stream.of(text.size()), last.values.begin());
-  for (const GraphOp& op : graph_.final_ops) run(op, 0, last, parts);
+  for (const GraphOp& op : graph_.kind_of(num_layers).ops) run(op, num_layers, last, parts);
   return std::move(parts[0].values);
 }
 

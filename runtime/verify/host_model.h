@@ -27,6 +27,7 @@ class HostModel {
   /// What ops pass on: of each linear layer of the matrix before.
   using Parts = std::vector<TokenRows>;
 
+  std::string name_of(const std::string& name, int layer) const;
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
   void norm_heads(TokenRows& heads, const std::string& name) const;

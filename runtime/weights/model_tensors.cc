@@ -30,15 +30,13 @@ class TensorFinder {
     tensors.embedding = &require(checkpoint_.embedding, {facts_.vocabulary, facts_.hidden});
     refuse_further_layers();
     tensors.matrices.resize(graph_.matrices.size());
-    for (int layer = 0; layer < facts_.num_layers; ++layer) {
+    for (int layer = 0; layer <= facts_.num_layers; ++layer) {
       find_norms(layer, tensors);
       find_matrices(layer, tensors);
     }
-    find_matrices({}, tensors);
-    find_norms({}, tensors);
     std::set<std::string> remarks;
     for (const auto& layers : tensors.matrices) {
-      for (const auto& parts : layers) {
+      for (const auto& [layer, parts] : layers) {
         for (const LinearTensors& part : parts) {
           if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
         }
@@ -74,18 +72,16 @@ class TensorFinder {
   }
 
   /// Names of a layer's tensors, or of those that stand once.
-  std::string name_of(const std::string& name, std::optional<int> layer) const {
-    return layer ? in_layer(*layer, name) : name;
+  std::string name_of(const std::string& name, int layer) const {
+    return layer < facts_.num_layers ? in_layer(layer, name) : name;
   }
 
-  void find_norms(std::optional<int> layer, ModelTensors& tensors) const {
-    for (size_t i = 0; i < graph_.norms.size(); ++i) {
-      if (graph_.norms[i].per_layer != layer.has_value()) continue;
-      tensors.norms.push_back(&require(name_of(checkpoint_.norms[i], layer), {facts_.hidden}));
-    }
-    if (!layer) return;
+  void find_norms(int layer, ModelTensors& tensors) const {
+    for (const std::string& norm : checkpoint_.norms[graph_.layers[layer]])
+      tensors.norms.push_back(&require(name_of(norm, layer), {facts_.hidden}));
+    if (layer == facts_.num_layers) return;
     for (const std::string& norm : checkpoint_.head_norms) {
-      const std::string name = in_layer(*layer, norm);
+      const std::string name = in_layer(layer, norm);
       if (facts_.head_norm != 0) {
         tensors.head_norms.push_back(&require(name, {facts_.head_dim}));
       } else if (source_.find(name + kWeight) != nullptr) {
@@ -94,15 +90,15 @@ class TensorFinder {
     }
   }
 
-  void find_matrices(std::optional<int> layer, ModelTensors& tensors) const {
+  void find_matrices(int layer, ModelTensors& tensors) const {
     for (size_t i = 0; i < graph_.matrices.size(); ++i) {
-      if (graph_.matrices[i].per_layer == layer.has_value())
-        tensors.matrices[i].push_back(find_matrix(graph_.matrices[i], checkpoint_.stacks[i], layer));
+      if (graph_.matrices[i].layer_kind == graph_.layers[layer])
+        tensors.matrices[i][layer] = find_matrix(graph_.matrices[i], checkpoint_.stacks[i], layer);
     }
   }
 
   std::vector<LinearTensors> find_matrix(const GraphMatrix& matrix, const LinearStack& stack,
-                                         std::optional<int> layer) const {
+                                         int layer) const {
     std::vector<LinearTensors> parts;
     const LinearRows* before = nullptr;
     for (const LinearRows& rows : stack.parts) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,9 +30,9 @@ struct ModelTensors {
   const TensorSource* source = nullptr;
   ModelFacts facts;                   // that they were found by
   const Tensor* embedding = nullptr;  // [vocabulary][hidden]
-  /// Of each of Graph::matrices, of each layer (or once) the rows that the packed matrix stacks.
-  std::vector<std::vector<std::vector<LinearTensors>>> matrices;
-  std::vector<const Tensor*> norms;  // [hidden]: by Graph::norm_row()
+  /// Of each of Graph::matrices, of each layer that has one, by number, the rows that the packed matrix stacks.
+  std::vector<std::map<int, std::vector<LinearTensors>>> matrices;
+  std::vector<const Tensor*> norms;  // [hidden]: those of layer after layer, see Graph::first_norm()
   std::vector<const Tensor*>
       head_norms;  // [head_dim]: of each layer q's and k's; empty where heads are not normed
   std::vector<std::string> remarks;  // that the user should read on how tensors were read, each once

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <future>
+#include <map>
 #include <thread>
 
 #include "layout/order.h"
@@ -36,23 +37,20 @@ class Packer {
       : model_(model), graph_(build_graph(model.facts)), sources_(graph_.matrices.size()) {
     for (int m = 0; m < model.num_matrices; ++m) {
       const PackedMatrix& matrix = model.matrices[m];
-      const int layers = static_cast<int>(tensors.matrices[m].size());
-      for (int layer = 0; layer < layers; ++layer) {
-        sources_[m].emplace_back(tensors.matrices[m][layer], model.facts, matrix);
+      for (const auto& [layer, parts] : tensors.matrices[m]) {
+        sources_[m].try_emplace(layer, parts, model.facts, matrix);
         for (int tile = card; tile < matrix.num_tiles; tile += num_cards) {
           jobs_.push_back({m, layer, tile,
-                           matrix.offset + layer * matrix.layer_stride +
+                           model.layers[layer].weights + matrix.offset +
                                static_cast<int64_t>(tile / num_cards) *
                                    tile_bytes(matrix.format, matrix.padded_columns)});
         }
       }
     }
-    for (const GraphOp& op : graph_.layer_ops) {
-      if (op.output != OutputKind::kSwiglu) continue;
-      const int reader = graph_.reader_in_layer(op.writes);
-      for (int layer = 0; layer < model.facts.num_layers; ++layer)
-        sources_[op.matrix][layer].set_output_order(order(reader, layer));
-    }
+    graph_.for_each_op([&](const GraphOp& op, int layer) {
+      if (op.output == OutputKind::kSwiglu)
+        sources_[op.matrix].at(layer).set_output_order(order(graph_.reader(layer, op.writes), layer));
+    });
     std::sort(jobs_.begin(), jobs_.end(),
               [](const TileJob& a, const TileJob& b) { return a.offset < b.offset; });
   }
@@ -60,19 +58,19 @@ class Packer {
   const Graph& graph() const { return graph_; }
 
   /// Of a matrix of layer `layer`: the model's input in each column; empty: in natural order.
-  const std::vector<int32_t>& order(int matrix, int layer) const { return sources_[matrix][layer].order(); }
+  const std::vector<int32_t>& order(int matrix, int layer) const {
+    return sources_[matrix].at(layer).order();
+  }
 
   /// Of all layers, as the packed rows stand; empty without.
   std::vector<float> biases() const {
     std::vector<float> biases;
-    for (int m = 0; m < model_.num_matrices; ++m) {
-      if (!graph_.matrices[m].has_bias) continue;
-      const size_t rows = static_cast<size_t>(model_.matrices[m].rows);
-      for (const MatrixSource& source : sources_[m]) {
-        biases.resize(biases.size() + rows);
-        source.read_biases(std::span(biases).last(rows));
-      }
-    }
+    graph_.for_each_op([&](const GraphOp& op, int layer) {
+      if (op.matrix == kNone || !graph_.matrices[op.matrix].has_bias) return;
+      const size_t rows = static_cast<size_t>(model_.matrices[op.matrix].rows);
+      biases.resize(biases.size() + rows);
+      sources_[op.matrix].at(layer).read_biases(std::span(biases).last(rows));
+    });
     return biases;
   }
 
@@ -99,12 +97,12 @@ class Packer {
 
  private:
   void pack_job(const TileJob& job, std::byte* base) const {
-    sources_[job.matrix][job.layer].pack(job.tile, base + job.offset);
+    sources_[job.matrix].at(job.layer).pack(job.tile, base + job.offset);
   }
 
   const ModelDescriptor& model_;
   const Graph graph_;
-  std::vector<std::vector<MatrixSource>> sources_;  // of each matrix, of each layer or once
+  std::vector<std::map<int, MatrixSource>> sources_;  // of each matrix, of each layer that has one
   std::vector<TileJob> jobs_;
 };
 
@@ -195,21 +193,17 @@ std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int widt
 
 /// Calls body(row of the norms, matrix, layer) for each norm and the matrix that reads what it scales.
 template <class Body>
-void for_each_norm(const Graph& graph, int num_layers, const Body& body) {
-  const auto visit = [&](const std::vector<GraphOp>& ops, int layer) {
-    for (const GraphOp& op : ops) {
-      if (op.input != InputKind::kVector) body(graph.norm_row(op.norm, layer, num_layers), op.matrix, layer);
-    }
-  };
-  for (int layer = 0; layer < num_layers; ++layer) visit(graph.layer_ops, layer);
-  visit(graph.final_ops, 0);
+void for_each_norm(const Graph& graph, const Body& body) {
+  graph.for_each_op([&](const GraphOp& op, int layer) {
+    if (op.input != InputKind::kVector) body(graph.first_norm(layer) + op.norm, op.matrix, layer);
+  });
 }
 
 /// Each norm in the order of the columns that read what it scales.
 std::vector<uint16_t> gather_norms(const ModelTensors& tensors, const Packer& packer,
                                    const ModelFacts& facts) {
   std::vector<uint16_t> norms = gather(tensors.norms, facts.hidden);
-  for_each_norm(packer.graph(), facts.num_layers, [&](int row, int matrix, int layer) {
+  for_each_norm(packer.graph(), [&](int row, int matrix, int layer) {
     reorder(std::span(norms).subspan(static_cast<size_t>(row) * facts.hidden, facts.hidden),
             packer.order(matrix, layer));
   });
@@ -220,21 +214,19 @@ std::vector<uint16_t> gather_norms(const ModelTensors& tensors, const Packer& pa
 template <class Order>
 std::vector<int32_t> make_positions(const ModelFacts& facts, const Order& order) {
   const Graph graph = build_graph(facts);
-  const OrderTables tables = {graph.num_norm_rows(facts.num_layers), facts.hidden,
-                              facts.num_heads * facts.head_dim};
+  const OrderTables tables = {graph.num_norms(), facts.hidden, facts.num_heads * facts.head_dim};
   std::vector<int32_t> positions(static_cast<size_t>(model_tables(facts).positions));
   const auto put = [&](int64_t table, int64_t count, const std::vector<int32_t>& inputs) {
     int32_t* of = positions.data() + table;
     for (int32_t column = 0; column < count; ++column) of[inputs.empty() ? column : inputs[column]] = column;
   };
-  for_each_norm(graph, facts.num_layers, [&](int row, int matrix, int layer) {
+  for_each_norm(graph, [&](int row, int matrix, int layer) {
     put(tables.of_norm(row), tables.hidden, order(matrix, layer));
   });
-  for (const GraphOp& op : graph.layer_ops) {
-    if (op.kind != PhaseKind::kAttention) continue;
-    for (int layer = 0; layer < facts.num_layers; ++layer)
-      put(tables.of_attention(layer), tables.heads, order(graph.reader_in_layer(op.writes), layer));
-  }
+  graph.for_each_op([&](const GraphOp& op, int layer) {
+    if (op.kind == PhaseKind::kAttention)
+      put(tables.of_attention(layer), tables.heads, order(graph.reader(layer, op.writes), layer));
+  });
   return positions;
 }
 
@@ -287,19 +279,14 @@ int64_t matrix_bytes(const PackedMatrix& matrix, int num_cards) {
          tile_bytes(matrix.format, matrix.padded_columns);
 }
 
-/// Where a layer's copy of a matrix would lie if there were one card: what its random values depend on.
-int64_t offset_on_one_card(const ModelDescriptor& model, const PackedMatrix& matrix, int layer) {
-  int64_t layer_bytes = 0;
-  int64_t before = 0;
-  for (const PackedMatrix& each : matrices_of(model)) {
-    if (&each == &matrix) before = layer_bytes;
-    if (each.layer_stride != 0) layer_bytes += matrix_bytes(each, 1);
+/// Calls body(matrix, layer) for all matrices of all layers, and of what stands once, as they are packed.
+template <class Body>
+void for_each_matrix(const ModelDescriptor& model, const Body& body) {
+  for (int layer = 0; layer <= model.facts.num_layers; ++layer) {
+    for (const PackedMatrix& matrix : matrices_of(model)) {
+      if (matrix.layer_kind == model.layers[layer].kind) body(matrix, layer);
+    }
   }
-  if (matrix.layer_stride != 0) return before + layer * layer_bytes;
-  int64_t offset = layer_bytes * model.facts.num_layers;
-  for (const PackedMatrix* each = model.matrices; each != &matrix; ++each)
-    offset += each->layer_stride == 0 ? matrix_bytes(*each, 1) : 0;
-  return offset;
 }
 
 /// Fills one layer's copy of a matrix with random weights, as a card has it.
@@ -343,7 +330,7 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   const Packer packer(model, tensors, library.num_cards(), card);
   DeviceWeights weights;
   const auto page_bytes = static_cast<size_t>(model.weight_bytes);
-  const std::vector<int32_t>& order = packer.order(packer.graph().layer_ops.front().matrix, 0);
+  const std::vector<int32_t>& order = packer.order(packer.graph().kind_of(0).ops.front().matrix, 0);
   if (library.device().unified_memory != 0) {
     weights.pages = DeviceMemory::unified(library.functions(), page_bytes);
     pack_pages(library, packer, *tensors.source, weights.pages, progress);
@@ -390,16 +377,14 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   DeviceWeights weights;
   weights.pages = DeviceMemory(library.functions(), static_cast<size_t>(model.weight_bytes));
   weights.embedding = DeviceMemory(library.functions(), embedding_bytes(model.facts));
-  for (const PackedMatrix& matrix : matrices_of(model)) {
-    const int copies = matrix.layer_stride == 0 ? 1 : model.facts.num_layers;
-    for (int layer = 0; layer < copies; ++layer) {
-      const int64_t offset = matrix.offset + layer * matrix.layer_stride;
-      library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
-                                seed + static_cast<uint64_t>(offset_on_one_card(model, matrix, layer)),
-                                library.num_cards(), card),
-                    "make weights");
-    }
-  }
+  uint64_t offset_on_one_card = 0;  // if there were one: random values depend on nothing else
+  for_each_matrix(model, [&](const PackedMatrix& matrix, int layer) {
+    const int64_t offset = model.layers[layer].weights + matrix.offset;
+    library.check(fill_matrix(library.functions(), matrix, weights.pages.as<std::byte>() + offset,
+                              seed + offset_on_one_card, library.num_cards(), card),
+                  "make weights");
+    offset_on_one_card += static_cast<uint64_t>(matrix_bytes(matrix, 1));
+  });
   library.check(library.functions().fill_random(weights.embedding.as<void>(), weights.embedding.bytes() / 2,
                                                 bound, ~seed, {}),
                 "make weights");

@@ -20,6 +20,7 @@ namespace soliton {
 
 /// What kernels know of a model.
 struct ModelShape {
+  const Layer* layers = nullptr;  // [num_layers], and what stands once
   int num_layers = 0;
   int num_heads = 0;
   int num_kv_heads = 0;
@@ -35,6 +36,8 @@ struct ModelShape {
   Activation activation = Activation::kSilu;
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
 
+  /// Without what stands once.
+  SOLITON_HOST_DEVICE constexpr int num_kinds() const { return layers[num_layers].kind; }
   SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
   SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
   SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
@@ -72,7 +75,7 @@ struct KernelPlan {
   int num_matrices = 0;
   const Vector* vectors = nullptr;  // [num_vectors], in the order of the workspace
   int num_vectors = 0;
-  const Phase* phases = nullptr;  // [num_phases], of a layer, in order, then those that happen once
+  const Phase* phases = nullptr;  // [num_phases], of one kind of layers after another, each in order
   int num_phases = 0;
   int rows = 1;  // of activations in a step
   SyncMode sync = SyncMode::kSelfValidating;
@@ -114,15 +117,19 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr Vector vector(int index) const {
     return index == kNone ? Vector{} : vectors[index];
   }
-  /// Phases that happen in every layer.
-  SOLITON_HOST_DEVICE constexpr int layer_phases() const {
-    int count = 0;
-    for (int i = 0; i < num_phases; ++i) count += phases[i].every_layer ? 1 : 0;
-    return count;
+  /// Calls body(phase, layer) for the phases of a whole step, in order, by their index.
+  template <class Body>
+  SOLITON_HOST_DEVICE constexpr void for_each_step_phase(const Body& body) const {
+    for (int layer = 0; layer <= model.num_layers; ++layer) {
+      for (int i = 0; i < num_phases; ++i) {
+        if (phases[i].layer_kind == model.layers[layer].kind) body(i, layer);
+      }
+    }
   }
-  /// Those of a whole step.
   SOLITON_HOST_DEVICE constexpr int step_phases() const {
-    return layer_phases() * (model.num_layers - 1) + num_phases;
+    int count = 0;
+    for_each_step_phase([&](int, int) { ++count; });
+    return count;
   }
   /// The first phase of a kind; an empty one if there is none.
   SOLITON_HOST_DEVICE constexpr Phase phase(PhaseKind kind) const {
@@ -322,9 +329,15 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
   const PackedMatrix& matrix = plan.matrices[phase.matrix];
   int number = 0;
   for (int i = 0; i < index; ++i) number += plan.phases[i].kind == PhaseKind::kMatrix ? 1 : 0;
+  const bool is_even = plan.model.num_kinds() == 1;
+  const bool is_once = phase.layer_kind == plan.model.num_kinds();
+  const Layer* layers = plan.model.layers;
+  const Layer first = is_even ? layers[is_once ? plan.model.num_layers : 0] : Layer{};
+  const Layer next = is_even && !is_once ? layers[1] : first;
+  const bool has_norm = phase.norm != kNone;
   return {.number = number,
-          .weights = matrix.offset,
-          .layer_stride = matrix.layer_stride,
+          .weights = first.weights + matrix.offset,
+          .layer_stride = next.weights - first.weights,
           .columns = matrix.columns,
           .padded = matrix.padded_columns,
           .format = matrix.format,
@@ -334,8 +347,8 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
           .window = plan.window_of(phase),
           .input = phase.input,
           .input_vector = plan.vector(phase.reads),
-          .first_norm = phase.first_norm,
-          .norm_stride = phase.norm_stride,
+          .first_norm = has_norm ? first.first_norm + phase.norm : kNone,
+          .norm_stride = has_norm ? next.first_norm - first.first_norm : 0,
           .output = phase.output,
           .output_vector = plan.vector(phase.writes),
           .clears = plan.vector(phase.clears),

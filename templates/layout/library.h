@@ -15,7 +15,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 19;
+constexpr uint32_t kLibraryAbi = 20;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -37,11 +37,13 @@ struct ModelDescriptor {
   bool ptx = false;  // its code is PTX, which drivers compile for this compute capability and later ones
   int32_t num_cards;
   CardRates cards[kMaxCards];
-  int64_t weight_bytes;          // packed, padding included
-  int64_t needed_weight_bytes;   // bytes of the model's matrices that one token must read (no padding, no
-                                 // embedding)
-  const PackedMatrix* matrices;  // [num_matrices], in the order of the packed weights
+  int64_t weight_bytes;         // packed, padding included
+  int64_t needed_weight_bytes;  // bytes of the model's matrices that one token must read (no padding, no
+                                // embedding)
+  const PackedMatrix*
+      matrices;  // [num_matrices], of one kind of layers after another, each in the order of the packed weights
   int32_t num_matrices;
+  const Layer* layers;  // [facts.num_layers], and what stands once
 
   /// Whether its code is code of a device of that compute capability.
   constexpr bool runs_on(int32_t capability) const {

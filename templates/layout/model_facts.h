@@ -17,6 +17,10 @@ constexpr const char* rope_name(RopeKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+// Of a model whose layers differ so many may be listed, and so many kinds: one row has code for each width of an input.
+constexpr int kMostListedLayers = 128;
+constexpr int kMostLayerKinds = 4;
+
 struct ModelFacts {
   int32_t hidden = 0;
   int32_t ffn = 0;
@@ -46,9 +50,19 @@ struct ModelFacts {
   double rope_beta_fast = 32.0;        // turns within the original context; yarn only
   double rope_beta_slow = 1.0;         // the same
   double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
+  int32_t layer_ffn[kMostListedLayers] =
+      {};  // of each layer where they differ, and ffn is the widest; else zeros
 };
 
-/// Calls visit(name, value) for every fact, in a fixed order; names are those of models/*.yaml.
+/// Has every layer a feed-forward network of its own width?
+constexpr bool lists_layers(const ModelFacts& facts) {
+  return facts.layer_ffn[0] != 0;
+}
+constexpr int32_t ffn_of_layer(const ModelFacts& facts, int layer) {
+  return lists_layers(facts) && layer < kMostListedLayers ? facts.layer_ffn[layer] : facts.ffn;
+}
+
+/// Calls visit(name, value) for every fact but the list of layers, in a fixed order; names are those of models/*.yaml.
 template <class Facts, class Visitor>
 constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("hidden", facts.hidden);
@@ -102,10 +116,12 @@ inline double yarn_attention_factor(double factor, double scale = 1.0) {
 /// 64-bit FNV-1a over the bytes of every fact.
 inline uint64_t hash_facts(const ModelFacts& facts) {
   uint64_t hash = 14695981039346656037ull;
-  for_each_fact(facts, [&hash](const char*, const auto& value) {
+  const auto add = [&hash](const char*, const auto& value) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
     for (unsigned i = 0; i < sizeof(value); ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
-  });
+  };
+  for_each_fact(facts, add);
+  if (lists_layers(facts)) add("layer_ffn", facts.layer_ffn);
   return hash;
 }
 

@@ -8,13 +8,20 @@
 
 namespace soliton {
 
-/// One packed matrix. Tile t of layer l begins at offset + l * layer_stride + t * tile_bytes(format, padded_columns).
+/// A layer. What stands once, behind the layers, is one more, of a kind of its own, which is the last.
+struct Layer {
+  int kind = 0;         // what its phases and matrices are
+  int64_t weights = 0;  // where its matrices begin in the packed weights
+  int first_norm = 0;   // its first row of LaunchParams::norms
+};
+
+/// One packed matrix. Tile t of layer l begins at layers[l].weights + offset + t * tile_bytes(format, padded_columns).
 struct PackedMatrix {
-  const char* name;      // as the graph of the model calls it
-  int64_t offset;        // bytes, of layer 0
-  int64_t layer_stride;  // bytes; 0 for what stands once
-  int32_t rows;          // output rows, without the zero rows that fill the last tile
-  int32_t columns;       // inputs, without padding
+  const char* name;    // as the graph of the model calls it
+  int32_t layer_kind;  // of the layers that have one
+  int64_t offset;      // bytes, in its layer
+  int32_t rows;        // output rows, without the zero rows that fill the last tile
+  int32_t columns;     // inputs, without padding
   int32_t padded_columns;
   WeightFormat format;
   int32_t num_tiles;

@@ -72,13 +72,13 @@ struct Phase {
   int clears = kNone;  // nobody reads it any more
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
-  // Row of the norms, of what the phase reads; of who writes the residual stream, that of its reader.
-  int first_norm = -1;      // in layer 0; -1: none
-  int norm_stride = 0;      // rows per layer
-  int first_cta = 0;        // owner of tile 0, see deal_tiles()
-  bool every_layer = true;  // or once, behind the last
-  bool appends = false;     // appends the step's keys and values to the cache
-  int column_slices = 1;    // CTAs that share the columns of a tile, see deal_block()
+  // Row of the norms, from its layer's first on: of what the phase reads; of who writes the residual stream, that of its
+  // reader.
+  int norm = kNone;
+  int first_cta = 0;      // owner of tile 0, see deal_tiles()
+  int layer_kind = 0;     // happens in the layers of this kind
+  bool appends = false;   // appends the step's keys and values to the cache
+  int column_slices = 1;  // CTAs that share the columns of a tile, see deal_block()
 };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each
@@ -92,8 +92,9 @@ struct Width {
 
 /// A matrix phase as the kernel has it in constant memory. Offsets in bytes.
 struct MatrixPhase {
-  int number = 0;       // among the matrix phases, in the order of a step
-  int64_t weights = 0;  // in the packed weights, layer 0
+  int number = 0;  // among the matrix phases of all kinds of layers
+  // Of its kind's first layer, and from one to the next, where there is one kind of layers; else in a layer.
+  int64_t weights = 0;
   int64_t layer_stride = 0;
   int columns = 0;
   int padded = 0;  // padded_columns(format, columns)
@@ -104,7 +105,7 @@ struct MatrixPhase {
   int window = 0;
   InputKind input = InputKind::kVector;
   Vector input_vector = {};
-  int first_norm = -1;
+  int first_norm = kNone;  // like weights
   int norm_stride = 0;
   OutputKind output = OutputKind::kResidual;
   Vector output_vector = {};

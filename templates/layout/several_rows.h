@@ -29,28 +29,30 @@ struct HeldBlock {
   uint32_t columns;  // the first, in units of RowsShape::chunk_columns(); in the upper half how many chunks
   uint32_t places;   // first_chunk; and above it, a byte each, slice and first_own
 };
-constexpr int kMostMatrices = 5;
 /// Do so many half words hold what there is of a plan?
 constexpr bool holds_blocks(const KernelPlan& plan) {
-  int matrices = 0;
   for (int i = 0; i < plan.num_phases; ++i) {
     if (plan.phases[i].kind != PhaseKind::kMatrix) continue;
     const PackedMatrix& matrix = plan.matrices[plan.phases[i].matrix];
     if (matrix.num_tiles > 0xffff || matrix.padded_columns > 0xffff * plan.shape().chunk_columns())
       return false;
-    ++matrices;
   }
-  return matrices <= kMostMatrices;
+  return true;
 }
 
-/// What a CTA holds of the plans, its own and the tree's; then position, seen_end, slot and first_page of every row:
-/// TreeRow's, 0 for rows that are not there; then HeldMerges, if it holds them.
+/// What a CTA holds of the plans, its own and the tree's; then, where warpgroups multiply, a HeldBlock of every matrix; then
+/// position, seen_end, slot and first_page of every row: TreeRow's, 0 for rows that are not there; then HeldMerges, if it
+/// holds them.
 struct HeldPlan {
   TreeItem items[kHeldItems];  // the first of this CTA
   int32_t first_item;
   int32_t end_item;
-  HeldBlock blocks[kMostMatrices];  // where warpgroups multiply
 };
+constexpr int kHeldBlocksOffset = kHeldItems * static_cast<int>(sizeof(TreeItem)) + 8;
+SOLITON_HOST_DEVICE constexpr int held_rows_offset(const KernelPlan& plan) {
+  return round_up(kHeldBlocksOffset + plan.num_matrices * static_cast<int>(sizeof(HeldBlock)),
+                  static_cast<int>(alignof(HeldPlan)));
+}
 constexpr int kHeldOfRow = 4;  // words
 
 /// Merge lists of each worker's first unit, see merge_units(). Only where RowsPolicy::holds_merges.
@@ -58,9 +60,9 @@ struct HeldMerges {
   TreeMerge first[kWorkers][kWarpLanes];
   int32_t count[kWorkers];  // of all
 };
-constexpr int held_bytes(const RowsPolicy& policy) {
-  const int merges = policy.holds_merges ? static_cast<int>(sizeof(HeldMerges)) : 0;
-  return static_cast<int>(sizeof(HeldPlan)) + kHeldOfRow * 4 * policy.rows + merges;
+constexpr int held_bytes(const KernelPlan& plan) {
+  const int merges = plan.shape().holds_merges ? static_cast<int>(sizeof(HeldMerges)) : 0;
+  return held_rows_offset(plan) + kHeldOfRow * 4 * plan.rows + merges;
 }
 
 enum class BarrierId : int {
@@ -132,7 +134,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
   rules[RegionId::kResidual] = {"residual", plan.warpgroups ? 0 : plan.residual_bytes(), 16};
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
-  rules[RegionId::kHeld] = {"held", held_bytes(plan.shape()), 16};
+  rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

@@ -18,6 +18,34 @@ constexpr int kGridCounterWord = 32;
 constexpr int kPartialCounterWords = 64;  // one row: one line per head block
 constexpr int kCounterLineWords = 32;
 
+/// What the kernel needs of layers of several kinds, in constant memory. Where there is one kind all of it is worked out.
+template <const KernelPlan& kPlan>
+struct LayerTable {
+  int64_t weights[kPlan.model.num_layers + 1] = {};
+  int norms[kPlan.model.num_layers + 1] = {};
+  constexpr LayerTable() {
+    for (int i = 0; i <= kPlan.model.num_layers; ++i) {
+      weights[i] = kPlan.model.layers[i].weights;
+      norms[i] = kPlan.model.layers[i].first_norm;
+    }
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT LayerTable<kPlan> kLayerTable{};
+
+/// Where the weights of a matrix phase begin in a layer, and its row of the norms.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE const char* layer_weights(const LaunchParams& params, const MatrixPhase& phase, int layer) {
+  const char* weights = static_cast<const char*>(params.weights) + phase.weights;
+  if constexpr (kPlan.model.num_kinds() > 1) return weights + kLayerTable<kPlan>.weights[layer];
+  return weights + layer * phase.layer_stride;
+}
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int norm_row(const MatrixPhase& phase, int layer) {
+  if constexpr (kPlan.model.num_kinds() > 1) return kLayerTable<kPlan>.norms[layer] + phase.first_norm;
+  return phase.first_norm + layer * phase.norm_stride;
+}
+
 /// `step` and `phase` say where the thread stands. RegionId and BarrierId are those of the kernel's layout.
 template <const KernelPlan& kPlan, class RegionId, class BarrierId>
 struct MachineContext {
@@ -110,7 +138,7 @@ struct MachineContext {
 /// A matrix phase as it happens in a step.
 struct MatrixInstance {
   const MatrixPhase& phase;
-  int layer;  // 0 for the lm_head
+  int layer;  // of the lm_head any, but num_layers where there are several kinds of layers
 };
 
 }  // namespace soliton

@@ -8,7 +8,8 @@
 
 namespace soliton {
 
-/// The order of a plan's phases: those of a layer, in order, then the one that happens once.
+/// The order of a plan's phases: those of a kind of layers in order, one kind after another; last the one that happens
+/// once.
 template <const KernelPlan& kPlan>
 struct PhaseOrder {
   static constexpr int count(bool matrix, int end) {
@@ -21,12 +22,34 @@ struct PhaseOrder {
     while (kPlan.phases[i].kind == PhaseKind::kMatrix) ++i;
     return i;
   }
+  /// Has each kind of layers the phases of attention of the first? Their code is one for all.
+  static constexpr bool others_are_alike() {
+    for (int i = 0, same = kFirstOther; i < kPlan.num_phases; ++i) {
+      const Phase& phase = kPlan.phases[i];
+      if (phase.kind == PhaseKind::kMatrix) continue;
+      const Phase& first = kPlan.phases[same];
+      if (phase.kind != first.kind || phase.reads != first.reads || phase.writes != first.writes ||
+          phase.clears != first.clears)
+        return false;
+      same = same + 1 == kFirstOther + kOthers ? kFirstOther : same + 1;
+    }
+    return true;
+  }
+  static constexpr int kKinds = kPlan.model.num_kinds();
   static constexpr int kMatrices = count(true, kPlan.num_phases);  // in the table
-  static constexpr int kPerLayer = kMatrices - 1;
+  static constexpr int kPerLayer = kMatrices - 1;                  // where there is one kind of layers
   static constexpr int kFirstOther = first_other();  // so many matrix phases of a layer come before attention
-  static constexpr int kOthers = count(false, kPlan.num_phases);
+  static constexpr int kOthers = count(false, kPlan.num_phases) / kKinds;
+  static constexpr int count_step_matrices() {
+    int found = 0;
+    kPlan.for_each_step_phase(
+        [&](int i, int) { found += kPlan.phases[i].kind == PhaseKind::kMatrix ? 1 : 0; });
+    return found;
+  }
+  static constexpr int kStepMatrices = count_step_matrices();
   static_assert(count(false, kFirstOther + kOthers) == kOthers, "the phases of attention follow one another");
-  static_assert(!kPlan.phases[kPlan.num_phases - 1].every_layer, "the last phase happens once");
+  static_assert(others_are_alike(), "all kinds of layers attend alike");
+  static_assert(kPlan.phases[kPlan.num_phases - 1].layer_kind == kKinds, "the last phase happens once");
   static_assert(kPlan.window > 0 && kPlan.kv_window > 0, "some page is in flight");
 };
 
@@ -57,19 +80,57 @@ SOLITON_DEVICE void walk_attention(Role& role, int layer) {
   }
 }
 
+/// Where there are several kinds of layers: the matrix phases of a step, in order.
+template <const KernelPlan& kPlan>
+struct StepTable {
+  struct Entry {
+    int16_t phase = 0;  // in the table of matrix phases
+    int16_t layer = 0;
+    bool attends = false;  // are the phases of attention before it?
+  };
+  Entry entries[PhaseOrder<kPlan>::kStepMatrices] = {};
+  constexpr StepTable() {
+    int next = 0;
+    bool attends = false;
+    kPlan.for_each_step_phase([&](int i, int layer) {
+      if (kPlan.phases[i].kind != PhaseKind::kMatrix) {
+        attends = true;
+        return;
+      }
+      const int phase = PhaseOrder<kPlan>::count(true, i);
+      entries[next++] = {static_cast<int16_t>(phase), static_cast<int16_t>(layer), attends};
+      attends = false;
+    });
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT StepTable<kPlan> kStepTable{};
+
+/// Where all layers are alike, what comes next is worked out.
 template <const KernelPlan& kPlan, class Role>
 SOLITON_DEVICE void walk(Role& role) {
   using Order = PhaseOrder<kPlan>;
+  constexpr bool kEven = Order::kKinds == 1;
   constexpr int kPerLayer = Order::kPerLayer;
-  constexpr int kLast = kPlan.model.num_layers * kPerLayer;
+  constexpr int kLast = Order::kStepMatrices - 1;
   const auto matrix = [](int i) -> MatrixInstance {
-    const int layer = i == kLast ? 0 : i / kPerLayer;
-    return {kMatrixTable<kPlan>.phases[i == kLast ? kPerLayer : i % kPerLayer], layer};
+    if constexpr (kEven) {
+      const int layer = i == kLast ? 0 : i / kPerLayer;
+      return {kMatrixTable<kPlan>.phases[i == kLast ? kPerLayer : i % kPerLayer], layer};
+    } else {
+      const auto& at = kStepTable<kPlan>.entries[i];
+      return {kMatrixTable<kPlan>.phases[at.phase], at.layer};
+    }
+  };
+  // A condition in two parts: with one for both ways nvcc makes other code of the even one.
+  const auto table_attends = [](int i) {
+    if constexpr (!kEven) return kStepTable<kPlan>.entries[i].attends;
+    return false;
   };
   while (role.begin_step()) {
     for (int i = 0; i <= kLast; ++i) {
-      if (i % kPerLayer == Order::kFirstOther && i < kLast) {
-        walk_attention<kPlan, Order::kFirstOther>(role, i / kPerLayer);
+      if ((kEven && i % kPerLayer == Order::kFirstOther && i < kLast) || table_attends(i)) {
+        walk_attention<kPlan, Order::kFirstOther>(role, kEven ? i / kPerLayer : matrix(i).layer);
       }
       role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
     }

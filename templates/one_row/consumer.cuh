@@ -168,8 +168,7 @@ class Consumer {
     const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
     const float* vector = context_.template workspace<float>(phase.input_vector.offset);
     const uint16_t* norm =
-        context_.params.norms +
-        static_cast<int64_t>(phase.first_norm + layer * phase.norm_stride) * kWidth.columns;
+        context_.params.norms + static_cast<int64_t>(norm_row<kPlan>(phase, layer)) * kWidth.columns;
     Signatures<kPlan> signatures(context_, phase.input_vector);
     if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;

@@ -63,7 +63,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
                                               int layer) {
   const int row = tile * kTileRows + context_.lane % kTileRows;
   const bool begins = phase.appends && layer == 0;
-  const int place = context_.normed_place(phase.first_norm + layer * phase.norm_stride, row);
+  const int place = context_.normed_place(norm_row<kPlan>(phase, layer), row);
   float* own = context_.template region<float>(RegionId::kResidual) + own_tile * kTileRows + context_.lane;
   float before = 0.0f;
   if (context_.lane < kTileRows) {

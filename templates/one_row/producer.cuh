@@ -130,16 +130,15 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
 
  private:
   SOLITON_DEVICE PageCursor<kPlan> pages(const MatrixInstance& at) const {
-    return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
-                at.layer * at.phase.layer_stride,
-            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+    return {layer_weights<kPlan>(context_.params, at.phase, at.layer), at.phase.format.type, at.phase.padded,
+            context_.tiles(at.phase)};
   }
 
   /// Brings the weights of the norm behind this phase's into L2, one CTA for all: out of device memory they
   /// would come later than the vector that they scale. Norms lie in the order of their use.
   SOLITON_DEVICE void prefetch_norm(const MatrixInstance& at) const {
     if (at.phase.input == InputKind::kVector) return;
-    const int next = (at.phase.first_norm + at.layer * at.phase.norm_stride + 1) % kPlan.num_norms;
+    const int next = (norm_row<kPlan>(at.phase, at.layer) + 1) % kPlan.num_norms;
     if (next % kPlan.num_ctas != context_.cta) return;
     prefetch(context_.params.norms + static_cast<int64_t>(next) * kPlan.model.hidden, kPlan.model.hidden * 2);
   }

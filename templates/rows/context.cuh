@@ -119,7 +119,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
   /// Tiles and columns of a phase that this CTA multiplies, where warpgroups do.
   SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
-    const HeldBlock* held_block = held().blocks + matrix.number;
+    const HeldBlock* held_block = held_blocks() + matrix.number;
     const auto low = [](uint32_t word) { return static_cast<int>(word & 0xffff); };
     const auto high = [](uint32_t word) { return static_cast<int>(word >> 16); };
     const uint32_t tiles = load_shared(&held_block->tiles);
@@ -175,9 +175,12 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
 
   SOLITON_DEVICE HeldPlan& held() const { return *this->template region<HeldPlan>(RegionId::kHeld); }
+  SOLITON_DEVICE HeldBlock* held_blocks() const {
+    return reinterpret_cast<HeldBlock*>(region(RegionId::kHeld) + kHeldBlocksOffset);
+  }
   /// TreeRow::position and ::seen_end of every row.
   SOLITON_DEVICE int32_t* held_positions() const {
-    return reinterpret_cast<int32_t*>(region(RegionId::kHeld) + sizeof(HeldPlan));
+    return reinterpret_cast<int32_t*>(region(RegionId::kHeld) + held_rows_offset(kPlan));
   }
   SOLITON_DEVICE int32_t* held_seen_ends() const { return held_positions() + kPlan.rows; }
   SOLITON_DEVICE int32_t* held_slots() const { return held_positions() + 2 * kPlan.rows; }
@@ -239,7 +242,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const int num_chunks =
         (slice_begin(matrix.padded, chunk, slices, block.slice + 1) - first_column) / chunk;
     const auto both = [](int low, int high) { return static_cast<uint32_t>(low | high << 16); };
-    HeldBlock* held_block = held().blocks + matrix.number;
+    HeldBlock* held_block = held_blocks() + matrix.number;
     store_shared(&held_block->tiles, both(block.tiles.first, count));
     store_shared(&held_block->columns, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
     // Those that begin alike ask L2 for the same of x at about the same time. Digits of all chunks are made before.

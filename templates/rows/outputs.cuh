@@ -36,7 +36,7 @@ class Outputs : public Choice<kPlan> {
   };
   SOLITON_DEVICE Ahead load_ahead(const MatrixInstance& at, int tile) const {
     if (at.phase.output == OutputKind::kResidual) {
-      return {norm_weights(at.phase.first_norm + at.layer * at.phase.norm_stride, tile)};
+      return {norm_weights(norm_row<kPlan>(at.phase, at.layer), tile)};
     }
     if (at.phase.output == OutputKind::kRotary) return {rotations(tile)};
     return {};

@@ -159,9 +159,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
 
  private:
   SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
-    return {static_cast<const char*>(context_.params.weights) + at.phase.weights +
-                at.layer * at.phase.layer_stride,
-            at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+    return {layer_weights<kPlan>(context_.params, at.phase, at.layer), at.phase.format.type, at.phase.padded,
+            context_.tiles(at.phase)};
   }
 
   /// Where warpgroups multiply: of a few tiles at a time one chunk of columns after the other, of which every group of
@@ -173,8 +172,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     const auto bytes_of = [&](int columns) { return known_weight_bytes<kPlan>(phase.format.type, columns); };
     const int64_t tile_bytes = bytes_of(phase.padded);
     const int64_t stride = block.tiles.stride / kPlan.num_cards * tile_bytes;
-    const char* tiles = static_cast<const char*>(context_.params.weights) + phase.weights +
-                        at.layer * phase.layer_stride + block.tiles.first / kPlan.num_cards * tile_bytes;
+    const char* tiles = layer_weights<kPlan>(context_.params, phase, at.layer) +
+                        block.tiles.first / kPlan.num_cards * tile_bytes;
     if constexpr (kPlan.model.integers.has_scales()) {
       if (has_scales<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
     }

@@ -57,7 +57,7 @@ void look_for_models(const TensorSource& source) {
       expect(tensors.embedding->data.size() >= 2 * 64 * 8, "an embedding of all bytes");
       for (const auto& layers : tensors.matrices) {
         expect(layers.size() == 1, "one layer");
-        for (const LinearTensors& linear : layers[0]) {
+        for (const LinearTensors& linear : layers.begin()->second) {
           expect((linear.floats != nullptr) != linear.integers.has_value(), "floats or integers");
           if (!linear.integers) continue;
           std::vector<int32_t> order = linear.integers->order();

@@ -63,11 +63,9 @@ void expect_phases(const Plan& plan, const std::vector<PhaseText>& emitted) {
     EXPECT_EQ(is("input"),
               multiplies ? std::string("InputKind::") + kInputs[static_cast<int>(phase.input)] : "-");
     EXPECT_EQ(is("output"), multiplies ? kOutputs[static_cast<int>(phase.output)] : "-") << phase.name;
-    EXPECT_EQ(is("first_norm"), phase.first_norm < 0 ? "-" : std::to_string(phase.first_norm)) << phase.name;
-    EXPECT_EQ(is("norm_stride"), phase.first_norm < 0 ? "-" : std::to_string(phase.norm_stride))
-        << phase.name;
+    EXPECT_EQ(is("norm"), phase.norm < 0 ? "-" : std::to_string(phase.norm)) << phase.name;
     EXPECT_EQ(is("first_cta"), phase.first_cta == 0 ? "-" : std::to_string(phase.first_cta)) << phase.name;
-    EXPECT_EQ(is("every_layer"), phase.per_layer ? "-" : "false") << phase.name;
+    EXPECT_EQ(is("layer_kind"), phase.layer_kind == 0 ? "-" : std::to_string(phase.layer_kind)) << phase.name;
     EXPECT_EQ(is("appends"), phase.appends ? "true" : "-") << phase.name;
   }
 }

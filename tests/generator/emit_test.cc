@@ -55,8 +55,11 @@ void expect_phase(const Plan& plan, const std::string& name, const KernelPlan& k
   const auto is_matrix = [](const PlanPhase& before) { return before.kind == PhaseKind::kMatrix; };
   EXPECT_EQ(emitted.number, std::count_if(plan.phases.begin(), plan.phases.begin() + index, is_matrix))
       << name;
-  EXPECT_EQ(emitted.weights, matrix.offset) << name;
-  EXPECT_EQ(emitted.layer_stride, matrix.layer_stride) << name;
+  const bool once = phase.layer_kind == plan.once();
+  const Layer& first = once ? plan.layers.back() : plan.layers[0];
+  const Layer& next = once ? first : plan.layers[1];
+  EXPECT_EQ(emitted.weights, first.weights + matrix.offset) << name;
+  EXPECT_EQ(emitted.layer_stride, next.weights - first.weights) << name;
   EXPECT_EQ(emitted.columns, matrix.columns) << name;
   EXPECT_EQ(emitted.padded, matrix.padded) << name;
   EXPECT_EQ(emitted.format, matrix.format) << name;
@@ -66,8 +69,8 @@ void expect_phase(const Plan& plan, const std::string& name, const KernelPlan& k
   EXPECT_EQ(emitted.window, phase.window) << name;
   EXPECT_EQ(emitted.input, phase.input) << name;
   EXPECT_TRUE(emitted.input_vector == expected_vector(plan, phase.reads)) << name;
-  EXPECT_EQ(emitted.first_norm, phase.first_norm) << name;
-  EXPECT_EQ(emitted.norm_stride, phase.norm_stride) << name;
+  EXPECT_EQ(emitted.first_norm, first.first_norm + phase.norm) << name;
+  EXPECT_EQ(emitted.norm_stride, next.first_norm - first.first_norm) << name;
   EXPECT_EQ(emitted.output, phase.output) << name;
   EXPECT_TRUE(emitted.output_vector == expected_vector(plan, phase.writes)) << name;
   EXPECT_TRUE(emitted.clears == expected_clears(plan, phase)) << name;
@@ -250,7 +253,7 @@ TEST(Emit, DescriptorReadsBackAsPlanned) {
     const PlanMatrix& planned = plan.matrices[i];
     EXPECT_EQ(emitted.name, planned.name);
     EXPECT_EQ(emitted.offset, planned.offset) << planned.name;
-    EXPECT_EQ(emitted.layer_stride, planned.layer_stride) << planned.name;
+    EXPECT_EQ(emitted.layer_kind, planned.layer_kind) << planned.name;
     EXPECT_EQ(emitted.rows, planned.rows) << planned.name;
     EXPECT_EQ(emitted.columns, planned.columns) << planned.name;
     EXPECT_EQ(emitted.padded_columns, planned.padded) << planned.name;
@@ -331,10 +334,10 @@ TEST(Emit, LiteralsReadBackExactly) {
 
 TEST(Emit, OffsetsBeyondFourGigabytesAreWritten) {
   const Plan plan = shipped_plan("llama-3.1-70b", "h200");
-  const int64_t offset = named(plan.matrices, "lm_head").offset;
+  const int64_t offset = plan.layers.back().weights;
   ASSERT_GT(offset, int64_t{1} << 32);
   const std::string text = emit(plan).at("plan.h");
-  EXPECT_NE(text.find(fmt::format(".offset = {}, .layer_stride = 0,", offset)), std::string::npos);
+  EXPECT_NE(text.find(fmt::format("{{.kind = 1, .weights = {}, ", offset)), std::string::npos);
   EXPECT_NE(text.find(fmt::format(".weight_bytes = {},", plan.weight_bytes)), std::string::npos);
 }
 

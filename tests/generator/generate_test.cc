@@ -233,7 +233,7 @@ TEST(Generate, PlansSayWhatTheirTimeIsMadeOf) {
     const Plan& plan = generated.plan;
     double layer = 0;
     double once = 0;
-    for (const PlanPhase& phase : plan.phases) (phase.per_layer ? layer : once) += phase.predicted_us;
+    for (const PlanPhase& phase : plan.phases) (phase.layer_kind == 0 ? layer : once) += phase.predicted_us;
     const double sum = plan.facts.num_layers * layer + once;
     const double chain = static_cast<double>(step_sequence(plan).size()) * plan.limits.phase_latency_us;
     const std::string text = generated.files.at("plan.txt");

@@ -15,9 +15,11 @@ namespace {
 std::vector<GraphOp> ops_of_step(const Graph& graph, int num_layers) {
   std::vector<GraphOp> ops;
   for (int layer = 0; layer < num_layers; ++layer) {
-    ops.insert(ops.end(), graph.layer_ops.begin(), graph.layer_ops.end());
+    const std::vector<GraphOp>& of_layer = graph.kind_of(layer).ops;
+    ops.insert(ops.end(), of_layer.begin(), of_layer.end());
   }
-  ops.insert(ops.end(), graph.final_ops.begin(), graph.final_ops.end());
+  const std::vector<GraphOp>& once = graph.kinds[graph.once()].ops;
+  ops.insert(ops.end(), once.begin(), once.end());
   return ops;
 }
 
@@ -75,10 +77,10 @@ TEST(Graph, EveryMatrixIsUsedByOneOp) {
     if (op.matrix >= 0) used.insert(op.matrix);
   }
   EXPECT_EQ(used, (std::multiset<int>{0, 1, 2, 3, 4}));
-  for (const GraphOp& op : ops_of_step(graph, 1)) {
-    if (op.matrix < 0) continue;
-    EXPECT_EQ(graph.matrices[op.matrix].per_layer, op.per_layer) << op.name;
-  }
+  graph.for_each_op([&](const GraphOp& op, int layer) {
+    if (op.matrix < 0) return;
+    EXPECT_EQ(graph.matrices[op.matrix].layer_kind, graph.layers[layer]) << op.name;
+  });
 }
 
 TEST(Graph, RowsThatAreCombinedShareATile) {
@@ -98,17 +100,13 @@ TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
   facts.num_layers = num_layers;
   const Graph graph = build_graph(facts);
   std::vector<int> rows;
-  const auto read = [&](const GraphOp& op, int layer) {
-    if (op.input != InputKind::kVector) rows.push_back(graph.norm_row(op.norm, layer, num_layers));
-  };
-  for (int layer = 0; layer < num_layers; ++layer) {
-    for (const GraphOp& op : graph.layer_ops) read(op, layer);
-  }
-  for (const GraphOp& op : graph.final_ops) read(op, 0);
+  graph.for_each_op([&](const GraphOp& op, int layer) {
+    if (op.input != InputKind::kVector) rows.push_back(graph.first_norm(layer) + op.norm);
+  });
   std::vector<int> in_turn(15);
   std::iota(in_turn.begin(), in_turn.end(), 0);
   EXPECT_EQ(rows, in_turn);
-  EXPECT_EQ(graph.num_norm_rows(num_layers), 15);
+  EXPECT_EQ(graph.num_norms(), 15);
 }
 
 TEST(Graph, GroupedHeadsShareKeysAndValues) {
@@ -123,7 +121,7 @@ TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
   ModelFacts facts = shipped_model("tiny-stories").facts;
   const auto names_of = [](const Graph& graph) {
     std::vector<std::string> names;
-    for (const GraphOp& op : graph.layer_ops) names.push_back(op.name);
+    for (const GraphOp& op : graph.kinds[0].ops) names.push_back(op.name);
     return names;
   };
   using Names = std::vector<std::string>;
@@ -132,8 +130,8 @@ TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
   EXPECT_EQ(names_of(build_graph(facts)), (Names{"qkv", "attention", "o", "gate_up", "down"}));
   const Graph graph = build_rows_graph(facts);
   EXPECT_EQ(names_of(graph), (Names{"qkv", "norm_heads", "attention", "o", "gate_up", "down"}));
-  EXPECT_EQ(graph.layer_ops[1].reads, graph.layer_ops[0].writes);
-  EXPECT_EQ(graph.layer_ops[2].reads, graph.layer_ops[1].writes);
+  EXPECT_EQ(graph.kinds[0].ops[1].reads, graph.kinds[0].ops[0].writes);
+  EXPECT_EQ(graph.kinds[0].ops[2].reads, graph.kinds[0].ops[1].writes);
   EXPECT_EQ(named(graph.vectors, "unnormed").elements, (4 + 2) * 64);
 }
 

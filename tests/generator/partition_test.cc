@@ -60,7 +60,7 @@ TEST(Partition, PagesOfAStepCoverThePackedWeightsExactlyOnce) {
         const TileRun run =
             deal_tiles(matrix.num_tiles, phase.first_cta, plan.all_ctas(), cta * plan.num_cards);
         for (int i = 0; i < run.count; ++i) {
-          const int64_t tile = matrix.offset + instance.layer * matrix.layer_stride +
+          const int64_t tile = plan.layers[instance.layer].weights + matrix.offset +
                                static_cast<int64_t>((run.first + i * run.stride) / plan.num_cards) *
                                    tile_bytes(matrix.format, matrix.padded);
           for (int column = 0; column < matrix.padded;) {
@@ -316,7 +316,7 @@ TEST(Partition, PadsColumnsSoThatEveryWarpHasWholeBlocks) {
       EXPECT_LT(matrix.padded - matrix.columns, unit);
       EXPECT_GE(matrix.num_tiles * kTileRows, matrix.rows);
       EXPECT_LT(matrix.num_tiles * kTileRows - matrix.rows, kTileRows);
-      EXPECT_EQ(matrix.copies, matrix.name == "lm_head" ? 1 : plan.facts.num_layers);
+      EXPECT_EQ(matrix.layer_kind, matrix.name == "lm_head" ? 1 : 0);
     }
   }
 }
@@ -387,7 +387,7 @@ TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {
   for (const PhaseInstance& instance : step_sequence(plan)) {
     text += fmt::format("{}:{} ", plan.phases[instance.phase].name, instance.layer);
   }
-  EXPECT_EQ(text, "qkv:0 attention:0 o:0 gate_up:0 down:0 qkv:1 attention:1 o:1 gate_up:1 down:1 lm_head:0 ");
+  EXPECT_EQ(text, "qkv:0 attention:0 o:0 gate_up:0 down:0 qkv:1 attention:1 o:1 gate_up:1 down:1 lm_head:2 ");
 }
 
 // Groups of 1, 4, 5 and 8 query heads: 1, 1, 2 and 2 blocks for each KV head.
@@ -430,9 +430,9 @@ TEST(Partition, RowsChangeNothingAboutTheWeights) {
   const Plan one = shipped_plan("llama-3.2-1b", "h200");
   const Plan eight = shipped_plan("llama-3.2-1b", "h200", {.rows = 8});
   EXPECT_EQ(eight.weight_bytes, one.weight_bytes);
+  for (size_t i = 0; i < one.layers.size(); ++i) EXPECT_EQ(eight.layers[i].weights, one.layers[i].weights);
   for (size_t i = 0; i < one.matrices.size(); ++i) {
     EXPECT_EQ(eight.matrices[i].offset, one.matrices[i].offset);
-    EXPECT_EQ(eight.matrices[i].layer_stride, one.matrices[i].layer_stride);
     EXPECT_EQ(eight.matrices[i].padded, one.matrices[i].padded);
   }
 }

@@ -29,11 +29,9 @@ TEST(Place, PacksWeightsInTheOrderOfTheStep) {
   EXPECT_EQ(named(plan.matrices, "gate_up").offset, (32 + 16) * 8192);
   EXPECT_EQ(named(plan.matrices, "down").offset, (32 + 16 + 96) * 8192);
   const int64_t layer = (32 + 16 + 96) * 8192 + 16 * 24576;
-  for (const char* name : {"qkv", "o", "gate_up", "down"}) {
-    EXPECT_EQ(named(plan.matrices, name).layer_stride, layer) << name;
-  }
-  EXPECT_EQ(named(plan.matrices, "lm_head").offset, 6 * layer);
-  EXPECT_EQ(named(plan.matrices, "lm_head").layer_stride, 0);
+  ASSERT_EQ(plan.layers.size(), 7);  // and what stands once
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(plan.layers[i].weights, i * layer);
+  EXPECT_EQ(named(plan.matrices, "lm_head").offset, 0);
   EXPECT_EQ(plan.weight_bytes, 6 * layer + 128 * 8192);
 }
 
@@ -42,7 +40,7 @@ TEST(Place, OneLayerIsStillALayer) {
   ModelConfig model = shipped_model("tiny-stories");
   model.facts.num_layers = 1;
   const Plan plan = make_plan(model, shipped_gpu("cpu"));
-  EXPECT_EQ(named(plan.matrices, "lm_head").offset, (32 + 16 + 96) * 8192 + 16 * 24576);
+  EXPECT_EQ(plan.layers.back().weights, (32 + 16 + 96) * 8192 + 16 * 24576);
   EXPECT_EQ(refusals(plan), "");
 }
 
@@ -218,9 +216,9 @@ TEST(Place, EverythingIsAligned) {
     for (const PlanVector& vector : plan.vectors) EXPECT_EQ(vector.offset % kVectorAlignment, 0) << what;
     for (const PlanMatrix& matrix : plan.matrices) {
       EXPECT_EQ(matrix.offset % kPageAlignment, 0) << what;
-      EXPECT_EQ(matrix.layer_stride % kPageAlignment, 0) << what;
       EXPECT_EQ(tile_bytes(matrix.format, matrix.padded) % kPageAlignment, 0) << what;
     }
+    for (const Layer& layer : plan.layers) EXPECT_EQ(layer.weights % kPageAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("partials").offset % kVectorAlignment, 0) << what;
     EXPECT_EQ(PlannedKernel(plan)->partial_words() * 4 % kVectorAlignment, 0) << what;
     EXPECT_EQ(plan.workspace_region("counters").offset % kCounterLineBytes, 0) << what;

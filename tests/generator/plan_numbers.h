@@ -24,8 +24,8 @@ class NumberWalk {
     auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
            producer_warps, ring_slots, window, prefetch_pages, tile_slots, chunk_columns, min_pages_per_split,
            max_splits, sync, registers_per_thread, input_buffers, max_query_tiles, warp_dims,
-           shares_registers, warpgroups, vectors, squares, num_norms, matrices, phases, barriers, shared,
-           workspace, weight_bytes, needed_weight_bytes] = plan;
+           shares_registers, warpgroups, vectors, squares, num_norms, layers, matrices, phases, barriers,
+           shared, workspace, weight_bytes, needed_weight_bytes] = plan;
     for_each_fact(facts, [&](const char* name, auto& value) {
       if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
         number(std::string("facts.") + name, value);
@@ -55,6 +55,7 @@ class NumberWalk {
     number("weight_bytes", weight_bytes);
     number("needed_weight_bytes", needed_weight_bytes);
     for (PlanVector& each : vectors) vector("vectors." + each.name, each);
+    for (size_t i = 0; i < layers.size(); ++i) layer(fmt::format("layers.{}", i), layers[i]);
     for (PlanMatrix& each : matrices) matrix("matrices." + each.name, each);
     for (PlanPhase& each : phases) phase("phases." + each.name, each);
     for (PlanBarrier& each : barriers) barrier("barriers." + each.name, each);
@@ -77,9 +78,16 @@ class NumberWalk {
     number(at + ".offset", offset);
   }
 
+  void layer(const std::string& at, Layer& layer) {
+    auto& [kind, weights, first_norm] = layer;
+    number(at + ".kind", kind);
+    number(at + ".weights", weights);
+    number(at + ".first_norm", first_norm);
+  }
+
   void matrix(const std::string& at, PlanMatrix& matrix) {
-    auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, per_layer, copies, offset,
-           layer_stride] = matrix;
+    auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, layer_kind, offset] =
+        matrix;
     auto& [type, group, has_zeros] = format;
     number(at + ".row_order", row_order);
     number(at + ".format.type", type);
@@ -90,18 +98,16 @@ class NumberWalk {
     number(at + ".padded", padded);
     number(at + ".num_tiles", num_tiles);
     number(at + ".card_tiles", card_tiles);
-    number(at + ".per_layer", per_layer);
-    number(at + ".copies", copies);
+    number(at + ".layer_kind", layer_kind);
     number(at + ".offset", offset);
-    number(at + ".layer_stride", layer_stride);
   }
 
   void phase(const std::string& at, PlanPhase& phase) {
-    auto& [name, kind, per_layer, matrix, reads, first_layer_reads, waits_for, writes, clears,
-           first_layer_clears, input, output, first_norm, norm_stride, appends, first_cta, window,
-           column_slices, runs, predicted_us] = phase;
+    auto& [name, kind, layer_kind, matrix, reads, first_layer_reads, waits_for, writes, clears,
+           first_layer_clears, input, output, norm, appends, first_cta, window, column_slices, runs,
+           predicted_us] = phase;
     number(at + ".kind", kind);
-    number(at + ".per_layer", per_layer);
+    number(at + ".layer_kind", layer_kind);
     number(at + ".matrix", matrix);
     number(at + ".reads", reads);
     number(at + ".first_layer_reads", first_layer_reads);
@@ -111,8 +117,7 @@ class NumberWalk {
     for (int& cleared : first_layer_clears) number(at + ".first_layer_clears", cleared);
     number(at + ".input", input);
     number(at + ".output", output);
-    number(at + ".first_norm", first_norm);
-    number(at + ".norm_stride", norm_stride);
+    number(at + ".norm", norm);
     number(at + ".appends", appends);
     number(at + ".first_cta", first_cta);
     number(at + ".window", window);
@@ -149,9 +154,11 @@ class NumberWalk {
 struct KernelNumbers {
   explicit KernelNumbers(const KernelPlan& planned)
       : kernel(planned),
+        layers(planned.model.layers, planned.model.layers + planned.model.num_layers + 1),
         matrices(planned.matrices, planned.matrices + planned.num_matrices),
         vectors(planned.vectors, planned.vectors + planned.num_vectors),
         phases(planned.phases, planned.phases + planned.num_phases) {
+    kernel.model.layers = layers.data();
     kernel.matrices = matrices.data();
     kernel.vectors = vectors.data();
     kernel.phases = phases.data();
@@ -159,6 +166,7 @@ struct KernelNumbers {
   KernelNumbers(const KernelNumbers&) = delete;
 
   KernelPlan kernel;
+  std::vector<Layer> layers;
   std::vector<PackedMatrix> matrices;
   std::vector<Vector> vectors;
   std::vector<Phase> phases;
@@ -178,6 +186,7 @@ class KernelNumberWalk {
            partials, sums, counter_offset, counter_bytes, workspace_bytes, num_regions, regions, num_barriers,
            barriers] = all.kernel;
     shape(model);
+    for (Layer& each : all.layers) layer(each);
     for (PackedMatrix& each : all.matrices) matrix(std::string("matrices.") + each.name, each);
     numbers(num_matrices, num_vectors, num_phases, rows, sync, num_ctas, num_cards, copies, consumer_warps,
             producer_warps, ring_slots, slot_bytes, window, kv_window, prefetch_pages, residual_tiles,
@@ -204,10 +213,16 @@ class KernelNumberWalk {
 
   void shape(ModelShape& shape) {
     at_ = "model";
-    auto& [num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
-           norm_epsilon, score_scale, attention, activation, integers] = shape;
+    auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
+           ordered, norm_epsilon, score_scale, attention, activation, integers] = shape;
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered);
     format(integers);
+    at_ = "kernel";
+  }
+  void layer(Layer& layer) {
+    at_ = "layer";
+    auto& [kind, weights, first_norm] = layer;
+    numbers(kind, weights, first_norm);
     at_ = "kernel";
   }
   void format(WeightFormat& format) {
@@ -216,9 +231,9 @@ class KernelNumberWalk {
   }
   void matrix(const std::string& name, PackedMatrix& matrix) {
     at_ = name;
-    auto& [unnamed, offset, layer_stride, rows, columns, padded_columns, weights, num_tiles, row_order] =
+    auto& [unnamed, layer_kind, offset, rows, columns, padded_columns, weights, num_tiles, row_order] =
         matrix;
-    numbers(offset, layer_stride, rows, columns, padded_columns, num_tiles, row_order);
+    numbers(layer_kind, offset, rows, columns, padded_columns, num_tiles, row_order);
     format(weights);
     at_ = "kernel";
   }
@@ -228,11 +243,11 @@ class KernelNumberWalk {
     numbers(offset, elements, signatures);
   }
   void phase(Phase& phase) {
-    auto& [name, kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta,
-           every_layer, appends, column_slices] = phase;
+    auto& [name, kind, matrix, reads, writes, clears, input, output, norm, first_cta, layer_kind, appends,
+           column_slices] = phase;
     at_ = name;
-    numbers(kind, matrix, reads, writes, clears, input, output, first_norm, norm_stride, first_cta,
-            every_layer, appends, column_slices);
+    numbers(kind, matrix, reads, writes, clears, input, output, norm, first_cta, layer_kind, appends,
+            column_slices);
   }
   void region(Region& region) {
     auto& [name, offset, bytes] = region;

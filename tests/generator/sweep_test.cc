@@ -69,8 +69,6 @@ constexpr Free kFree[] = {
      has_several_rows},
     {"workspace.counters.offset", "further on: the last piece of the workspace, which ends with it"},
     // What nothing reads.
-    {"matrices.*.layer_stride", "from one layer to the next", has_one_layer},
-    {"phases.*.norm_stride", "from one layer to the next", has_one_layer},
     {"phases.*.waits_for", "in layers that do not begin the step", has_one_layer},
     {"needed_weight_bytes", "said to people"},
     {"tile_slots", "of one row only", has_several_rows},

@@ -18,7 +18,7 @@ const std::vector<BadPlan>& bad_memory() {
        .also = {Rule::kWorkspaceOverlap}},
       {.name = "MatrixOffItsAlignment",
        .rule = Rule::kMisplaced,
-       .message = "matrix lm_head: expected an offset of 0 or more, a multiple of 16, got 9437192",
+       .message = "matrix lm_head: expected an offset of 0 or more, a multiple of 16, got 8",
        .damage =
            [](Plan& plan) {
              matrix(plan, "lm_head").offset += 8;
@@ -26,23 +26,21 @@ const std::vector<BadPlan>& bad_memory() {
            }},
       {.name = "MatrixBeforeTheWeights",
        .rule = Rule::kMisplaced,
-       .message = "matrix lm_head: expected an offset of 0 or more, a multiple of 16, got -1048576",
+       .message = "matrix lm_head: expected an offset of 0 or more, a multiple of 16, got -10485760",
        .damage =
            [](Plan& plan) {
              PlanMatrix& lm_head = matrix(plan, "lm_head");
-             lm_head.offset = -lm_head.layer_bytes();
+             lm_head.offset = -plan.layers.back().weights - lm_head.layer_bytes();
              plan.weight_bytes -= lm_head.layer_bytes();
            }},
       {.name = "LayersOffTheirAlignment",
        .rule = Rule::kMisplaced,
-       .message = "matrix qkv, next layer: expected an offset of 0 or more, a multiple of 16, got 1572872",
+       .message = "layer 1: expected an offset of 0 or more, a multiple of 16, got 1572872",
        .damage =
            [](Plan& plan) {
-             for (PlanMatrix& each : plan.matrices) {
-               if (each.copies > 1) each.layer_stride += 8;
-             }
-             matrix(plan, "lm_head").offset += 16ll * plan.facts.num_layers;
-             plan.weight_bytes += 16ll * plan.facts.num_layers;
+             for (size_t layer = 1; layer < plan.layers.size(); ++layer)
+               plan.layers[layer].weights += 8 * static_cast<int64_t>(layer);
+             plan.weight_bytes += 8ll * plan.facts.num_layers;
            }},
       {.name = "PagesBeforeSharedMemory",
        .rule = Rule::kMisplaced,
@@ -173,26 +171,26 @@ const std::vector<BadPlan>& bad_memory() {
        .message = "packed weights: down[0] ends at 1572864, expected before qkv[1] which begins at 1572848",
        .damage =
            [](Plan& plan) {
-             for (const char* name : {"qkv", "o", "gate_up", "down"}) matrix(plan, name).layer_stride -= 16;
+             for (size_t layer = 1; layer < plan.layers.size() - 1; ++layer)
+               plan.layers[layer].weights -= 16 * static_cast<int64_t>(layer);
            }},
       {.name = "LmHeadOverTheLastLayer",
        .rule = Rule::kWeightsOverlap,
        .message =
-           "packed weights: down[5] ends at 9437184, expected before lm_head[0] which begins at 9437168",
-       .damage = [](Plan& plan) { matrix(plan, "lm_head").offset -= 16; },
+           "packed weights: down[5] ends at 9437184, expected before lm_head[6] which begins at 9437168",
+       .damage = [](Plan& plan) { plan.layers.back().weights -= 16; },
        .also = {Rule::kWeightsSize}},
       {.name = "MatrixOfEveryLayerThatStandsOnce",
-       .rule = Rule::kWeightsOverlap,
-       .message = "packed weights: o[0] ends at 8781824, expected before o[1] which begins at 8650752",
+       .rule = Rule::kMatrixShape,
+       .message = "matrix o: expected 0 as kind of layer, got 1",
        .damage =
            [](Plan& plan) {
-             matrix(plan, "o").per_layer = false;
+             matrix(plan, "o").layer_kind = 1;
              place(plan, {});
-           },
-       .also = {Rule::kMatrixShape}},
+           }},
       {.name = "MatrixBehindTheWeights",
        .rule = Rule::kWeightsOverlap,
-       .message = "packed weights: lm_head[0] ends at byte 10485760, expected at most 10485759",
+       .message = "packed weights: lm_head[6] ends at byte 10485760, expected at most 10485759",
        .damage = [](Plan& plan) { --plan.weight_bytes; }},
       {.name = "RegistersOfAThread",
        .rule = Rule::kRegistersExceeded,

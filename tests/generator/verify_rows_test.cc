@@ -36,8 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
                    [](Plan& plan) { named(plan.vectors, "qkv").elements /= 2; }},
         RowsMutant{"candidates_of_one_row", Rule::kVectorShape,
                    [](Plan& plan) { named(plan.vectors, "candidates").elements = plan.num_ctas + 1; }},
-        RowsMutant{"norm_twice", Rule::kNormRow,
-                   [](Plan& plan) { named(plan.phases, "down").first_norm = 1; }},
+        RowsMutant{"norm_twice", Rule::kNormRow, [](Plan& plan) { named(plan.phases, "down").norm = 1; }},
         RowsMutant{"normed_residual", Rule::kInputKind,
                    [](Plan& plan) { named(plan.phases, "o").input = InputKind::kNormed; }},
         RowsMutant{"unpadded", Rule::kMatrixShape,
@@ -47,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
         RowsMutant{"a_tile_that_no_card_holds", Rule::kMatrixShape,
                    [](Plan& plan) { --named(plan.matrices, "down").card_tiles; }},
         RowsMutant{"matrix_that_stands_once", Rule::kMatrixShape,
-                   [](Plan& plan) { named(plan.matrices, "down").per_layer = false; }},
+                   [](Plan& plan) { named(plan.matrices, "down").layer_kind = 1; }},
         RowsMutant{"a_candidate_more", Rule::kVectorShape,
                    [](Plan& plan) { ++named(plan.vectors, "candidates").elements; }},
         RowsMutant{

@@ -65,19 +65,13 @@ const std::vector<BadPlan>& bad_shapes() {
              matrix(plan, "o").padded -= kColumnBlock * plan.consumer_warps;
              place(plan, {});
            }},
-      {.name = "LayerWithoutItsCopy",
-       .rule = Rule::kMatrixShape,
-       .message = "matrix o: expected 6 copies, got 5",
-       .damage = [](Plan& plan) { --matrix(plan, "o").copies; }},
       {.name = "LmHeadOfEveryLayer",
        .rule = Rule::kMatrixShape,
-       .message = "matrix lm_head: expected 1 copies, got 2",
+       .message = "matrix lm_head: expected 1 as kind of layer, got 0",
        .damage =
            [](Plan& plan) {
-             PlanMatrix& lm_head = matrix(plan, "lm_head");
-             lm_head.copies = 2;
-             lm_head.layer_stride = lm_head.layer_bytes();
-             plan.weight_bytes += lm_head.layer_bytes();
+             matrix(plan, "lm_head").layer_kind = 0;
+             place(plan, {});
            }},
       {.name = "GateRowsInPlainOrder",
        .rule = Rule::kMatrixShape,
@@ -127,8 +121,7 @@ const std::vector<BadPlan>& bad_shapes() {
            [](Plan& plan) {
              // Not down: its input comes in chunks, and a normed one must not.
              phase(plan, "o").input = InputKind::kNormed;
-             phase(plan, "o").first_norm = 1;
-             phase(plan, "o").norm_stride = 2;
+             phase(plan, "o").norm = 1;
            },
        .also = {Rule::kNormRow}},
       {.name = "ChunksOfHalfAPage",
@@ -165,24 +158,20 @@ const std::vector<BadPlan>& bad_shapes() {
            }},
       {.name = "NormBehindTheLast",
        .rule = Rule::kNormRow,
-       .message = "lm_head (layer 0): expected a row of the norms of 0 to 12, got 13",
-       .damage = [](Plan& plan) { ++phase(plan, "lm_head").first_norm; }},
+       .message = "lm_head (layer 6): expected a row of the norms of 0 to 12, got 13",
+       .damage = [](Plan& plan) { ++phase(plan, "lm_head").norm; }},
       {.name = "NormedWithoutNorm",
        .rule = Rule::kNormRow,
        .message = "gate_up (layer 0): expected a row of the norms of 0 to 12, got -1",
-       .damage =
-           [](Plan& plan) {
-             phase(plan, "gate_up").first_norm = -1;
-             phase(plan, "gate_up").norm_stride = 0;
-           }},
+       .damage = [](Plan& plan) { phase(plan, "gate_up").norm = -1; }},
       {.name = "NormOfTheSameLayer",
        .rule = Rule::kNormRow,
-       .message = "norms: row 1: expected one use, got 6",
-       .damage = [](Plan& plan) { phase(plan, "gate_up").norm_stride = 0; }},
+       .message = "norms: row 0: expected one use, got 2",
+       .damage = [](Plan& plan) { plan.layers[1].first_norm = 0; }},
       {.name = "NormOfAnotherReader",
        .rule = Rule::kNormRow,
        .message = "down: expected row 2 of the norms, which qkv reads it with, got 3",
-       .damage = [](Plan& plan) { phase(plan, "down").first_norm = 3; }},
+       .damage = [](Plan& plan) { phase(plan, "down").norm = 3; }},
   };
   return plans;
 }

@@ -113,7 +113,7 @@ const std::vector<BadPlan>& bad_structure() {
       {.name = "ChoiceInEveryLayer",
        .rule = Rule::kStepShape,
        .message = "lm_head: expected the last phase to choose a token, once, got a choice of every layer",
-       .damage = [](Plan& plan) { phase(plan, "lm_head").per_layer = true; }},
+       .damage = [](Plan& plan) { phase(plan, "lm_head").layer_kind = 0; }},
       {.name = "NoAttention",
        .rule = Rule::kStepShape,
        .message = "step: expected one attention phase, got 0",

@@ -167,7 +167,7 @@ TEST(Verify, ListsAllThatIsWrong) {
             "dealt unlike the kernel: qkv: CTA 3: expected the tiles that the kernel deals it, 8 from 3 by "
             "4, got 7 "
             "from 3 by 4\n"
-            "weights overlap: packed weights: lm_head[0] ends at byte 10485760, expected at most 10485759\n"
+            "weights overlap: packed weights: lm_head[6] ends at byte 10485760, expected at most 10485759\n"
             "parity two ahead: window: expected 1 to 13 pages in flight, one per slot, got 14\n"
             "parity two ahead: qkv: expected 14 pages in flight, got 3\n"
             "parity two ahead: o: expected 14 pages in flight, got 3\n"

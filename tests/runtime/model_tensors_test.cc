@@ -189,7 +189,7 @@ TEST(ModelTensors, OfSeveralLinearLayersAreNamed) {
   const auto find = [&] {
     const TensorSource source = TensorSource::open(folder.path());
     const ModelTensors tensors = find_tensors(source, nullptr, facts, config.checkpoint);
-    const std::vector<LinearTensors>& qkv = tensors.matrices[0][0];
+    const std::vector<LinearTensors>& qkv = tensors.matrices[0].at(0);
     ASSERT_EQ(qkv.size(), 3u);
     EXPECT_EQ(qkv[1].first, qkv[0].rows);
     EXPECT_EQ(qkv[2].first, qkv[0].rows + qkv[1].rows);
