@@ -4,6 +4,7 @@
 
 #include "generator/emit.h"
 #include "generator/plan/verify.h"
+#include "models/check.h"
 
 namespace soliton {
 namespace {
@@ -11,7 +12,9 @@ namespace {
 std::string describe_facts(const ModelConfig& model) {
   std::string text = model.name + "\n";
   for_each_fact(model.facts, [&](const char* name, const auto& value) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, RopeKind>) {
+    if (std::string_view(name) == "ffn") {
+      text += fmt::format("{}: {}\n", name, show_ffn(model.facts));
+    } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, RopeKind>) {
       text += fmt::format("{}: {}\n", name, rope_name(value));
     } else {
       text += fmt::format("{}: {}\n", name, value);

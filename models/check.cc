@@ -1,10 +1,13 @@
 #include "models/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
+#include <span>
 #include <string_view>
 
 #include "models/limits.h"
@@ -140,6 +143,30 @@ void check_together(const StatedFacts& stated) {
   }
 }
 
+/// Of a list of the layers' widths: that they are so many, and each may be one.
+void check_listed(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  const auto refuse = [&](ExitCode code, const std::string& expected) {
+    throw refusal(code, stated.place(&ModelFacts::ffn), expected);
+  };
+  if (stated.listed_layers > 0 && stated.listed_layers != static_cast<size_t>(facts.num_layers))
+    refuse(ExitCode::kBadFile, fmt::format("one for each of {} layers", facts.num_layers));
+  const auto is_none = [](int32_t ffn) { return ffn == 0; };
+  const std::span<const int32_t> all(facts.layer_ffn);
+  if (std::ranges::all_of(all, is_none)) return;
+  if (facts.num_layers > kMostListedLayers)
+    refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
+  const auto listed = all.first(static_cast<size_t>(facts.num_layers));
+  const bool can_be = std::ranges::all_of(listed, [](int32_t ffn) { return kFfnLimit.contains(ffn); });
+  const bool are_all = std::ranges::all_of(all.subspan(listed.size()), is_none);
+  if (!can_be || !are_all || std::ranges::max(listed) != facts.ffn) {
+    const bool is_possible = std::ranges::min(listed) > 0 && std::ranges::max(listed) <= kFfnLimit.max;
+    refuse(is_possible ? stated.unsupported : ExitCode::kBadFile, kFfnLimit.describe() + " for each layer");
+  }
+  if (std::set(listed.begin(), listed.end()).size() > kMostLayerKinds)
+    refuse(stated.unsupported, fmt::format("at most {} widths", kMostLayerKinds));
+}
+
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
   static const ModelFacts facts;
@@ -188,6 +215,17 @@ void StatedFacts::state(RopeKind ModelFacts::*fact, RopeKind value, Place place)
   places.emplace_back(fact, std::move(place));
 }
 
+void StatedFacts::state_layers(const std::vector<int64_t>& ffns, Place place) {
+  for (size_t layer = 0; layer < std::min<size_t>(ffns.size(), kMostListedLayers); ++layer) {
+    state(&ModelFacts::ffn, ffns[layer], place);
+    facts.layer_ffn[layer] = facts.ffn;
+  }
+  const auto [least, most] = std::ranges::minmax(ffns);
+  state(&ModelFacts::ffn, most, std::move(place));
+  if (least == most) std::ranges::fill(facts.layer_ffn, 0);
+  listed_layers = ffns.size();
+}
+
 Place StatedFacts::place(const Fact& fact) const {
   const auto stated =
       std::find_if(places.rbegin(), places.rend(), [&](const auto& each) { return each.first == fact; });
@@ -195,6 +233,12 @@ Place StatedFacts::place(const Fact& fact) const {
   return {.file = file,
           .key = key_of(fact),
           .got = std::visit([&](auto member) { return show(facts.*member); }, fact)};
+}
+
+std::string show_ffn(const ModelFacts& facts) {
+  if (!lists_layers(facts)) return fmt::format("{}", facts.ffn);
+  const int count = std::clamp(facts.num_layers, 0, kMostListedLayers);
+  return fmt::format("[{}]", fmt::join(facts.layer_ffn, facts.layer_ffn + count, ", "));
 }
 
 std::string describe_limit(const Fact& fact) {
@@ -212,10 +256,15 @@ void check_same(const StatedFacts& stated, const ModelFacts& expected, const std
     throw refusal(ExitCode::kMismatch, stated.place(rule.fact),
                   fmt::format("{} ({})", show_fact(expected, rule), whose));
   }
+  if (!std::ranges::equal(stated.facts.layer_ffn, expected.layer_ffn)) {
+    throw refusal(ExitCode::kMismatch, stated.place(&ModelFacts::ffn),
+                  fmt::format("{} ({})", show_ffn(expected), whose));
+  }
 }
 
 void check(const StatedFacts& stated) {
   for (const Rule& rule : kRules) check_limit(stated, rule);
+  check_listed(stated);
   check_together(stated);
 }
 

@@ -24,15 +24,21 @@ struct StatedFacts {
   ExitCode unsupported = ExitCode::kBadFile;
   ModelFacts facts = {};
   std::vector<std::pair<Fact, Place>> places = {};
+  size_t listed_layers = 0;  // for how many layers `ffn` was stated; 0: for all
 
   /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
   void state(int32_t ModelFacts::*fact, int64_t value, Place place);
   void state(double ModelFacts::*fact, double value, Place place);
   void state(RopeKind ModelFacts::*fact, RopeKind value, Place place);
+  /// `ffn` of each layer.
+  void state_layers(const std::vector<int64_t>& ffns, Place place);
 
   /// As stated; else the file, and key and value as they are known here.
   Place place(const Fact& fact) const;
 };
+
+/// `ffn` as files have it: a number, or the list of those of the layers.
+std::string show_ffn(const ModelFacts& facts);
 
 /// What the fact may be by itself: "a multiple of 64 from 64 to 65536".
 std::string describe_limit(const Fact& fact);

@@ -33,6 +33,16 @@ void read_fact(const JsonView& view, double ModelFacts::*fact, StatedFacts& stat
   stated.state(fact, view.number(), view.place());
 }
 
+/// One for all layers, or a list.
+void read_ffn(const JsonView& view, StatedFacts& stated) {
+  if (!view.is_array() || view.array_size() == 0) return read_fact(view, &ModelFacts::ffn, stated);
+  std::vector<int64_t> ffns;
+  for (size_t i = 0; i < view.array_size(); ++i) ffns.push_back(view[i].integer());
+  Place place = view.place();
+  place.got = fmt::format("[{}]", fmt::join(ffns, ", "));
+  stated.state_layers(ffns, std::move(place));
+}
+
 /// The same of a member that may be absent, which means `fallback`.
 template <class Type>
 void read_fact_or(const JsonView& view, Type ModelFacts::*fact, Type fallback, StatedFacts& stated) {
@@ -140,7 +150,7 @@ int32_t implied_head_dim(const JsonView& config, const Family& family, const Mod
 void read_sizes(const JsonView& config, const Family& family, StatedFacts& stated) {
   ModelFacts& facts = stated.facts;
   read_fact(config["hidden_size"], &ModelFacts::hidden, stated);
-  read_fact(config["intermediate_size"], &ModelFacts::ffn, stated);
+  read_ffn(config["intermediate_size"], stated);
   read_fact(config["num_hidden_layers"], &ModelFacts::num_layers, stated);
   read_fact(config["num_attention_heads"], &ModelFacts::num_heads, stated);
   read_fact(config["vocab_size"], &ModelFacts::vocabulary, stated);

@@ -28,6 +28,15 @@ void read_flag(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts:
   stated.facts.*fact = yaml.boolean(key) ? 1 : 0;
 }
 
+/// One for all layers, or a list.
+void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
+  if (!yaml.has_list("ffn")) return read_fact(yaml, "ffn", &ModelFacts::ffn, stated);
+  const std::vector<int64_t> ffns = yaml.any_integers("ffn", describe_limit(&ModelFacts::ffn));
+  Place place = yaml.place("ffn");
+  place.got = fmt::format("[{}]", fmt::join(ffns, ", "));
+  stated.state_layers(ffns, std::move(place));
+}
+
 template <class Type>
 void read_fact_if_there(const StrictYaml& yaml, std::string_view key, Type ModelFacts::*fact,
                         StatedFacts& stated) {
@@ -125,7 +134,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
-  read_fact(yaml, "ffn", &ModelFacts::ffn, stated);
+  read_ffn(yaml, stated);
   read_fact(yaml, "num_layers", &ModelFacts::num_layers, stated);
   read_fact(yaml, "num_heads", &ModelFacts::num_heads, stated);
   read_fact(yaml, "num_kv_heads", &ModelFacts::num_kv_heads, stated);
@@ -171,6 +180,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       return;  // `kind` comes first
     } else if (key == "tied_lm_head") {
       text += fmt::format("{}: {}\n", key, value != 0);
+    } else if (key == "ffn") {
+      text += fmt::format("{}: {}\n", key, show_ffn(facts));
     } else if (key == "qkv_bias" || key == "head_norm") {
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "kv_bits") {

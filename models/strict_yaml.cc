@@ -277,6 +277,23 @@ int64_t StrictYaml::any_integer(std::string_view key, const std::string& expecte
   return *value;
 }
 
+bool StrictYaml::has_list(std::string_view key) const {
+  const Entry* entry = find(key);
+  return entry != nullptr && entry->value.IsSequence() && !is_tagged(entry->value);
+}
+
+std::vector<int64_t> StrictYaml::any_integers(std::string_view key, const std::string& expected) const {
+  std::vector<int64_t> values;
+  for (const YAML::Node& each : find(key)->value) {
+    const bool is_plain = each.IsScalar() && !is_quoted(each) && !is_tagged(each);
+    const std::optional<int64_t> value = is_plain ? read_integer(each.Scalar()) : std::nullopt;
+    if (!value) throw error(key, expected + " in each place", describe(each));
+    values.push_back(*value);
+  }
+  if (values.empty()) throw error(key, expected, "an empty list");
+  return values;
+}
+
 int StrictYaml::integer(std::string_view key, const IntegerRange& range) const {
   const int64_t value = any_integer(key, range.describe());
   if (!range.contains(value)) throw error(key, range.describe(), place(key).got);

@@ -67,6 +67,10 @@ class StrictYaml {
   /// Any decimal integer of 64 bits; `expected` is for the error where there is none.
   int64_t any_integer(std::string_view key, const std::string& expected) const;
 
+  /// Is the key's value a list? Then its integers, of which there are some.
+  bool has_list(std::string_view key) const;
+  std::vector<int64_t> any_integers(std::string_view key, const std::string& expected) const;
+
   /// One of the given integers.
   int integer_choice(std::string_view key, std::initializer_list<int> choices) const;
 

@@ -54,12 +54,12 @@ template <class Weights, class Visitor>
 void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit) {
   using Shape = std::vector<int64_t>;
   const int64_t hidden = facts.hidden;
-  const int64_t ffn = facts.ffn;
   const int64_t q_rows = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv_rows = int64_t{facts.num_kv_heads} * facts.head_dim;
   visit(std::string("model.embed_tokens.weight"), Shape{facts.vocabulary, hidden}, weights.embedding);
   for (int32_t i = 0; i < facts.num_layers; ++i) {
     auto& layer = weights.layers.at(static_cast<size_t>(i));
+    const int64_t ffn = ffn_of_layer(facts, i);
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
     visit(prefix + "input_layernorm.weight", Shape{hidden}, layer.attention_norm);
     visit(prefix + "self_attn.q_proj.weight", Shape{q_rows, hidden}, layer.q);

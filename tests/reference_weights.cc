@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 
 #include "layout/random.h"
@@ -63,6 +64,8 @@ ordered_json classic_config(const ModelFacts& facts) {
       {"eos_token_id", kReferenceEosId},
       {"torch_dtype", "bfloat16"},
   };
+  if (lists_layers(facts))
+    config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
   if (facts.weight_bits < 16) {
     config["quantization_config"] = {{"quant_method", "gptq"},
                                      {"bits", facts.weight_bits},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "generator/plan/kernel_plan.h"
+#include "models/check.h"
 
 namespace soliton {
 namespace {
@@ -121,7 +122,7 @@ std::string describe(const Plan& plan) {
   text += fmt::format(
       "{} layers, hidden {}, ffn {}, {} query heads, {} KV heads of {}, {} bits a key or value, vocabulary "
       "{}\n",
-      facts.num_layers, facts.hidden, facts.ffn, facts.num_heads, facts.num_kv_heads, facts.head_dim,
+      facts.num_layers, facts.hidden, show_ffn(facts), facts.num_heads, facts.num_kv_heads, facts.head_dim,
       facts.kv_bits, facts.vocabulary);
   if (plan.num_cards > 1) {
     text += fmt::format(

@@ -53,6 +53,12 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64 from 64 to 65536, got 2080");
   refused({{"intermediate_size", 8191}},
           "intermediate_size: expected a multiple of 64 from 64 to 262144, got 8191");
+  json widths = std::vector<int>(16, 8192);
+  widths[3] = 8191;
+  refused({{"intermediate_size", widths}},
+          "intermediate_size: expected a multiple of 64 from 64 to 262144 for each layer, got [8192, 8192");
+  for (int i = 0; i < 5; ++i) widths[i] = 64 * (i + 1);
+  refused({{"intermediate_size", widths}}, "intermediate_size: expected at most 4 widths, got [64, 128");
   refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
   refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
           "head_dim: expected one of 64, 96, 128, 256, got 32");
@@ -79,6 +85,8 @@ TEST_F(HfConfigTest, RefusesMalformedMembers) {
           "num_key_value_heads: expected a divisor of num_attention_heads = 32, got 64");
   refused({{"head_dim", nullptr}, {"num_attention_heads", 24}},
           "num_attention_heads: expected a divisor of hidden_size = 2048 where head_dim is absent, got 24");
+  refused({{"intermediate_size", {8192, 4096}}},
+          "intermediate_size: expected one for each of 16 layers, got [8192, 4096]");
   refused({{"architectures", nullptr}}, "architectures: expected an array, got nothing");
   refused({{"architectures", json::array()}}, "architectures: expected one architecture, got 0");
   refused({{"architectures", {1}}}, "architectures[0]: expected a string, got 1");
@@ -116,7 +124,7 @@ TEST_F(HfConfigTest, RefusesBadSizes) {
     refused(1e30, "expected an integer, got 1e+30");
     refused(64.0, "expected an integer, got 64.0");
     refused("64", "expected an integer, got \"64\"");
-    refused({64}, "expected an integer, got an array");
+    if (name != "intermediate_size") refused({64}, "expected an integer, got an array");
   }
   expect_refused({{"num_key_value_heads", 0}}, ExitCode::kBadFile,
                  "num_key_value_heads: expected an integer from 1 to 1024, got 0");

@@ -81,6 +81,33 @@ TEST(ModelConfig, ReadsEveryFact) {
   EXPECT_EQ(facts.rope_high_freq_factor, 4.0);
 }
 
+std::string with_ffns(const std::string& list) {
+  return kGood.substr(0, kGood.find("ffn:")) + "ffn: " + list + "\nnum_layers: 3\n" +
+         kGood.substr(kGood.find("num_heads:"));
+}
+
+TEST(ModelConfig, LayersHaveWidthsOfTheirOwn) {
+  const auto facts_of = [](const std::string& text) {
+    return parse_model_config(StrictYaml::parse(text, "models/m.yaml"), "models/m.yaml").facts;
+  };
+  const ModelFacts facts = facts_of(with_ffns("[192, 320, 192]"));
+  EXPECT_EQ(facts.ffn, 320) << "the widest";
+  EXPECT_EQ(ffn_of_layer(facts, 0), 192);
+  EXPECT_EQ(ffn_of_layer(facts, 1), 320);
+  EXPECT_EQ(ffn_of_layer(facts, 2), 192);
+  EXPECT_EQ(hash_facts(facts_of(format_model_config("m", facts, ""))), hash_facts(facts));
+  EXPECT_NE(hash_facts(facts), hash_facts(facts_of(with_ffns("[320, 192, 192]"))));
+  EXPECT_EQ(hash_facts(facts_of(with_ffns("[192, 192, 192]"))), hash_facts(facts_of(with_ffns("192"))));
+  for (const auto& [list, expected] :
+       {std::pair("[192, 320]", "one for each of 3 layers, got [192, 320]"),
+        {"[192, 320, 100]", "a multiple of 64 from 64 to 262144 for each layer, got [192, 320, 100]"},
+        {"[192, 0, 192]", "a multiple of 64 from 64 to 262144 for each layer, got [192, 0, 192]"},
+        {"[192, x, 192]", "a multiple of 64 from 64 to 262144 in each place, got x"},
+        {"[]", "a multiple of 64 from 64 to 262144, got an empty list"}}) {
+    EXPECT_EQ(parse_error(with_ffns(list)), refusal(3, std::string("ffn: expected ") + expected));
+  }
+}
+
 TEST(ModelConfig, DefaultRopeLeavesTheFactorsAlone) {
   const ModelFacts facts = parse_model_config(StrictYaml::parse(kDefaultRope, "m.yaml"), "m.yaml").facts;
   EXPECT_EQ(facts.rope_kind, RopeKind::kDefault);

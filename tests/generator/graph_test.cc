@@ -109,6 +109,24 @@ TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
   EXPECT_EQ(graph.num_norms(), 15);
 }
 
+// Layers of a width are a kind; its matrices are its own, and vectors are as long as the widest layer's.
+TEST(Graph, LayersOfOtherWidthsAreOtherKinds) {
+  const ModelFacts facts =
+      load_model_config(std::string(SOLITON_SOURCE_DIR) + "/tests/models/kinds.yaml").facts;
+  const Graph graph = build_graph(facts);
+  EXPECT_EQ(graph.layers, (std::vector<int>{0, 1, 0, 2}));
+  EXPECT_EQ(named(graph.matrices, "gate_up").rows, 2 * 192);
+  EXPECT_EQ(named(graph.matrices, "gate_up_1").rows, 2 * 384);
+  EXPECT_EQ(named(graph.matrices, "down_1").columns, 384);
+  EXPECT_EQ(named(graph.vectors, "ffn").elements, 384);
+  EXPECT_EQ(graph.num_norms(), 7);
+  EXPECT_EQ(graph.reader(1, named(graph.kinds[1].ops, "gate_up_1").writes),
+            named(graph.kinds[1].ops, "down_1").matrix);
+  const std::string text = describe(graph);
+  EXPECT_NE(text.find("layers 0, 2:\nqkv "), std::string::npos) << text;
+  EXPECT_NE(text.find("layers 1:\nqkv_1 "), std::string::npos) << text;
+}
+
 TEST(Graph, GroupedHeadsShareKeysAndValues) {
   const Graph graph = build_graph(shipped_model("llama-3.1-8b").facts);
   EXPECT_EQ(graph.matrices[0].rows, 32 * 128 + 2 * 8 * 128);

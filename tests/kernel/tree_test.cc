@@ -13,19 +13,18 @@ CopyPolicy policy_of(uint64_t seed) {
 
 class Tree : public testing::TestWithParam<const char*> {};
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Tree,
-                         testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64",
-                                         "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
-                                         "group7-4-rows8", "group7-4-rows32", "group8-6-rows8",
-                                         "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
-                                         "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32",
-                                         "micro-2-all-cards2", "plain-2-rows32-cards2",
-                                         "plain-2-rows64-cards2", "int4-zeros-3-rows64", "int4-ordered-3-all",
-                                         "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
-                                         "group7-2-rows8-cards3", "norm128-2-rows8-cards2",
-                                         "int4-1-rows8-cards8", "variant-4-all", "variant-3-rows64"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, Tree,
+    testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
+                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64", "wide128-5-rows8",
+                    "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32",
+                    "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
+                    "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32", "micro-2-all-cards2",
+                    "plain-2-rows32-cards2", "plain-2-rows64-cards2", "int4-zeros-3-rows64",
+                    "int4-ordered-3-all", "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
+                    "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
+                    "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all"),
+    test_name);
 
 /// A random operation on a tree of at most `most` branches.
 void act(TreeUnderTest& kernel, int most) {
