@@ -147,6 +147,9 @@ void write_shape(const Plan& plan, TextWriter& out) {
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
     out.line(".score_scale = {},", literal(shape.score_scale));
+    if (shape.activation != Activation::kSilu)
+      out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
+               kActivationNames[static_cast<int>(shape.activation)]);
     out.line(".integers = {},", format_text(shape.integers));
   });
   out.line("}};");

@@ -12,12 +12,15 @@ namespace {
 std::string describe_facts(const ModelConfig& model) {
   std::string text = model.name + "\n";
   for_each_fact(model.facts, [&](const char* name, const auto& value) {
-    if (std::string_view(name) == "ffn") {
-      text += fmt::format("{}: {}\n", name, show_ffn(model.facts));
-    } else if constexpr (std::is_same_v<std::decay_t<decltype(value)>, RopeKind>) {
-      text += fmt::format("{}: {}\n", name, rope_name(value));
+    const std::string_view key = name;
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, RopeKind>) {
+      text += fmt::format("{}: {}\n", key, rope_name(value));
+    } else if (key == "ffn") {
+      text += fmt::format("{}: {}\n", key, show_ffn(model.facts));
+    } else if (key == "activation") {
+      text += fmt::format("{}: {}\n", key, kActivationNames[model.facts.activation]);
     } else {
-      text += fmt::format("{}: {}\n", name, value);
+      text += fmt::format("{}: {}\n", key, value);
     }
   });
   return text;

@@ -31,9 +31,17 @@ struct AnyKind {
   std::string describe() const { return "a kind of RoPE"; }
 };
 
+/// One that has a name.
+struct AnyActivation {
+  constexpr bool contains(int32_t activation) const {
+    return activation >= 0 && activation < std::ssize(kActivationNames);
+  }
+  std::string describe() const { return fmt::format("\"{}\"", fmt::join(kActivationNames, "\" or \"")); }
+};
+
 struct Rule {
   Fact fact;
-  std::variant<IntegerRange, IntegerChoice, NumberRange, AnyKind> limit;
+  std::variant<IntegerRange, IntegerChoice, NumberRange, AnyKind, AnyActivation> limit;
   bool (*applies)(const ModelFacts& facts) = always;
 };
 
@@ -49,6 +57,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::tied_lm_head, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::qkv_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::activation, AnyActivation{}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
@@ -84,6 +93,9 @@ bool is_possible(const NumberRange&, double) {
   return false;
 }
 bool is_possible(const AnyKind&, RopeKind) {
+  return true;
+}
+bool is_possible(const AnyActivation&, int32_t) {
   return true;
 }
 
@@ -191,6 +203,7 @@ std::string show(const Value& value) {
 
 /// The fact's value as files have it: of what is so or not so, a word.
 std::string show_fact(const ModelFacts& facts, const Rule& rule) {
+  if (rule.fact == Fact(&ModelFacts::activation)) return kActivationNames[facts.activation];
   const auto* const choice = std::get_if<IntegerChoice>(&rule.limit);
   const bool is_flag = choice != nullptr && choice->choices.data() == kNoOrYes.data();
   const std::string value = std::visit([&](auto member) { return show(facts.*member); }, rule.fact);

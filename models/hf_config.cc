@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "layout/activation.h"
 #include "models/check.h"
 #include "models/families/family.h"
 #include "models/limits.h"
@@ -127,12 +126,6 @@ void refuse_unsupported(const JsonView& config, const Family& family) {
     if (boolean_or(view, false))
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
   }
-  const JsonView activation = config["hidden_act"];
-  if (!activation.is_null() &&
-      std::ranges::find(kActivationNames, activation.string()) == std::end(kActivationNames)) {
-    throw activation.error(ExitCode::kMismatch, "expected \"{}\", got {}",
-                           fmt::join(kActivationNames, "\" or \""), activation.describe());
-  }
 }
 
 /// What an absent head_dim means. Zero where what it is worked out from cannot be, which check() says first.
@@ -167,6 +160,12 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_flag(&ModelFacts::head_norm, family.head_norm, part_of(family_place, "norms of heads"), stated);
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
+  const JsonView activation = config["hidden_act"];
+  Place activation_place = activation.place();
+  if (activation.is_null()) activation_place.got = kActivationNames[0];
+  stated.state(&ModelFacts::activation,
+               find_activation(activation.is_null() ? activation_place.got : activation.string()),
+               activation_place);
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
 }
 

@@ -129,8 +129,8 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "kv_bits", "max_context",
-                   "norm_epsilon", "quantization", "rope"});
+                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "activation", "kv_bits",
+                   "max_context", "norm_epsilon", "quantization", "rope"});
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
@@ -146,6 +146,9 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   // Some families alone have these.
   read_flag_if_there(yaml, "qkv_bias", &ModelFacts::qkv_bias, stated);
   read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
+  if (yaml.has("activation")) {
+    stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
+  }
   read_fact_if_there(yaml, "kv_bits", &ModelFacts::kv_bits, stated);
   if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), stated);
   read_rope(yaml.map("rope"), stated);
@@ -184,6 +187,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
     } else if (key == "qkv_bias" || key == "head_norm") {
       if (value != 0) text += fmt::format("{}: true\n", key);
+    } else if (key == "activation") {
+      if (value != 0) text += fmt::format("{}: {}\n", key, kActivationNames[facts.activation]);
     } else if (key == "kv_bits") {
       if (facts.kv_bits != ModelFacts{}.kv_bits) text += fmt::format("{}: {}\n", key, value);
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {

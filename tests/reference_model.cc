@@ -311,11 +311,21 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
   return round(std::move(output));
 }
 
-/// silu(gate x) * (up x).
+namespace {
+
+/// silu(x), or gelu's approximation by tanh.
+double activated(int activation, double x) {
+  if (activation == 0) return x / (1.0 + std::exp(-x));
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+}  // namespace
+
+/// activation(gate x) * (up x).
 ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer, const Vector& x) const {
   Vector result = multiply(layer.gate, x);
   const Vector up = multiply(layer.up, x);
-  for (size_t i = 0; i < result.size(); ++i) result[i] = result[i] / (1.0 + std::exp(-result[i])) * up[i];
+  for (size_t i = 0; i < result.size(); ++i) result[i] = activated(facts_.activation, result[i]) * up[i];
   return round(std::move(result));
 }
 

@@ -57,7 +57,7 @@ ordered_json classic_config(const ModelFacts& facts) {
       {"rope_theta", facts.rope_theta},
       {"rope_scaling", nullptr},
       {"tie_word_embeddings", facts.tied_lm_head != 0},
-      {"hidden_act", "silu"},
+      {"hidden_act", kActivationNames[facts.activation]},
       {"attention_bias", false},
       {"mlp_bias", false},
       {"bos_token_id", kReferenceBosId},

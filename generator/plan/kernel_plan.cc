@@ -60,19 +60,20 @@ auto as_vector(const Rules& rules) {
 
 ModelShape model_shape(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
-  ModelShape shape{.layers = plan.layers.data(),
-                   .num_layers = facts.num_layers,
-                   .num_heads = facts.num_heads,
-                   .num_kv_heads = facts.num_kv_heads,
-                   .head_dim = facts.head_dim,
-                   .kv_parts = kv_shape(facts).parts,
-                   .hidden = facts.hidden,
-                   .qkv_bias = facts.qkv_bias != 0,
-                   .head_norm = facts.head_norm != 0,
-                   .ordered = facts.weight_order != 0,
-                   .norm_epsilon = static_cast<float>(facts.norm_epsilon),
-                   .score_scale = static_cast<float>(std::numbers::log2e /
-                                                     std::sqrt(static_cast<double>(facts.head_dim)))};
+  ModelShape shape{
+      .layers = plan.layers.data(),
+      .num_layers = facts.num_layers,
+      .num_heads = facts.num_heads,
+      .num_kv_heads = facts.num_kv_heads,
+      .head_dim = facts.head_dim,
+      .kv_parts = kv_shape(facts).parts,
+      .hidden = facts.hidden,
+      .qkv_bias = facts.qkv_bias != 0,
+      .head_norm = facts.head_norm != 0,
+      .ordered = facts.weight_order != 0,
+      .norm_epsilon = static_cast<float>(facts.norm_epsilon),
+      .score_scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim))),
+      .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {
     if (matrix.format.has_scales() && !shape.integers.has_scales()) shape.integers = matrix.format;
   }

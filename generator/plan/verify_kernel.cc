@@ -67,6 +67,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);
   check.same("epsilon of norms", static_cast<float>(facts.norm_epsilon), model.norm_epsilon);
+  check.same("activation", facts.activation, static_cast<int32_t>(model.activation));
   const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);
   const auto integers = std::find_if(plan.matrices.begin(), plan.matrices.end(),

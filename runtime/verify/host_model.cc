@@ -174,7 +174,8 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
     parts = multiply(op, layer, norm(stream, name_of(name, layer)));
   }
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
-  if (op.output == OutputKind::kSwiglu) gate_by(Activation::kSilu, parts[0], parts[1]);
+  if (op.output == OutputKind::kSwiglu)
+    gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {

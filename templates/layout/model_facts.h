@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "layout/activation.h"
 #include "layout/page.h"
 
 namespace soliton {
@@ -32,6 +33,7 @@ struct ModelFacts {
   int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
   int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
   int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
+  int32_t activation = 0;    // that gates go through: an Activation
   int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
   int32_t max_context = 0;   // tokens
   RopeKind rope_kind = RopeKind::kDefault;
@@ -75,6 +77,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("tied_lm_head", facts.tied_lm_head);
   visit("qkv_bias", facts.qkv_bias);
   visit("head_norm", facts.head_norm);
+  visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);
   visit("rope_kind", facts.rope_kind);

@@ -9,7 +9,10 @@ namespace soliton {
 /// `kShort`: by few instructions, where code is long.
 template <Activation kActivation, bool kShort>
 SOLITON_DEVICE float activate(float gate) {
-  const float divisor = 1.0f + exp_fast(-gate);
+  float exponent = gate;
+  if constexpr (kActivation == Activation::kGeluTanh)
+    exponent = kGeluScale * (gate + kGeluCube * gate * gate * gate);
+  const float divisor = 1.0f + exp_fast(-exponent);
   return kShort ? divide_fast(gate, divisor) : gate / divisor;
 }
 

@@ -57,7 +57,7 @@ TEST(Check, EveryFactHasALimit) {
       value = good;
     }
   });
-  EXPECT_EQ(num_facts, 27);
+  EXPECT_EQ(num_facts, 28);
   EXPECT_EQ(refusal_of(facts), "no error");
 }
 
@@ -139,6 +139,7 @@ TEST(CheckSame, NamesEveryFactAsTheFileDoes) {
       {"tied_lm_head", "tie_word_embeddings: expected true (kernel of x), got false"},
       {"qkv_bias", "architectures: biases of q, k and v: expected false (kernel of x), got true"},
       {"head_norm", "architectures: norms of heads: expected true (kernel of x), got false"},
+      {"activation", "hidden_act: expected gelu_pytorch_tanh (kernel of x), got silu"},
       {"max_context",
        "max_position_embeddings: expected 16385 (kernel of x), got 4096, stretched to 16384 by "
        "rope_parameters.factor"},

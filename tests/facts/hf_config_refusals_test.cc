@@ -49,7 +49,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
       "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
-  refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\", got \"gelu\"");
+  refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\" or \"gelu_pytorch_tanh\", got \"gelu\"");
   refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64 from 64 to 65536, got 2080");
   refused({{"intermediate_size", 8191}},
           "intermediate_size: expected a multiple of 64 from 64 to 262144, got 8191");

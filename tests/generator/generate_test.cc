@@ -135,6 +135,7 @@ TEST(Generate, ConfigDumpHasEveryFact) {
             "tied_lm_head: 1\n"
             "qkv_bias: 0\n"
             "head_norm: 0\n"
+            "activation: silu\n"
             "kv_bits: 16\n"
             "max_context: 2048\n"
             "rope_kind: llama3\n"

@@ -215,7 +215,8 @@ class KernelNumberWalk {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
            ordered, norm_epsilon, score_scale, attention, activation, integers] = shape;
-    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered);
+    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
+            activation);
     format(integers);
     at_ = "kernel";
   }
