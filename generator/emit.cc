@@ -123,8 +123,8 @@ void write_names(const std::vector<Plan>& plans, TextWriter& out) {
   out.line("constexpr Layer kLayers[] = {{  // the last stands once, behind all others");
   out.indented([&] {
     for (const Layer& layer : longest.layers)
-      out.line("{{.kind = {}, .weights = {}, .first_norm = {}}},", layer.kind, layer.weights,
-               layer.first_norm);
+      out.line("{{.kind = {}, .weights = {}, .first_norm = {}{}}},", layer.kind, layer.weights,
+               layer.first_norm, layer.window == 0 ? "" : fmt::format(", .window = {}", layer.window));
   });
   out.line("}};");
   out.blank();

@@ -272,7 +272,7 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
                                                  int position) const {
   const ReferenceLayer& layer = weights_->layers[index];
   const AttentionVariant& variant = options_.attention;
-  const int window = variant.layers == nullptr ? 0 : variant.layers[index].window;
+  const int window = options_.windows == nullptr ? 0 : options_.windows[index];
   const Vector queries = project(layer.q, layer.q_bias, layer.q_norm, x, position);
   const Vector keys = project(layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);

@@ -111,6 +111,7 @@ struct ReferenceOptions {
   bool round_cache =
       true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
   AttentionVariant attention = {};
+  const int* windows = nullptr;  // [num_layers]; null: none has one
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.

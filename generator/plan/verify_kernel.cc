@@ -57,6 +57,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
     check.same(at + ": kind", expected.kind, got.kind);
     check.same(at + ": weights", expected.weights, got.weights);
     check.same(at + ": norms", expected.first_norm, got.first_norm);
+    check.same(at + ": window", expected.window, got.window);
   }
   check.same("heads", facts.num_heads, model.num_heads);
   check.same("KV heads", facts.num_kv_heads, model.num_kv_heads);

@@ -184,6 +184,12 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
   if (plan.rows > 1) unused("reads in layer 0", none.first_layer_reads, phase.first_layer_reads);
 }
 
+/// No model has windows yet.
+void check_unused_of_layers(const Plan& plan, Report& report) {
+  for (size_t layer = 0; layer < plan.layers.size(); ++layer)
+    check_unused(fmt::format("layer {}: window", layer), 0, plan.layers[layer].window, report);
+}
+
 /// A kernel of one row has none of what those of several have, and the other way round.
 void check_unused_of_plan(const Plan& plan, Report& report) {
   const Plan none = {};
@@ -227,6 +233,7 @@ void check_numbers(const Plan& plan, Report& report) {
   check_layers(plan, report);
   check_sizes(plan, report);
   check_enumerators(plan, report);
+  check_unused_of_layers(plan, report);
   check_unused_of_plan(plan, report);
   if (plan.rows > 1) check_rows_counts(plan, report);
   for (const PlanPhase& phase : plan.phases) check_unused_of_phase(plan, phase, report);

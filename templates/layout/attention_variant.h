@@ -6,14 +6,9 @@
 
 namespace soliton {
 
-/// What layers differ in.
-struct AttentionLayer {
-  int window = 0;  // keys that a query sees, its own is the last; 0: all
-};
-
+/// Beside windows, which are layers' own (layout/packed_matrix.h).
 struct AttentionVariant {
-  float soft_cap = 0;                      // a score s becomes soft_cap * tanh(s / soft_cap); 0: stays s
-  const AttentionLayer* layers = nullptr;  // [num_layers]; null: none has a window
+  float soft_cap = 0;  // a score s becomes soft_cap * tanh(s / soft_cap); 0: stays s
   const float* sinks =
       nullptr;  // [num_layers][num_heads]: score of a key without a value; null: there is none
 };

@@ -13,6 +13,7 @@ struct Layer {
   int kind = 0;         // what its phases and matrices are
   int64_t weights = 0;  // where its matrices begin in the packed weights
   int first_norm = 0;   // its first row of LaunchParams::norms
+  int window = 0;       // keys that a query sees, its own is the last; 0: all
 };
 
 /// One packed matrix. Tile t of layer l begins at layers[l].weights + offset + t * tile_bytes(format, padded_columns).

@@ -14,7 +14,7 @@ template <const KernelPlan& kPlan>
 struct AttentionWindows {
   int of_layer[kPlan.model.num_layers] = {};
   constexpr AttentionWindows() {
-    for (int i = 0; i < kPlan.model.num_layers; ++i) of_layer[i] = kPlan.model.attention.layers[i].window;
+    for (int i = 0; i < kPlan.model.num_layers; ++i) of_layer[i] = kPlan.model.layers[i].window;
   }
 };
 template <const KernelPlan& kPlan>
@@ -45,7 +45,7 @@ class Variant {
   static constexpr AttentionVariant kVariant = kPlan.model.attention;
 
  public:
-  static constexpr bool kWindows = kVariant.layers != nullptr;
+  static constexpr bool kWindows = kPlan.model.has_windows();
   static constexpr bool kSinks = kVariant.sinks != nullptr;
   static constexpr bool kCaps = kVariant.soft_cap != 0;
   /// Makes scores in base 2 of products.

@@ -79,10 +79,11 @@ class NumberWalk {
   }
 
   void layer(const std::string& at, Layer& layer) {
-    auto& [kind, weights, first_norm] = layer;
+    auto& [kind, weights, first_norm, window] = layer;
     number(at + ".kind", kind);
     number(at + ".weights", weights);
     number(at + ".first_norm", first_norm);
+    number(at + ".window", window);
   }
 
   void matrix(const std::string& at, PlanMatrix& matrix) {
@@ -222,8 +223,8 @@ class KernelNumberWalk {
   }
   void layer(Layer& layer) {
     at_ = "layer";
-    auto& [kind, weights, first_norm] = layer;
-    numbers(kind, weights, first_norm);
+    auto& [kind, weights, first_norm, window] = layer;
+    numbers(kind, weights, first_norm, window);
     at_ = "kernel";
   }
   void format(WeightFormat& format) {

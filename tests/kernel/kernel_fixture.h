@@ -49,7 +49,9 @@ class KernelUnderTest {
     open(name, {.context = context, .pool_tokens = pool_tokens});
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
     const TemporaryModel folder(*weights, facts_);
-    load(folder.path(), weights, name.starts_with("variant-") ? kTestVariant : AttentionVariant{});
+    const bool varies = name.starts_with("variant-");
+    load(folder.path(), weights,
+         varies ? ReferenceOptions{.attention = kTestVariant, .windows = kTestWindows} : ReferenceOptions{});
   }
 
   /// With the checkpoint in `folder`, whose weights are `weights`.
@@ -170,8 +172,7 @@ class KernelUnderTest {
   }
 
   void load(const std::filesystem::path& folder, std::shared_ptr<const ReferenceWeights> weights,
-            const AttentionVariant& attention = {}) {
-    const ReferenceOptions options{.attention = attention};
+            const ReferenceOptions& options = {}) {
     reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights), options);
     const HfConfig config = HfConfig::open(folder);
     engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());

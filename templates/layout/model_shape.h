@@ -1,0 +1,48 @@
+// What kernels know of a model: a part of the plan that they are compiled for.
+#pragma once
+
+#include "layout/activation.h"
+#include "layout/attention_variant.h"
+#include "layout/deal.h"
+#include "layout/packed_matrix.h"
+#include "layout/page.h"
+
+namespace soliton {
+
+struct ModelShape {
+  const Layer* layers = nullptr;  // [num_layers], and what stands once
+  int num_layers = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int kv_parts = 1;  // f16 values that a key or value is the sum of
+  int hidden = 0;
+  bool qkv_bias = false;
+  bool head_norm = false;
+  bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
+  float norm_epsilon = 0;
+  float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
+  AttentionVariant attention = {};
+  Activation activation = Activation::kSilu;
+  WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
+
+  SOLITON_HOST_DEVICE constexpr bool has_windows() const {
+    for (int i = 0; i < num_layers; ++i) {
+      if (layers[i].window > 0) return true;
+    }
+    return false;
+  }
+  /// Without what stands once.
+  SOLITON_HOST_DEVICE constexpr int num_kinds() const { return layers[num_layers].kind; }
+  SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
+  SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
+  SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  /// Heads of q and k, which are rotated.
+  SOLITON_HOST_DEVICE constexpr int rotary_heads() const { return num_heads + num_kv_heads; }
+  /// Head blocks of one row's attention.
+  SOLITON_HOST_DEVICE constexpr int num_blocks() const {
+    return num_kv_heads * ceil_divide(group(), kHeadsPerBlock);
+  }
+};
+
+}  // namespace soliton
