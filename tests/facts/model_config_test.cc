@@ -11,7 +11,7 @@
 namespace soliton {
 namespace {
 
-const std::filesystem::path kModels = std::filesystem::path(SOLITON_SOURCE_DIR) / "models";
+const std::filesystem::path kShippedModels = std::filesystem::path(SOLITON_SOURCE_DIR) / "models";
 
 const std::string kGood =
     "name: m\n"
@@ -356,7 +356,7 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
 
 TEST(ModelConfig, EveryShippedModelLoads) {
   int num_models = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+  for (const auto& entry : std::filesystem::directory_iterator(kShippedModels)) {
     if (entry.path().extension() != ".yaml") continue;
     ++num_models;
     EXPECT_EQ(error_of([&] { load_model_config(entry.path()); }), "no error");
@@ -367,7 +367,7 @@ TEST(ModelConfig, EveryShippedModelLoads) {
 // Weights of one token: known sizes of the models, so that a mistyped fact is seen.
 TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
   const auto num_parameters = [](const std::string& name) {
-    const ModelFacts f = load_model_config(kModels / (name + ".yaml")).facts;
+    const ModelFacts f = load_model_config(kShippedModels / (name + ".yaml")).facts;
     const int64_t hidden = f.hidden;
     const int64_t attention = hidden * f.head_dim * (2 * f.num_heads + 2 * f.num_kv_heads);
     const int64_t layer = attention + 3 * hidden * f.ffn + 2 * hidden;
@@ -381,7 +381,7 @@ TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
 }
 
 TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {
-  for (const auto& folder : {kModels, kModels.parent_path() / "tests" / "models"}) {
+  for (const auto& folder : {kShippedModels, kShippedModels.parent_path() / "tests" / "models"}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() != ".yaml") continue;
       const ModelConfig config = load_model_config(entry.path());
@@ -394,7 +394,7 @@ TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {
     }
   }
   // Doubles that no short decimal number stands for.
-  ModelFacts odd = load_model_config(kModels / "llama-3.1-8b.yaml").facts;
+  ModelFacts odd = load_model_config(kShippedModels / "llama-3.1-8b.yaml").facts;
   odd.norm_epsilon = 1.0 / 3e5;
   odd.rope_theta = 1e12 / 3;
   odd.rope_factor = 0x1.921fb54442d18p+1;

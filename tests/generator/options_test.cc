@@ -12,7 +12,7 @@
 namespace soliton {
 namespace {
 
-const std::string kGpus = std::string(SOLITON_SOURCE_DIR) + "/generator/gpus";
+const std::string kGpuFolder = std::string(SOLITON_SOURCE_DIR) + "/generator/gpus";
 
 std::optional<Options> parse(std::vector<std::string> arguments, std::string* help = nullptr) {
   std::vector<const char*> argv = {"soliton-gen"};
@@ -42,12 +42,12 @@ Paths specs(const Options& options) {
 
 /// Up to what was given; follows the folder, so that a new GPU breaks no test.
 const std::string kNotFound =
-    fmt::format("2 --gpu: expected one of {} or a FILE.yaml, got ", fmt::join(list_gpus(kGpus), ", "));
+    fmt::format("2 --gpu: expected one of {} or a FILE.yaml, got ", fmt::join(list_gpus(kGpuFolder), ", "));
 
 TEST(Options, DefaultsLeaveTheChoiceToThePlanner) {
   const Options options = parse({"models/m.yaml", "--gpu", "h200"}).value();
   EXPECT_EQ(options.model, "models/m.yaml");
-  EXPECT_EQ(specs(options), Paths{kGpus + "/h200.yaml"});
+  EXPECT_EQ(specs(options), Paths{kGpuFolder + "/h200.yaml"});
   EXPECT_FALSE(options.output || options.dump);
   for (const Knob& knob : kKnobs) EXPECT_FALSE(knob.chosen(options.choices)) << knob.name;
   EXPECT_EQ(options.choices.sync, SyncMode::kSelfValidating);
@@ -164,7 +164,7 @@ TEST(Options, WritesModelsWithoutACard) {
   EXPECT_EQ(options.write_model, "models/m.yaml");
   EXPECT_TRUE(options.gpu_specs.empty());
   const Options both = parse({"folder", "--write-model", "m.yaml", "--gpu", "h200"}).value();
-  EXPECT_EQ(specs(both), Paths{kGpus + "/h200.yaml"});
+  EXPECT_EQ(specs(both), Paths{kGpuFolder + "/h200.yaml"});
   EXPECT_EQ(parse_error({"folder", "--write-model", "m.json"}),
             "2 --write-model: expected a FILE.yaml, got m.json");
   EXPECT_EQ(
@@ -201,9 +201,9 @@ TEST(Options, RefusesOtherWords) {
 // In the order given: the library is planned for the first.
 TEST(Options, OneLibraryMayServeSeveralGpus) {
   const auto gpus = [](const char* text) { return specs(parse({"m.yaml", "--gpu", text}).value()); };
-  EXPECT_EQ(gpus("h200,h100"), (Paths{kGpus + "/h200.yaml", kGpus + "/h100.yaml"}));
-  EXPECT_EQ(gpus("h100,h200"), (Paths{kGpus + "/h100.yaml", kGpus + "/h200.yaml"}));
-  EXPECT_EQ(gpus("my/card.yaml,h200"), (Paths{"my/card.yaml", kGpus + "/h200.yaml"}));
+  EXPECT_EQ(gpus("h200,h100"), (Paths{kGpuFolder + "/h200.yaml", kGpuFolder + "/h100.yaml"}));
+  EXPECT_EQ(gpus("h100,h200"), (Paths{kGpuFolder + "/h100.yaml", kGpuFolder + "/h200.yaml"}));
+  EXPECT_EQ(gpus("my/card.yaml,h200"), (Paths{"my/card.yaml", kGpuFolder + "/h200.yaml"}));
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200,gtx-1080"}), kNotFound + "gtx-1080");
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200, h100"}), kNotFound + "\" h100\"");
   for (const char* text : {",", ",h200", "h200,,h100"}) {
