@@ -219,8 +219,10 @@ void write_plan(const Plan& plan, TextWriter& out) {
   out.indented([&] {
     for (size_t i = 0; i < plan.vectors.size(); ++i) {
       const Vector& vector = kernel.vectors[i];
-      out.line("{{.offset = {}, .elements = {}, .signatures = {}}},  // {}", vector.offset, vector.elements,
-               vector.signatures, plan.vectors[i].name);
+      std::string further = vector.to_second == 0 ? "" : fmt::format(", .to_second = {}", vector.to_second);
+      if (vector.layer_kind != kNone) further += fmt::format(", .layer_kind = {}", vector.layer_kind);
+      out.line("{{.offset = {}, .elements = {}, .signatures = {}{}}},  // {}", vector.offset, vector.elements,
+               vector.signatures, further, plan.vectors[i].name);
     }
   });
   out.line("}};");
@@ -235,8 +237,9 @@ void write_plan(const Plan& plan, TextWriter& out) {
     out.line(".copies = CopyKind::{}, .consumer_warps = {}, .producer_warps = {},",
              kernel.copies == CopyKind::kBulk ? "kBulk" : "kLanes", kernel.consumer_warps,
              kernel.producer_warps);
-    out.line(".ring_slots = {}, .slot_bytes = {}, .window = {}, .kv_window = {}, .prefetch_pages = {},",
-             kernel.ring_slots, kernel.slot_bytes, kernel.window, kernel.kv_window, kernel.prefetch_pages);
+    out.line(".ring_slots = {}, .slot_bytes = {}, .window = {}, .waiting_window = {}, .kv_window = {},",
+             kernel.ring_slots, kernel.slot_bytes, kernel.window, kernel.waiting_window, kernel.kv_window);
+    out.line(".prefetch_pages = {},", kernel.prefetch_pages);
     out.line(".residual_tiles = {}, .num_norms = {},", kernel.residual_tiles, kernel.num_norms);
     if (plan.rows == 1) {
       out.line(".tile_slots = {}, .chunk_columns = {}, .min_pages_per_split = {},", kernel.tile_slots,
@@ -311,7 +314,6 @@ std::string phase_text(const Plan& plan, const PlanPhase& phase) {
   std::string text = fmt::format("{{.name = \"{}\", .kind = {}", phase.name, kind_name(phase.kind));
   if (is_matrix) text += fmt::format(", .matrix = Matrices::{}", constant(plan.matrices[phase.matrix].name));
   text += vector_text("reads", plan, phase.reads) + vector_text("writes", plan, phase.writes);
-  text += vector_text("clears", plan, phase.clears.empty() ? -1 : phase.clears.front());
   if (is_matrix) {
     text += fmt::format(", .input = InputKind::{}, .output = {}", input_name(phase.input),
                         output_name(phase.output));

@@ -40,8 +40,10 @@ void add_kind(const ModelFacts& facts, int ffn, Graph& graph) {
   const int gate_up = add_matrix(
       {.name = "gate_up", .rows = 2 * ffn, .columns = facts.hidden, .row_order = RowOrder::kGateUp});
   const int down = add_matrix({.name = "down", .rows = facts.hidden, .columns = ffn});
-  GraphVector& widest = graph.vectors[kFfn];
-  widest.elements = std::max(widest.elements, ffn);
+  // A vector of the kind's own: all of it is written whenever it is.
+  const int gated = kind == 0 ? int{kFfn} : static_cast<int>(graph.vectors.size());
+  if (kind > 0) graph.vectors.push_back({.name = named("ffn", kind)});
+  graph.vectors[gated].elements = ffn;
   graph.kinds.push_back({.ops = {{.name = named("qkv", kind),
                                   .matrix = qkv,
                                   .reads = kHidden,
@@ -63,13 +65,13 @@ void add_kind(const ModelFacts& facts, int ffn, Graph& graph) {
                                  {.name = named("gate_up", kind),
                                   .matrix = gate_up,
                                   .reads = kPostAttention,
-                                  .writes = kFfn,
+                                  .writes = gated,
                                   .input = InputKind::kNormed,
                                   .output = OutputKind::kSwiglu,
                                   .norm = kFfnNorm},
                                  {.name = named("down", kind),
                                   .matrix = down,
-                                  .reads = kFfn,
+                                  .reads = gated,
                                   .writes = kHidden,
                                   .output = OutputKind::kResidual,
                                   .norm = kNextNorm}},

@@ -169,12 +169,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 10240, .signatures = 128},  // qkv
-  {.offset = 41472, .elements = 8192, .signatures = 128},  // heads
-  {.offset = 74752, .elements = 8192, .signatures = 0},  // post_attention
-  {.offset = 107520, .elements = 28672, .signatures = 0},  // ffn
-  {.offset = 222208, .elements = 8192, .signatures = 0},  // hidden
-  {.offset = 254976, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 10240, .signatures = 0},  // qkv
+  {.offset = 40960, .elements = 8192, .signatures = 0},  // heads
+  {.offset = 73728, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 106496, .elements = 28672, .signatures = 0},  // ffn
+  {.offset = 221184, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 253952, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -182,12 +182,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 11, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 11, .slot_bytes = 16896, .window = 3, .waiting_window = 2, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
-  .partials = {.offset = 256256, .elements = 66560},
-  .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
-  .num_regions = 9,
+  .partials = {.offset = 255232, .elements = 66560},
+  .counter_offset = 521472, .counter_bytes = 2304, .workspace_bytes = 523776,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 34816},
@@ -196,8 +197,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 222976, 1040},
     {"squares", 224016, 64},
     {"decision", 224080, 64},
-    {"status", 224144, 320},
-    {"barriers", 224464, 328},
+    {"waiting", 224144, 4},
+    {"status", 224160, 320},
+    {"barriers", 224480, 328},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -232,7 +234,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
@@ -288,7 +291,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -344,7 +348,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 6, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -400,7 +405,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -456,7 +462,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

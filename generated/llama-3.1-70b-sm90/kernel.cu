@@ -14,11 +14,11 @@ using enum OutputKind;
 
 // 1 row a step.
 constexpr Phase kStep[] = {
-  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .clears = Vectors::kFfn, .input = InputKind::kHidden, .output = kRotary, .norm = 0},
-  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads, .clears = Vectors::kHidden},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .clears = Vectors::kQkv, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
-  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .clears = Vectors::kHeads, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .clears = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 2},
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kHidden, .output = kRotary, .norm = 0},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .layer_kind = 1},
 };
 constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);

@@ -169,12 +169,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 10240, .signatures = 128},  // qkv
-  {.offset = 41472, .elements = 8192, .signatures = 128},  // heads
-  {.offset = 74752, .elements = 8192, .signatures = 0},  // post_attention
-  {.offset = 107520, .elements = 28672, .signatures = 0},  // ffn
-  {.offset = 222208, .elements = 8192, .signatures = 0},  // hidden
-  {.offset = 254976, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 10240, .signatures = 0},  // qkv
+  {.offset = 40960, .elements = 8192, .signatures = 0},  // heads
+  {.offset = 73728, .elements = 8192, .signatures = 0},  // post_attention
+  {.offset = 106496, .elements = 28672, .signatures = 0},  // ffn
+  {.offset = 221184, .elements = 8192, .signatures = 0},  // hidden
+  {.offset = 253952, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -182,12 +182,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 12, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 12, .slot_bytes = 16384, .window = 4, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
-  .partials = {.offset = 256256, .elements = 66560},
-  .counter_offset = 522496, .counter_bytes = 2304, .workspace_bytes = 524800,
-  .num_regions = 9,
+  .partials = {.offset = 255232, .elements = 66560},
+  .counter_offset = 521472, .counter_bytes = 2304, .workspace_bytes = 523776,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 196608},
     {"x", 196608, 32768},
@@ -196,8 +197,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 230656, 1040},
     {"squares", 231696, 32},
     {"decision", 231728, 32},
-    {"status", 231760, 192},
-    {"barriers", 231952, 344},
+    {"waiting", 231760, 4},
+    {"status", 231776, 192},
+    {"barriers", 231968, 344},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -232,7 +234,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
@@ -286,7 +289,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -340,7 +344,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 7, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .ring_slots = 7, .slot_bytes = 16384, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 2, .max_query_tiles = 12, .warp_dims = 128,
   .shares_registers = true,
@@ -394,7 +399,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -450,7 +456,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 4, .num_norms = 161,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

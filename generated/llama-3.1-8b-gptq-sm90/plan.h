@@ -121,12 +121,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 6144, .signatures = 128},  // qkv
-  {.offset = 25088, .elements = 4096, .signatures = 128},  // heads
-  {.offset = 41984, .elements = 4096, .signatures = 0},  // post_attention
-  {.offset = 58368, .elements = 14336, .signatures = 0},  // ffn
-  {.offset = 115712, .elements = 4096, .signatures = 0},  // hidden
-  {.offset = 132096, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 6144, .signatures = 0},  // qkv
+  {.offset = 24576, .elements = 4096, .signatures = 0},  // heads
+  {.offset = 40960, .elements = 4096, .signatures = 0},  // post_attention
+  {.offset = 57344, .elements = 14336, .signatures = 0},  // ffn
+  {.offset = 114688, .elements = 4096, .signatures = 0},  // hidden
+  {.offset = 131072, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -134,12 +134,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 11, .slot_bytes = 16896, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 11, .slot_bytes = 16896, .window = 3, .waiting_window = 2, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 65,
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
-  .partials = {.offset = 133376, .elements = 66560},
-  .counter_offset = 399616, .counter_bytes = 1280, .workspace_bytes = 400896,
-  .num_regions = 9,
+  .partials = {.offset = 132352, .elements = 66560},
+  .counter_offset = 398592, .counter_bytes = 1280, .workspace_bytes = 399872,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 34816},
@@ -148,8 +149,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 222848, 1040},
     {"squares", 223888, 64},
     {"decision", 223952, 64},
-    {"status", 224016, 320},
-    {"barriers", 224336, 328},
+    {"waiting", 224016, 4},
+    {"status", 224032, 320},
+    {"barriers", 224352, 328},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -184,7 +186,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
@@ -240,7 +243,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
@@ -296,7 +300,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 6, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -352,7 +357,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -408,7 +414,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

@@ -105,12 +105,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 3072, .signatures = 128},  // qkv
-  {.offset = 12800, .elements = 2048, .signatures = 128},  // heads
-  {.offset = 21504, .elements = 2048, .signatures = 0},  // post_attention
-  {.offset = 29696, .elements = 8192, .signatures = 0},  // ffn
-  {.offset = 62464, .elements = 2048, .signatures = 0},  // hidden
-  {.offset = 70656, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 3072, .signatures = 0},  // qkv
+  {.offset = 12288, .elements = 2048, .signatures = 0},  // heads
+  {.offset = 20480, .elements = 2048, .signatures = 0},  // post_attention
+  {.offset = 28672, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 61440, .elements = 2048, .signatures = 0},  // hidden
+  {.offset = 69632, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -118,12 +118,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .waiting_window = 2, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 33,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .partials = {.offset = 71936, .elements = 33792},
-  .counter_offset = 207104, .counter_bytes = 1280, .workspace_bytes = 208384,
-  .num_regions = 9,
+  .partials = {.offset = 70912, .elements = 33792},
+  .counter_offset = 206080, .counter_bytes = 1280, .workspace_bytes = 207360,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 8192},
@@ -132,8 +133,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 222272, 1024},
     {"squares", 223296, 32},
     {"decision", 223328, 32},
-    {"status", 223360, 192},
-    {"barriers", 223552, 360},
+    {"waiting", 223360, 4},
+    {"status", 223376, 192},
+    {"barriers", 223568, 360},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -168,7 +170,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
@@ -222,7 +225,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
@@ -276,7 +280,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 4, .waiting_window = 4, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 2, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -330,7 +335,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .shares_registers = true,
@@ -386,7 +392,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 33,
   .input_buffers = 3, .max_query_tiles = 32, .warp_dims = 128,
   .shares_registers = true,

@@ -117,12 +117,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 5120, .signatures = 128},  // qkv
-  {.offset = 20992, .elements = 3072, .signatures = 128},  // heads
-  {.offset = 33792, .elements = 3072, .signatures = 0},  // post_attention
-  {.offset = 46080, .elements = 8192, .signatures = 0},  // ffn
-  {.offset = 78848, .elements = 3072, .signatures = 0},  // hidden
-  {.offset = 91136, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 5120, .signatures = 0},  // qkv
+  {.offset = 20480, .elements = 3072, .signatures = 0},  // heads
+  {.offset = 32768, .elements = 3072, .signatures = 0},  // post_attention
+  {.offset = 45056, .elements = 8192, .signatures = 0},  // ffn
+  {.offset = 77824, .elements = 3072, .signatures = 0},  // hidden
+  {.offset = 90112, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -130,12 +130,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 4, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 3072, .min_pages_per_split = 2,
-  .partials = {.offset = 92416, .elements = 66560},
-  .counter_offset = 358656, .counter_bytes = 1280, .workspace_bytes = 359936,
-  .num_regions = 9,
+  .partials = {.offset = 91392, .elements = 66560},
+  .counter_offset = 357632, .counter_bytes = 1280, .workspace_bytes = 358912,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -144,8 +145,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 226560, 1040},
     {"squares", 227600, 32},
     {"decision", 227632, 32},
-    {"status", 227664, 192},
-    {"barriers", 227856, 360},
+    {"waiting", 227664, 4},
+    {"status", 227680, 192},
+    {"barriers", 227872, 360},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -180,7 +182,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
@@ -234,7 +237,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
   .shares_registers = true,
@@ -288,7 +292,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 6, .warp_dims = 128,
   .shares_registers = true,
@@ -342,7 +347,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -398,7 +404,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

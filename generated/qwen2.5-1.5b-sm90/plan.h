@@ -117,12 +117,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 2048, .signatures = 128},  // qkv
-  {.offset = 8704, .elements = 1536, .signatures = 128},  // heads
-  {.offset = 15360, .elements = 1536, .signatures = 128},  // post_attention
-  {.offset = 22016, .elements = 8960, .signatures = 0},  // ffn
-  {.offset = 57856, .elements = 1536, .signatures = 128},  // hidden
-  {.offset = 64512, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 2048, .signatures = 0},  // qkv
+  {.offset = 8192, .elements = 1536, .signatures = 0},  // heads
+  {.offset = 14336, .elements = 1536, .signatures = 0},  // post_attention
+  {.offset = 20480, .elements = 8960, .signatures = 0, .to_second = 35840},  // ffn
+  {.offset = 92160, .elements = 1536, .signatures = 0},  // hidden
+  {.offset = 98304, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -130,12 +130,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .waiting_window = 2, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 1536, .min_pages_per_split = 2,
-  .partials = {.offset = 65792, .elements = 66560},
-  .counter_offset = 332032, .counter_bytes = 768, .workspace_bytes = 332800,
-  .num_regions = 9,
+  .partials = {.offset = 99584, .elements = 66560},
+  .counter_offset = 365824, .counter_bytes = 768, .workspace_bytes = 366592,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -144,8 +145,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 226496, 1040},
     {"squares", 227536, 32},
     {"decision", 227568, 32},
-    {"status", 227600, 192},
-    {"barriers", 227792, 360},
+    {"waiting", 227600, 4},
+    {"status", 227616, 192},
+    {"barriers", 227808, 360},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -180,7 +182,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
   .shares_registers = true,
@@ -234,7 +237,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -290,7 +294,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

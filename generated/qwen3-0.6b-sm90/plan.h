@@ -117,12 +117,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 4096, .signatures = 128},  // qkv
-  {.offset = 16896, .elements = 2048, .signatures = 128},  // heads
-  {.offset = 25600, .elements = 1024, .signatures = 128},  // post_attention
-  {.offset = 30208, .elements = 3072, .signatures = 0},  // ffn
-  {.offset = 42496, .elements = 1024, .signatures = 128},  // hidden
-  {.offset = 47104, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 4096, .signatures = 0},  // qkv
+  {.offset = 16384, .elements = 2048, .signatures = 0},  // heads
+  {.offset = 24576, .elements = 1024, .signatures = 0},  // post_attention
+  {.offset = 28672, .elements = 3072, .signatures = 0, .to_second = 12288},  // ffn
+  {.offset = 53248, .elements = 1024, .signatures = 0},  // hidden
+  {.offset = 57344, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -130,12 +130,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .waiting_window = 2, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 57,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .partials = {.offset = 48384, .elements = 66560},
-  .counter_offset = 314624, .counter_bytes = 1280, .workspace_bytes = 315904,
-  .num_regions = 9,
+  .partials = {.offset = 58624, .elements = 66560},
+  .counter_offset = 324864, .counter_bytes = 1280, .workspace_bytes = 326144,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -144,8 +145,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 226496, 1024},
     {"squares", 227520, 32},
     {"decision", 227552, 32},
-    {"status", 227584, 192},
-    {"barriers", 227776, 360},
+    {"waiting", 227584, 4},
+    {"status", 227600, 192},
+    {"barriers", 227792, 360},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -181,7 +183,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 8,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 3, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
@@ -236,7 +239,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 8,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 16384, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 4, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -293,7 +297,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 8,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .kv_window = 6, .prefetch_pages = 0,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 57,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,

@@ -94,12 +94,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 512, .signatures = 4},  // qkv
-  {.offset = 2304, .elements = 256, .signatures = 4},  // heads
-  {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
-  {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
-  {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
-  {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 512, .signatures = 0},  // qkv
+  {.offset = 2048, .elements = 256, .signatures = 0},  // heads
+  {.offset = 3072, .elements = 256, .signatures = 0},  // post_attention
+  {.offset = 4096, .elements = 768, .signatures = 0},  // ffn
+  {.offset = 7168, .elements = 256, .signatures = 0},  // hidden
+  {.offset = 8192, .elements = 10, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -107,12 +107,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 4, .waiting_window = 3, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
-  .partials = {.offset = 8960, .elements = 1056},
-  .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
-  .num_regions = 9,
+  .partials = {.offset = 8448, .elements = 1056},
+  .counter_offset = 12800, .counter_bytes = 512, .workspace_bytes = 13312,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -121,8 +122,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 220544, 1024},
     {"squares", 221568, 32},
     {"decision", 221600, 32},
-    {"status", 221632, 192},
-    {"barriers", 221824, 360},
+    {"waiting", 221632, 4},
+    {"status", 221648, 192},
+    {"barriers", 221840, 360},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -157,7 +159,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,

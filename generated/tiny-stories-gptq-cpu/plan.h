@@ -94,12 +94,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 512, .signatures = 4},  // qkv
-  {.offset = 2304, .elements = 256, .signatures = 4},  // heads
-  {.offset = 3584, .elements = 256, .signatures = 0},  // post_attention
-  {.offset = 4608, .elements = 768, .signatures = 0},  // ffn
-  {.offset = 7680, .elements = 256, .signatures = 0},  // hidden
-  {.offset = 8704, .elements = 10, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 512, .signatures = 0},  // qkv
+  {.offset = 2048, .elements = 256, .signatures = 0},  // heads
+  {.offset = 3072, .elements = 256, .signatures = 0},  // post_attention
+  {.offset = 4096, .elements = 768, .signatures = 0},  // ffn
+  {.offset = 7168, .elements = 256, .signatures = 0},  // hidden
+  {.offset = 8192, .elements = 10, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -107,12 +107,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 11, .slot_bytes = 18432, .window = 3, .waiting_window = 2, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .partials = {.offset = 8960, .elements = 1056},
-  .counter_offset = 13312, .counter_bytes = 512, .workspace_bytes = 13824,
-  .num_regions = 9,
+  .partials = {.offset = 8448, .elements = 1056},
+  .counter_offset = 12800, .counter_bytes = 512, .workspace_bytes = 13312,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 12544},
@@ -121,8 +122,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 217600, 1024},
     {"squares", 218624, 64},
     {"decision", 218688, 64},
-    {"status", 218752, 320},
-    {"barriers", 219072, 328},
+    {"waiting", 218752, 4},
+    {"status", 218768, 320},
+    {"barriers", 219088, 328},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -157,7 +159,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 4, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,

@@ -95,12 +95,12 @@ constexpr ModelShape kModelShape{
 };
 
 constexpr Vector kDecodeVectors[] = {  // in the workspace
-  {.offset = 0, .elements = 512, .signatures = 128},  // qkv
-  {.offset = 2560, .elements = 256, .signatures = 128},  // heads
-  {.offset = 4096, .elements = 256, .signatures = 128},  // post_attention
-  {.offset = 5632, .elements = 768, .signatures = 128},  // ffn
-  {.offset = 9216, .elements = 256, .signatures = 128},  // hidden
-  {.offset = 10752, .elements = 258, .signatures = 0},  // candidates
+  {.offset = 0, .elements = 512, .signatures = 0},  // qkv
+  {.offset = 2048, .elements = 256, .signatures = 0},  // heads
+  {.offset = 3072, .elements = 256, .signatures = 0},  // post_attention
+  {.offset = 4096, .elements = 768, .signatures = 128, .to_second = 3584},  // ffn
+  {.offset = 11264, .elements = 256, .signatures = 0},  // hidden
+  {.offset = 12288, .elements = 258, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
@@ -108,12 +108,13 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 11, .slot_bytes = 18432, .window = 3, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 11, .slot_bytes = 18432, .window = 3, .waiting_window = 2, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .partials = {.offset = 12032, .elements = 33792},
-  .counter_offset = 147200, .counter_bytes = 512, .workspace_bytes = 147712,
-  .num_regions = 9,
+  .partials = {.offset = 13568, .elements = 33792},
+  .counter_offset = 148736, .counter_bytes = 512, .workspace_bytes = 149248,
+  .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 12544},
@@ -122,8 +123,9 @@ constexpr KernelPlan kDecodeNumbers{
     {"token", 217408, 1024},
     {"squares", 218432, 64},
     {"decision", 218496, 64},
-    {"status", 218560, 320},
-    {"barriers", 218880, 328},
+    {"waiting", 218560, 4},
+    {"status", 218576, 320},
+    {"barriers", 218896, 328},
   },
   .num_barriers = 13,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -158,7 +160,8 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 16,
+  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
@@ -214,7 +217,8 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 18432, .window = 6, .kv_window = 6, .prefetch_pages = 16,
+  .ring_slots = 6, .slot_bytes = 18432, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
@@ -270,7 +274,8 @@ constexpr KernelPlan kDecodeRows32Numbers{
   .vectors = kDecodeRows32Vectors, .num_vectors = 7,
   .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 10, .slot_bytes = 18432, .window = 8, .kv_window = 10, .prefetch_pages = 0,
+  .ring_slots = 10, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 10,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
@@ -326,7 +331,8 @@ constexpr KernelPlan kDecodeRows64Numbers{
   .vectors = kDecodeRows64Vectors, .num_vectors = 7,
   .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .kv_window = 8, .prefetch_pages = 0,
+  .ring_slots = 8, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
@@ -382,7 +388,8 @@ constexpr KernelPlan kDecodeRows128Numbers{
   .vectors = kDecodeRows128Vectors, .num_vectors = 7,
   .rows = 128, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 4, .slot_bytes = 18432, .window = 4, .kv_window = 4, .prefetch_pages = 0,
+  .ring_slots = 4, .slot_bytes = 18432, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 3, .max_query_tiles = 16, .warp_dims = 128,
   .shares_registers = true,

@@ -29,18 +29,6 @@ std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "-" : plan.vectors[vector].name;
 }
 
-std::string list_vectors(const Plan& plan, const std::vector<int>& vectors) {
-  std::string text;
-  for (const int vector : vectors) text += (text.empty() ? "" : ", ") + vector_name(plan, vector);
-  return text.empty() ? "-" : text;
-}
-
-std::string clears_of(const Plan& plan, const PlanPhase& phase) {
-  const std::string text = list_vectors(plan, phase.clears);
-  if (phase.first_layer_clears.empty()) return text;
-  return fmt::format("{}; in layer 0 also {}", text, list_vectors(plan, phase.first_layer_clears));
-}
-
 /// A step without KV: the sum of its phases, and the least that their chain takes.
 struct StepTime {
   struct Layers {
@@ -76,14 +64,13 @@ struct StepTime {
 };
 
 void describe_phases(const Plan& plan, std::string& text) {
-  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<14} {:<14} {}\n", "phase", "tiles", "most",
-                      "first CTA", "bytes", "us", "reads", "writes", "clears");
+  text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<14} {}\n", "phase", "tiles", "most",
+                      "first CTA", "bytes", "us", "reads", "writes");
   for (const PlanPhase& phase : plan.phases) {
     const int tiles = phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].num_tiles;
-    text +=
-        fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<14} {:<14} {}\n", phase.name, tiles,
-                    busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
-                    vector_name(plan, phase.reads), vector_name(plan, phase.writes), clears_of(plan, phase));
+    text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<14} {}\n", phase.name, tiles,
+                        busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
+                        vector_name(plan, phase.reads), vector_name(plan, phase.writes));
   }
 }
 
@@ -140,9 +127,12 @@ std::string describe(const Plan& plan) {
                                      : fmt::format("{} producers of copies by lanes", plan.producer_warps),
       plan.rows == 1 ? "an epilogue" : "an input loader", plan.registers_per_thread);
   text += fmt::format(
-      "ring of {} pages of {} bytes, {} in flight, {} more into L2 while it is full; {} tile slots; "
+      "ring of {} pages of {} bytes, {} in flight{}, {} more into L2 while it is full; {} tile slots; "
       "synchronised by {}\n",
-      plan.ring_slots, kernel->slot_bytes, plan.window, plan.prefetch_pages, plan.tile_slots,
+      plan.ring_slots, kernel->slot_bytes, plan.window,
+      plan.waiting_window < plan.window ? fmt::format(" ({} while its consumers wait)", plan.waiting_window)
+                                        : "",
+      plan.prefetch_pages, plan.tile_slots,
       plan.sync == SyncMode::kSelfValidating ? "self-validating vectors" : "a grid counter");
   text += fmt::format(
       "weights a token: {} bytes needed, {} with padding; device memory: {} bytes, and {} a token of "

@@ -29,10 +29,23 @@ int largest_page(const Plan& plan) {
   return bytes;
 }
 
-Vector kernel_vector(const PlanVector& vector) {
+/// The one kind of layers whose phases write a vector, where there are several.
+int only_writer(const Plan& plan, const PlanVector& vector) {
+  int kind = kNone;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.writes < 0 || plan.vectors[phase.writes].name != vector.name) continue;
+    if (plan.once() == 1 || phase.layer_kind == plan.once() || kind != kNone) return kNone;
+    kind = phase.layer_kind;
+  }
+  return kind;
+}
+
+Vector kernel_vector(const Plan& plan, const PlanVector& vector) {
   return {.offset = vector.offset,
           .elements = static_cast<int>(static_cast<int64_t>(vector.elements) * vector.element_bytes / 4),
-          .signatures = vector.signatures};
+          .signatures = vector.signatures,
+          .to_second = vector.places == 1 ? 0 : vector.place_bytes(),
+          .layer_kind = only_writer(plan, vector)};
 }
 
 Phase kernel_phase(const PlanPhase& phase) {
@@ -41,7 +54,6 @@ Phase kernel_phase(const PlanPhase& phase) {
           .matrix = phase.matrix,
           .reads = phase.reads,
           .writes = phase.writes,
-          .clears = phase.clears.empty() ? kNone : phase.clears.front(),
           .input = phase.input,
           .output = phase.output,
           .norm = phase.norm,
@@ -94,7 +106,7 @@ PackedMatrix packed_matrix(const PlanMatrix& matrix) {
 
 PlannedKernel::PlannedKernel(const Plan& plan) {
   for (const PlanMatrix& matrix : plan.matrices) matrices_.push_back(packed_matrix(matrix));
-  for (const PlanVector& vector : plan.vectors) vectors_.push_back(kernel_vector(vector));
+  for (const PlanVector& vector : plan.vectors) vectors_.push_back(kernel_vector(plan, vector));
   for (const PlanPhase& phase : plan.phases) phases_.push_back(kernel_phase(phase));
   kernel_ = KernelPlan{.model = model_shape(plan),
                        .matrices = matrices_.data(),
@@ -113,6 +125,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .ring_slots = plan.ring_slots,
                        .slot_bytes = largest_page(plan),
                        .window = plan.window,
+                       .waiting_window = plan.waiting_window,
                        .prefetch_pages = plan.prefetch_pages,
                        .residual_tiles = most_residual_tiles(plan),
                        .num_norms = plan.num_norms,

@@ -1,4 +1,4 @@
-// Who does what: CTA count, tiles of every phase dealt to CTAs, vectors and who clears them.
+// Who does what: CTA count, tiles of every phase dealt to CTAs, and how often a vector's place is free again.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -105,31 +105,35 @@ int choose_chunk(const Plan& plan) {
   return round_up(std::max(widest, std::min(any, of_integers)), page_columns);
 }
 
-/// A vector needs signatures when some CTA may put out nothing in the phase that writes it, and when
-/// attention reads it: there a CTA reads the words of its heads only.
-void add_signatures(Plan& plan) {
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.kind == PhaseKind::kAttention) plan.vectors[phase.reads].signatures = plan.all_ctas();
-    if (phase.output == OutputKind::kLogits) continue;  // every CTA makes a candidate
-    const bool dealt_to_all =
-        !phase.runs.empty() &&
-        std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
-    if (!dealt_to_all) plan.vectors[phase.writes].signatures = plan.all_ctas();
-  }
+/// Does every CTA put out a word in the phase that every CTA reads? Of what attention reads, a CTA reads its heads only.
+bool shows_all(const Plan& plan, const PlanPhase& phase) {
+  const bool read_in_part = std::any_of(plan.phases.begin(), plan.phases.end(), [&](const PlanPhase& reader) {
+    return reader.kind == PhaseKind::kAttention && reader.reads == phase.writes;
+  });
+  return phase.matrix >= 0 && !read_in_part &&
+         std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& r) { return r.count > 0; });
 }
 
-/// Every layer phase clears the vector that the phase before it read: the last phase of every kind of layers reads the same.
-/// Layer 0 begins with the candidates of the step before instead of the hidden vector, and its second phase clears them.
-void assign_clears(Plan& plan, const Graph& graph) {
-  const int candidates = plan.candidates();
-  size_t first = 0;
-  for (int kind = 0; kind < graph.once(); ++kind) {
-    const size_t count = graph.kinds[kind].ops.size();
-    PlanPhase* const phases = plan.phases.data() + first;
-    for (size_t i = 0; i < count; ++i) phases[i].clears = {phases[(i + count - 1) % count].reads};
-    phases[0].first_layer_reads = candidates;
-    phases[1].first_layer_clears = {candidates};
-    first += count;
+/// A place may be written again once a phase from its reader on has shown that every CTA has got so far. Of each kind of
+/// layers the phase with most tiles behind the one that appends to the cache shows it, by signatures where not all CTAs have
+/// a tile. Its own output has two places, unless in every layer another phase shows it too.
+void order_uses(Plan& plan) {
+  for (int kind = 0; kind < plan.once(); ++kind) {
+    PlanPhase* most = nullptr;
+    bool is_behind = false;
+    const auto tiles = [&](const PlanPhase& phase) { return plan.matrices[phase.matrix].num_tiles; };
+    for (PlanPhase& phase : plan.phases) {
+      if (phase.layer_kind != kind) continue;
+      if (is_behind && (most == nullptr || tiles(phase) > tiles(*most))) most = &phase;
+      is_behind = is_behind || phase.appends;
+    }
+    if (most == nullptr) continue;  // the verifier says so
+    const bool is_alone = std::none_of(plan.phases.begin(), plan.phases.end(), [&](const PlanPhase& phase) {
+      return phase.layer_kind == kind && &phase != most && shows_all(plan, phase);
+    });
+    PlanVector& output = plan.vectors[most->writes];
+    if (!shows_all(plan, *most)) output.signatures = plan.all_ctas();
+    if (is_alone || plan.once() > 1) output.places = 2;
   }
 }
 
@@ -216,6 +220,24 @@ int choose_window(const Plan& plan, const PlanChoices& choices) {
   if (choices.window > 0) return choices.window;
   const PlanPolicy policy = plan.policy();
   return policy.window > 0 ? policy.window : plan.limits.default_window + policy.further_window;
+}
+
+/// What is in flight delays what consumers poll for. A producer that knows when they poll has a page fewer in flight meanwhile
+/// if phases are short, because pages of integers go by fast or a CTA has one tile of the residual stream; else a page more
+/// while they do not. us a token at 128 / 6144, 3 pages always -> so:
+///   H200: 1B 600 / 656 -> 595 / 651, Qwen2.5-1.5B 869 / 947 -> 837 / 914, Qwen3-0.6B 491 / 610 -> 486 / 608,
+///         8B in 4 bits 1236 / 1377 -> 1213 / 1350; 3B 1565 / 1671 -> 1516 / 1647, 8B 3325 / 3479 -> 3289 / 3455
+///   H100: 801 / 862 -> 795 / 854, 1051 / 1146 -> 1027 / 1126, 1582 / 1791 -> 1550 / 1773; 2141 / 2322 -> 2118 / 2306
+void follow_waiting(Plan& plan, const PlanChoices& choices) {
+  plan.waiting_window = plan.window;
+  if (plan.rows > 1 || plan.copies != CopyKind::kBulk) return;
+  if (choices.window == 0) {
+    const bool is_short =
+        plan.layer_format().has_scales() || ceil_divide(plan.facts.hidden, kTileRows) <= plan.all_ctas();
+    plan.waiting_window = std::max(1, is_short ? plan.window - 1 : plan.window);
+    if (!is_short) ++plan.window;
+  }
+  if (choices.waiting_window > 0) plan.waiting_window = std::min(choices.waiting_window, plan.window);
 }
 
 /// Throws Error (kMismatch) for more than bulk copies take.
@@ -341,6 +363,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   choose_numbers(plan, graph, choices);
   take_graph(plan, graph, padding_warps);
   deal_phases(plan);
+  follow_waiting(plan, choices);
   if (plan.rows > 1) {
     plan.warp_dims = choose_warp_dims(plan);
     shape_rows(plan);
@@ -348,8 +371,10 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
     return plan;
   }
   plan.chunk_columns = choose_chunk(plan);
-  add_signatures(plan);
-  assign_clears(plan, graph);
+  for (PlanPhase& phase : plan.phases) {
+    if (phase.input == InputKind::kHidden) phase.first_layer_reads = plan.candidates();
+  }
+  order_uses(plan);
   return plan;
 }
 

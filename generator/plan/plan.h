@@ -25,6 +25,7 @@ struct PlanChoices {
   int num_cards = 1;                   // that a launch spans; never 0
   int num_ctas = 0;                    // of a card
   int window = 0;
+  int waiting_window = 0;
   int consumer_warps = 0;
   int producer_warps = 0;
   int ring_slots = 0;
@@ -42,9 +43,11 @@ struct PlanVector {
   int element_bytes = 4;
   int elements = 0;    // of all rows, without signatures
   int signatures = 0;  // words, one of each CTA of all cards
+  int places = 1;      // 1 or 2, which uses take in turn
   int64_t offset = 0;  // in the workspace
 
   int64_t bytes() const { return static_cast<int64_t>(element_bytes) * elements + 4ll * signatures; }
+  int64_t place_bytes() const { return (bytes() + 15) / 16 * 16; }  // 16-byte accesses
 };
 
 struct PlanMatrix {
@@ -73,8 +76,6 @@ struct PlanPhase {
   int first_layer_reads = -1;  // vector that layer 0 reads instead, or -1
   int waits_for = -1;          // vector whose arrival lets the phase begin
   int writes = -1;
-  std::vector<int> clears = {};              // vectors cleared at the end of the phase
-  std::vector<int> first_layer_clears = {};  // further ones, in layer 0
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   int norm = -1;         // row of the norms, from its layer's first on
@@ -123,7 +124,8 @@ struct Plan {
   int consumer_warps = 0;
   int producer_warps = 1;
   int ring_slots = 0;
-  int window = 0;          // pages in flight
+  int window = 0;          // pages in flight,
+  int waiting_window = 0;  // and while its consumers wait for other CTAs
   int prefetch_pages = 0;  // into L2, ahead of a full ring
   int tile_slots = 0;
   int chunk_columns = 0;  // of an input that shared memory holds at once

@@ -38,10 +38,7 @@ enum class Rule {
   kWaitTooEarly,       // a wait for a vector that is written later
   kReadWithoutWait,    // a vector is read that was not waited for
   kReadWritten,        // a phase reads the vector that it writes
-  kNotCleared,         // a vector is written again without having been cleared
-  kClearedWhileRead,   // a vector is cleared while it may still be read
-  kClearedTooLate,     // a vector is cleared so late that old content could be taken for new
-  kClearedUnlike,      // clears otherwise than the kernel can
+  kOverwritten,        // a place is written again while it may still be read, or not in its turn
   kAppendedElsewhere,  // the phase that appends to the KV cache does not follow attention
   // Memory, and what the card can hold.
   kMisplaced,          // an offset that is negative or not aligned

@@ -50,6 +50,11 @@ void check_ring(const Plan& plan, Report& report) {
     report.refuse(Rule::kParityTwoAhead, "window: expected 1 to {} pages in flight, one per slot, got {}",
                   plan.ring_slots, plan.window);
   }
+  const bool tells = plan.rows == 1 && plan.copies == CopyKind::kBulk;
+  if (plan.waiting_window < (tells ? 1 : plan.window) || plan.waiting_window > plan.window) {
+    report.refuse(Rule::kParityTwoAhead, "window of a CTA that waits: expected {} to {}, got {}",
+                  tells ? 1 : plan.window, plan.window, plan.waiting_window);
+  }
 }
 
 /// A phase has at most the ring in flight, and of weights what the plan says: the kernel has one window for them.

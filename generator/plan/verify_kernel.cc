@@ -35,6 +35,8 @@ class Comparison {
     same(what + ": offset", expected.offset, got.offset);
     same(what + ": elements", expected.elements, got.elements);
     same(what + ": signatures", expected.signatures, got.signatures);
+    same(what + ": bytes to its second place", expected.to_second, got.to_second);
+    same(what + ": kind of layer", expected.layer_kind, got.layer_kind);
   }
 
  private:
@@ -109,6 +111,7 @@ void check_counts(const Plan& plan, const KernelPlan& kernel, Comparison& check)
   check.same("ring slots", plan.ring_slots, kernel.ring_slots);
   check.same("bytes of a slot", largest_page(plan), kernel.slot_bytes);
   check.same("window", plan.window, kernel.window);
+  check.same("window of a CTA that waits", plan.waiting_window, kernel.waiting_window);
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == PhaseKind::kAttention)
       check.same("window of the cache", phase.window, kernel.kv_window);
@@ -161,9 +164,13 @@ void check_workspace(const Plan& plan, const KernelPlan& kernel, Comparison& che
   check.same("vectors", static_cast<int>(plan.vectors.size()), kernel.num_vectors);
   for (int i = 0; i < std::min<int>(kernel.num_vectors, std::ssize(plan.vectors)); ++i) {
     const PlanVector& vector = plan.vectors[i];
+    const std::set<int> kinds = writing_kinds(plan, i);
+    const bool is_of_one = plan.once() > 1 && kinds.size() == 1 && *kinds.begin() < plan.once();
     const Vector expected = {.offset = vector.offset,
                              .elements = words(static_cast<int64_t>(vector.elements) * vector.element_bytes),
-                             .signatures = vector.signatures};
+                             .signatures = vector.signatures,
+                             .to_second = vector.places == 1 ? 0 : vector.place_bytes(),
+                             .layer_kind = is_of_one ? *kinds.begin() : -1};
     check.same(vector.name, expected, kernel.vectors[i]);
   }
   check.same("squares", plan.squares, kernel.squares);
@@ -188,7 +195,6 @@ void check_phases(const Plan& plan, const KernelPlan& kernel, Comparison& check)
     same("matrix", expected.matrix, got.matrix);
     same("reads", expected.reads, got.reads);
     same("writes", expected.writes, got.writes);
-    same("clears", expected.clears.empty() ? kNone : expected.clears[0], got.clears);
     same("input", expected.input, got.input);
     same("output", expected.output, got.output);
     same("norm", expected.norm, got.norm);

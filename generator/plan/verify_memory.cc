@@ -113,7 +113,8 @@ void check_workspace(const Plan& plan, Report& report) {
       report.refuse(Rule::kVectorMoved, "{}: expected to lie at {} as in the workspace, got {}", vector.name,
                     region.offset, vector.offset);
     }
-    regions.push_back({vector.name, vector.offset, vector.bytes()});
+    regions.push_back(
+        {vector.name, vector.offset, (vector.places - 1) * vector.place_bytes() + vector.bytes()});
   }
   if (plan.rows == 1) regions.push_back(piece(plan.workspace, kPartialsRegion));
   if (plan.warpgroups) regions.push_back(piece(plan.workspace, kSumsRegion));
@@ -157,9 +158,8 @@ std::vector<NeededRegion> needed_shared(const Plan& plan) {
 std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   std::vector<NeededRegion> needed;
   for (const PlanVector& vector : plan.vectors) {
-    // Cleared in whole groups of 16 bytes.
     const int64_t groups = (vector.bytes() + kAccessBytes - 1) / kAccessBytes;
-    needed.push_back({vector.name, groups * kAccessBytes, kAccessBytes});
+    needed.push_back({vector.name, vector.places * groups * kAccessBytes, kAccessBytes});
   }
   int lines = kLeastLines;
   if (plan.rows == 1) {

@@ -195,8 +195,10 @@ void check_unused_of_plan(const Plan& plan, Report& report) {
   const Plan none = {};
   if (plan.rows > 1) {
     check_unused("chunk columns", none.chunk_columns, plan.chunk_columns, report);
-    for (const PlanVector& vector : plan.vectors)
+    for (const PlanVector& vector : plan.vectors) {
       check_unused(vector.name + ": signatures", 0, vector.signatures, report);
+      check_unused(vector.name + ": places", 1, vector.places, report);
+    }
     return;
   }
   check_unused("chunks of activations", none.input_buffers, plan.input_buffers, report);

@@ -1,5 +1,5 @@
-// Whoever reads a vector has waited for it, the phase before wrote it in all CTAs, and old content is cleared
-// in time.
+// Whoever reads a vector has waited for it, the phase before wrote it, and no place is written again while anybody may
+// still read it.
 #include <algorithm>
 
 #include "generator/plan/verify_passes.h"
@@ -7,59 +7,40 @@
 namespace soliton {
 namespace {
 
-// The distances that templates/one_row/epilogue.cuh argues for: a vector read in phase r may be cleared from
-// phase r + 1 on, and cleared in phase c it may be written again from phase c + 3 on.
-constexpr int kReadToClear = 1;
-constexpr int kClearToWrite = 3;
-constexpr int kClearToWriteCandidates = 4;  // which are polled for before a phase has begun
+constexpr int kMostPlaces = 2;  // that the kernel takes in turn
 constexpr int kStepsUnrolled = 3;
-
-bool contains(const std::vector<int>& list, int vector) {
-  return std::find(list.begin(), list.end(), vector) != list.end();
-}
 
 /// What a phase reads in a layer.
 int reads_in(const PlanPhase& phase, int layer) {
   return layer == 0 && phase.first_layer_reads >= 0 ? phase.first_layer_reads : phase.reads;
 }
 
-/// A phase's output must show, for every CTA, that this CTA has had the phase's input.
-void check_all_write(const Plan& plan, const PlanPhase& phase, int vector, Report& report) {
-  const PlanVector& written = plan.vectors[vector];
-  if (written.signatures == plan.all_ctas()) return;
-  if (written.signatures != 0) {
-    report.refuse(Rule::kWaitUnsatisfied, "{}: expected 0 or {} signatures, got {}", written.name,
-                  plan.all_ctas(), written.signatures);
-    return;
+/// Does the phase's output hold a word of every CTA that every CTA reads? Each word is made of the whole input of its
+/// phase. How attention is shared depends on the context: at any length some CTA may have nothing to do.
+bool shows_all(const Plan& plan, const PlanPhase& phase) {
+  if (phase.writes < 0) return false;
+  if (plan.vectors[phase.writes].signatures == plan.all_ctas()) return true;
+  if (phase.kind != PhaseKind::kMatrix) return false;
+  if (phase.output == OutputKind::kLogits) return true;  // a candidate of every CTA
+  for (const PlanPhase& reader : plan.phases) {          // of its heads only, if it attends
+    if (reader.kind == PhaseKind::kAttention && reader.reads == phase.writes) return false;
   }
-  if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits)
-    return;  // every CTA makes a candidate
-  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
-    // How attention is shared depends on the context: at any length some CTA may have nothing to do.
-    const bool has_tile = phase.kind == PhaseKind::kMatrix && cta < static_cast<int>(phase.runs.size()) &&
-                          phase.runs[cta].count > 0;
-    if (has_tile) continue;
-    report.refuse(Rule::kWaitUnsatisfied, "{}: CTA {} has no tile of {}, expected signatures, got none",
-                  written.name, cta, phase.name);
-    return;
-  }
+  return std::ssize(phase.runs) == plan.all_ctas() &&
+         std::all_of(phase.runs.begin(), phase.runs.end(), [](const TileRun& run) { return run.count > 0; });
 }
 
-/// Attention reads the words of its heads only: they say nothing about the CTAs that wrote the others.
-void check_signed(const Plan& plan, int vector, Report& report) {
-  if (plan.vectors[vector].signatures > 0) return;
-  report.refuse(Rule::kWaitUnsatisfied, "{}: attention reads a part of it, expected signatures, got none",
-                plan.vectors[vector].name);
+void check_signatures(const Plan& plan, Report& report) {
+  for (const PlanVector& vector : plan.vectors) {
+    if (vector.signatures == 0 || vector.signatures == plan.all_ctas()) continue;
+    report.refuse(Rule::kWaitUnsatisfied, "{}: expected 0 or {} signatures, got {}", vector.name,
+                  plan.all_ctas(), vector.signatures);
+  }
 }
 
 /// A vector that is waited for was written in the phase before.
 void check_writer(const Plan& plan, const PhaseInstance& here, const PlanPhase& before, int vector,
                   Report& report) {
-  if (before.writes == vector) {
-    check_all_write(plan, before, vector, report);
-    if (plan.phases[here.phase].kind == PhaseKind::kAttention) check_signed(plan, vector, report);
-    return;
-  }
+  if (before.writes == vector) return;
   const bool written = std::any_of(plan.phases.begin(), plan.phases.end(),
                                    [&](const PlanPhase& phase) { return phase.writes == vector; });
   report.refuse_in_layer(plan.phases[here.phase], here.layer,
@@ -98,98 +79,79 @@ void check_read_written(const Plan& plan, Report& report) {
   }
 }
 
-/// What one vector goes through, in the order of time. Each function returns false if that was too early or
-/// too late, and reports it.
-class History {
- public:
-  History(const std::string& name, int clear_to_write, Report& report)
-      : name_(name), clear_to_write_(clear_to_write), report_(report) {}
+/// When, over several steps, one vector is written and read, and when phases show that every CTA has had their input.
+struct Uses {
+  std::vector<int> writes;
+  std::vector<int> last_reads;  // of what each of `writes` wrote; its own time where nobody reads it
+  std::vector<int> shown;
 
-  bool read(int time) {
-    last_read_ = time;
-    if (last_write_ < 0 || last_clear_ <= last_write_) return true;
-    return refuse(Rule::kClearedWhileRead, "cleared in phase {} and read in phase {}, written in phase {}",
-                  last_clear_, time, last_write_);
+  Uses(const Plan& plan, int vector) {
+    int time = 0;
+    for (int step = 0; step < kStepsUnrolled; ++step) {
+      for (const auto& [index, layer] : step_sequence(plan)) {
+        const PlanPhase& phase = plan.phases[index];
+        if (reads_in(phase, layer) == vector && !writes.empty()) last_reads.back() = time;
+        if (phase.writes == vector) {
+          writes.push_back(time);
+          last_reads.push_back(time);
+        }
+        if (shows_all(plan, phase)) shown.push_back(time);
+        ++time;
+      }
+    }
   }
 
-  bool clear(int time) {
-    if (last_read_ >= 0 && time < last_read_ + kReadToClear) {
-      return refuse(Rule::kClearedWhileRead,
-                    "cleared in phase {}, expected phase {} or later: it is read in phase {}", time,
-                    last_read_ + kReadToClear, last_read_);
+  /// The first use that takes a place too early if there are `places`; -1: none does. Who writes in phase w has a word of
+  /// phase w - 1, which goes back to words of every CTA from the last phase before w that shows all, and each of these to
+  /// all that its CTA had read until then.
+  int too_early(int places) const {
+    for (int use = places; use < std::ssize(writes); ++use) {
+      const auto is_between = [&](int time) {
+        return time >= last_reads[use - places] && time < writes[use];
+      };
+      if (std::none_of(shown.begin(), shown.end(), is_between)) return use;
     }
-    if (last_write_ > last_read_) {
-      return refuse(Rule::kClearedWhileRead, "cleared in phase {} before anyone read what phase {} wrote",
-                    time, last_write_);
-    }
-    last_clear_ = time;
-    return true;
+    return -1;
   }
-
-  bool write(int time) {
-    if (last_write_ >= 0 && last_clear_ < last_write_) {
-      return refuse(Rule::kNotCleared, "written in phases {} and {}, expected a phase between that clears it",
-                    last_write_, time);
-    }
-    if (last_write_ >= 0 && time < last_clear_ + clear_to_write_) {
-      return refuse(Rule::kClearedTooLate,
-                    "cleared in phase {}, expected phase {} or earlier: it is written in phase {}",
-                    last_clear_, time - clear_to_write_, time);
-    }
-    last_write_ = time;
-    return true;
-  }
-
- private:
-  template <class... Args>
-  bool refuse(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
-    report_.refuse(rule, "{}: {}", name_, fmt::format(format, std::forward<Args>(args)...));
-    return false;
-  }
-
-  const std::string& name_;
-  const int clear_to_write_;
-  Report& report_;
-  int last_read_ = -1;
-  int last_write_ = -1;
-  int last_clear_ = -1;
 };
 
-/// Clearing rules of one vector over several steps, up to the first that is broken.
-void check_clears(const Plan& plan, int vector, Report& report) {
-  const bool is_late = vector == plan.candidates();
-  History history(plan.vectors[vector].name, is_late ? kClearToWriteCandidates : kClearToWrite, report);
-  int time = 0;
-  for (int step = 0; step < kStepsUnrolled; ++step) {
-    for (const auto& [index, layer] : step_sequence(plan)) {
-      const PlanPhase& phase = plan.phases[index];
-      const bool clears = contains(phase.clears, vector) ||
-                          (layer == 0 && step > 0 && contains(phase.first_layer_clears, vector));
-      if (reads_in(phase, layer) == vector && !history.read(time)) return;
-      if (clears && !history.clear(time)) return;
-      if (phase.writes == vector && !history.write(time)) return;
-      ++time;
-    }
+void check_places(const Plan& plan, int vector, Report& report) {
+  const std::string& name = plan.vectors[vector].name;
+  const int places = plan.vectors[vector].places;
+  if (places < 1 || places > kMostPlaces) {
+    report.refuse(Rule::kOverwritten, "{}: expected 1 or {} places, got {}", name, kMostPlaces, places);
+    return;
+  }
+  // Uses are counted by layers, of one kind or of all.
+  const std::set<int> kinds = writing_kinds(plan, vector);
+  const bool of_all = std::ssize(kinds) == plan.once() && !kinds.contains(plan.once());
+  if (kinds.size() > 1 && !of_all) {
+    report.refuse(Rule::kOverwritten, "{}: expected one kind of layers or all {} to write it, got {}", name,
+                  plan.once(), kinds.size());
+  }
+  const Uses uses(plan, vector);
+  if (const int use = uses.too_early(places); use >= 0) {
+    report.refuse(
+        Rule::kOverwritten,
+        "{}: read in phase {} and its place written again in phase {}, expected a phase between that "
+        "shows a word of every CTA",
+        name, uses.last_reads[use - places], uses.writes[use]);
   }
 }
 
-/// The kernel clears one vector a phase, and the candidates in attention of layer 0.
-void check_clears_of_kernel(const Plan& plan, Report& report) {
-  const int candidates = plan.candidates();
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.clears.size() > 1) {
-      report.refuse(Rule::kClearedUnlike, "{}: expected to clear one vector at most, got {}", phase.name,
-                    phase.clears.size());
-    }
-    std::vector<int> expected;
-    if (phase.kind == PhaseKind::kAttention && candidates >= 0) expected = {candidates};
-    if (phase.first_layer_clears == expected) continue;
-    const auto first = [&](const std::vector<int>& list) {
-      return vector_name(plan, list.empty() ? -1 : list[0]);
+/// Whoever reads the cache in a later step has a word of every CTA from behind its fence, which follows its appending.
+void check_appends_seen(const Plan& plan, Report& report) {
+  for (auto appends = plan.phases.begin(); appends != plan.phases.end(); ++appends) {
+    if (!appends->appends) continue;
+    const auto sees = [&](const PlanPhase& phase) {
+      return phase.layer_kind == appends->layer_kind && shows_all(plan, phase);
     };
-    report.refuse(Rule::kClearedUnlike, "{}: expected to clear {} more in layer 0 ({}), got {} ({})",
-                  phase.name, expected.size(), first(expected), phase.first_layer_clears.size(),
-                  first(phase.first_layer_clears));
+    if (std::any_of(std::next(appends), plan.phases.end(), sees)) continue;
+    report.refuse(
+        Rule::kWaitUnsatisfied,
+        "{}: appends to the cache, expected a phase of the layer behind it that shows a word of every CTA, "
+        "got none",
+        appends->name);
   }
 }
 
@@ -238,9 +200,9 @@ void check_order(const Plan& plan, Report& report) {
   check_waits(plan, report);
   check_read_written(plan, report);
   check_append(plan, report);
-  if (plan.sync != SyncMode::kSelfValidating) return;  // under the grid counter nothing is cleared
-  for (int v = 0; v < static_cast<int>(plan.vectors.size()); ++v) check_clears(plan, v, report);
-  check_clears_of_kernel(plan, report);
+  check_signatures(plan, report);
+  for (int v = 0; v < static_cast<int>(plan.vectors.size()); ++v) check_places(plan, v, report);
+  check_appends_seen(plan, report);
 }
 
 }  // namespace soliton

@@ -58,6 +58,15 @@ inline std::string vector_name(const Plan& plan, int vector) {
   return vector < 0 ? "nothing" : plan.vectors[vector].name;
 }
 
+/// The kinds of layers whose phases write a vector.
+inline std::set<int> writing_kinds(const Plan& plan, int vector) {
+  std::set<int> kinds;
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.writes == vector) kinds.insert(phase.layer_kind);
+  }
+  return kinds;
+}
+
 /// Elements between gate and down in the layers in which a phase happens.
 inline int ffn_of(const Plan& plan, const PlanPhase& phase) {
   for (size_t layer = 0; layer < plan.layers.size(); ++layer) {

@@ -108,7 +108,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
       break;
     case OutputKind::kSwiglu:
-      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.ffn), report);
+      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, ffn_of(plan, phase)), report);
       break;
     case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);

@@ -83,17 +83,6 @@ void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
                 text(matrix.format));
 }
 
-/// What of a vector a phase reads: where activations are gated, what the phase before it in its kind of layer makes of them.
-int elements_read(const Plan& plan, const PlanPhase& phase) {
-  if (phase.reads < 0) return 0;
-  const auto gates = [&](const PlanPhase& each) {
-    return each.layer_kind == phase.layer_kind && each.kind == PhaseKind::kMatrix &&
-           each.output == OutputKind::kSwiglu && each.writes == phase.reads;
-  };
-  const bool gated = std::any_of(plan.phases.begin(), plan.phases.end(), gates);
-  return gated ? ffn_of(plan, phase) : plan.vectors[phase.reads].elements;
-}
-
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const OutputShape shape = output_shape(plan, phase);
@@ -102,7 +91,8 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
       {"tiles of a card", ceil_divide(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
        matrix.card_tiles},
-      {"columns, one of each element that is read", elements_read(plan, phase), matrix.columns},
+      {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
+       matrix.columns},
       {"columns with padding", round_up(matrix.columns, padding_unit(matrix, plan.consumer_warps)),
        matrix.padded},
       {"as kind of layer", phase.layer_kind, matrix.layer_kind}};
@@ -125,9 +115,7 @@ void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanVector& written = plan.vectors[phase.writes];
   const OutputShape shape =
       attention ? OutputShape{0, RowOrder::kPlain, heads_elements(plan.facts), 4} : output_shape(plan, phase);
-  // Layers of all kinds write the same vector.
-  const bool gated = !attention && phase.output == OutputKind::kSwiglu;
-  const Count counts[] = {{"elements", gated ? plan.facts.ffn : shape.elements, written.elements},
+  const Count counts[] = {{"elements", shape.elements, written.elements},
                           {"bytes an element", shape.element_bytes, written.element_bytes}};
   check_counts(Rule::kVectorShape, written.name, counts, report);
   if (!attention && phase.output == OutputKind::kLogits && written.signatures != 0) {

@@ -40,10 +40,6 @@ void check_indices(const Plan& plan, Report& report) {
     check_index(phase, "reads in layer 0", phase.first_layer_reads, -1, vectors, report);
     check_index(phase, "waits for", phase.waits_for, -1, vectors, report);
     check_index(phase, "writes", phase.writes, -1, vectors, report);
-    for (const int vector : phase.clears) check_index(phase, "clears", vector, 0, vectors, report);
-    for (const int vector : phase.first_layer_clears) {
-      check_index(phase, "clears in layer 0", vector, 0, vectors, report);
-    }
   }
   const int least_squares = plan.rows > 1 ? 0 : -1;
   const int most_squares = plan.rows > 1 ? static_cast<int>(vectors) - 1 : -1;
@@ -73,7 +69,7 @@ void check_matrix_use(const Plan& plan, Report& report) {
 
 /// The code of attention is one for all kinds of layers: the first phase of its kind says what it exchanges.
 void check_alike(const PlanPhase& first, const PlanPhase& phase, Report& report) {
-  if (phase.reads == first.reads && phase.writes == first.writes && phase.clears == first.clears) return;
+  if (phase.reads == first.reads && phase.writes == first.writes) return;
   report.refuse(Rule::kStepShape, "{}: expected to read, write and clear what {} does, got other vectors",
                 phase.name, first.name);
 }
@@ -161,16 +157,6 @@ void check_cards(const Plan& plan, Report& report) {
   report.refuse(Rule::kNumberOutOfRange, "cards: expected 1 to {}, got {}", kMaxCards, plan.cards.size());
 }
 
-/// Phases of several rows are separated by the grid counter: nothing is cleared.
-void check_nothing_cleared(const Plan& plan, Report& report) {
-  if (plan.rows == 1) return;
-  for (const PlanPhase& phase : plan.phases) {
-    if (phase.clears.empty() && phase.first_layer_clears.empty()) continue;
-    report.refuse(Rule::kClearedUnlike, "{}: expected to clear nothing with several rows, got {} vectors",
-                  phase.name, phase.clears.size() + phase.first_layer_clears.size());
-  }
-}
-
 }  // namespace
 
 void check_structure(const Plan& plan, Report& report) {
@@ -181,7 +167,6 @@ void check_structure(const Plan& plan, Report& report) {
   check_matrix_use(plan, report);
   check_step(plan, report);
   check_cards(plan, report);
-  check_nothing_cleared(plan, report);
   if (std::ssize(plan.layers) == int64_t{plan.facts.num_layers} + 1) check_graph(plan, report);
 }
 

@@ -193,12 +193,8 @@ bool Engine::begin_sampling(const TreeRequest& request, int num_rows) {
 /// Fills the workspace as the kernel expects it at its launch.
 void Engine::clear_workspace(const EngineCard& card, const Descriptor& descriptor) {
   const Library& device = library_.functions();
-  library_.check(device.fill(card.workspace.as<void>(), descriptor.workspace_byte,
-                             static_cast<size_t>(descriptor.workspace_bytes)),
+  library_.check(device.fill(card.workspace.as<void>(), 0, static_cast<size_t>(descriptor.workspace_bytes)),
                  "clear the workspace");
-  library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.counter_offset, 0,
-                             static_cast<size_t>(descriptor.counter_bytes)),
-                 "clear the counters");
   library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.sums_offset, kMissingByte,
                              static_cast<size_t>(descriptor.sums_bytes)),
                  "clear the sums");

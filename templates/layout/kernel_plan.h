@@ -54,6 +54,7 @@ struct KernelPlan {
   int ring_slots = 0;
   int slot_bytes = 0;
   int window = 0;          // pages in flight of matrices,
+  int waiting_window = 0;  // of these while the CTA's consumers wait for their input; one row, bulk copies
   int kv_window = 0;       // and of the cache
   int prefetch_pages = 0;  // brought into L2 while the ring is full
   int residual_tiles = 0;  // of one CTA at most
@@ -84,16 +85,16 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr Vector vector(int index) const {
     return index == kNone ? Vector{} : vectors[index];
   }
-  /// Calls body(phase, layer) for the phases of a whole step, in order, by their index.
+  /// Calls body(phase, layer) for the phases of a whole step, in order, by their index: while it is compiled, or on the host.
   template <class Body>
-  SOLITON_HOST_DEVICE constexpr void for_each_step_phase(const Body& body) const {
+  constexpr void for_each_step_phase(const Body& body) const {
     for (int layer = 0; layer <= model.num_layers; ++layer) {
       for (int i = 0; i < num_phases; ++i) {
         if (phases[i].layer_kind == model.layers[layer].kind) body(i, layer);
       }
     }
   }
-  SOLITON_HOST_DEVICE constexpr int step_phases() const {
+  constexpr int step_phases() const {
     int count = 0;
     for_each_step_phase([&](int, int) { ++count; });
     return count;
@@ -318,7 +319,6 @@ SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, i
           .norm_stride = has_norm ? next.first_norm - first.first_norm : 0,
           .output = phase.output,
           .output_vector = plan.vector(phase.writes),
-          .clears = plan.vector(phase.clears),
           .appends = phase.appends,
           .column_slices = phase.column_slices};
 }

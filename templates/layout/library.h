@@ -63,15 +63,11 @@ struct Descriptor {
   int32_t rows;             // of activations in a step
   int32_t max_query_tiles;  // several rows: of 16 query heads, that an attention item may touch at most;
   int32_t resident_tokens;  // and tokens of an item that touches more than streamed_query_tiles()
-  int32_t workspace_byte;   // value of all bytes of the workspace before a launch,
-  int64_t workspace_bytes;  // except
-  int64_t counter_offset;   // counter_bytes from counter_offset on, which are 0
-  int64_t counter_bytes;
-  int64_t sums_offset;  // and sums_bytes from sums_offset on, all of which are kMissingByte
+  int64_t workspace_bytes;  // all zeros before a launch
+  int64_t sums_offset;      // except sums_bytes from sums_offset on, all of which are kMissingByte
   int64_t sums_bytes;
 };
 
-/// One row exchanges vectors that say themselves that they have arrived: they hold kMissing until then.
 constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& plan) {
   Descriptor descriptor{};
   descriptor.model = &model;
@@ -83,10 +79,7 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
   descriptor.rows = plan.rows;
   descriptor.max_query_tiles = plan.rows == 1 ? 0 : plan.max_query_tiles;
   descriptor.resident_tokens = plan.rows == 1 ? 0 : plan.resident_tokens();
-  descriptor.workspace_byte = plan.rows == 1 ? kMissingByte : 0;
   descriptor.workspace_bytes = plan.workspace_bytes;
-  descriptor.counter_offset = plan.counter_offset;
-  descriptor.counter_bytes = plan.counter_bytes;
   if (plan.warpgroups) {
     descriptor.sums_offset = plan.sums.offset;
     descriptor.sums_bytes = plan.residual_offset(0) - plan.sums.offset;

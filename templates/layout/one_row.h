@@ -15,14 +15,6 @@ struct StepDecision {
   int32_t stop;
 };
 
-/// Does the epilogue fence at the end of a phase, while nobody waits for it, or before its first output? A fence takes as long
-/// as the bulk copies that its SM has in flight; with several tiles a CTA it is over before the last. us a token, before ->
-/// at the end, on an H200 and an H100: 1B 639 -> 613, 840 -> 812; Qwen2.5-1.5B 942 -> 902, 1147 -> 1069; Qwen3-0.6B 527 -> 508,
-/// 624 -> 582. With up to two tiles: 3B 1565 -> 1603, 2152 -> 2154; 8B 3347 -> 3355, 4789 -> 4787.
-SOLITON_HOST_DEVICE constexpr bool fences_late(const KernelPlan& plan) {
-  return plan.num_cards > 1 || plan.residual_tiles <= 1;
-}
-
 enum class BarrierId : int {
   kPageFull,        // producer and copy -> consumers
   kPageEmpty,       // consumers -> producer
@@ -71,6 +63,7 @@ enum class RegionId : int {
   kToken,     // what the epilogue keeps of the step's token: see TokenLayout
   kSquares,   // sums of squares of consumers' slices of x: [generation][consumer]
   kDecision,  // StepDecision of each consumer
+  kWaiting,   // whether the first consumer waits for its input, for the producer to look at
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
   kCount
@@ -108,6 +101,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kToken] = {"token", token_layout(plan).bytes, 16};
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
   rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kWaiting] = {"waiting", 4, 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

@@ -14,7 +14,7 @@ namespace soliton {
 
 /// How phases learn that their input has arrived.
 enum class SyncMode : int {
-  kSelfValidating,  // vectors hold kMissing until written; readers repeat what is missing
+  kSelfValidating,  // words carry the tag of their use; readers repeat those that have not come
   kCounter,         // a grid-wide counter that every CTA raises at the end of every phase
 };
 
@@ -24,22 +24,22 @@ enum class CopyKind : int {
   kLanes,  // 16 bytes each by all lanes of one or several warps: any card
 };
 
-/// Bits of a float that no activation may have: "not written yet". The bytes of a fresh workspace are all
-/// 0xFF.
+/// Several rows: bits of a float that no partial sum or result may have, "not written yet".
 constexpr uint32_t kMissing = 0xffffffffu;
 constexpr int kMissingByte = 0xff;  // each of its bytes
 constexpr uint32_t kCanonicalNan = 0x7fffffffu;
 
 /// An activation vector that CTAs exchange: `elements` floats, row after row, then one signature word of
 /// every CTA when `signatures` is not 0 (a CTA that may have no tile of the writing phase says so by
-/// signing).
+/// signing). One row: uses take its places in turn.
 struct Vector {
-  int64_t offset = -1;  // bytes in the workspace, 16-byte aligned; -1: no vector
-  int elements = 0;     // a multiple of 4
-  int signatures = 0;   // 0 or the number of CTAs
+  int64_t offset = -1;    // bytes in the workspace, 16-byte aligned; -1: no vector
+  int elements = 0;       // a multiple of 4
+  int signatures = 0;     // 0 or the number of CTAs
+  int64_t to_second = 0;  // bytes from the first place to the second; 0: there is one place
+  int layer_kind = -1;    // that alone writes it, where there are several kinds of layers; -1: all do
 
-  /// 16-byte groups of 4 words, signatures included.
-  SOLITON_HOST_DEVICE constexpr int groups() const { return ceil_divide(elements + signatures, 4); }
+  SOLITON_HOST_DEVICE constexpr int64_t place(uint32_t use) const { return offset + use % 2 * to_second; }
 };
 
 /// Index of no vector, no matrix.
@@ -69,7 +69,6 @@ struct Phase {
   // Of KernelPlan::vectors.
   int reads = kNone;  // and waits for; in layer 0 InputKind::kHidden waits for the candidates instead
   int writes = kNone;
-  int clears = kNone;  // nobody reads it any more
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   // Row of the norms, from its layer's first on: of what the phase reads; of who writes the residual stream, that of its
@@ -109,7 +108,6 @@ struct MatrixPhase {
   int norm_stride = 0;
   OutputKind output = OutputKind::kResidual;
   Vector output_vector = {};
-  Vector clears = {};
   bool appends = false;
   int column_slices = 1;
 };

@@ -23,8 +23,11 @@ template <const KernelPlan& kPlan>
 struct LayerTable {
   int64_t weights[kPlan.model.num_layers + 1] = {};
   int norms[kPlan.model.num_layers + 1] = {};
+  int before[kPlan.model.num_layers + 1] = {};    // layers of its kind
+  int of_kind[kPlan.model.num_kinds() + 1] = {};  // layers
   constexpr LayerTable() {
     for (int i = 0; i <= kPlan.model.num_layers; ++i) {
+      before[i] = of_kind[kPlan.model.layers[i].kind]++;
       weights[i] = kPlan.model.layers[i].weights;
       norms[i] = kPlan.model.layers[i].first_norm;
     }
@@ -117,6 +120,9 @@ struct MachineContext {
   SOLITON_DEVICE void wait(Barrier& barrier, uint32_t parity, WaitKind kind, uint32_t index) const {
     wait_barrier(&barrier, parity, site(kind, index, parity, parity ^ 1), bound());
   }
+
+  /// Where a producer wants to know it.
+  SOLITON_DEVICE bool consumers_wait() const { return false; }
 
   /// Registers must not fill with addresses of all phases, computed once for the launch.
   SOLITON_DEVICE void begin_phase() {

@@ -15,6 +15,15 @@ namespace soliton {
 /// For waits with nothing to do meanwhile.
 SOLITON_DEVICE void nothing() {}
 
+/// Pages that may be in flight.
+struct PageWindow {
+  int pages;
+  int of_waiting;  // while the consumers wait for other CTAs: what is in flight delays that
+
+  SOLITON_DEVICE PageWindow(int pages) : PageWindow(pages, pages) {}
+  SOLITON_DEVICE PageWindow(int pages, int of_waiting) : pages(pages), of_waiting(of_waiting) {}
+};
+
 /// Kernel: Context, BarrierId, RegionId. Cursor: a place in a stream of weight pages, with at_end(), advance(),
 /// push(producer) and prefetch(copies).
 template <const KernelPlan& kPlan, class Kernel, class Cursor>
@@ -46,7 +55,7 @@ class RingProducer {
   /// Copies the pages of `page` and behind it. While the ring is full, memory would be idle: L2 takes some of the next
   /// pages, of `next()` too, slowly enough for the vectors that everyone waits for to get through.
   template <class Next>
-  SOLITON_DEVICE void stream(Cursor page, int window, const Next& next) {
+  SOLITON_DEVICE void stream(Cursor page, PageWindow window, const Next& next) {
     in_next_ = false;
     SOLITON_NO_UNROLL
     for (; !page.at_end() && !stopped_; page.advance()) {
@@ -56,8 +65,8 @@ class RingProducer {
     }
   }
 
-  /// Copies one piece to a slot, with at most `window` slots in flight. False once the launch has stopped.
-  SOLITON_DEVICE bool push(const char* source, int bytes, int window) {
+  /// Copies one piece to a slot. False once the launch has stopped.
+  SOLITON_DEVICE bool push(const char* source, int bytes, PageWindow window) {
     add_page(window, nothing, [&] {
       expect(bytes);
       if (bytes > 0) copy(0, source, bytes);
@@ -121,7 +130,7 @@ class RingProducer {
 
   /// Fills the next slot, if it is this producer's turn and the launch has not stopped.
   template <class Idle, class Fill>
-  SOLITON_DEVICE void add_page(int window, const Idle& idle, const Fill& fill) {
+  SOLITON_DEVICE void add_page(PageWindow window, const Idle& idle, const Fill& fill) {
     if (stopped_) return;
     if (kProducers == 1 || turns_ == 0) {
       turns_ = kProducers;
@@ -135,10 +144,9 @@ class RingProducer {
   }
 
  private:
-  /// Waits until fewer than `window` pages are in flight and the next slot is free. Collective; false once the launch
-  /// has stopped.
+  /// Waits until the window and the next slot have room for a page. Collective; false once the launch has stopped.
   template <class Idle>
-  SOLITON_DEVICE bool begin_page(int window, const Idle& idle) {
+  SOLITON_DEVICE bool begin_page(PageWindow window, const Idle& idle) {
     wait_window(window);
     if (issued_ < kPlan.ring_slots) return true;
     // Pairs with the consumers' arrival when they release the page. The parity is never more than one phase behind:
@@ -150,18 +158,22 @@ class RingProducer {
     slot_waits_.end();
     return !stopped_;
   }
-  SOLITON_DEVICE void wait_window(int window) {
+  SOLITON_DEVICE void wait_window(PageWindow window) {
     if constexpr (PageCopies::kBulk && !kWindowLimits) {
       return;  // who waits for a slot that is free waits for enough
     } else if constexpr (!PageCopies::kBulk) {
       window_waits_.begin();
-      copies_.limit(ceil_divide(window, kProducers) - 1);
+      copies_.limit(ceil_divide(window.pages, kProducers) - 1);
       window_waits_.end();
-    } else if (static_cast<int>(issued_ - landed_) >= window) {
+    } else if (is_full(window)) {
       window_waits_.begin();
-      while (static_cast<int>(issued_ - landed_) >= window) wait_landed();
+      while (is_full(window)) wait_landed();
       window_waits_.end();
     }
+  }
+  SOLITON_DEVICE bool is_full(PageWindow window) const {
+    const bool waits = window.of_waiting < window.pages && context_.consumers_wait();
+    return static_cast<int>(issued_ - landed_) >= (waits ? window.of_waiting : window.pages);
   }
   SOLITON_DEVICE Barrier* full() const { return &context_.barrier(BarrierId::kPageFull, next_.slot()); }
 

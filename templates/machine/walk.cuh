@@ -28,8 +28,7 @@ struct PhaseOrder {
       const Phase& phase = kPlan.phases[i];
       if (phase.kind == PhaseKind::kMatrix) continue;
       const Phase& first = kPlan.phases[same];
-      if (phase.kind != first.kind || phase.reads != first.reads || phase.writes != first.writes ||
-          phase.clears != first.clears)
+      if (phase.kind != first.kind || phase.reads != first.reads || phase.writes != first.writes)
         return false;
       same = same + 1 == kFirstOther + kOthers ? kFirstOther : same + 1;
     }

@@ -184,9 +184,10 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
                                                 Signatures<kPlan>& signatures, bool is_first) {
   using Staged = StagedGroups<kPlan>;
   constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
+  const uint32_t tag = tag_of(context_.use(layer));
   const int lane = context_.lane;
   const int thread = warp_ * kWarpLanes + lane;
-  const float* input = context_.template workspace<float>(kInput.offset);
+  const float* input = context_.vector(kInput, context_.use(layer));
   Staged staged(heads, thread);
   PolledLoads<float4, Staged::kLoads, kPlan> loads;
   const auto address = [&](int i) {
@@ -199,12 +200,12 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   for (int i = 0; i < Staged::kLoads; ++i)
     norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
   if (is_first && warp_ == 0) signatures.issue();
-  wait_for_words(
-      context_, WaitKind::kVector, [&] { return loads.retry(address); }, [&] { return signatures.retry(); });
+  wait_for_input(
+      tag, [&] { return loads.retry(address, tag); }, [&] { return signatures.retry(tag); });
   if (!works) return;
   SOLITON_UNROLL
   for (int i = 0; i < Staged::kLoads; ++i) {
-    const float4 words = norms[i].finish(loads.value[i], lane);
+    const float4 words = norms[i].finish(without_tag(loads.value[i]), lane);
     if (staged.present(i)) staged.store(context_, i, words);
   }
   warp_arrive(&context_.barrier(BarrierId::kQueryFull));
@@ -252,8 +253,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
   const AttentionShare share = context_.attention_share(layer);
   const bool works = share.count > 0;
   wait_for_grid(context_);
-  // A CTA reads its heads only. That all others have come so far, it knows by their signatures.
-  Signatures<kPlan> signatures(context_, kInput);
+  Signatures<kPlan> signatures(context_, kInput, context_.use(layer));
   for (int unit = 0; unit == 0 || unit < share.count; ++unit) {
     // Pairs with all consumers' arrivals once the unit before is merged: only then may q, k and v change.
     if (works && units_ > 0) {
@@ -279,10 +279,8 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     warp_sync();
     const bool with_token = share.split == share.num_splits - 1;
     const bool whole = share.num_splits == 1;
-    merge_parts(
-        context_, heads, warp_, with_token ? unit : kNoToken, whole, layer,
-        context_.template workspace<float>(kOutput.offset),
-        context_.template workspace<float>(kPlan.partials.offset) + context_.cta * kPlan.partial_words());
+    merge_parts(context_, heads, warp_, with_token ? unit : kNoToken, whole, layer,
+                context_.vector(kOutput, context_.use(layer)), context_.partial(context_.cta));
     if (!whole) end_partial(context_, share.first_block);
     warp_arrive(&context_.barrier(BarrierId::kAttentionEmpty));
     ++units_;

@@ -19,6 +19,7 @@ struct Choice {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE Choice read_choice(const Context<kPlan>& context) {
   wait_for_grid(context);
+  const uint32_t tag = tag_of(context.step - 1);  // written once a step
   constexpr int kCandidates = kPlan.all_ctas();
   constexpr int kWords = kCandidates + 1;
   constexpr int kMostLoads = 9;  // at once: registers are few
@@ -33,11 +34,12 @@ SOLITON_DEVICE Choice read_choice(const Context<kPlan>& context) {
     const auto word = [&](int i) { return (batch * kLoads + i) * kWarpLanes + context.lane; };
     const auto address = [&](int i) { return candidates + word(i); };
     loads.issue(address, [&](int i) { return word(i) < kWords; });
-    wait_for_words(context, WaitKind::kVector, [&] { return loads.retry(address); });
+    wait_for_words(context, WaitKind::kVector, tag, [&] { return loads.retry(address, tag); });
     SOLITON_UNROLL
     for (int i = 0; i < kLoads; ++i) {
-      if (word(i) < kCandidates && loads.value[i] > best) best = loads.value[i];
-      if (word(i) == kCandidates) stop = loads.value[i] != 0;
+      const uint64_t candidate = without_tag(loads.value[i]);
+      if (word(i) < kCandidates && candidate > best) best = candidate;
+      if (word(i) == kCandidates) stop = candidate != 0;
     }
   }
   for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {

@@ -120,10 +120,8 @@ class Consumer {
     constexpr int kTiles = kTilesAtOnce<kPlan>;
     // Weights of few bits are few bytes: their pages would not last while the next chunk is loaded.
     constexpr bool kAhead = kWidth.format.page_columns() > kPageColumns;
-    const auto loads_of = [&](int chunk) {
-      return Loads{warp_, known_lane(), chunk, 0,
-                   context_.template workspace<float>(phase.input_vector.offset)};
-    };
+    const float* input = context_.vector(phase.input_vector, context_.input_use(phase, layer));
+    const auto loads_of = [&](int chunk) { return Loads{warp_, known_lane(), chunk, 0, input}; };
     typename Loads::Values ahead;
     if constexpr (kAhead) {
       wait_for_grid(context_);
@@ -166,10 +164,12 @@ class Consumer {
     wait_for_grid(context_);
     const bool normed = kWidth.normed && phase.input != InputKind::kVector;
     const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
-    const float* vector = context_.template workspace<float>(phase.input_vector.offset);
+    const uint32_t use = context_.input_use(phase, layer);
+    const uint32_t tag = tag_of(use);
+    const float* vector = context_.vector(phase.input_vector, use);
     const uint16_t* norm =
         context_.params.norms + static_cast<int64_t>(norm_row<kPlan>(phase, layer)) * kWidth.columns;
-    Signatures<kPlan> signatures(context_, phase.input_vector);
+    Signatures<kPlan> signatures(context_, phase.input_vector, use);
     if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;
     SOLITON_NO_UNROLL
@@ -198,8 +198,8 @@ class Consumer {
         } else {
           at.issue(loads);
         }
-        wait_for_words(
-            context_, WaitKind::kVector, [&] { return at.retry(loads); }, [&] { return signatures.retry(); });
+        wait_for_input(
+            tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
       }
       if (batch == 0 && phase.appends && units_ > 0) {
         // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
@@ -210,7 +210,7 @@ class Consumer {
       SOLITON_UNROLL
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
         float4& v = loads.value[i];
-        if (at.padding(i)) v = make_float4(0, 0, 0, 0);
+        v = at.padding(i) ? make_float4(0, 0, 0, 0) : without_tag(v);
         if (normed) {
           squares += sum_of_squares(v);
           const float4 w = unpack_bf16(weights[i]);
@@ -230,6 +230,15 @@ class Consumer {
       }
     }
     return squares;
+  }
+
+  /// The producer keeps fewer pages in flight meanwhile: they delay what this waits for.
+  template <class... Retries>
+  SOLITON_DEVICE void wait_for_input(uint32_t tag, const Retries&... retries) {
+    const bool says = kPlan.waiting_window < kPlan.window && warp_ == 0 && context_.lane == 0;
+    if (says) context_.say_waiting(true);
+    wait_for_words(context_, WaitKind::kVector, tag, retries...);
+    if (says) context_.say_waiting(false);
   }
 
   /// The lane as a number that the compiler knows to be small: most of what is computed of it are shifts.

@@ -34,7 +34,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   static constexpr bool kEvenHeads = kPlan.model.num_kv_heads % kPlan.num_cards == 0;
 
-  SOLITON_DEVICE void set_up() const {}
+  SOLITON_DEVICE void set_up() const {
+    if (thread_index() == 0) say_waiting(false);
+  }
 
   /// All consumers decide alike; each has a copy of its own, because registers are few.
   SOLITON_DEVICE StepDecision& decision(int warp) const {
@@ -79,7 +81,43 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return this->template region<float>(RegionId::kSquares) + generation * kPlan.consumer_warps + warp;
   }
 
+  /// What the first consumer says while it waits for its input. It reads and writes nothing else by it, so that it may say so
+  /// late.
+  SOLITON_DEVICE void say_waiting(bool waits) const {
+    store_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting), waits ? 1 : 0);
+  }
+  SOLITON_DEVICE bool consumers_wait() const {
+    return load_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
+  }
+
   SOLITON_DEVICE int position() const { return params.first_position + step; }
+  /// Of what is written once a layer: how often it has been before in this launch.
+  SOLITON_DEVICE uint32_t use(int layer) const {
+    return static_cast<uint32_t>(step) * kPlan.model.num_layers + layer;
+  }
+  /// The same of a vector, which may be one of some layers.
+  SOLITON_DEVICE uint32_t use(const Vector& vector, int layer) const {
+    if constexpr (kPlan.model.num_kinds() > 1) {
+      constexpr const LayerTable<kPlan>& kLayers = kLayerTable<kPlan>;
+      if (vector.layer_kind != kNone)
+        return step * kLayers.of_kind[vector.layer_kind] + kLayers.before[layer];
+    }
+    return use(layer);
+  }
+  /// Of a matrix phase's input: the residual stream comes from the layer before.
+  SOLITON_DEVICE uint32_t input_use(const MatrixPhase& phase, int layer) const {
+    if (phase.output == OutputKind::kLogits) return use(kPlan.model.num_layers - 1);
+    if (phase.input == InputKind::kHidden) return use(layer) - 1;
+    return use(phase.input_vector, layer);
+  }
+  SOLITON_DEVICE float* vector(const Vector& vector, uint32_t use) const {
+    return this->template workspace<float>(vector.place(use));
+  }
+  /// What a CTA has of a head block that is split: maximum, sum and output of each head.
+  SOLITON_DEVICE float* partial(int cta) const {
+    return this->template workspace<float>(kPlan.partials.offset) +
+           static_cast<int64_t>(cta) * kPlan.partial_words();
+  }
   /// Does this step choose a token?
   SOLITON_DEVICE bool chooses() const { return step >= params.num_input_tokens - 1; }
   /// Pages of the cache that hold tokens of earlier steps: computed where it is needed, or it would take a register of

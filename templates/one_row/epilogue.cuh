@@ -1,6 +1,4 @@
-// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation, publishes the outputs,
-// and at the end of each phase clears a vector that nobody reads any more.
-// Why clearing is safe stands in templates/README.md ("Clearing"); the verifier checks it for every plan.
+// The epilogue warp: sums the parts of a tile in fixed order, finishes the operation and publishes the outputs.
 #pragma once
 
 #include "machine/ring.cuh"
@@ -37,7 +35,7 @@ class Epilogue {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     const auto& [phase, layer] = at;
-    begin_phase();
+    begin_phase(context_.use(phase.output_vector, layer));
     const TileRun run = context_.tiles(phase);
     float* to = output(phase.output_vector);
     begin_choice();
@@ -62,22 +60,23 @@ class Epilogue {
     if (phase.output == OutputKind::kLogits) {
       if (context_.params.sampling.rows != nullptr && context_.chooses()) draw(phase);
       end_choice();
-      // Pairs with the producer's wait in attention(): this CTA has seen everything of the layers of this
-      // step.
+      // This CTA has seen words of every CTA from behind its fence_layer(). Pairs with the producer's wait in attention().
+      fence();
       warp_arrive(&context_.barrier(BarrierId::kStepRead));
     }
     if (phase.appends) {
       append_tokens(layer);
-      clear_partial(layer);
+      renew_partial(layer);
+      fence_layer(layer);
     }
-    end_phase(phase.clears);
+    end_phase();
   }
 
   template <int kIndex>
   SOLITON_DEVICE void attend(int layer) {
     constexpr Phase kPhase = kPlan.phases[kIndex];
     constexpr Vector kOutput = kPlan.vector(kPhase.writes);
-    begin_phase();
+    begin_phase(context_.use(layer));
     take_input(wait_all_input());
     const AttentionShare share = context_.attention_share(layer);
     sign(kOutput);
@@ -102,9 +101,7 @@ class Epilogue {
                    output(kOutput));
       merge_waits_.end();
     }
-    // The first layer also clears the candidates that chose this step's token.
-    if (layer == 0 && context_.step > 0) clear(kPlan.candidates());
-    end_phase(kPlan.vector(kPhase.clears));
+    end_phase();
   }
 
  private:
@@ -126,7 +123,6 @@ class Epilogue {
     context_.wait(context_.barrier(BarrierId::kInputRead, generation),
                   context_.phases_done / kInputGenerations & 1, WaitKind::kInputRead, 0);
     mark(context_, &PhaseRecord::input);
-    if constexpr (!fences_late(kPlan)) fence();
     return generation;
   }
 
@@ -148,18 +144,15 @@ class Epilogue {
   }
 
   /// Says that this CTA has all of the phase's input, whether or not it has a tile.
-  SOLITON_DEVICE void sign(Vector vector) {
+  SOLITON_DEVICE void sign(const Vector& vector) {
     if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
       if (vector.signatures == 0) return;
-      warp_sync();  // all lanes have read what they need of this phase's input
       if (context_.lane == 0)
-        publish<kPlan>(context_, output(vector) + vector.elements + context_.global_cta(), 0.0f);
+        publish<kPlan>(context_, output(vector) + vector.elements + context_.global_cta(), 0.0f, tag_);
     }
   }
 
-  SOLITON_DEVICE float* output(Vector vector) const {
-    return context_.template workspace<float>(vector.offset);
-  }
+  SOLITON_DEVICE float* output(const Vector& vector) const { return context_.vector(vector, use_); }
 
   /// Sum of the parts of the next tile, row `lane`; 0 in lanes 16 and up.
   SOLITON_DEVICE float take_tile() {
@@ -201,6 +194,14 @@ class Epilogue {
     }
   }
 
+  /// Once a step, behind the last that it appends: whoever sees a word of this CTA from a later phase, and fences, sees all
+  /// that was before. If layers differ in who reads what, in every layer.
+  SOLITON_DEVICE void fence_layer(int layer) const {
+    if (!Variant<kPlan>::kWindows && layer != kPlan.model.num_layers - 1) return;
+    warp_sync();
+    fence();
+  }
+
   SOLITON_DEVICE void wait_for_partials(int block) {
     if constexpr (kPlan.sync == SyncMode::kCounter) {
       Spin spin(context_.bound());
@@ -213,42 +214,28 @@ class Epilogue {
     }
   }
 
-  /// Clears this CTA's partial of the attention phase before: all its readers have published since.
-  SOLITON_DEVICE void clear_partial(int layer) {
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
+  /// Where layers differ in their windows, a partial that this one had no use for gets its tag all the same: so no word is
+  /// ever older than the use before.
+  SOLITON_DEVICE void renew_partial(int layer) {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating && Variant<kPlan>::kWindows) {
       const AttentionShare share = context_.attention_share(layer);
-      if (share.num_splits == 1 || share.count == 0) return;
-      clear_groups(kPlan.partials.offset + static_cast<int64_t>(context_.cta) * kPlan.partial_words() * 4, 0,
-                   kPlan.partial_words() / 4);
+      if (share.num_splits > 1 && share.count > 0) return;
+      for (int i = context_.lane; i < kPlan.partial_words(); i += kWarpLanes)
+        publish_here<kPlan>(context_.partial(context_.cta) + i, 0.0f, tag_);
     }
   }
 
-  /// Clears this CTA's share of a vector.
-  SOLITON_DEVICE void clear(Vector vector) {
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
-      if (vector.offset < 0) return;
-      const int share = ceil_divide(vector.groups(), kPlan.num_ctas);
-      const int first = context_.cta * share;
-      clear_groups(vector.offset, first, first + share < vector.groups() ? first + share : vector.groups());
-    }
-  }
-
-  SOLITON_DEVICE void clear_groups(int64_t offset, int first, int end) {
-    uint4* groups = context_.template workspace<uint4>(offset);
-    SOLITON_NO_UNROLL
-    for (int i = first + context_.lane; i < end; i += kWarpLanes) {
-      store_global(groups + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
-    }
-  }
-
-  /// Once between two phases: orders what this CTA has seen, put out and cleared before all that it publishes from here on.
+  /// What this CTA has seen and stored comes before all that it publishes from here on.
   SOLITON_DEVICE void fence() const {
     if constexpr (kPlan.sync == SyncMode::kSelfValidating) fence_cards<kPlan>();
   }
 
-  SOLITON_DEVICE void begin_phase() {
+  /// `use`: of what the phase puts out.
+  SOLITON_DEVICE void begin_phase(uint32_t use) {
     context_.begin_phase();
     mark(context_, &PhaseRecord::begin);
+    tag_ = tag_of(use);
+    use_ = use;
     first_ = true;
   }
   SOLITON_DEVICE void end_wait() {
@@ -257,24 +244,24 @@ class Epilogue {
     first_ = false;
   }
 
-  /// After the phase's outputs: clears. Under kCounter: says that this CTA has ended the phase.
-  SOLITON_DEVICE void end_phase(Vector clears) {
+  /// Under kCounter: says that this CTA has ended the phase.
+  SOLITON_DEVICE void end_phase() {
     mark(context_, &PhaseRecord::last);
     note(context_, &PhaseRecord::waited, waits_.take());
     note(context_, &PhaseRecord::limited, merge_waits_.take());
-    clear(clears);
-    warp_sync();
     if constexpr (kPlan.sync == SyncMode::kCounter) {
+      warp_sync();
       if (context_.lane == 0)
         arrive_on_all<kPlan>(context_.params, &PeerOffsets::workspace, context_.counter(kGridCounterWord));
     }
-    if constexpr (fences_late(kPlan)) fence();
     mark(context_, &PhaseRecord::end);
     context_.end_phase();
   }
 
   Context<kPlan>& context_;
   int token_ = 0;
+  uint32_t use_ = 0;  // of its place, by what the phase publishes
+  uint32_t tag_ = 0;
   uint64_t best_ = kNoCandidate;
   float bias_ = 0.0f;  // of the next tile of q, k and v
   uint32_t tiles_ = 0;

@@ -42,7 +42,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   const int index =
       rotates ? packed - packed % kPlan.model.head_dim + rotary_dim(tile_in_head, row, kPlan.model.head_dim)
               : packed + row;
-  if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, publishable(value));
+  if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, value, tag_);
 }
 
 /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
@@ -52,7 +52,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale
   const float up = shuffle_down(value, 8);
   if (context_.lane < 8) {
     const float gated = activate<kPlan.model.activation, false>(value) * up;
-    publish<kPlan>(context_, output + tile * 8 + context_.lane, publishable(gated));
+    publish<kPlan>(context_, output + tile * 8 + context_.lane, gated, tag_);
   }
 }
 
@@ -75,7 +75,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
   const float value = before + take_tile();
   if (context_.lane >= kTileRows) return;
   store_shared(own, value);
-  publish<kPlan>(context_, output + place, publishable(value));
+  publish<kPlan>(context_, output + place, value, tag_);
 }
 
 template <const KernelPlan& kPlan>
@@ -105,11 +105,6 @@ SOLITON_DEVICE void Epilogue<kPlan>::draw(const MatrixPhase& phase) {
   constexpr int kLoads = 8;
   RowSampler<kPlan, Context<kPlan>, kLoads> sampler(context_, run, context_.region(RegionId::kToken), 0);
   best_ = sampler.draw(0, context_.position(), token_);
-  if (context_.params.sampling.logprobs != nullptr) {
-    // The first CTA reads the logit of the token that is chosen: pairs with its load in record_logprob().
-    warp_sync();
-    fence_cards<kPlan>();
-  }
 }
 
 template <const KernelPlan& kPlan>
@@ -121,10 +116,11 @@ SOLITON_DEVICE void Epilogue<kPlan>::end_choice() {
   }
   if (context_.lane == 0) {
     uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
-    publish<kPlan>(context_, candidates + context_.global_cta(), best_);
+    const uint32_t tag = tag_of(context_.step);
+    publish<kPlan>(context_, candidates + context_.global_cta(), best_, tag);
     if (context_.is_first_cta()) {
-      publish<kPlan>(context_, candidates + kPlan.all_ctas(),
-                     static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
+      const uint64_t stop = load_system(context_.params.stop_request) != 0 ? kTagMask + 1 : 0;
+      publish<kPlan>(context_, candidates + kPlan.all_ctas(), stop, tag);
     }
   }
 }

@@ -4,45 +4,53 @@
 #include "formats/formats.cuh"
 #include "machine/peers.cuh"
 #include "one_row/context.cuh"
-#include "ops/missing.cuh"
+#include "ops/tagged.cuh"
 
 namespace soliton::one_row {
 
 constexpr int kMaxLoadsInFlight = 8;  // 16-byte loads of one lane before the first is checked
 
-/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those still
-/// missing; see wait_for_words(). Under kCounter the phase's wait has already covered them.
+/// Loads of one lane from words that other CTAs write: issue() starts them, retry() repeats those that have not come;
+/// see wait_for_words(). Under kCounter the phase's wait has already covered them.
 template <class T, int kCount, const KernelPlan& kPlan>
 class PolledLoads {
+  static_assert(kCount <= 32, "a bit for each");
+
  public:
-  T value[kCount] = {};
+  T value[kCount] = {};  // with their tags
 
   /// `address(i)` is the i-th word's address. Where present(i) is false, this lane has none and the value is
   /// zero.
   template <class Address, class Present>
   SOLITON_DEVICE void issue(const Address& address, const Present& present) {
+    missing_ = 0;
     SOLITON_UNROLL
     for (int i = 0; i < kCount; ++i) {
       value[i] = T{};
-      if (present(i)) value[i] = load(address(i));
+      if (!present(i)) continue;
+      value[i] = load(address(i));
+      missing_ |= 1u << i;
     }
   }
 
-  /// True if a word was missing and is loaded anew.
+  /// True if a word was missing. All are looked at before the first is loaded anew: no load waits for another.
   template <class Address>
-  SOLITON_DEVICE bool retry(const Address& address) {
-    bool missing = false;
+  SOLITON_DEVICE bool retry(const Address& address, uint32_t tag) {
     SOLITON_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      if (is_missing(value[i])) {
-        missing = true;
-        value[i] = load(address(i));
-      }
+      if (has_tag(value[i], tag)) missing_ &= ~(1u << i);
     }
-    return missing;
+    if (missing_ == 0) return false;
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if (missing_ >> i & 1) value[i] = load(address(i));
+    }
+    return true;
   }
 
  private:
+  uint32_t missing_ = 0;  // bit i: the i-th has not come yet
+
   static SOLITON_DEVICE T load(const T* pointer) {
     if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
       return kPlan.num_cards == 1 ? load_relaxed(pointer) : load_relaxed_system(pointer);
@@ -52,53 +60,54 @@ class PolledLoads {
   }
 };
 
-/// Waits until nothing is missing. Each of `retries` repeats the loads of one PolledLoads; one after another,
+/// Waits until nothing is missing of what carries `tag`. Each of `retries` repeats the loads of one PolledLoads; one after another,
 /// so that the words that many CTAs want are polled last and little.
 template <const KernelPlan& kPlan, class... Retries>
-SOLITON_DEVICE void wait_for_words(const Context<kPlan>& context, WaitKind kind, const Retries&... retries) {
+SOLITON_DEVICE void wait_for_words(const Context<kPlan>& context, WaitKind kind, uint32_t tag,
+                                   const Retries&... retries) {
   if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
     Spin spin(context.bound());
     const auto wait = [&](const auto& retry) {
-      while (warp_any(retry())) spin.pause(context.site(kind, 0, 0, kMissing));
+      while (warp_any(retry())) spin.pause(context.site(kind, 0, tag));
     };
     (wait(retries), ...);
   }
 }
 
-/// Publishes one word to the CTAs of this card.
+/// Publishes a value to the CTAs of this card. Under kCounter too its tag takes the place of its lowest bits: so both give
+/// the same results.
 template <const KernelPlan& kPlan, class T>
-SOLITON_DEVICE void publish_here(T* word, T value) {
+SOLITON_DEVICE void publish_here(T* word, T value, uint32_t tag) {
   if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
-    store_relaxed(word, value);
+    store_relaxed(word, with_tag(value, tag));
   } else {
-    store_global(word, value);
+    store_global(word, with_tag(value, tag));
   }
 }
 
-/// Publishes one word of a vector: every card has a copy, and CTAs look at their own card's.
+/// Publishes a value of a vector: every card has a copy, and CTAs look at their own card's.
 template <const KernelPlan& kPlan, class T>
-SOLITON_DEVICE void publish(const Context<kPlan>& context, T* word, T value) {
+SOLITON_DEVICE void publish(const Context<kPlan>& context, T* word, T value, uint32_t tag) {
   if constexpr (kPlan.num_cards == 1) {
-    publish_here<kPlan>(word, value);
+    publish_here<kPlan>(word, value, tag);
   } else {
-    store_to_all<kPlan>(context.params, &PeerOffsets::workspace, word, value);
+    store_to_all<kPlan>(context.params, &PeerOffsets::workspace, word, with_tag(value, tag));
   }
 }
 
-/// The signatures of a vector, which one warp waits for: CTAs without a tile have seen everything before this
-/// phase too.
+/// The signatures of a vector, which one warp waits for: CTAs without a tile have the writing phase's input too.
 template <const KernelPlan& kPlan>
 class Signatures {
  public:
-  SOLITON_DEVICE Signatures(const Context<kPlan>& context, Vector vector)
-      : words_(context.template workspace<float>(vector.offset) + vector.elements + context.lane),
+  SOLITON_DEVICE Signatures(const Context<kPlan>& context, Vector vector, uint32_t use)
+      : words_(context.vector(vector, use) + vector.elements + context.lane),
         count_(kPlan.sync == SyncMode::kSelfValidating ? vector.signatures - context.lane : 0) {}
 
   SOLITON_DEVICE void issue() {
     loads_.issue([&](int i) { return word(i); }, [&](int i) { return i * kWarpLanes < count_; });
   }
-  SOLITON_DEVICE bool retry() {
-    return loads_.retry([&](int i) { return word(i); });
+  SOLITON_DEVICE bool retry(uint32_t tag) {
+    return loads_.retry([&](int i) { return word(i); }, tag);
   }
 
  private:
@@ -217,8 +226,8 @@ struct InputLoads {
   SOLITON_DEVICE void issue(Values& values) const {
     values.issue([&](int i) { return address(i); }, [&](int i) { return present(i); });
   }
-  SOLITON_DEVICE bool retry(Values& values) const {
-    return values.retry([&](int i) { return address(i); });
+  SOLITON_DEVICE bool retry(Values& values, uint32_t tag) const {
+    return values.retry([&](int i) { return address(i); }, tag);
   }
 
  private:

@@ -21,6 +21,7 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<kPlan>& heads, int warp,
                                 int token, bool whole, int layer, float* output, float* partial) {
   constexpr int kParts = kPlan.consumer_warps + 1;
+  const uint32_t tag = tag_of(context.use(layer));
   const bool with_token = token != kNoToken;
   constexpr int kGroups = kHeadsPerBlock * kPlan.model.head_dim / 4;  // of 4 neighbouring outputs
   SOLITON_NO_UNROLL
@@ -64,26 +65,27 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       merged.w += weight * value.w;
     }
     if (!whole && dim == 0) {
-      publish_here<kPlan>(partial + head, publishable(maximum));
-      publish_here<kPlan>(partial + kHeadsPerBlock + head, publishable(sum));
+      publish_here<kPlan>(partial + head, maximum, tag);
+      publish_here<kPlan>(partial + kHeadsPerBlock + head, sum, tag);
     }
     const float scale = whole ? 1.0f / sum : 1.0f;
-    const float4 outputs = make_float4(publishable(merged.x * scale), publishable(merged.y * scale),
-                                       publishable(merged.z * scale), publishable(merged.w * scale));
+    const float4 outputs =
+        make_float4(merged.x * scale, merged.y * scale, merged.z * scale, merged.w * scale);
     const int first = heads.first_head * kPlan.model.head_dim;
     if (kPlan.model.ordered && whole) {
       const float values[] = {outputs.x, outputs.y, outputs.z, outputs.w};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
-        publish<kPlan>(context, output + context.attention_place(layer, first + group * 4 + i), values[i]);
+        publish<kPlan>(context, output + context.attention_place(layer, first + group * 4 + i), values[i],
+                       tag);
       }
       continue;
     }
     float* to = whole ? output + first : partial + 2 * kHeadsPerBlock;
     if (kPlan.num_cards > 1 && whole) {
-      publish<kPlan>(context, reinterpret_cast<float4*>(to) + group, outputs);
+      publish<kPlan>(context, reinterpret_cast<float4*>(to) + group, outputs, tag);
     } else {
-      publish_here<kPlan>(reinterpret_cast<float4*>(to) + group, outputs);
+      publish_here<kPlan>(reinterpret_cast<float4*>(to) + group, outputs, tag);
     }
   }
 }
@@ -104,8 +106,8 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
                                  const AttentionShare& share, int layer, float* output) {
   const int num_groups = heads.count * kPlan.model.head_dim / kWarpLanes;
   const int end_group = num_groups * (share.split + 1) / share.num_mergers;
-  const float* partials = context.template workspace<float>(kPlan.partials.offset) +
-                          static_cast<int64_t>(context.cta - share.split) * kPlan.partial_words();
+  const uint32_t tag = tag_of(context.use(layer));
+  const float* partials = context.partial(context.cta - share.split);
   SOLITON_NO_UNROLL
   for (int group = num_groups * share.split / share.num_mergers; group < end_group; ++group) {
     // Lane s looks after the weight of split s.
@@ -124,7 +126,9 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
                                : own + (i - kMergeLoads) * kHeadsPerBlock;
       };
       loads.issue(address, [&](int i) { return i >= kMergeLoads || first + i < share.num_splits; });
-      wait_for_words(context, WaitKind::kPartial, [&] { return loads.retry(address); });
+      wait_for_words(context, WaitKind::kPartial, tag, [&] { return loads.retry(address, tag); });
+      SOLITON_UNROLL
+      for (int i = 0; i < kMergeLoads + 2; ++i) loads.value[i] = without_tag(loads.value[i]);
       if (first == 0) {
         const float own_maximum = context.lane < share.num_splits ? loads.value[kMergeLoads] : -INFINITY;
         float maximum = own_maximum;
@@ -149,7 +153,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
         value += shuffle(weight, (first + i) % kWarpLanes) * loads.value[i];
     }
     const int element = heads.first_head * kPlan.model.head_dim + group * kWarpLanes + context.lane;
-    publish<kPlan>(context, output + context.attention_place(layer, element), publishable(value));
+    publish<kPlan>(context, output + context.attention_place(layer, element), value, tag);
   }
 }
 

@@ -96,7 +96,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     begin_phase();
     prefetch_norm(at);
     if (at.phase.output == OutputKind::kSwiglu) prefetch_qkv((at.layer + 1) % kPlan.model.num_layers);
-    this->stream(pages(at), at.phase.window, [&] { return pages(next); });
+    this->stream(pages(at), PageWindow(kPlan.window, kPlan.waiting_window), [&] { return pages(next); });
     end_phase();
   }
 

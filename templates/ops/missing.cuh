@@ -1,4 +1,4 @@
-// Words that say themselves that they have arrived: kMissing until they are written.
+// Several rows: words that say themselves that they have arrived, kMissing until they are written.
 #pragma once
 
 #include "layout/phase.h"
@@ -14,9 +14,6 @@ SOLITON_DEVICE bool is_missing(float4 v) {
 }
 SOLITON_DEVICE bool is_missing(uint2 v) {
   return v.x == kMissing || v.y == kMissing;
-}
-SOLITON_DEVICE bool is_missing(uint64_t value) {
-  return value == ~0ull;
 }
 
 /// A value that may be published: never the pattern that means "missing".

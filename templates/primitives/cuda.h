@@ -230,6 +230,18 @@ SOLITON_DEVICE void add_release(uint32_t* pointer, uint32_t value) {
 SOLITON_DEVICE void add_relaxed(uint64_t* pointer, uint64_t value) {
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(pointer), "l"(value) : "memory");
 }
+SOLITON_DEVICE uint32_t load_shared_relaxed(const uint32_t* pointer) {
+  uint32_t v;
+  asm volatile("ld.relaxed.cta.shared::cta.u32 %0, [%1];"
+               : "=r"(v)
+               : "r"(shared_address(pointer))
+               : "memory");
+  return v;
+}
+SOLITON_DEVICE void store_shared_relaxed(uint32_t* pointer, uint32_t value) {
+  asm volatile("st.relaxed.cta.shared::cta.u32 [%0], %1;" ::"r"(shared_address(pointer)), "r"(value)
+               : "memory");
+}
 SOLITON_DEVICE void add_shared(uint32_t* pointer, uint32_t value) {
   asm volatile("red.relaxed.cta.shared::cta.add.u32 [%0], %1;" ::"r"(shared_address(pointer)), "r"(value)
                : "memory");

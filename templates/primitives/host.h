@@ -247,7 +247,17 @@ T load_relaxed(const T* address) {
 
 template <class T>
 void store_relaxed(T* address, std::type_identity_t<T> value) {
-  emulation::store<emulation::Access::kRelaxedStore, emulation::Space::kGlobal>(address, value);
+  constexpr auto kAccess = emulation::Access::kRelaxedStore;
+  if (emulation::delaying) [[unlikely]]
+    return emulation::store_wide(kAccess, address, &value, sizeof value);
+  emulation::store<kAccess, emulation::Space::kGlobal>(address, value);
+}
+
+inline uint32_t load_shared_relaxed(const uint32_t* address) {
+  return emulation::load<emulation::Access::kRelaxedLoad, emulation::Space::kShared>(address);
+}
+inline void store_shared_relaxed(uint32_t* address, uint32_t value) {
+  emulation::store<emulation::Access::kRelaxedStore, emulation::Space::kShared>(address, value);
 }
 
 inline uint32_t load_acquire(const uint32_t* address) {
@@ -256,6 +266,8 @@ inline uint32_t load_acquire(const uint32_t* address) {
 
 inline void add_release(uint32_t* address, uint32_t value) {
   using emulation::Access, emulation::Space;
+  if (emulation::delaying) [[unlikely]]
+    emulation::land_stores_before();
   if (emulation::checking) [[unlikely]] {
     emulation::check_access(Access::kReleaseAdd, Space::kGlobal, address, sizeof *address);
   }

@@ -60,7 +60,8 @@
 //   void take_registers<n>(); give_registers<n>();    a warpgroup's share for the rest of the launch
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
-//                     void add_shared(uint32_t*, uint32_t);                  atomic, orders nothing
+//                     uint32_t load_shared_relaxed(const uint32_t*); void store_shared_relaxed(uint32_t*, uint32_t);
+//                     void add_shared(uint32_t*, uint32_t);                  these three are atomic, and order nothing
 //   Global memory:    T load_constant(const T*);      never written during the launch
 //                     T load_global(const T*);        ordinary load, L2 (not L1)
 //                     void store_global(T*, T);       ordinary store

@@ -66,6 +66,8 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   static_assert(kPlan.num_ctas > 0 && kPlan.consumer_warps == kWorkers);
 
   /// By all threads of the CTA, before any of them goes on.
+  static constexpr int kStepPhases = kPlan.step_phases() + 1;  // before them, the embedding
+
   SOLITON_DEVICE void set_up() const {
     if (thread_index() == 0) {
       for (int32_t& stop : decision().stop) store_shared(&stop, 0);
@@ -97,7 +99,6 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// parity is never more than one phase off.
   SOLITON_DEVICE void wait_begun() const {
     // phases_done, for which workers have no register.
-    constexpr int kStepPhases = kPlan.step_phases() + 1;  // before them, the embedding
     const uint32_t ended = static_cast<uint32_t>(step * kStepPhases + phase);
     wait(barrier(BarrierId::kBegun), ended & 1, WaitKind::kBegun, ended);
   }

@@ -416,6 +416,65 @@ TEST(MemoryModel, AllowsAndForbidsByItsRules) {
   }
 }
 
+/// CTA 1 tells CTA 2 that it has read what CTA 0 stored; CTA 2 overwrites that, while CTA 1 reads it again.
+void read_again_kernel(LaunchParams params) {
+  if (thread_index() != 0) return;
+  auto* data = static_cast<Handover*>(params.workspace);
+  const auto wait_for = [](const uint32_t* word) {
+    Spin spin(make_wait_bound(nullptr));
+    while (load_relaxed(word) == 0) spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
+  };
+  if (cta_index() == 0) store_relaxed(&data->word, 1u);
+  if (cta_index() == 1) {
+    wait_for(&data->word);
+    store_relaxed(&data->flag, 1u);
+    for (int i = 0; i < 8; ++i) load_relaxed(&data->word);
+  }
+  if (cta_index() == 2) {
+    wait_for(&data->flag);
+    store_relaxed(&data->word, 2u);
+  }
+}
+
+TEST(MemoryModel, RemembersWhoWasTheFirstToObserve) {
+  for (uint64_t seed = 1; seed <= 4 * kSeeds; ++seed) {
+    Buffer<Handover> data(1);
+    EXPECT_EQ(run(read_again_kernel, with_workspace(data.data()), {3, kLanes, 0}, checked(seed)), "");
+    EXPECT_EQ(data.data()->word, 2u);
+  }
+}
+
+/// CTA 0 stores two words, a fence between them or not; CTA 1 looks at the first once it has the second.
+void two_stores_kernel(LaunchParams params) {
+  if (thread_index() != 0) return;
+  auto* data = static_cast<Handover*>(params.workspace);
+  if (cta_index() == 0) {
+    store_relaxed(&data->word, 1u);
+    if (params.num_steps == 1) fence_device();
+    store_relaxed(&data->flag, 1u);
+  } else {
+    Spin spin(make_wait_bound(nullptr));
+    while (load_relaxed(&data->flag) == 0) spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
+    store_global(&data->answer, load_relaxed(&data->word));
+  }
+}
+
+TEST(MemoryModel, RelaxedStoresMayOvertakeOneAnother) {
+  for (const bool fences : {false, true}) {
+    int overtaken = 0;
+    for (uint64_t seed = 1; seed <= 8 * kSeeds; ++seed) {
+      Buffer<Handover> data(1);
+      LaunchParams params = with_workspace(data.data());
+      params.num_steps = fences ? 1 : 0;
+      EmulationOptions options = checked(seed, CopyPolicy::kLate);
+      options.delays_stores = true;
+      ASSERT_EQ(run(two_stores_kernel, params, {2, kLanes, 0}, options), "");
+      overtaken += data.data()->answer == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(overtaken > 0, !fences);
+  }
+}
+
 void halves_kernel(LaunchParams params) {
   if (thread_index() < 2)
     store_shared(reinterpret_cast<uint16_t*>(shared_memory()) + thread_index(), uint16_t{1});

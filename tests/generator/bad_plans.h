@@ -27,7 +27,7 @@ const std::vector<BadPlan>& bad_structure();
 const std::vector<BadPlan>& bad_work();
 const std::vector<BadPlan>& bad_shapes();
 const std::vector<BadPlan>& bad_waits();
-const std::vector<BadPlan>& bad_clears();
+const std::vector<BadPlan>& bad_places();
 const std::vector<BadPlan>& bad_memory();
 const std::vector<BadPlan>& bad_barriers();
 
@@ -57,11 +57,6 @@ inline void read_instead(Plan& plan, const std::string& reader, const std::strin
 inline void read_and_await(Plan& plan, const std::string& reader, const std::string& other) {
   read_instead(plan, reader, other);
   phase(plan, reader).waits_for = index_of(plan.vectors, other);
-}
-/// Lets `to` clear a vector instead of `from`.
-inline void move_clear(Plan& plan, const std::string& name, const std::string& from, const std::string& to) {
-  std::erase(phase(plan, from).clears, index_of(plan.vectors, name));
-  phase(plan, to).clears.push_back(index_of(plan.vectors, name));
 }
 
 /// Deals the tiles of a phase again, as the kernel would.

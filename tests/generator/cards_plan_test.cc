@@ -89,18 +89,6 @@ TEST(CardsPlan, IsRefusedWithTooManyCards) {
   EXPECT_THAT(refusals(plan), HasSubstr("cards of a launch: expected 1 to 8, got 9"));
 }
 
-// The candidates are polled for before a phase has begun: three phases are not enough.
-TEST(CardsPlan, ClearsTheCandidatesEarlier) {
-  const char* refusal =
-      "cleared too late: candidates: cleared in phase 318, expected phase 317 or earlier: it is written in "
-      "phase 321";
-  for (const int cards : {1, 2}) {
-    Plan plan = plan_over("llama-3.1-8b", cards);
-    named(plan.phases, "o").clears = {index_of(plan.vectors, "candidates")};
-    EXPECT_THAT(refusals(plan), HasSubstr(refusal)) << cards;
-  }
-}
-
 TEST(CardsPlan, SplitsAttentionAsItIsTold) {
   PlanChoices choices;
   choices.num_cards = 2;

@@ -59,7 +59,6 @@ void expect_phases(const Plan& plan, const std::vector<PhaseText>& emitted) {
     EXPECT_EQ(is("matrix"), multiplies ? "Matrices::" + kMatrices.at(plan.matrices[phase.matrix].name) : "-");
     EXPECT_EQ(is("reads"), vector_constant(plan, phase.reads)) << phase.name;
     EXPECT_EQ(is("writes"), vector_constant(plan, phase.writes)) << phase.name;
-    EXPECT_EQ(is("clears"), vector_constant(plan, phase.clears.empty() ? -1 : phase.clears[0])) << phase.name;
     EXPECT_EQ(is("input"),
               multiplies ? std::string("InputKind::") + kInputs[static_cast<int>(phase.input)] : "-");
     EXPECT_EQ(is("output"), multiplies ? kOutputs[static_cast<int>(phase.output)] : "-") << phase.name;

@@ -109,7 +109,7 @@ TEST(Graph, EveryRowOfTheNormsIsUsedOnce) {
   EXPECT_EQ(graph.num_norms(), 15);
 }
 
-// Layers of a width are a kind; its matrices are its own, and vectors are as long as the widest layer's.
+// Layers of a width are a kind; its matrices are its own, and so is the vector of that width.
 TEST(Graph, LayersOfOtherWidthsAreOtherKinds) {
   const ModelFacts facts =
       load_model_config(std::string(SOLITON_SOURCE_DIR) + "/tests/models/kinds.yaml").facts;
@@ -118,7 +118,8 @@ TEST(Graph, LayersOfOtherWidthsAreOtherKinds) {
   EXPECT_EQ(named(graph.matrices, "gate_up").rows, 2 * 192);
   EXPECT_EQ(named(graph.matrices, "gate_up_1").rows, 2 * 384);
   EXPECT_EQ(named(graph.matrices, "down_1").columns, 384);
-  EXPECT_EQ(named(graph.vectors, "ffn").elements, 384);
+  EXPECT_EQ(named(graph.vectors, "ffn").elements, 192);
+  EXPECT_EQ(named(graph.vectors, "ffn_1").elements, 384);
   EXPECT_EQ(graph.num_norms(), 7);
   EXPECT_EQ(graph.reader(1, named(graph.kinds[1].ops, "gate_up_1").writes),
             named(graph.kinds[1].ops, "down_1").matrix);

@@ -62,6 +62,7 @@ TEST(Options, ReadsEveryFlag) {
                                  "--ctas",
                                  "128",
                                  "--window=4",
+                                 "--waiting-window=2",
                                  "--consumer-warps",
                                  "8",
                                  "--ring-slots",
@@ -87,6 +88,7 @@ TEST(Options, ReadsEveryFlag) {
   EXPECT_EQ(options.output, "out");
   EXPECT_EQ(options.choices.num_ctas, 128);
   EXPECT_EQ(options.choices.window, 4);
+  EXPECT_EQ(options.choices.waiting_window, 2);
   EXPECT_EQ(options.choices.consumer_warps, 8);
   EXPECT_EQ(options.choices.ring_slots, 12);
   EXPECT_EQ(options.choices.min_pages_per_split, 3);

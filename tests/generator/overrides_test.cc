@@ -21,18 +21,19 @@ std::string parse_error(const std::string& text) {
 }
 
 /// A value that the planner would not choose for the tiny model, and that it can follow.
-const std::map<std::string, int> kOther = {{"num_ctas", 3},       {"window", 2},
-                                           {"consumer_warps", 2}, {"producer_warps", 3},
-                                           {"ring_slots", 5},     {"min_pages_per_split", 7},
-                                           {"prefetch_pages", 0}};
+const std::map<std::string, int> kOther = {
+    {"num_ctas", 3},       {"window", 2},     {"waiting_window", 1},      {"consumer_warps", 2},
+    {"producer_warps", 3}, {"ring_slots", 5}, {"min_pages_per_split", 7}, {"prefetch_pages", 0}};
 
 TEST(Knobs, EachIsChosenPlannedAndForgottenByItself) {
   const ModelConfig model = shipped_model("tiny-stories");
-  const GpuSpec gpu = shipped_gpu("a100-80");  // without bulk copies, for the sake of producer_warps
-  const KnobValues own = knob_values(make_plan(model, gpu));
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     ASSERT_TRUE(kOther.contains(kKnobs[i].name)) << kKnobs[i].name;
     const int value = kOther.at(kKnobs[i].name);
+    const bool is_of_bulk =
+        std::string_view(kKnobs[i].name) == "waiting_window";  // and producer_warps of copies by lanes
+    const GpuSpec gpu = shipped_gpu(is_of_bulk ? "h200" : "a100-80");
+    const KnobValues own = knob_values(make_plan(model, gpu));
     PlanChoices choices;
     EXPECT_EQ(kKnobs[i].chosen(choices), std::nullopt);
     kKnobs[i].choose(choices, value);
@@ -79,9 +80,10 @@ TEST(Overrides, EveryKeyIsOptional) {
 }
 
 TEST(Overrides, RefusesEverythingElse) {
-  EXPECT_EQ(parse_error("window: 4\nwindows: 4"),
-            "4 x.yaml:2: windows: expected one of num_ctas, window, consumer_warps, ring_slots, "
-            "min_pages_per_split, prefetch_pages, producer_warps, got an unknown key");
+  EXPECT_EQ(
+      parse_error("window: 4\nwindows: 4"),
+      "4 x.yaml:2: windows: expected one of num_ctas, window, waiting_window, consumer_warps, ring_slots, "
+      "min_pages_per_split, prefetch_pages, producer_warps, got an unknown key");
   EXPECT_EQ(parse_error("window: 4\nwindow: 4").rfind("4 x.yaml:2: window: expected this key once", 0), 0u);
   EXPECT_EQ(parse_error("window: 0"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 0");
   EXPECT_EQ(parse_error("window: 65"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 65");

@@ -194,34 +194,6 @@ TEST(Partition, WorkersTakeRegistersWhereThereAreWarpgroups) {
 
 // hidden = 256 are 16 tiles of o and down, ffn = 768 are 96 of gate_up, 32 of qkv: a tile less one, exact,
 // plus one.
-TEST(Partition, SignaturesStandWhereSomeCtaHasNoTile) {
-  const auto signatures = [](int ctas) {
-    const Plan plan = shipped_plan("tiny-stories", "h200", {.num_ctas = ctas});
-    std::vector<int> words;
-    for (const PlanVector& vector : plan.vectors) words.push_back(vector.signatures);
-    return words;
-  };
-  //                                               qkv heads post_attention ffn hidden candidates
-  EXPECT_EQ(signatures(15), (std::vector<int>{15, 15, 0, 0, 0, 0}));
-  EXPECT_EQ(signatures(16), (std::vector<int>{16, 16, 0, 0, 0, 0}));
-  EXPECT_EQ(signatures(17), (std::vector<int>{17, 17, 17, 0, 17, 0}));
-  EXPECT_EQ(signatures(32), (std::vector<int>{32, 32, 32, 0, 32, 0}));
-  EXPECT_EQ(signatures(33), (std::vector<int>{33, 33, 33, 0, 33, 0}));
-  EXPECT_EQ(signatures(96), (std::vector<int>{96, 96, 96, 0, 96, 0}));
-  EXPECT_EQ(signatures(97), (std::vector<int>{97, 97, 97, 97, 97, 0}));
-}
-
-// Attention reads the words of its heads: only signatures tell it about the CTAs that wrote none of them.
-TEST(Partition, QkvIsSignedEvenWhereEveryCtaHasATile) {
-  for (const char* model : kShippedModels) {
-    for (const int ctas : {1, 2, 16}) {
-      const Plan plan = shipped_plan(model, "h200", {.num_ctas = ctas});
-      for (const TileRun& run : named(plan.phases, "qkv").runs) ASSERT_GT(run.count, 0);
-      EXPECT_EQ(named(plan.vectors, "qkv").signatures, ctas) << model;
-    }
-  }
-}
-
 // What is normed must be there at once, and so is what comes out of attention; down's input need not be.
 TEST(Partition, ChunksAreAsWideAsTheWidestInputThatIsNormedOrOutOfAttention) {
   EXPECT_EQ(shipped_plan("llama-3.2-1b", "h200").chunk_columns, 2048);
@@ -359,24 +331,6 @@ TEST(Partition, RegistersOfAllThreadsFitTheSm) {
       EXPECT_GT((rounded + 8) * plan.threads(), gpu.registers_per_sm) << warps;
     }
   }
-}
-
-TEST(Partition, EveryVectorIsClearedByThePhaseAfterItsReader) {
-  const Plan plan = shipped_plan("llama-3.1-8b", "h200");
-  const auto clears = [&](const char* phase) {
-    std::vector<std::string> names;
-    for (const int vector : named(plan.phases, phase).clears) names.push_back(plan.vectors[vector].name);
-    return names;
-  };
-  EXPECT_EQ(clears("qkv"), std::vector<std::string>{"ffn"});
-  EXPECT_EQ(clears("attention"), std::vector<std::string>{"hidden"});
-  EXPECT_EQ(clears("o"), std::vector<std::string>{"qkv"});
-  EXPECT_EQ(clears("gate_up"), std::vector<std::string>{"heads"});
-  EXPECT_EQ(clears("down"), std::vector<std::string>{"post_attention"});
-  EXPECT_EQ(clears("lm_head"), std::vector<std::string>{});
-  const int candidates = index_of(plan.vectors, "candidates");
-  EXPECT_EQ(named(plan.phases, "attention").first_layer_clears, std::vector<int>{candidates});
-  EXPECT_EQ(named(plan.phases, "qkv").first_layer_reads, candidates);
 }
 
 TEST(Partition, StepSequenceRepeatsLayersAndEndsWithTheRest) {

@@ -73,23 +73,24 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "token 220544..221568\n"
             "squares 221568..221600\n"
             "decision 221600..221632\n"
-            "status 221632..221824\n"
-            "barriers 221824..222184\n");
-  EXPECT_EQ(plan.shared_bytes(), 222184);
+            "waiting 221632..221636\n"
+            "status 221648..221840\n"
+            "barriers 221840..222200\n");
+  EXPECT_EQ(plan.shared_bytes(), 222200);
 }
 
 TEST(Place, WorkspaceOfTheTinyModel) {
   const Plan plan = shipped_plan("tiny-stories", "cpu");
   EXPECT_EQ(show(plan.workspace),
-            "qkv 0..2064\n"
-            "heads 2304..3344\n"
-            "post_attention 3584..4608\n"
-            "ffn 4608..7680\n"
-            "hidden 7680..8704\n"
-            "candidates 8704..8752\n"
-            "partials 8960..13184\n"
-            "counters 13312..13824\n");
-  EXPECT_EQ(plan.workspace_bytes(), 13824);
+            "qkv 0..2048\n"
+            "heads 2048..3072\n"
+            "post_attention 3072..4096\n"
+            "ffn 4096..7168\n"
+            "hidden 7168..8192\n"
+            "candidates 8192..8240\n"
+            "partials 8448..12672\n"
+            "counters 12800..13312\n");
+  EXPECT_EQ(plan.workspace_bytes(), 13312);
 }
 
 TEST(Place, RingTakesAllThatFits) {

@@ -22,10 +22,10 @@ class NumberWalk {
 
   void plan(Plan& plan) {
     auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
-           producer_warps, ring_slots, window, prefetch_pages, tile_slots, chunk_columns, min_pages_per_split,
-           max_splits, sync, registers_per_thread, input_buffers, max_query_tiles, warp_dims,
-           shares_registers, warpgroups, vectors, squares, num_norms, layers, matrices, phases, barriers,
-           shared, workspace, weight_bytes, needed_weight_bytes] = plan;
+           producer_warps, ring_slots, window, waiting_window, prefetch_pages, tile_slots, chunk_columns,
+           min_pages_per_split, max_splits, sync, registers_per_thread, input_buffers, max_query_tiles,
+           warp_dims, shares_registers, warpgroups, vectors, squares, num_norms, layers, matrices, phases,
+           barriers, shared, workspace, weight_bytes, needed_weight_bytes] = plan;
     for_each_fact(facts, [&](const char* name, auto& value) {
       if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
         number(std::string("facts.") + name, value);
@@ -38,6 +38,7 @@ class NumberWalk {
     number("producer_warps", producer_warps);
     number("ring_slots", ring_slots);
     number("window", window);
+    number("waiting_window", waiting_window);
     number("prefetch_pages", prefetch_pages);
     number("tile_slots", tile_slots);
     number("chunk_columns", chunk_columns);
@@ -71,10 +72,11 @@ class NumberWalk {
   }
 
   void vector(const std::string& at, PlanVector& vector) {
-    auto& [name, element_bytes, elements, signatures, offset] = vector;
+    auto& [name, element_bytes, elements, signatures, places, offset] = vector;
     number(at + ".element_bytes", element_bytes);
     number(at + ".elements", elements);
     number(at + ".signatures", signatures);
+    number(at + ".places", places);
     number(at + ".offset", offset);
   }
 
@@ -104,9 +106,8 @@ class NumberWalk {
   }
 
   void phase(const std::string& at, PlanPhase& phase) {
-    auto& [name, kind, layer_kind, matrix, reads, first_layer_reads, waits_for, writes, clears,
-           first_layer_clears, input, output, norm, appends, first_cta, window, column_slices, runs,
-           predicted_us] = phase;
+    auto& [name, kind, layer_kind, matrix, reads, first_layer_reads, waits_for, writes, input, output, norm,
+           appends, first_cta, window, column_slices, runs, predicted_us] = phase;
     number(at + ".kind", kind);
     number(at + ".layer_kind", layer_kind);
     number(at + ".matrix", matrix);
@@ -114,8 +115,6 @@ class NumberWalk {
     number(at + ".first_layer_reads", first_layer_reads);
     number(at + ".waits_for", waits_for);
     number(at + ".writes", writes);
-    for (int& cleared : clears) number(at + ".clears", cleared);
-    for (int& cleared : first_layer_clears) number(at + ".first_layer_clears", cleared);
     number(at + ".input", input);
     number(at + ".output", output);
     number(at + ".norm", norm);
@@ -181,19 +180,19 @@ class KernelNumberWalk {
 
   void kernel(KernelNumbers& all) {
     auto& [model, matrices, num_matrices, vectors, num_vectors, phases, num_phases, rows, sync, num_ctas,
-           num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes, window, kv_window,
-           prefetch_pages, residual_tiles, num_norms, tile_slots, chunk_columns, min_pages_per_split,
-           max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups, squares,
-           partials, sums, counter_offset, counter_bytes, workspace_bytes, num_regions, regions, num_barriers,
-           barriers] = all.kernel;
+           num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes, window, waiting_window,
+           kv_window, prefetch_pages, residual_tiles, num_norms, tile_slots, chunk_columns,
+           min_pages_per_split, max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers,
+           warpgroups, squares, partials, sums, counter_offset, counter_bytes, workspace_bytes, num_regions,
+           regions, num_barriers, barriers] = all.kernel;
     shape(model);
     for (Layer& each : all.layers) layer(each);
     for (PackedMatrix& each : all.matrices) matrix(std::string("matrices.") + each.name, each);
     numbers(num_matrices, num_vectors, num_phases, rows, sync, num_ctas, num_cards, copies, consumer_warps,
-            producer_warps, ring_slots, slot_bytes, window, kv_window, prefetch_pages, residual_tiles,
-            num_norms, tile_slots, chunk_columns, min_pages_per_split, max_splits, input_buffers,
-            max_query_tiles, warp_dims, shares_registers, warpgroups, squares, counter_offset, counter_bytes,
-            workspace_bytes, num_regions, num_barriers);
+            producer_warps, ring_slots, slot_bytes, window, waiting_window, kv_window, prefetch_pages,
+            residual_tiles, num_norms, tile_slots, chunk_columns, min_pages_per_split, max_splits,
+            input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups, squares, counter_offset,
+            counter_bytes, workspace_bytes, num_regions, num_barriers);
     for (Vector& each : all.vectors) vector(each);
     vector(partials);
     vector(sums);
@@ -241,15 +240,14 @@ class KernelNumberWalk {
   }
   void vector(Vector& vector) {
     at_ = "vector";
-    auto& [offset, elements, signatures] = vector;
-    numbers(offset, elements, signatures);
+    auto& [offset, elements, signatures, to_second, layer_kind] = vector;
+    numbers(offset, elements, signatures, to_second, layer_kind);
   }
   void phase(Phase& phase) {
-    auto& [name, kind, matrix, reads, writes, clears, input, output, norm, first_cta, layer_kind, appends,
+    auto& [name, kind, matrix, reads, writes, input, output, norm, first_cta, layer_kind, appends,
            column_slices] = phase;
     at_ = name;
-    numbers(kind, matrix, reads, writes, clears, input, output, norm, first_cta, layer_kind, appends,
-            column_slices);
+    numbers(kind, matrix, reads, writes, input, output, norm, first_cta, layer_kind, appends, column_slices);
   }
   void region(Region& region) {
     auto& [name, offset, bytes] = region;

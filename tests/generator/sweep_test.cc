@@ -27,9 +27,6 @@ bool has_several_rows(const Plan& plan) {
 bool is_bf16(const Plan& plan) {
   return plan.facts.weight_bits == 16;
 }
-bool is_counted(const Plan& plan) {
-  return plan.rows == 1 && plan.sync == SyncMode::kCounter;
-}
 bool has_one_layer(const Plan& plan) {
   return plan.facts.num_layers == 1;
 }
@@ -66,6 +63,7 @@ constexpr Free kFree[] = {
     {"prefetch_pages", "any: what comes into L2 ends with the next phase"},
     {"registers_per_thread", "fewer: a limit to the compiler"},
     {"phases.attention.window", "any up to the ring"},
+    {"waiting_window", "any up to the window", has_one_row},
     {"phases.*.column_slices", "any power of two that divides the CTAs and whose sums have their room",
      has_several_rows},
     {"workspace.counters.offset", "further on: the last piece of the workspace, which ends with it"},
@@ -73,8 +71,6 @@ constexpr Free kFree[] = {
     {"phases.*.waits_for", "in layers that do not begin the step", has_one_layer},
     {"needed_weight_bytes", "said to people"},
     {"tile_slots", "of one row only", has_several_rows},
-    {"phases.*.clears", "nothing is cleared where the counter separates phases", is_counted},
-    {"phases.*.first_layer_clears", "nothing is cleared where the counter separates phases", is_counted},
 };
 
 bool matches(std::string_view pattern, std::string_view name) {

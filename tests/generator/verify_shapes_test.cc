@@ -113,7 +113,7 @@ const std::vector<BadPlan>& bad_shapes() {
            [](Plan& plan) {
              phase(plan, "qkv").first_layer_reads = index_of(plan.vectors, "post_attention");
            },
-       .also = {Rule::kWaitTooEarly, Rule::kClearedWhileRead, Rule::kClearedTooLate}},
+       .also = {Rule::kWaitTooEarly, Rule::kOverwritten}},
       {.name = "NormedResidual",
        .rule = Rule::kInputKind,
        .message = "o: expected an input without norm, got a normed one",

@@ -81,10 +81,6 @@ const std::vector<BadPlan>& bad_structure() {
              plan.limits.compute_capability = 86;
              plan.limits.emulated = false;
            }},
-      {.name = "ClearsAVectorThatThereIsNot",
-       .rule = Rule::kIndexOutOfRange,
-       .message = "o: clears: expected an index of 0 to 5, got -1",
-       .damage = [](Plan& plan) { phase(plan, "o").clears = {-1}; }},
       {.name = "ReadsAVectorThatThereIsNot",
        .rule = Rule::kIndexOutOfRange,
        .message = "o: reads: expected an index of -1 to 5, got 6",
@@ -166,7 +162,7 @@ const std::vector<BadPlan>& bad_structure() {
        .damage = [](Plan& plan) { std::swap(shared(plan, "x"), shared(plan, "tiles")); }},
       {.name = "BarriersBeforeTheStatus",
        .rule = Rule::kPieceMissing,
-       .message = "shared memory: expected status as number 7, got barriers",
+       .message = "shared memory: expected status as number 8, got barriers",
        .damage = [](Plan& plan) { std::swap(shared(plan, "status"), shared(plan, "barriers")); }},
   };
   return plans;

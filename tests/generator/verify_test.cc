@@ -18,7 +18,7 @@ namespace {
 
 std::vector<BadPlan> all_bad_plans() {
   std::vector<BadPlan> all;
-  for (const auto* table : {&bad_structure(), &bad_work(), &bad_shapes(), &bad_waits(), &bad_clears(),
+  for (const auto* table : {&bad_structure(), &bad_work(), &bad_shapes(), &bad_waits(), &bad_places(),
                             &bad_memory(), &bad_barriers()}) {
     all.insert(all.end(), table->begin(), table->end());
   }
@@ -169,11 +169,11 @@ TEST(Verify, ListsAllThatIsWrong) {
             "from 3 by 4\n"
             "weights overlap: packed weights: lm_head[6] ends at byte 10485760, expected at most 10485759\n"
             "parity two ahead: window: expected 1 to 13 pages in flight, one per slot, got 14\n"
-            "parity two ahead: qkv: expected 14 pages in flight, got 3\n"
-            "parity two ahead: o: expected 14 pages in flight, got 3\n"
-            "parity two ahead: gate_up: expected 14 pages in flight, got 3\n"
-            "parity two ahead: down: expected 14 pages in flight, got 3\n"
-            "parity two ahead: lm_head: expected 14 pages in flight, got 3\n");
+            "parity two ahead: qkv: expected 14 pages in flight, got 4\n"
+            "parity two ahead: o: expected 14 pages in flight, got 4\n"
+            "parity two ahead: gate_up: expected 14 pages in flight, got 4\n"
+            "parity two ahead: down: expected 14 pages in flight, got 4\n"
+            "parity two ahead: lm_head: expected 14 pages in flight, got 4\n");
 }
 
 }  // namespace

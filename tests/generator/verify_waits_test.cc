@@ -8,20 +8,10 @@ namespace soliton {
 
 const std::vector<BadPlan>& bad_waits() {
   static const std::vector<BadPlan> plans = {
-      {.name = "AttentionDealtTilesInsteadOfSignatures",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "heads: CTA 0 has no tile of attention, expected signatures, got none",
-       .damage =
-           [](Plan& plan) {
-             phase(plan, "attention").runs.resize(plan.num_ctas, {.count = 1});
-             vector(plan, "heads").signatures = 0;
-           },
-       .also = {Rule::kDealtUnlike}},
       {.name = "AttentionOfNothing",
        .rule = Rule::kReadWithoutWait,
        .message = "attention (layer 0): expected to read what it waits for, got nothing",
        .damage = [](Plan& plan) { phase(plan, "attention").reads = phase(plan, "attention").waits_for = -1; },
-       .also = {Rule::kClearedWhileRead},
        .choices = {.sync = SyncMode::kCounter}},
       {.name = "PhaseThatWritesWhatItReads",
        .rule = Rule::kReadWritten,
@@ -31,6 +21,7 @@ const std::vector<BadPlan>& bad_waits() {
              phase(plan, "o").writes = index_of(plan.vectors, "heads");
              read_and_await(plan, "gate_up", "heads");
            },
+       .also = {Rule::kOverwritten},
        .choices = {.sync = SyncMode::kCounter}},
       {.name = "NothingAppends",
        .rule = Rule::kAppendedElsewhere,
@@ -62,35 +53,7 @@ const std::vector<BadPlan>& bad_waits() {
        .message = "attention (layer 0): waits for qkv, expected the phase before to write it, got qkv which "
                   "writes ffn",
        .damage = [](Plan& plan) { phase(plan, "qkv").writes = index_of(plan.vectors, "ffn"); },
-       .also = {Rule::kClearedTooLate, Rule::kVectorShape}},
-      {.name = "AttentionWithoutSignatures",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "heads: CTA 0 has no tile of attention, expected signatures, got none",
-       .damage = [](Plan& plan) { vector(plan, "heads").signatures = 0; }},
-      {.name = "AttentionReadsAPartOfWhatNobodySigned",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "qkv: attention reads a part of it, expected signatures, got none",
-       .damage = [](Plan& plan) { vector(plan, "qkv").signatures = 0; }},
-      {.name = "SignatureOfOneCtaMissingForAttention",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "qkv: expected 0 or 4 signatures, got 3",
-       .damage = [](Plan& plan) { --vector(plan, "qkv").signatures; }},
-      {.name = "SignatureOfOneCtaMissing",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "heads: expected 0 or 4 signatures, got 3",
-       .damage = [](Plan& plan) { --vector(plan, "heads").signatures; }},
-      {.name = "CtaWithoutTileDoesNotSign",
-       .rule = Rule::kWaitUnsatisfied,
-       .message = "hidden: CTA 16 has no tile of down, expected signatures, got none",
-       .damage =
-           [](Plan& plan) {
-             for (const char* name : {"post_attention", "hidden"}) vector(plan, name).signatures = 0;
-             if (plan.model == "tiny-stories") return;
-             // The large model has tiles for every CTA: take them away from the last.
-             for (const char* name : {"o", "down"}) phase(plan, name).runs[16].count = 0;
-           },
-       .also = {Rule::kPageSkipped, Rule::kDealtUnlike},
-       .choices = {.num_ctas = 17}},
+       .also = {Rule::kVectorShape}},
       {.name = "CandidateMissing",
        .rule = Rule::kVectorShape,
        .message = "candidates: expected 5 elements, got 4",
@@ -99,21 +62,20 @@ const std::vector<BadPlan>& bad_waits() {
        .rule = Rule::kWaitTooEarly,
        .message = "gate_up (layer 0): waits for hidden, expected the phase before to write it, got o which "
                   "writes post_attention",
-       .damage = [](Plan& plan) { read_and_await(plan, "gate_up", "hidden"); },
-       .also = {Rule::kClearedWhileRead}},
+       .damage = [](Plan& plan) { read_and_await(plan, "gate_up", "hidden"); }},
       {.name = "PhasesInTheWrongOrder",
        .rule = Rule::kWaitTooEarly,
        .message = "gate_up (layer 0): waits for post_attention, expected the phase before to write it, got "
                   "attention "
                   "which writes heads",
        .damage = [](Plan& plan) { std::swap(phase(plan, "o"), phase(plan, "gate_up")); },
-       .also = {Rule::kNormRow, Rule::kClearedWhileRead, Rule::kClearedTooLate, Rule::kAppendedElsewhere}},
+       .also = {Rule::kNormRow, Rule::kAppendedElsewhere}},
       {.name = "StepThatDoesNotBeginWithTheCandidates",
        .rule = Rule::kWaitTooEarly,
        .message = "qkv (layer 0): waits for hidden, expected the phase before to write it, got lm_head which "
                   "writes candidates",
        .damage = [](Plan& plan) { phase(plan, "qkv").first_layer_reads = -1; },
-       .also = {Rule::kClearedWhileRead, Rule::kInputKind}},
+       .also = {Rule::kInputKind}},
       {.name = "NoWait",
        .rule = Rule::kReadWithoutWait,
        .message = "gate_up (layer 0): reads post_attention, expected a wait for it, got a wait for nothing",
@@ -135,7 +97,8 @@ const std::vector<BadPlan>& bad_waits() {
       {.name = "AppendsInTheOtherResidualPhase",
        .rule = Rule::kAppendedElsewhere,
        .message = "down: expected o to append to the cache, got down",
-       .damage = [](Plan& plan) { std::swap(phase(plan, "o").appends, phase(plan, "down").appends); }},
+       .damage = [](Plan& plan) { std::swap(phase(plan, "o").appends, phase(plan, "down").appends); },
+       .also = {Rule::kWaitUnsatisfied}},
       {.name = "AppendsTwice",
        .rule = Rule::kAppendedElsewhere,
        .message = "gate_up: expected o to append to the cache, got gate_up",

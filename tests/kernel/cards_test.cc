@@ -128,15 +128,14 @@ struct ScopeFault {
 
 class CardsFault : public testing::TestWithParam<ScopeFault> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Each, CardsFault,
-    testing::Values(
-        ScopeFault{"fence_of_the_card", "plain-2-split-cards2", FaultKind::kWeakenSystemFence},
-        ScopeFault{"accesses_of_the_card", "micro-3-cards2", FaultKind::kWeakenSystemAccess},
-        ScopeFault{"arrivals_of_the_card", "plain-2-split-cards2-counter", FaultKind::kWeakenSystemRelease},
-        ScopeFault{"fence_of_drawn_logits", "micro-3-cards2", FaultKind::kWeakenSystemFence, true},
-        ScopeFault{"arrivals_of_an_exchange", "micro-3-cards2", FaultKind::kWeakenSystemRelease, true}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Each, CardsFault,
+                         testing::Values(ScopeFault{"accesses_of_the_card", "micro-3-cards2",
+                                                    FaultKind::kWeakenSystemAccess},
+                                         ScopeFault{"arrivals_of_the_card", "plain-2-split-cards2-counter",
+                                                    FaultKind::kWeakenSystemRelease},
+                                         ScopeFault{"arrivals_of_an_exchange", "micro-3-cards2",
+                                                    FaultKind::kWeakenSystemRelease, true}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(CardsFault, IsFound) {
   const ScopeFault& fault = GetParam();

@@ -106,6 +106,7 @@ TEST_P(Race, HasNone) {
   for (uint64_t seed = 1; seed <= (long_tests() ? 3 : 2); ++seed) {
     kernel.emulation().seed = seed;
     kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    kernel.emulation().delays_stores = seed % 2 == 0;
     EXPECT_EQ(kernel.decode_from(takes_rows ? 118 : 127, last, 2).tokens.size(), 2u);
   }
 }

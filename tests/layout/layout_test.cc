@@ -16,6 +16,7 @@
 #include "layout/random.h"
 #include "layout/rows.h"
 #include "layout/several_rows.h"
+#include "layout/tag.h"
 
 namespace soliton {
 namespace {
@@ -424,11 +425,23 @@ TEST(Deal, ShortContextsGoToFewCtas) {
   EXPECT_EQ(share_attention(8, 7, 4, 128, 0).num_splits, 1);
 }
 
-TEST(Phase, GroupsCoverTheSignatures) {
-  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 0}.groups()), 2);
-  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 1}.groups()), 3);
-  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 4}.groups()), 3);
-  EXPECT_EQ((Vector{.offset = 0, .elements = 8, .signatures = 5}.groups()), 4);
+TEST(Phase, UsesTakeTheTwoPlacesInTurn) {
+  const Vector one = {.offset = 64, .elements = 8};
+  const Vector two = {.offset = 64, .elements = 8, .to_second = 32};
+  for (const uint32_t use : {0u, 1u, 6u, 0xffffffffu}) {
+    EXPECT_EQ(one.place(use), 64) << use;
+    EXPECT_EQ(two.place(use), use % 2 == 0 ? 64 : 96) << use;
+  }
+}
+
+// A place holds what the use before it wrote, one of two places what the second use before it wrote; a fresh one zeros.
+TEST(Tags, OfNeighbouringUsesDiffer) {
+  for (uint32_t use = 0; use < 100; ++use) {
+    EXPECT_NE(tag_of(use), 0u);
+    EXPECT_EQ(tag_of(use) & ~kTagMask, 0u);
+    EXPECT_NE(tag_of(use), tag_of(use + 1)) << use;
+    EXPECT_NE(tag_of(use), tag_of(use + 2)) << use;
+  }
 }
 
 TEST(Launch, RecordsHoldTokenAndTime) {

@@ -9,6 +9,7 @@
 namespace soliton::emulation {
 
 bool checking = false;
+bool delaying = false;
 uint64_t num_stores = 0;
 
 namespace {
@@ -62,6 +63,9 @@ void load_wide(Access access, const void* address, void* value, size_t bytes) {
 }
 void store_wide(Access access, void* address, const void* value, size_t bytes) {
   launch->store_wide(access, address, value, bytes);
+}
+void land_stores_before() {
+  launch->land_stores_before();
 }
 void init_barrier(Barrier* barrier, int arrivals) {
   launch->init_barrier(barrier, arrivals);

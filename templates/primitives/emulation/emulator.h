@@ -35,6 +35,7 @@ enum class FaultKind : int32_t {
   kDropProductFence,     // warpgroup_fence does nothing
   kDropProductCommit,    // warpgroup_commit does nothing
   kNoProductWait,        // warpgroup_wait returns at once
+  kKeepMemory,           // Library::fill does nothing: a launch finds what the one before has left
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
 };
 
@@ -49,10 +50,13 @@ struct Fault {
 struct EmulationOptions {
   uint64_t seed = 1;  // initially SOLITON_EMULATION_SEED of the environment, if that is set
   CopyPolicy copies = CopyPolicy::kEager;
-  bool check = false;            // bounds, alignment and races; slow
-  bool delays_warps = false;     // one of every CTA, drawn from the seed, seldom goes on while others can
-  int32_t preempt_percent = 10;  // of all primitives hand over to another fiber first; only with check
-  int32_t stack_bytes = 32768;   // of each fiber
+  bool check = false;             // bounds, alignment and races; slow
+  bool delays_warps = false;      // one of every CTA, drawn from the seed, seldom goes on while others can
+  int32_t delayed_cta = -1;       // if it is not -1: only one of this CTA, counted over all cards
+  uint32_t goes_on_one_in = 256;  // of the turns of such a warp
+  bool delays_stores = false;     // relaxed ones land as `copies` says, in any order but for fences
+  int32_t preempt_percent = 10;   // of all primitives hand over to another fiber first; only with check
+  int32_t stack_bytes = 32768;    // of each fiber
   Fault fault;
 };
 
@@ -181,6 +185,7 @@ struct RunningThread {
 
 extern RunningThread* running;
 extern bool checking;
+extern bool delaying;        // as EmulationOptions::delays_stores asks
 extern uint64_t num_stores;  // Counts whatever may end somebody's polling.
 
 /// Called before the access itself, only when checking.
@@ -189,6 +194,7 @@ void check_access(Access access, Space space, const void* address, size_t bytes)
 /// Accesses of system scope. A store, or an addition, to another card's memory lands later.
 void load_wide(Access access, const void* address, void* value, size_t bytes);
 void store_wide(Access access, void* address, const void* value, size_t bytes);
+void land_stores_before();
 
 /// One warp-wide operation: operands[lane] is what each lane handed over, results go back through the same
 /// pointers.

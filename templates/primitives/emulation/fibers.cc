@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace soliton::emulation {
@@ -15,7 +16,6 @@ namespace {
 constexpr int kMaxGuarded = 16384;
 
 /// Draws of a slow warp while others are ready.
-constexpr uint32_t kSlowOneIn = 256;
 
 /// Lanes of a warp stand at the same place of their stacks: without this, in the same lines of the cache.
 constexpr size_t kLaneOffset = 128;
@@ -57,7 +57,8 @@ bool StackPool::reserve(int count, size_t bytes) {
 Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, const EmulationOptions& options)
     : fibers_(static_cast<size_t>(num_cards) * num_ctas * threads_per_cta),
       warps_(fibers_.size() / kLanes),
-      random_(options.seed) {
+      random_(options.seed),
+      slow_one_in_(options.goes_on_one_in) {
   for (int id = 0; id < static_cast<int>(fibers_.size()); ++id) {
     Fiber& fiber = fibers_[id];
     fiber.id = id;
@@ -76,8 +77,11 @@ Scheduler::Scheduler(int num_cards, int num_ctas, int threads_per_cta, const Emu
     list_ready(warps_[i]);
   }
   const auto cta_warps = static_cast<uint32_t>(threads_per_cta / kLanes);
-  for (size_t first = 0; options.delays_warps && first < warps_.size(); first += cta_warps)
-    warps_[first + random_.below(cta_warps)].is_slow = true;
+  for (size_t first = 0; options.delays_warps && first < warps_.size(); first += cta_warps) {
+    const bool is_meant =
+        options.delayed_cta < 0 || first / cta_warps == static_cast<size_t>(options.delayed_cta);
+    if (is_meant) warps_[first + random_.below(cta_warps)].is_slow = true;
+  }
 }
 
 bool Scheduler::prepare(StackPool& stacks, size_t stack_bytes, FiberEntry entry) {
@@ -153,7 +157,7 @@ void Scheduler::wake_all_pollers() {
   polling_.clear();
 }
 
-bool Scheduler::switch_to_any() {
+bool Scheduler::switch_to_any(bool holds_back) {
   while (!ready_.empty()) {
     const uint32_t index = random_.below(static_cast<uint32_t>(ready_.size()));
     Warp& warp = *ready_[index];
@@ -163,7 +167,11 @@ bool Scheduler::switch_to_any() {
       ready_.pop_back();
       continue;
     }
-    if (warp.is_slow && ready_.size() > 1 && random_.below(kSlowOneIn) != 0) continue;
+    if (warp.is_slow && holds_back && random_.below(slow_one_in_) != 0) {
+      if (std::all_of(ready_.begin(), ready_.end(), [](const Warp* each) { return each->is_slow; }))
+        return false;
+      continue;
+    }
     const uint32_t turn = random_.below(kLanes);
     switch_to(warp.fibers[(std::countr_zero(std::rotr(warp.ready, static_cast<int>(turn))) + turn) % kLanes]);
     return true;

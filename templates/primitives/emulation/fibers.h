@@ -99,8 +99,8 @@ class Scheduler {
   void wake(Fiber& fiber);
   /// All lanes of a warp; each sets its own state once it runs.
   void wake_warp(Warp& warp);
-  /// Runs a fiber drawn from the ready ones; returns false at once if there is none.
-  bool switch_to_any();
+  /// Runs a fiber drawn from the ready ones; returns false at once if there is none, or `holds_back` those that there are.
+  bool switch_to_any(bool holds_back);
   /// The running fiber waits for the other lanes of its warp. Runs the next ready one; false if there is none.
   bool block_and_switch_to_neighbour();
 
@@ -120,6 +120,7 @@ class Scheduler {
   std::vector<Warp*> ready_;    // May hold warps that are no longer ready: dropped when drawn.
   std::vector<Warp*> polling_;  // Exactly the warps with a polling lane.
   Random random_;
+  uint32_t slow_one_in_;  // EmulationOptions::goes_on_one_in
   Fiber* current_ = nullptr;
   Context outside_ = nullptr;
 };

@@ -131,7 +131,7 @@ int allocate_shared(size_t bytes, void** memory) {
 }
 
 int fill_memory(void* memory, int byte, size_t bytes) {
-  std::memset(memory, byte, bytes);
+  if (runtime().control.options.fault.kind != FaultKind::kKeepMemory) std::memset(memory, byte, bytes);
   return 0;
 }
 

@@ -46,7 +46,7 @@ Launch::Launch(Kernel kernel, const std::vector<CardLaunch>& cards, const Launch
       shared_(nullptr, [](void* memory) { std::free(memory); }) {
   shared_stride_ = (shape.shared_bytes + kSharedAlignment) / kSharedAlignment * kSharedAlignment;
   const size_t bytes = shared_stride_ * ctas_.size();
-  if (cards.size() > 1) regions_ = list_regions();
+  if (cards.size() > 1 || options_.delays_stores) regions_ = list_regions();
   shared_.reset(static_cast<unsigned char*>(std::aligned_alloc(kSharedAlignment, bytes)));
   if (shared_ == nullptr) return;
   // What is there before it is written must not matter.
@@ -70,8 +70,9 @@ std::string Launch::run(StackPool& stacks, FiberEntry enter_fiber) {
     races_ = std::make_unique<RaceDetector>(race_shape, list_regions());
   }
   checking = options_.check;
+  delaying = options_.delays_stores;
   scheduler_.enter();
-  checking = false;
+  checking = delaying = false;
   control_.stats.switches = scheduler_.switches;
   control_.barriers = count_barriers();
   return std::move(error_);
@@ -148,7 +149,10 @@ void Launch::give_way() {
         scheduler_.random().below(kPollOneIn) == 0) {
       scheduler_.wake_one_poller();
     }
-    if (scheduler_.switch_to_any()) return;
+    if (scheduler_.switch_to_any(true)) return;
+    // Those that are held back go on when nobody else can: so others look first whether something has come.
+    const bool can_look = scheduler_.anybody_polls() && num_stores != polled_stores_;
+    if (!can_look && scheduler_.switch_to_any(false)) return;
     advance_idle();
   }
 }
@@ -253,7 +257,9 @@ void Launch::synchronise_cta() {
 
 void Launch::fence_device() {
   maybe_preempt();
-  if (checking && !holds(FaultKind::kDropDeviceFence)) races_->fence_device(scheduler_.current().id);
+  if (holds(FaultKind::kDropDeviceFence)) return;
+  if (delaying) land_stores_before();
+  if (checking) races_->fence_device(scheduler_.current().id);
 }
 
 void Launch::fence_async() {

@@ -134,6 +134,7 @@ class Launch {
   void fence_async();
   void load_wide(Access access, const void* address, void* value, size_t bytes);
   void store_wide(Access access, void* address, const void* value, size_t bytes);
+  void land_stores_before();  // what the running thread does next
   void init_barrier(Barrier* barrier, int arrivals);
   void fence_barrier_init();
   void arrive(Barrier* barrier, int bytes);
@@ -187,7 +188,6 @@ class Launch {
   /// Ends the launch if the running thread may not touch an address of another card in this way.
   void check_scope(Access access, const void* address);
   bool is_before(const RemoteStore& store) const;
-  void land_stores_before();
   void land_some_stores();
   void land_store(size_t index);
   void land_store(std::unique_ptr<RemoteStore> store);

@@ -30,6 +30,7 @@ void RaceDetector::Cell::split() {
     half.write_epoch = write_epoch;
     half.write_access = write_access;
     half.reads = reads;
+    half.first_atomic = first_atomic;
     half.message = message;
   }
   halves = std::move(both);
@@ -146,6 +147,7 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
     }
   }
   cell.reads.push_back({thread, engine ? engine_epochs_[thread - num_threads_] : epoch(thread), access});
+  if (is_atomic(access) && cell.first_atomic.thread < 0) cell.first_atomic = cell.reads.back();
   return true;
 }
 
@@ -159,7 +161,9 @@ bool RaceDetector::is_fenced(const Cell& cell, Race* race) const {
 }
 
 bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race) {
-  bool observed = false;  // An ordered atomic read has seen the last write: coherence puts this one after it.
+  // An ordered atomic read has seen the last write: coherence puts this one after it.
+  const Read& first = cell.first_atomic;
+  bool observed = first.thread >= 0 && first.epoch <= clocks.reads[first.thread];
   for (const Read& other : cell.reads) {
     const bool ordered = other.epoch <= clocks.reads[other.thread];
     observed |= ordered && is_atomic(other.access);
@@ -185,6 +189,7 @@ bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, 
     }
   }
   cell.reads.clear();
+  cell.first_atomic.thread = -1;
   cell.writer = now.thread;
   cell.write_epoch = now.epoch;
   cell.write_access = now.access;

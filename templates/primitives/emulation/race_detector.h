@@ -122,6 +122,7 @@ class RaceDetector {
     Epoch write_epoch = 0;
     Access write_access = Access::kStore;
     std::vector<Read> reads;  // since that write, without those that another one of `reads` is ordered after
+    Read first_atomic = {-1, 0, Access::kRelaxedLoad};  // of all of these reads; -1: there is none
     std::shared_ptr<Message> message;
     std::unique_ptr<std::array<Cell, 2>> halves;
     void split();

@@ -1,5 +1,6 @@
 // Several cards: a store to another card's memory lands late, and out of order with all but what a fence_system of
-// its thread, or of one that is ordered behind it, comes between.
+// its thread, or of one that is ordered behind it, comes between. Relaxed stores of a card do likewise, for any fence, where
+// a launch delays stores.
 #include <algorithm>
 #include <cstring>
 
@@ -101,7 +102,7 @@ void Launch::store_wide(Access access, void* address, const void* value, size_t 
   const Access made = scoped(access);
   if (access == Access::kSystemReleaseAdd && made == access) land_stores_before();
   const int card = card_of(address);
-  if (card < 0 || card == self.card) {
+  if (card < 0 || (card == self.card && !delaying)) {
     if (checking) check_access(made, Space::kGlobal, address, bytes);
     perform(made, address, static_cast<const unsigned char*>(value), bytes);
     return;
