@@ -70,7 +70,7 @@ void check_matrix_use(const Plan& plan, Report& report) {
 /// The code of attention is one for all kinds of layers: the first phase of its kind says what it exchanges.
 void check_alike(const PlanPhase& first, const PlanPhase& phase, Report& report) {
   if (phase.reads == first.reads && phase.writes == first.writes) return;
-  report.refuse(Rule::kStepShape, "{}: expected to read, write and clear what {} does, got other vectors",
+  report.refuse(Rule::kStepShape, "{}: expected to read and write what {} does, got other vectors",
                 phase.name, first.name);
 }
 

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 /// The line that the call is refused with.
 template <class Call>
-std::string error_of(Call call) {
+std::string usage_error_of(Call call) {
   try {
     call();
   } catch (const Error& error) {
@@ -80,15 +80,15 @@ TEST(Command, IsAWordAndItsArgument) {
 }
 
 TEST(Command, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of([] { parse_command("/quit"); }),
+  EXPECT_THAT(usage_error_of([] { parse_command("/quit"); }),
               HasSubstr(R"("/quit": expected a command that /help)"));
-  EXPECT_THAT(error_of([] { parse_command("/"); }), HasSubstr("expected a command"));
-  EXPECT_THAT(error_of([] { parse_command("/HELP"); }), HasSubstr("expected a command"));
-  EXPECT_EQ(error_of([] { parse_command("/save"); }), "/save: expected FILE, got nothing");
-  EXPECT_EQ(error_of([] { parse_command("/load  "); }), "/load: expected FILE, got nothing");
-  EXPECT_EQ(error_of([] { parse_command("/clear all"); }),
+  EXPECT_THAT(usage_error_of([] { parse_command("/"); }), HasSubstr("expected a command"));
+  EXPECT_THAT(usage_error_of([] { parse_command("/HELP"); }), HasSubstr("expected a command"));
+  EXPECT_EQ(usage_error_of([] { parse_command("/save"); }), "/save: expected FILE, got nothing");
+  EXPECT_EQ(usage_error_of([] { parse_command("/load  "); }), "/load: expected FILE, got nothing");
+  EXPECT_EQ(usage_error_of([] { parse_command("/clear all"); }),
             R"(/clear: expected nothing behind it, got "all")");
-  EXPECT_THAT(error_of([] { parse_command("/\x1b[31m"); }), HasSubstr(R"("/\x1b[31m")"));
+  EXPECT_THAT(usage_error_of([] { parse_command("/\x1b[31m"); }), HasSubstr(R"("/\x1b[31m")"));
 }
 
 TEST(Command, HelpNamesEachOfThem) {
@@ -124,7 +124,7 @@ TEST(Settings, ChangeByName) {
 TEST(Settings, RefuseWhatCannotBe) {
   Settings settings;
   const auto refusal = [&](const char* name, const char* value) {
-    return error_of([&] { settings.set(name, value); });
+    return usage_error_of([&] { settings.set(name, value); });
   };
   for (const char* value : {"-0.1", "101", "x", "nan", ""})
     EXPECT_THAT(refusal("temp", value), HasSubstr("temp: "));

@@ -135,18 +135,18 @@ TEST_F(Cli, GenFollowsOverridesUnlessToldOtherwise) {
     return outcome.out;
   };
   const std::string untuned = line({});
-  EXPECT_NE(untuned.find(" 3 pages in flight"), std::string::npos);
+  EXPECT_NE(untuned.find(" 4 pages in flight"), std::string::npos);
   EXPECT_EQ(untuned.find("tuned"), std::string::npos);
   const std::string plan = read_text(path() / "out" / "plan.txt");
 
   fs::create_directory(path() / "tuned");
   write_text(path() / "tuned" / "tiny-stories-h200.yaml", "window: 5\n");
   EXPECT_EQ(line({}), untuned);
-  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "window: 4\n");
+  write_text(path() / "tuned" / "tiny-stories-cpu.yaml", "window: 6\n");
   const std::string tuned = line({});
-  EXPECT_NE(tuned.find(" 4 pages in flight"), std::string::npos) << tuned;
-  EXPECT_TRUE(tuned.ends_with("; tuned: window 4 from tuned/tiny-stories-cpu.yaml\n")) << tuned;
-  EXPECT_NE(read_text(path() / "out" / "plan.txt").find("tuned: window 4 from"), std::string::npos);
+  EXPECT_NE(tuned.find(" 6 pages in flight"), std::string::npos) << tuned;
+  EXPECT_TRUE(tuned.ends_with("; tuned: window 6 from tuned/tiny-stories-cpu.yaml\n")) << tuned;
+  EXPECT_NE(read_text(path() / "out" / "plan.txt").find("tuned: window 6 from"), std::string::npos);
   EXPECT_NE(line({"--window", "2"}).find(" 2 pages in flight"), std::string::npos);
   EXPECT_EQ(line({"--window", "2"}).find("tuned"), std::string::npos);
   EXPECT_EQ(line({"--no-tuned"}), untuned);

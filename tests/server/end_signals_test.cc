@@ -22,7 +22,13 @@ void tell(int signal) {
   ::kill(::getpid(), signal);
 }
 
-TEST(EndSignalsDeathTest, EndTheProgramWhileItLoads) {
+class EndSignalsDeathTest : public testing::Test {
+ protected:
+  /// Shells start what runs behind them with SIGINT ignored.
+  void SetUp() override { ::signal(SIGINT, SIG_DFL); }
+};
+
+TEST_F(EndSignalsDeathTest, EndTheProgramWhileItLoads) {
   const auto load = [](int signal) {
     const EndSignals signals;
     tell(signal);
@@ -32,7 +38,7 @@ TEST(EndSignalsDeathTest, EndTheProgramWhileItLoads) {
   EXPECT_EXIT(load(SIGINT), testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(EndSignalsDeathTest, EndAHungProgramAfterItsGrace) {
+TEST_F(EndSignalsDeathTest, EndAHungProgramAfterItsGrace) {
   const auto begin = std::chrono::steady_clock::now();
   const auto serve = [] {
     EndSignals signals;
@@ -44,7 +50,7 @@ TEST(EndSignalsDeathTest, EndAHungProgramAfterItsGrace) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 200ms);
 }
 
-TEST(EndSignalsDeathTest, EndAHungProgramAtOnceAtTheSecond) {
+TEST_F(EndSignalsDeathTest, EndAHungProgramAtOnceAtTheSecond) {
   const auto serve = [](int second) {
     EndSignals signals;
     signals.hold(1h);
@@ -63,7 +69,7 @@ TEST(EndSignalsDeathTest, EndAHungProgramAtOnceAtTheSecond) {
   EXPECT_EXIT(serve(SIGINT), testing::ExitedWithCode(128 + SIGINT), "");
 }
 
-TEST(EndSignalsDeathTest, EndAHungProgramThatHasFailed) {
+TEST_F(EndSignalsDeathTest, EndAHungProgramThatHasFailed) {
   const auto serve = [] {
     EndSignals signals;
     signals.hold(1h);
@@ -73,7 +79,7 @@ TEST(EndSignalsDeathTest, EndAHungProgramThatHasFailed) {
   EXPECT_EXIT(serve(), testing::ExitedWithCode(kStatus), "");
 }
 
-TEST(EndSignalsDeathTest, LeaveAProgramAloneThatEnds) {
+TEST_F(EndSignalsDeathTest, LeaveAProgramAloneThatEnds) {
   const auto serve = [] {
     {
       EndSignals signals;
