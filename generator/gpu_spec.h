@@ -35,7 +35,7 @@ struct GpuSpec {
 
 // Costs that no card's file says, as they were measured on H200s alone: what a phase waits for longer.
 // Where it makes digits of x: fitted to tokens of the 8B and 70B in integers.
-constexpr double kDigitsWaitUs = 0.4;
+constexpr double kDigitsWaitUs = 0.3;
 // Where it is exchanged over several cards, which NVLink joins.
 constexpr double kCardsWaitUs = 0.2;
 

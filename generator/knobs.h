@@ -59,16 +59,6 @@ inline constexpr std::array kKnobs = {
              [](const GpuSpec&) {
                return std::vector{2, 3, 4, 6};
              }},
-    Knob{.name = "waiting_window",
-         .flag = "--waiting-window",
-         .help = "Of these while its consumers wait for other CTAs; one row, bulk copies",
-         .range = {.min = 1, .max = 64},
-         .choice = &PlanChoices::waiting_window,
-         .planned = &Plan::waiting_window,
-         .candidates =
-             [](const GpuSpec&) {
-               return std::vector{1, 2, 3};
-             }},
     Knob{.name = "consumer_warps",
          .flag = "--consumer-warps",
          .help = "Consumer warps per CTA",
@@ -119,6 +109,16 @@ inline constexpr std::array kKnobs = {
              [](const GpuSpec& gpu) {
                const bool is_bulk = gpu.compute_capability >= kBulkCopyCapability;
                return is_bulk ? std::vector{1} : std::vector{2, 4};
+             }},
+    Knob{.name = "waiting_window",
+         .flag = "--waiting-window",
+         .help = "Of these while its consumers wait for other CTAs; one row, bulk copies",
+         .range = {.min = 1, .max = 64},
+         .choice = &PlanChoices::waiting_window,
+         .planned = &Plan::waiting_window,
+         .candidates =
+             [](const GpuSpec&) {
+               return std::vector{1, 2, 3};
              }},
 };
 

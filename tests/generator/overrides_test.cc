@@ -80,10 +80,9 @@ TEST(Overrides, EveryKeyIsOptional) {
 }
 
 TEST(Overrides, RefusesEverythingElse) {
-  EXPECT_EQ(
-      parse_error("window: 4\nwindows: 4"),
-      "4 x.yaml:2: windows: expected one of num_ctas, window, waiting_window, consumer_warps, ring_slots, "
-      "min_pages_per_split, prefetch_pages, producer_warps, got an unknown key");
+  EXPECT_EQ(parse_error("window: 4\nwindows: 4"),
+            "4 x.yaml:2: windows: expected one of num_ctas, window, consumer_warps, ring_slots, "
+            "min_pages_per_split, prefetch_pages, producer_warps, waiting_window, got an unknown key");
   EXPECT_EQ(parse_error("window: 4\nwindow: 4").rfind("4 x.yaml:2: window: expected this key once", 0), 0u);
   EXPECT_EQ(parse_error("window: 0"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 0");
   EXPECT_EQ(parse_error("window: 65"), "4 x.yaml:1: window: expected an integer from 1 to 64, got 65");

@@ -74,9 +74,9 @@ SearchResult run(Planted& planted, const std::optional<PlanChoices>& start = {},
 
 TEST(Search, FindsThePlantedOptimum) {
   Planted planted;
-  planted.us = bowl({132, 6, 8, 12, 3, 0, 4});
+  planted.us = bowl({132, 6, 8, 12, 3, 0, 4, 2});
   const SearchResult result = run(planted);
-  EXPECT_EQ(result.trials[result.best].values, (KnobValues{132, 6, 8, 12, 3, 0, 4}));
+  EXPECT_EQ(result.trials[result.best].values, (KnobValues{132, 6, 8, 12, 3, 0, 4, 2}));
   for (size_t i = 0; i < kKnobs.size(); ++i) {
     EXPECT_EQ(kKnobs[i].chosen(result.chosen), result.trials[result.best].values[i]) << kKnobs[i].name;
   }
@@ -178,7 +178,7 @@ TEST(Search, StartsFromTheOverridesIfTheyAreFaster) {
 
 TEST(Search, TriesOnlyTheNamedKnobs) {
   Planted planted;
-  planted.us = bowl({132, 6, 8, 12, 3, 0, 4});
+  planted.us = bowl({132, 6, 8, 12, 3, 0, 4, 2});
   const SearchResult result = run(planted, {}, {knob("window")});
   EXPECT_EQ(result.trials.size(), 4u);  // 2, 4 and 6 beside 3
   EXPECT_EQ(result.chosen.window, 6);
