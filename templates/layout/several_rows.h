@@ -1,6 +1,8 @@
 // Shared memory and barriers of the kernels for several rows. A further region or barrier is a word and a line here.
 #pragma once
 
+#include <cstddef>
+
 #include "layout/launch.h"
 #include "layout/structure.h"
 #include "layout/tree.h"
@@ -48,7 +50,7 @@ struct HeldPlan {
   int32_t first_item;
   int32_t end_item;
 };
-constexpr int kHeldBlocksOffset = kHeldItems * static_cast<int>(sizeof(TreeItem)) + 8;
+constexpr int kHeldBlocksOffset = static_cast<int>(offsetof(HeldPlan, end_item) + sizeof(int32_t));
 SOLITON_HOST_DEVICE constexpr int held_rows_offset(const KernelPlan& plan) {
   return round_up(kHeldBlocksOffset + plan.num_matrices * static_cast<int>(sizeof(HeldBlock)),
                   static_cast<int>(alignof(HeldPlan)));

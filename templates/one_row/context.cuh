@@ -81,8 +81,8 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return this->template region<float>(RegionId::kSquares) + generation * kPlan.consumer_warps + warp;
   }
 
-  /// What the first consumer says while it waits for its input. It reads and writes nothing else by it, so that it may say so
-  /// late.
+  /// What the first consumer says while it waits for its input. Nothing but the producer's pace depends on it, so that it may
+  /// be seen late.
   SOLITON_DEVICE void say_waiting(bool waits) const {
     store_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting), waits ? 1 : 0);
   }

@@ -1,5 +1,5 @@
 // Words with the tag of their use, see layout/tag.h. A float gives its two lowest bits to it: a number changes by less than
-// 2^-21 of itself, infinities stay, a NaN stays one.
+// 2^-21 of itself, infinities stay, and a NaN as arithmetic makes it stays one.
 #pragma once
 
 #include "layout/tag.h"
