@@ -32,35 +32,42 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
-std::string remaining_time(uint64_t done_bytes, uint64_t total_bytes, double seconds) {
-  if (done_bytes == 0 || done_bytes >= total_bytes) return "";
+/// `new_bytes` of those that are done took the time.
+std::string remaining_time(uint64_t done_bytes, uint64_t total_bytes, uint64_t new_bytes, double seconds) {
+  if (new_bytes == 0 || done_bytes >= total_bytes) return "";
   constexpr double kMaxSeconds = 359999;  // 99:59:59
   constexpr int kMinute = 60;
   constexpr int kHour = 3600;
   const double left =
-      seconds * static_cast<double>(total_bytes - done_bytes) / static_cast<double>(done_bytes);
+      seconds * static_cast<double>(total_bytes - done_bytes) / static_cast<double>(new_bytes);
   const auto whole = static_cast<int>(std::ceil(std::min(left, kMaxSeconds)));
   if (whole < kHour) return fmt::format(" {}:{:02} left", whole / kMinute, whole % kMinute);
   return fmt::format(" {}:{:02}:{:02} left", whole / kHour, whole % kHour / kMinute, whole % kMinute);
 }
 
-double rate(uint64_t bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) / kGigabyte / seconds : 0;
+/// "5.1 GB/s"; of what a network brings "11.2 MB/s".
+std::string show_rate(uint64_t bytes, double seconds) {
+  constexpr double kMegabyte = 1e6;
+  constexpr double kLeastGigabytes = 0.1;
+  const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+  return rate >= kLeastGigabytes * kGigabyte ? fmt::format("{:.1f} GB/s", rate / kGigabyte)
+                                             : fmt::format("{:.1f} MB/s", rate / kMegabyte);
 }
 
 }  // namespace
 
 std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_t total_bytes, double seconds,
-                          int columns) {
+                          int columns, uint64_t present_bytes) {
+  const uint64_t new_bytes = done_bytes - std::min(present_bytes, done_bytes);
   constexpr int kPercent = 100;
   const double fraction =
       total_bytes == 0 ? 1.0
                        : std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
   const std::string percent = fmt::format("{:3}%", static_cast<int>(fraction * kPercent));
   const std::string numbers =
-      fmt::format("{} {:.2f}/{:.2f} GB {:.1f} GB/s{}", percent, static_cast<double>(done_bytes) / kGigabyte,
-                  static_cast<double>(total_bytes) / kGigabyte, rate(done_bytes, seconds),
-                  remaining_time(done_bytes, total_bytes, seconds));
+      fmt::format("{} {:.2f}/{:.2f} GB {}{}", percent, static_cast<double>(done_bytes) / kGigabyte,
+                  static_cast<double>(total_bytes) / kGigabyte, show_rate(new_bytes, seconds),
+                  remaining_time(done_bytes, total_bytes, new_bytes, seconds));
   constexpr int kAroundBar = 4;  // " [" and "] "
   const int room = columns - static_cast<int>(label.size() + numbers.size()) - kAroundBar;
   if (room >= kMinBarColumns) {
@@ -91,14 +98,31 @@ void Progress::add(uint64_t bytes) {
   if (lock.owns_lock()) draw();
 }
 
+void Progress::add_present(uint64_t bytes) {
+  present_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  add(bytes);
+}
+
+void Progress::take_back(uint64_t bytes) {
+  done_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  const uint64_t present = present_bytes_.load(std::memory_order_relaxed);
+  present_bytes_.fetch_sub(std::min(bytes, present), std::memory_order_relaxed);
+}
+
+void Progress::note(const std::string& line) {
+  const std::lock_guard lock(drawing_);
+  write_all(fd_, fmt::format("{}{}\n", bar_on_screen_ ? kClearLine : "", line));
+  bar_on_screen_ = false;
+}
+
 void Progress::finish() {
   const std::lock_guard lock(drawing_);
   if (finished_) return;
   finished_ = true;
-  const uint64_t done = done_bytes();
+  const uint64_t done = done_bytes() - present_bytes_.load(std::memory_order_relaxed);
   const double elapsed = seconds();
-  write_all(fd_, fmt::format("{}{}: {:.2f} GB in {:.1f} s ({:.1f} GB/s)\n", bar_on_screen_ ? kClearLine : "",
-                             label_, static_cast<double>(done) / kGigabyte, elapsed, rate(done, elapsed)));
+  write_all(fd_, fmt::format("{}{}: {:.2f} GB in {:.1f} s ({})\n", bar_on_screen_ ? kClearLine : "", label_,
+                             static_cast<double>(done) / kGigabyte, elapsed, show_rate(done, elapsed)));
   bar_on_screen_ = false;
 }
 
@@ -112,8 +136,9 @@ void Progress::draw() {
   if (finished_ || now - last_drawn_ < kRedrawSeconds) return;
   last_drawn_ = now;
   const int columns = terminal_columns(fd_) - 1;  // a full last column would wrap
-  write_all(fd_,
-            fmt::format("{}{}", kClearLine, progress_line(label_, done_bytes(), total_bytes_, now, columns)));
+  write_all(fd_, fmt::format("{}{}", kClearLine,
+                             progress_line(label_, done_bytes(), total_bytes_, now, columns,
+                                           present_bytes_.load(std::memory_order_relaxed))));
   bar_on_screen_ = true;
 }
 

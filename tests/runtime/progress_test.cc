@@ -24,9 +24,28 @@ std::string read_available(int fd) {
 TEST(Progress, LineShowsRateAndRemainingTime) {
   EXPECT_EQ(progress_line("Weights", 4'000'000'000, 16'000'000'000, 2.0, 80),
             "Weights [========>                       ]  25% 4.00/16.00 GB 2.0 GB/s 0:06 left");
-  EXPECT_EQ(progress_line("Weights", 1, 101, 1.0, 45), "Weights   0% 0.00/0.00 GB 0.0 GB/s 1:40 left");
+  EXPECT_EQ(progress_line("Weights", 1, 101, 1.0, 45), "Weights   0% 0.00/0.00 GB 0.0 MB/s 1:40 left");
   EXPECT_EQ(progress_line("Weights", 1, 101, 1.0, 40), "Weights   0%");
   EXPECT_NE(progress_line("W", 1, 7201, 1.0, 80).find(" 2:00:00 left"), std::string::npos);
+}
+
+TEST(Progress, WhatWasThereBeforeTookNoTime) {
+  EXPECT_EQ(progress_line("D", 3'000'000'000, 4'000'000'000, 100.0, 80, 2'000'000'000),
+            "D [============================>         ]  75% 3.00/4.00 GB 10.0 MB/s 1:40 left");
+  EXPECT_EQ(progress_line("D", 1, 101, 1.0, 45, 1), "D [>             ]   0% 0.00/0.00 GB 0.0 MB/s")
+      << "nothing came yet";
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  Progress progress("D", 4'000'000'000, ends[1]);
+  progress.add_present(2'000'000'000);
+  progress.take_back(2'000'000'000);
+  EXPECT_EQ(progress.done_bytes(), 0u);
+  progress.add(4'000'000'000);
+  progress.note("a line");
+  progress.finish();
+  EXPECT_EQ(read_available(ends[0]).substr(0, 20), "a line\nD: 4.00 GB in");
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(Progress, LineFitsAnyWidthAndAnyNumbers) {
