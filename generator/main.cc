@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/hf_config.h"
 #include "models/printing.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 namespace {
@@ -81,9 +82,18 @@ void warn_of_memory(const Plan& plan) {
   }
 }
 
+/// Has a model that is named as on Hugging Face stand for its folder in the cache.
+void find_folder(Options& options) {
+  const std::string model = options.model.string();
+  const bool is_file = options.model.extension() == ".yaml" || options.model.extension() == ".yml";
+  if (!options.hub.revision.empty() || (!is_file && names_repository(model)))
+    options.model = fetch_model(model, options.hub, {.text = false, .weights = false});
+}
+
 int run(int argc, char** argv) {
-  const std::optional<Options> options = parse_options(argc, argv, std::cout);
+  std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
+  find_folder(*options);
   const ModelConfig model = read_model(*options);
   if (options->write_model) write_model(*options->write_model, model);
   if (options->gpu_specs.empty()) return 0;

@@ -147,8 +147,10 @@ void refuse_rest(const std::vector<std::string>& rest) {
 std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help) {
   CLI::App app("Generates one persistent kernel for a model and a GPU.", "soliton-gen");
   app.allow_extras();  // refused below, in our words
-  ValueFlag model(app, "MODEL", "",
-                  "Facts of the model's architecture: a YAML file, or a Hugging Face folder");
+  ValueFlag model(
+      app, "MODEL", "",
+      "Facts of the model's architecture: a YAML file, or a Hugging Face folder, or the name of a model "
+      "there, whose config is downloaded unless the cache has it");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml,...",
                 "GPU to generate for, or several that one library serves");
   ValueFlag ptx(
@@ -178,7 +180,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
                         "Write the facts of a Hugging Face folder as YAML; --gpu is not needed then");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
+  ValueFlag revision(app, "--revision", "REVISION",
+                     "Branch, tag or commit of a model that is named as on Hugging Face; else main");
   Options options;
+  app.add_flag("--offline", options.hub.is_offline, "Download nothing, as with HF_HUB_OFFLINE=1");
   bool no_tuned = false;
   app.add_flag("--no-tuned", no_tuned, "Ignore overrides in the folder tuned/ beside the model");
   app.add_flag("--dry-run", options.dry_run, "Print the plan and write nothing");
@@ -214,6 +219,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
         "--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(list_gpus(gpu_folder), ", ")), "nothing");
   }
   options.model = *model.path();
+  options.hub.revision = revision.text().value_or("");
   if (gpu.text()) {
     std::stringstream names(*gpu.text());
     for (std::string name; std::getline(names, name, ',');)

@@ -6,12 +6,14 @@
 #include <ostream>
 
 #include "generator/plan/plan.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 
 /// What the user asked for.
 struct Options {
-  std::filesystem::path model;                       // models/<name>.yaml, or a Hugging Face folder
+  std::filesystem::path model;                       // models/<name>.yaml, or a Hugging Face folder or name
+  HubOptions hub;                                    // of a name
   std::vector<std::filesystem::path> gpu_specs;      // the files that --gpu stands for; they exist
                                                      // by name; always there without write_model
   std::optional<std::filesystem::path> write_model;  // YAML file for the facts of a folder

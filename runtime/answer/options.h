@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "runtime/engine/sampling.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 
 struct Options {
   std::string model;
+  HubOptions hub;  // of models that are named as on Hugging Face
   std::optional<std::string> prompt;
   std::string prompt_file;    // the prompt's, if not empty
   std::string messages_file;  // those before the prompt, or with it, if not empty; "-": stdin

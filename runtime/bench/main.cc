@@ -16,7 +16,7 @@
 #include "runtime/bench/predict/predict.h"
 #include "runtime/bench/tune/tune.h"
 #include "runtime/engine/engine.h"
-#include "runtime/make/find_model.h"
+#include "runtime/hub/fetch_model.h"
 #include "runtime/make/make_kernel.h"
 #include "runtime/make/places.h"
 #include "runtime/program/program.h"
@@ -41,7 +41,7 @@ struct Model {
 /// Nothing where weights are random. Tensors are found before a kernel is made that they would not fit.
 std::unique_ptr<Model> open_model(const BenchOptions& options) {
   if (options.model.empty()) return nullptr;
-  const std::filesystem::path folder = find_model(options.model);
+  const std::filesystem::path folder = fetch_model(options.model, options.hub, {.text = false});
   auto model = std::make_unique<Model>(Model{HfConfig::open(folder), TensorSource::open(folder), {}, folder});
   model->tensors = find_tensors(model->source, model->config.quantization_or_null(), model->config.facts,
                                 model->config.checkpoint);

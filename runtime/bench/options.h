@@ -8,11 +8,13 @@
 
 #include "runtime/bench/tree_spec.h"
 #include "runtime/engine/sampling.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 
 struct BenchOptions {
   std::string model;
+  HubOptions hub;  // of a model that is named as on Hugging Face
   std::string kernel;
   bool random_weights = false;
   std::vector<int> prompts = {0};

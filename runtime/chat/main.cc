@@ -9,7 +9,7 @@
 #include "runtime/chat/questions.h"
 #include "runtime/chat/repl.h"
 #include "runtime/doctor/report.h"
-#include "runtime/make/find_model.h"
+#include "runtime/hub/fetch_model.h"
 #include "runtime/make/places.h"
 #include "runtime/program/program.h"
 #include "runtime/verify/verify.h"
@@ -67,13 +67,16 @@ int run(int argc, char** argv) {
   std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
   if (options->doctor) {
-    const int status =
-        print_doctor({.model = options->model, .device = options->device, .json = options->json});
+    const int status = print_doctor(
+        {.model = options->model, .hub = options->hub, .device = options->device, .json = options->json});
     flush_stdout();
     return status;
   }
-  options->model = find_model(options->model).string();
-  if (!options->draft.empty()) options->draft = find_model(options->draft).string();
+  options->model = fetch_model(options->model, options->hub).string();
+  if (!options->draft.empty()) {
+    options->hub.revision.clear();  // the model's
+    options->draft = fetch_model(options->draft, options->hub).string();
+  }
   if (options->verify) return verify_kernel(*options);
   if (!options->questions_file.empty()) {
     const DocumentQuestions asked = read_document_questions(*options);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/answer/sampling_flags.h"
+#include "runtime/hub/hub_flags.h"
 
 namespace soliton {
 namespace {
@@ -46,8 +47,9 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option(
          "-m,--model", options.model,
          "Hugging Face folder with config.json, tokenizer.json and safetensors, or the name of a model "
-         "that hf download has put into its cache, as Qwen/Qwen2.5-7B-Instruct")
+         "there, as Qwen/Qwen2.5-7B-Instruct, which is downloaded unless the cache has it")
       ->check(not_empty());
+  add_hub_flags(app, options.hub);
   app.add_option("-k,--kernel", options.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());

@@ -1,6 +1,7 @@
 // soliton-doctor: says what there is on this machine to make and run kernels with, and whether a model would run.
 #include "runtime/doctor/cleaning.h"
 #include "runtime/doctor/report.h"
+#include "runtime/hub/hub_flags.h"
 #include "runtime/make/places.h"
 #include "runtime/program/command_line.h"
 
@@ -15,6 +16,7 @@ int run(int argc, char** argv) {
       app.add_option("MODEL", options.model,
                      "Hugging Face folder or name: would it run here, how fast, and what is missing?")
           ->check(not_empty());
+  add_hub_flags(app, options.hub);
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));
   app.add_flag("--json", options.json, "one JSON object instead of text");
   app.add_flag("--clean", cleans, "removes made kernels that are never looked for any more, and says which")

@@ -11,6 +11,7 @@
 #include "layout/library.h"
 #include "layout/model_facts.h"
 #include "runtime/device/cuda_driver.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 
@@ -19,7 +20,8 @@ struct GpuSpec;  // the planner's, which programs that show reports do not see
 inline constexpr const char* kNoCard = "no NVIDIA card found";
 
 struct DoctorOptions {
-  std::string model;  // as find_model() takes it; empty: those of models/ instead
+  std::string model;  // as fetch_model() takes it; empty: those of models/ instead
+  HubOptions hub = {};
   int device = 0;
   bool json = false;
 };
@@ -68,6 +70,7 @@ struct CheckedModel {
   FoundModel facts;         // without weight_bytes if not even these are known
   std::string folder;       // empty if there is none
   std::string kernel;       // the library that would run it; empty: one would be made
+  bool has_weights = true;  // false: they are downloaded at the first start
   double tokens_per_s = 0;  // at best: what a token reads at the rate of the memory; 0: unknown
   std::optional<SharedModel> shared = {};  // where cards can share it, and it fits them
   std::vector<std::string> missing = {};   // why it would not

@@ -12,7 +12,7 @@
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/doctor/report.h"
-#include "runtime/make/find_model.h"
+#include "runtime/hub/fetch_model.h"
 #include "runtime/make/make_kernel.h"
 #include "runtime/make/model_memory.h"
 #include "runtime/text/tokenizer.h"
@@ -82,8 +82,11 @@ std::vector<std::string> verdict_of_model(const DoctorReport& report) {
     if (model.shared) lines.push_back(describe_shared(*model.shared));
     return lines;
   }
-  const std::string kernel =
-      model.kernel.empty() ? "its kernel is made at the first start" : "its kernel is there";
+  std::string kernel = model.kernel.empty() ? "its kernel is made at the first start" : "its kernel is there";
+  if (!model.has_weights) {
+    kernel += fmt::format("; its weights, some {:.1f} GB, are downloaded then",
+                          static_cast<double>(model.facts.weight_bytes) * 1e-9);
+  }
   if (!report.device) {
     return {fmt::format("{} runs here, but only in emulation on the CPU, for checking: about {} tokens/s; {}",
                         model.facts.name, rounded(model.tokens_per_s), kernel)};
@@ -103,16 +106,20 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
   fs::path folder;
   HfConfig config;
   const bool has_facts = attempt(model, [&] {
-    folder = find_model(options.model);
+    folder = fetch_model(options.model, options.hub, {.weights = false});
     config = HfConfig::open(folder);
   });
   model.folder = folder.string();
   if (!has_facts) return model;
   model.facts = describe_facts(options.model, config.facts, report.device);
   attempt(model, [&] { Tokenizer::open(folder); });
-  attempt(model, [&] {
-    find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts, config.checkpoint);
-  });
+  model.has_weights = !names_repository(options.model) || missing_from(folder, {.text = false}).empty();
+  if (model.has_weights) {
+    attempt(model, [&] {
+      find_tensors(TensorSource::open(folder), config.quantization_or_null(), config.facts,
+                   config.checkpoint);
+    });
+  }
   const std::string source = (folder / "config.json").string();
   const bool fits = !report.device ||
                     attempt(model, [&] { check_memory(source, config.facts, 0, report.device->free_bytes); });

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/make/find_model.h"
+#include "runtime/hub/find_model.h"
 
 namespace soliton {
 namespace {

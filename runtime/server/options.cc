@@ -5,6 +5,7 @@
 
 #include "layout/page.h"
 #include "runtime/answer/sampling_flags.h"
+#include "runtime/hub/hub_flags.h"
 
 namespace soliton {
 namespace {
@@ -33,9 +34,12 @@ CLI::Validator integer_from(int64_t min, int64_t max) {
 
 void add_model_flags(CLI::App& app, ServerOptions& options) {
   const auto model =
-      app.add_option("MODEL", options.model.model,
-                     "Hugging Face folder, or the name of a model that hf download has put into its cache")
+      app.add_option(
+             "MODEL", options.model.model,
+             "Hugging Face folder, or the name of a model there, which is downloaded unless the cache has "
+             "it")
           ->check(not_empty());
+  add_hub_flags(app, options.model.hub);
   app.add_option("-k,--kernel", options.model.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());

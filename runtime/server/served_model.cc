@@ -1,7 +1,7 @@
 #include "runtime/server/served_model.h"
 
 #include "models/model_config.h"
-#include "runtime/make/find_model.h"
+#include "runtime/hub/fetch_model.h"
 
 namespace soliton {
 namespace {
@@ -23,7 +23,7 @@ class FolderModel : public ServedModel {
   }
 
   static Options in_folder(Options options) {
-    options.model = find_model(options.model).string();
+    options.model = fetch_model(options.model, options.hub).string();
     return options;
   }
 

@@ -1,5 +1,5 @@
 // Models by name and by folder, in caches as Hugging Face's programs leave them.
-#include "runtime/make/find_model.h"
+#include "runtime/hub/find_model.h"
 
 #include <gtest/gtest.h>
 
