@@ -5,7 +5,7 @@
 set -euo pipefail
 folder=$(realpath -m "${1:?usage: tests/aarch64/sysroot.sh FOLDER}")
 packages=(libc6-dev libstdc++6 libyaml-cpp-dev libcli11-dev libfmt-dev nlohmann-json3-dev libboost-context-dev libpcre2-dev
-          libutf8proc-dev libedit-dev)
+          libutf8proc-dev libedit-dev libcurl4-openssl-dev libssl-dev)
 
 [ "$(cat "$folder/packages.txt" 2>/dev/null)" = "${packages[*]}" ] && exit 0
 rm -rf "$folder"
