@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -137,12 +138,14 @@ std::vector<HubFile> choose_weights(const Listing& listing, std::string_view ind
     }
     shards.insert(shard_name);
   }
+  std::map<std::string_view, const HubFile*> listed;
+  for (const HubFile& file : listing.files) listed.emplace(file.name, &file);
   std::vector<HubFile> files;
   for (const std::string& shard : shards) {
-    const HubFile* file = listing.find(shard);
-    if (file == nullptr)
+    const auto file = listed.find(shard);
+    if (file == listed.end())
       throw file_error(ExitCode::kNotFound, name, "expected {} among the model's files, got none", shard);
-    files.push_back(*file);
+    files.push_back(*file->second);
   }
   return files;
 }

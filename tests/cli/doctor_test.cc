@@ -131,7 +131,8 @@ TEST_F(Cli, DoctorSaysWhetherAModelRuns) {
       << cut.out;
   edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"");
   EXPECT_EQ(run("soliton-doctor", {"tiny-stories"}).status, kMismatch);
-  const Outcome absent = run("soliton-chat", {"--doctor", "org/name", "--offline"}, {"HF_HOME=" + path().string()});
+  const Outcome absent =
+      run("soliton-chat", {"--doctor", "org/name", "--offline"}, {"HF_HOME=" + path().string()});
   EXPECT_EQ(absent.status, kNotFound);
   EXPECT_NE(absent.out.find("nothing is downloaded with --offline\n"), std::string::npos) << absent.out;
 }

@@ -42,8 +42,7 @@ constexpr std::array kNotRun = {
     NotRun{"build/soliton-chat Qwen/Qwen2.5-7B-Instruct", "needs a network",
            "echo Once | build/soliton-chat models/tiny-stories -n 1"},
     NotRun{R"(build/soliton-chat Qwen/Qwen2.5-7B-Instruct -p "The capital of France is" -n 64)",
-           "needs a network",
-           R"(build/soliton-chat models/tiny-stories -p "The capital of France is" -n 1)"},
+           "needs a network", R"(build/soliton-chat models/tiny-stories -p "The capital of France is" -n 1)"},
     // templates/README.md
     NotRun{
         "build/soliton-bench -k build/kernels/timeline/llama-3.1-8b-sm90.so --random-weights -n 64 -d 1024 "

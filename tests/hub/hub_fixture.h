@@ -27,8 +27,8 @@ class Hub : public testing::Test {
     hub_.files["model.safetensors"] = {.content = std::string(300'000, 'w') + "end", .is_large = true};
     for (const char* variable :
          {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH",
-          "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "http_proxy", "all_proxy",
-          "HF_HUB_DISABLE_IMPLICIT_TOKEN"}) {
+          "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "http_proxy", "all_proxy", "ALL_PROXY", "no_proxy",
+          "NO_PROXY", "HF_HUB_DISABLE_IMPLICIT_TOKEN"}) {
       ::unsetenv(variable);
     }
     set("HF_HOME", folder_.path());
