@@ -38,6 +38,7 @@ constexpr std::array kNotRun = {
     NotRun{"cmake --preset release && cmake --build --preset release", kTime,
            R"sh(test "$(cmake --list-presets=all | grep -c '"release"')" -ge 2)sh"},
     NotRun{"./dev demo", "installs packages; see TheDemoTellsTheStoryOfTheReadme", ""},
+    NotRun{"./dev install", "installs packages", "bash -n dev"},
     NotRun{"./dev test", "is what runs this test", ""},
     NotRun{"build/soliton-chat Qwen/Qwen2.5-7B-Instruct", "needs a network",
            "echo Once | build/soliton-chat models/tiny-stories -n 1"},
