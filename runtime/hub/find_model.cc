@@ -99,7 +99,8 @@ fs::path find_snapshot(const CachedRepository& repository) {
   const NeededFiles needed{.text = false};
   const auto found = look_up(repository, kMainRevision, needed);
   if (const auto* snapshot = std::get_if<fs::path>(&found)) return *snapshot;
-  throw not_cached(repository, kMainRevision, needed, "to download it: hf download " + repository.name());
+  throw not_cached(repository, kMainRevision, needed,
+                   fmt::format("soliton-chat {} downloads it", repository.name()));
 }
 
 fs::path find_in_folder(const fs::path& given) {

@@ -21,6 +21,7 @@ namespace {
 constexpr int kMostRedirections = 10;
 constexpr long kStalledBytesPerS = 1000;
 constexpr size_t kMaxHeaderBytes = 300;  // of a value that is kept
+constexpr size_t kMostPassedOver = 1 << 20;
 
 template <class Value>
 void set(CURL* curl, CURLoption option, Value value) {
@@ -93,6 +94,7 @@ struct HttpGet::Exchange {
   const std::string host;
   AnswerHead head = {};
   bool has_begun = false;
+  size_t num_passed_over = 0;  // bytes
   std::exception_ptr thrown = nullptr;
 
   bool counts() const { return head.status == 200 || head.status == 206; }
@@ -109,6 +111,12 @@ struct HttpGet::Exchange {
       thrown = std::current_exception();
       return CURL_WRITEFUNC_ERROR;
     }
+  }
+
+  /// Of a page that says what the head says too, and need not end.
+  size_t pass_over(size_t size) {
+    num_passed_over += size;
+    return num_passed_over <= kMostPassedOver ? size : CURL_WRITEFUNC_ERROR;
   }
 
   void read_header(std::string_view line) {
@@ -146,7 +154,7 @@ struct HttpGet::Exchange {
   }
   static size_t on_body(char* bytes, size_t, size_t size, void* self) noexcept {
     auto& exchange = *static_cast<Exchange*>(self);
-    if (!exchange.counts()) return size;
+    if (!exchange.counts()) return exchange.pass_over(size);
     return exchange.guarded(size, [&] {
       exchange.begin();
       exchange.receiver.add({bytes, size});
@@ -194,7 +202,7 @@ AnswerHead HttpGet::perform(const std::string& url, uint64_t from, const Receive
   set(curl, CURLOPT_XOAUTH2_BEARER, has_token ? token_.c_str() : static_cast<const char*>(nullptr));
   const CURLcode code = curl_easy_perform(curl);
   if (exchange.thrown) std::rethrow_exception(exchange.thrown);
-  if (code != CURLE_OK) {
+  if (code != CURLE_OK && exchange.num_passed_over <= kMostPassedOver) {
     const std::string detail = curl_->error[0] != '\0' ? curl_->error.data() : curl_easy_strerror(code);
     throw ConnectionFailed(fmt::format("{}: {}", exchange.host.empty() ? url : exchange.host, detail),
                            is_transient(code));

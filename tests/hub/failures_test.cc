@@ -169,6 +169,12 @@ TEST_F(Hub, RefusalsAreExplained) {
     hub_.on = [&](const HubRequest&) { return std::optional(each.reply); };
     EXPECT_THAT(refusal(each.code), HasSubstr(each.line));
   }
+  // A page of an error that does not end is left.
+  hub_.on = [&](const HubRequest&) {
+    return std::optional(
+        HubReply{.status = 404, .body = std::string(20'000'000, 'x'), .stall_after = 2'000'000});
+  };
+  EXPECT_THAT(refusal(ExitCode::kNotFound), HasSubstr(", got 404"));
   // Also of files, where the list is free.
   hub_.on = [&](const HubRequest& request) -> std::optional<HubReply> {
     if (request.path.find("/resolve/") == std::string::npos) return std::nullopt;

@@ -82,10 +82,9 @@ TEST_F(FindModel, TheSnapshotIsThatOfMain) {
   write_text(hub() / "models--a--b" / "refs" / "main", "1111");
   EXPECT_EQ(find_model("a/b"), older);
   fs::remove(hub() / "models--a--b" / "refs" / "main");
-  EXPECT_EQ(
-      refusal("a/b", ExitCode::kNotFound),
-      (hub() / "models--a--b").string() +
-          ": expected refs/main or one of snapshots/, found 2 of these; to download it: hf download a/b");
+  EXPECT_EQ(refusal("a/b", ExitCode::kNotFound),
+            (hub() / "models--a--b").string() +
+                ": expected refs/main or one of snapshots/, found 2 of these; soliton-chat a/b downloads it");
   fs::remove_all(older);
   EXPECT_EQ(find_model("a/b"), newer);
 }
@@ -105,11 +104,11 @@ TEST_F(FindModel, EveryFolderOfTheCacheIsTaken) {
 TEST_F(FindModel, SaysHowToDownloadWhatIsNotThere) {
   EXPECT_EQ(refusal("org/name", ExitCode::kNotFound),
             "org/name: expected a folder, or a model in " + hub().string() +
-                ", found neither; to download it: hf download org/name");
+                ", found neither; soliton-chat org/name downloads it");
   const fs::path snapshot = add("models--a--b");
   const auto expect_missing = [&](const std::string& missing) {
     EXPECT_EQ(refusal("a/b", ExitCode::kNotFound),
-              snapshot.string() + ": expected " + missing + ", found none; to download it: hf download a/b");
+              snapshot.string() + ": expected " + missing + ", found none; soliton-chat a/b downloads it");
   };
   fs::remove(snapshot / "model.safetensors");
   expect_missing("model.safetensors");
