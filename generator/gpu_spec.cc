@@ -11,6 +11,7 @@
 #include "layout/page.h"
 #include "models/installation.h"
 #include "models/strict_yaml.h"
+#include "runtime/program/nearest.h"
 
 namespace soliton {
 namespace {
@@ -152,8 +153,9 @@ std::filesystem::path find_gpu_spec(const std::string& gpu, const std::filesyste
   if (gpu.ends_with(".yaml")) return gpu;
   const std::vector<std::string> names = list_gpus(gpus_dir);
   if (std::find(names.begin(), names.end(), gpu) == names.end()) {
-    throw Error(ExitCode::kUsage, fmt::format("--gpu: expected one of {} or a FILE.yaml, got {}",
-                                              fmt::join(names, ", "), show_text(gpu)));
+    throw Error(ExitCode::kUsage,
+                fmt::format("--gpu: expected one of {} or a FILE.yaml, got {}{}", fmt::join(names, ", "),
+                            show_text(gpu), did_you_mean(nearest_word(gpu, names))));
   }
   return gpus_dir / (gpu + ".yaml");
 }

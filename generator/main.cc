@@ -11,6 +11,7 @@
 #include "models/hf_config.h"
 #include "models/printing.h"
 #include "runtime/hub/fetch_model.h"
+#include "runtime/program/nearest.h"
 
 namespace soliton {
 namespace {
@@ -82,12 +83,28 @@ void warn_of_memory(const Plan& plan) {
   }
 }
 
+/// Throws Error (kNotFound) of a file of facts that is not there, with the nearest one beside its place.
+void check_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) return;
+  std::vector<std::string> names;
+  const std::filesystem::path folder = file.parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().filename());
+  }
+  const std::string nearest = nearest_word(file.filename().string(), names);
+  throw file_error(ExitCode::kNotFound, file.string(),
+                   "expected a readable file, got: No such file or directory{}",
+                   did_you_mean(nearest.empty() ? nearest : (folder / nearest).string()));
+}
+
 /// Has a model that is named as on Hugging Face stand for its folder in the cache.
 void find_folder(Options& options) {
   const std::string model = options.model.string();
   const bool is_file = options.model.extension() == ".yaml" || options.model.extension() == ".yml";
   if (!options.hub.revision.empty() || (!is_file && names_repository(model)))
     options.model = fetch_model(model, options.hub, {.text = false, .weights = false});
+  if (is_file) check_file(options.model);
 }
 
 int run(int argc, char** argv) {

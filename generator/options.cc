@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "generator/knobs.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
+#include "runtime/program/nearest.h"
 
 namespace soliton {
 namespace {
@@ -131,10 +133,18 @@ void parse_arguments(CLI::App& app, int argc, const char* const* argv) {
 }
 
 // What CLI11 could not place. An unknown flag comes first: its value may be what looks like a second model.
-void refuse_rest(const std::vector<std::string>& rest) {
+void refuse_rest(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
   for (const std::string& word : rest) {
     if (word.starts_with('-') && word != "--") {
-      throw usage_error(show_text(word), "a flag that --help lists", "an unknown one");
+      const std::string name = word.substr(0, word.find('='));
+      const std::string nearest =
+          nearest_word(name.substr(std::min(name.find_first_not_of('-'), name.size())), names);
+      throw usage_error(show_text(word), "a flag that --help lists",
+                        "an unknown one" + did_you_mean(nearest.empty() ? nearest : "--" + nearest));
     }
   }
   for (const std::string& word : rest) {
@@ -198,7 +208,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
     help << version.what() << "\n";
     return std::nullopt;
   }
-  refuse_rest(app.remaining());
+  refuse_rest(app);
 
   const std::filesystem::path gpu_folder = gpus_dir.path().value_or(default_gpus_dir());
   if (!model.text()) throw usage_error("MODEL", "the file or folder of a model", "nothing");

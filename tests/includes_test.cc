@@ -24,7 +24,7 @@ const Rooms kRooms = {
     {"templates/formats", {"templates", "templates/layout"}},
     {"templates", {"templates/formats", "templates/layout"}},
     {"models", {"templates/layout"}},
-    {"generator", {"runtime/hub", "models", "templates/layout"}},
+    {"generator", {"runtime/hub", "runtime/program", "models", "templates/layout"}},
     // What programs are made of, from the bottom up.
     {"runtime/program", {"models", "templates/layout"}},
     {"runtime/device", {"models", "templates/layout"}},

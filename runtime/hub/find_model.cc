@@ -11,6 +11,7 @@
 
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
+#include "runtime/program/nearest.h"
 
 namespace soliton {
 namespace {
@@ -159,8 +160,22 @@ std::optional<fs::path> find_cached(const CachedRepository& repository, const st
 Error not_cached(const CachedRepository& repository, const std::string& revision, const NeededFiles& needed,
                  const std::string& remedy) {
   const auto found = look_up(repository, revision, needed);
+  // A model of which there is something is named right.
+  const std::string hint = repository.exists() ? "" : hint_of_model(repository.name());
   const Lack lack = std::holds_alternative<Lack>(found) ? std::get<Lack>(found) : Lack{repository.root(), ""};
-  return file_error(ExitCode::kNotFound, lack.place.string(), "{}; {}", lack.what, remedy);
+  return file_error(ExitCode::kNotFound, lack.place.string(), "{}; {}{}", lack.what, remedy, hint);
+}
+
+std::string hint_of_model(const std::string& model) {
+  std::vector<std::string> names;
+  for (const CachedRepository& cached : cached_models(huggingface_hub())) names.push_back(cached.name());
+  std::error_code ignored;
+  const fs::path folder = fs::path(model).parent_path();
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    if (is_there(entry.path() / "config.json")) names.push_back((folder / entry.path().filename()).string());
+  }
+  std::sort(names.begin(), names.end());
+  return did_you_mean(nearest_word(model, names));
 }
 
 bool names_repository(const std::string& model) {
@@ -172,8 +187,10 @@ fs::path find_model(const std::string& model) {
   if (is_folder(model)) return find_in_folder(model);
   if (is_there(model)) refuse_file(model);
   if (names_repository(model)) return find_snapshot(CachedRepository(model));
-  throw file_error(ExitCode::kNotFound, model,
-                   "expected a model's folder, or its name on Hugging Face (org/name), found no such folder");
+  throw file_error(
+      ExitCode::kNotFound, model,
+      "expected a model's folder, or its name on Hugging Face (org/name), found no such folder{}",
+      hint_of_model(model));
 }
 
 }  // namespace soliton

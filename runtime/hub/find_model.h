@@ -25,6 +25,10 @@ struct NeededFiles {
 /// not all of it, with the command that downloads the model; kUsage for a file; kMismatch for GGUF files.
 std::filesystem::path find_model(const std::string& model);
 
+/// "; did you mean MODEL?" of the model most like `model` that is in the cache, or in the folder that its path begins with;
+/// empty if there is none.
+std::string hint_of_model(const std::string& model);
+
 /// Whether `model` is looked up in the cache and on the hub: org/name where no file or folder of that name lies, or a
 /// single word that the cache has.
 bool names_repository(const std::string& model);

@@ -86,9 +86,10 @@ Error HubClient::refusal(const AnswerHead& head, const std::string& name, const 
         settings_.endpoint, name, has_token ? "one that may not read it" : "none", said);
   }
   if (head.error_code == "RepoNotFound" || is_denied) {
-    return file_error(
-        ExitCode::kNotFound, name, "expected a folder, or a model at {}, got neither{}{}", head.host,
-        has_token ? " that HF_TOKEN may read" : ", or a private one, which needs HF_TOKEN", said);
+    return file_error(ExitCode::kNotFound, name, "expected a folder, or a model at {}, got neither{}{}{}",
+                      head.host,
+                      has_token ? " that HF_TOKEN may read" : ", or a private one, which needs HF_TOKEN",
+                      said, hint_of_model(name));
   }
   return file_error(ExitCode::kNotFound, name, "expected {} at {}, got {}{}", what, head.host,
                     described(head.status), said);

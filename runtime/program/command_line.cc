@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "runtime/program/nearest.h"
 
 namespace soliton {
 namespace {
@@ -39,49 +40,20 @@ constexpr std::array kForeignFlags = {
     ForeignFlag{"--hf-repo", "a name such as org/name stands in the place of a folder"},
 };
 
-/// How many letters have to be put in, left out, replaced or exchanged with their neighbour to get from one to the other.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before_last;
-  std::vector<size_t> last(b.size() + 1);
-  std::iota(last.begin(), last.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    std::vector<size_t> row = {i};
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row.push_back(std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)}));
-      const bool is_exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (is_exchanged) row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-    before_last = std::exchange(last, row);
-  }
-  return last.back();
-}
-
 /// The long flag that is most like what was written; empty if none is much like it.
 std::string nearest_flag(const CLI::App& app, std::string_view written) {
   const std::string_view name =
       written.substr(0, written.find('=')).substr(std::min(written.find_first_not_of('-'), written.size()));
-  std::string nearest;
-  size_t least = name.size() / 3 + 1;  // a third of the letters may be wrong
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& candidate : option->get_lnames()) {
-      constexpr size_t kMinCommon = 4;  // letters of --temp in --temperature
-      const std::string_view shorter = candidate.size() < name.size() ? candidate : name;
-      const std::string_view longer = candidate.size() < name.size() ? name : candidate;
-      const bool begins_alike = shorter.size() >= kMinCommon && longer.starts_with(shorter);
-      const size_t apart = begins_alike ? 1 : distance(name, candidate);
-      if (apart >= least) continue;
-      least = apart;
-      nearest = "--" + candidate;
-    }
-  }
-  return nearest;
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  const std::string nearest = nearest_word(name, names);
+  return nearest.empty() ? nearest : "--" + nearest;
 }
 
 Error unknown_flag(const CLI::App& app, const std::string& flag) {
-  const std::string nearest = nearest_flag(app, flag);
-  return Error(ExitCode::kUsage, nearest.empty()
-                                     ? fmt::format("{}: {}", flag, kUnknown)
-                                     : fmt::format("{}: {}; did you mean {}?", flag, kUnknown, nearest));
+  return Error(ExitCode::kUsage,
+               fmt::format("{}: {}{}", flag, kUnknown, did_you_mean(nearest_flag(app, flag))));
 }
 
 /// Throws what CLI11 would take for another flag with a value behind it: -ngl for -n with "gl", -prompt for -p.

@@ -41,6 +41,31 @@ TEST_F(Cli, TheNearestFlagIsNamed) {
   EXPECT_EQ(outcome.err, "soliton-chat: --quite-different: expected a flag that --help lists\n");
 }
 
+TEST_F(Cli, TheNearestCardAndModelAreNamed) {
+  const std::vector<std::string> environment = {"HF_HOME=" + path().string(), "HF_HUB_OFFLINE=1"};
+  fs::create_directories(path() / "hub" / "models--Qwen--Qwen3-0.6B" / "snapshots");
+  const auto expect_nearest = [&](const std::string& program, const Arguments& arguments, int status,
+                                  const std::string& culprit, const std::string& nearest) {
+    expect_error(program, arguments, status, culprit,
+                 nearest.empty() ? "" : "; did you mean " + nearest + "?\n", environment);
+  };
+  for (const char* program : {"soliton-chat", "soliton-server", "soliton-bench"}) {
+    expect_nearest(program, {"tiny-storis"}, kNotFound, "tiny-storis", "tiny-stories");
+    expect_nearest(program, {"./tiny_stories"}, kNotFound, "./tiny_stories", "./tiny-stories");
+    expect_nearest(program, {"qwen/Qwen3-0.6"}, kNotFound, "qwen/Qwen3-0.6", "Qwen/Qwen3-0.6B");
+  }
+  const Outcome different = run("soliton-chat", {"org/quite-different"}, environment);
+  EXPECT_EQ(different.err.find("did you mean"), std::string::npos) << different.err;
+  expect_nearest("soliton-gen", {kTinyModel, "--gpu", "h20"}, kUsage, "--gpu", "h200");
+  expect_nearest("soliton-gen", {kTinyModel, "--gpu", "RTX4090"}, kUsage, "--gpu", "rtx-4090");
+  expect_nearest("soliton-gen", {kTinyModel, "--gpus", "h200"}, kUsage, "--gpus", "--gpu");
+  write_text(path() / "llama-8b.yaml", "");
+  expect_nearest("soliton-gen", {"lama-8b.yaml", "--gpu", "h200"}, kNotFound, "lama-8b.yaml",
+                 "llama-8b.yaml");
+  expect_nearest("soliton-gen", {"./llama-8.yaml", "--gpu", "h200"}, kNotFound, "./llama-8.yaml",
+                 "./llama-8b.yaml");
+}
+
 TEST_F(Cli, FlagsOfLlamaCppAreKnown) {
   expect_error("soliton-chat", {"tiny-stories", "-ngl", "99"}, kUsage, "-ngl",
                "got one of llama.cpp: here the whole model is always on the card");

@@ -128,7 +128,8 @@ TEST(Options, RefusesUnknownFlags) {
             "2 --fast: expected a flag that --help lists, got an unknown one");
   EXPECT_EQ(parse_error({"--columns", "8", "m.yaml"}),
             "2 --columns: expected a flag that --help lists, got an unknown one");
-  EXPECT_EQ(error_after({"--cta", "8"}), "2 --cta: expected a flag that --help lists, got an unknown one");
+  EXPECT_EQ(error_after({"--cta", "8"}),
+            "2 --cta: expected a flag that --help lists, got an unknown one; did you mean --ctas?");
   EXPECT_EQ(error_after({"-x"}), "2 -x: expected a flag that --help lists, got an unknown one");
 }
 
@@ -207,7 +208,7 @@ TEST(Options, OneLibraryMayServeSeveralGpus) {
   EXPECT_EQ(gpus("h100,h200"), (Paths{kGpuFolder + "/h100.yaml", kGpuFolder + "/h200.yaml"}));
   EXPECT_EQ(gpus("my/card.yaml,h200"), (Paths{"my/card.yaml", kGpuFolder + "/h200.yaml"}));
   EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200,gtx-1080"}), kNotFound + "gtx-1080");
-  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200, h100"}), kNotFound + "\" h100\"");
+  EXPECT_EQ(parse_error({"m.yaml", "--gpu", "h200, h100"}), kNotFound + "\" h100\"; did you mean h100?");
   for (const char* text : {",", ",h200", "h200,,h100"}) {
     EXPECT_EQ(parse_error({"m.yaml", "--gpu", text}).substr(0, kNotFound.size()), kNotFound) << text;
   }

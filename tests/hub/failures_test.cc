@@ -184,6 +184,14 @@ TEST_F(Hub, RefusalsAreExplained) {
   EXPECT_THAT(refusal(ExitCode::kNotFound), HasSubstr("accepted the licence at " + licence + ", got none"));
 }
 
+TEST_F(Hub, TheNearestModelOfTheCacheIsNamed) {
+  fs::create_directories(cache() / "models--org--nane" / "snapshots");
+  hub_.on = [](const HubRequest&) {
+    return std::optional(HubReply{.status = 401, .headers = "X-Error-Code: RepoNotFound\r\n"});
+  };
+  EXPECT_THAT(refusal(ExitCode::kNotFound), EndsWith("which needs HF_TOKEN; did you mean org/nane?"));
+}
+
 TEST_F(Hub, WhatMayPassIsTriedAgain) {
   for (const int status : {429, 500, 503}) {
     size_t num_asked = 0;
