@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kMostRedirections = 10;
 constexpr long kStalledBytesPerS = 1000;
+constexpr long kReceiveBytes = 1 << 18;
 constexpr size_t kMaxHeaderBytes = 300;  // of a value that is kept
 constexpr size_t kMostPassedOver = 1 << 20;
 
@@ -173,6 +174,7 @@ HttpGet::HttpGet(const std::string& endpoint, std::string token, Patience patien
   set(curl, CURLOPT_LOW_SPEED_LIMIT, kStalledBytesPerS);
   set(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(patience.stall.count()));
   set(curl, CURLOPT_USERAGENT, "soliton/" SOLITON_VERSION);
+  set(curl, CURLOPT_BUFFERSIZE, kReceiveBytes);
   set(curl, CURLOPT_ERRORBUFFER, curl_->error.data());
   set(curl, CURLOPT_HEADERFUNCTION, &Exchange::on_header);
   set(curl, CURLOPT_WRITEFUNCTION, &Exchange::on_body);

@@ -35,6 +35,7 @@ TEST_F(Hub, GoesOnWhereAConnectionBroke) {
 }
 
 TEST_F(Hub, GoesOnAfterSilence) {
+  stall_ = std::chrono::seconds(1);
   hub_.on_storage = [&](const HubRequest& request) -> std::optional<HubReply> {
     if (!asks_for_weights(request) || request.begin()) return std::nullopt;
     return HubReply{.body = weights().content, .stall_after = 1000};

@@ -66,7 +66,11 @@ TEST_F(HubPrograms, CtrlCEndsAtOnceAndTheNextRunGoesOn) {
   for (const int signal : {SIGINT, SIGKILL}) {
     const Process chat("soliton-chat", kChat, folder_.path(), environment());
     std::error_code absent;
-    while (fs::file_size(part, absent) != 1'000'000 || absent) std::this_thread::yield();
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (fs::file_size(part, absent) != 1'000'000 || absent) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << chat.err_so_far();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
     chat.signal(signal);
     const std::optional<Outcome> outcome = chat.wait_for(std::chrono::seconds(5));
     ASSERT_TRUE(outcome);
