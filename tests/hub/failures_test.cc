@@ -1,4 +1,8 @@
 // Networks that fail, hubs that refuse or lie, and files that were left half done.
+#include <sys/resource.h>
+
+#include <csignal>
+
 #include "hub/hub_fixture.h"
 
 namespace soliton {
@@ -124,6 +128,22 @@ TEST_F(Hub, WhatIsNotWhatTheHubListsGetsNoName) {
   hub_.files["config.json"].listed_hash = std::string(40, 'b');
   fs::remove_all(root());
   EXPECT_THAT(refusal(ExitCode::kBadFile), HasSubstr("config.json: expected the hash bbbbb"));
+}
+
+TEST_F(Hub, AFileThatCannotGrowIsKeptAsFarAsItCame) {
+  const auto old = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{.rlim_cur = 200'000, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string said = refusal(ExitCode::kNotFound);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old);
+  EXPECT_EQ(said, incomplete("model.safetensors").string() +
+                      ": expected a file that can be written, got: File too large");
+  EXPECT_EQ(fs::file_size(incomplete("model.safetensors")), 200'000u);
+  expect_downloaded();
+  EXPECT_EQ(ranges(hub_).back(), "200000");
 }
 
 TEST_F(Hub, RefusalsAreExplained) {
