@@ -4,6 +4,8 @@
 
 #include "constrain_testing.h"
 #include "error_of.h"
+#include "runtime/text/constrain/string_pattern.h"
+#include "runtime/text/constrain/text_until.h"
 
 namespace soliton::constrain {
 namespace {
@@ -135,6 +137,34 @@ TEST(Ebnf, RefusesWhatNeverEnds) {
   TokenConstraint constraint(ready(ebnf("root ::= \"ab\" | \"ac\" loop\nloop ::= \"d\" loop")), {});
   EXPECT_TRUE(constraint.accept_byte('a'));
   EXPECT_FALSE(constraint.accept_byte('c'));
+}
+
+// Patterns by themselves: no text of JSON, and all of the answer.
+TEST(Patterns, AreWholeTexts) {
+  const auto takes_text = [](const char* pattern, const char* text) {
+    return takes(parse_pattern(pattern, "p"), text);
+  };
+  EXPECT_TRUE(takes_text("a|b\"\\n", "b\"\n"));
+  EXPECT_TRUE(takes_text("^a{2}$", "aa"));
+  EXPECT_FALSE(takes_text("a", "ba"));
+  EXPECT_FALSE(takes_text("a", "ab"));
+  EXPECT_FALSE(takes_text("\"", "\\\""));
+  EXPECT_THAT(error_of([] { parse_pattern("(?=a)", "p"); }),
+              HasSubstr("p: a group of the kind (? is not supported"));
+}
+
+// Each character of the mark may begin it anew.
+TEST(TextUntil, EndsWithTheFirstMark) {
+  for (const std::string mark : {"</think>", "aab", "ü", "abab!"}) {
+    Grammar grammar{.name = "g", .rules = {}};
+    grammar.root = text_until(grammar, mark);
+    for (const std::string& text :
+         std::vector<std::string>{"", "x", "<", "</thin", "</</", "aa", "aaa", "ab", "ababa", "é\n"})
+      EXPECT_EQ(takes(grammar, text + mark), (text + mark).find(mark) == text.size()) << text << mark;
+    EXPECT_FALSE(takes(grammar, "x"));
+    EXPECT_FALSE(takes(grammar, mark + "x"));
+    EXPECT_FALSE(takes(grammar, mark + mark));
+  }
 }
 
 }  // namespace

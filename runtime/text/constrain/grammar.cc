@@ -72,12 +72,30 @@ Expression optional(Expression part) {
   return repeat(std::move(part), 0, 1);
 }
 
+namespace {
+
+void renumber(Expression& expression, int by) {
+  if (expression.kind == Expression::kRule) expression.rule += by;
+  for (Expression& part : expression.parts) renumber(part, by);
+}
+
+}  // namespace
+
 int Grammar::add(std::string rule_name, Expression expression, int line) {
-  if (rules.size() == kMaxRules) {
-    throw file_error(ExitCode::kOutOfMemory, name, "expected at most {} rules, got more", kMaxRules);
+  if (rules.size() == max_rules) {
+    throw file_error(ExitCode::kOutOfMemory, name, "expected at most {} rules, got more", max_rules);
   }
   rules.push_back({std::move(rule_name), std::move(expression), line});
   return static_cast<int>(rules.size()) - 1;
+}
+
+int Grammar::include(Grammar other) {
+  const auto first = static_cast<int>(rules.size());
+  for (Rule& each : other.rules) {
+    renumber(each.expression, first);
+    add(std::move(each.name), std::move(each.expression), each.line);
+  }
+  return first + other.root;
 }
 
 }  // namespace soliton::constrain

@@ -64,9 +64,12 @@ struct Grammar {
   std::string name;  // what errors call it: a file, a flag or a member of a request
   std::vector<Rule> rules;
   int root = 0;
+  size_t max_rules = kMaxRules;  // of those that are made of one text; more where several are put together
 
-  /// Throws kOutOfMemory above kMaxRules.
+  /// Throws kOutOfMemory above max_rules.
   int add(std::string rule_name, Expression expression = {}, int line = 0);
+  /// Adds the rules of another grammar, whose root's index here it returns. Throws the same.
+  int include(Grammar other);
 };
 
 }  // namespace soliton::constrain

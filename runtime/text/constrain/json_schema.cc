@@ -51,16 +51,15 @@ std::string json_text(const Schema& value) {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const Schema& root, std::string_view name)
-      : document_(root, std::string(name)), json_(grammar_) {
-    grammar_.name = name;
-  }
+  /// All but the name must outlive it; `num_schemas` counts those looked at, `num_steps` is as SchemaDocument has it.
+  SchemaCompiler(const Schema& root, std::string_view name, Grammar& grammar, JsonRules& json,
+                 int& num_schemas, size_t& num_steps)
+      : document_(root, std::string(name), num_steps),
+        grammar_(grammar),
+        json_(json),
+        num_schemas_(num_schemas) {}
 
-  Grammar run() {
-    const int root = rule_of(document_.root(), "", 0);
-    grammar_.root = root;
-    return std::move(grammar_);
-  }
+  int run() { return rule_of(document_.root(), "", 0); }
 
  private:
   template <class... Args>
@@ -92,10 +91,10 @@ class SchemaCompiler {
   Expression array_of(const Schema& schema, const std::string& path, int depth);
 
   SchemaDocument document_;
-  Grammar grammar_;
-  JsonRules json_;
+  Grammar& grammar_;
+  JsonRules& json_;
   std::map<std::string, int> rule_of_reference_;
-  int num_schemas_ = 0;
+  int& num_schemas_;
 };
 
 // ---- Any schema
@@ -379,8 +378,14 @@ Grammar json_object_grammar() {
   return grammar;
 }
 
+int JsonSchemas::add(const nlohmann::ordered_json& schema, std::string_view name) {
+  return SchemaCompiler(schema, name, grammar_, json_, num_schemas_, num_steps_).run();
+}
+
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name) {
-  return SchemaCompiler(schema, name).run();
+  Grammar grammar{.name = std::string(name), .rules = {}};
+  grammar.root = JsonSchemas(grammar).add(schema, name);
+  return grammar;
 }
 
 Grammar parse_json_schema(std::string_view text, const std::string& name) {

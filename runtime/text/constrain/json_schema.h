@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/text/constrain/grammar.h"
+#include "runtime/text/constrain/json_rules.h"
 
 namespace soliton::constrain {
 
@@ -16,6 +17,24 @@ Grammar json_object_grammar();
 /// What `schema` takes. `name` is what errors call it. Throws Error, naming path and keyword: kMismatch for what is not
 /// supported, kBadFile for what is malformed or takes nothing, kOutOfMemory above a limit.
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name);
+/// Several schemas in one grammar: they share its rules of JSON, and what making them may cost.
+class JsonSchemas {
+ public:
+  /// Must outlive it.
+  explicit JsonSchemas(Grammar& grammar) : grammar_(grammar), json_(grammar) {}
+
+  /// The index of a rule for what `schema` takes; throws as json_schema_grammar(), and then leaves rules that nothing refers
+  /// to.
+  int add(const nlohmann::ordered_json& schema, std::string_view name);
+  JsonRules& json() { return json_; }
+
+ private:
+  Grammar& grammar_;
+  JsonRules json_;
+  int num_schemas_ = 0;
+  size_t num_steps_ = 0;
+};
+
 /// Of a schema as text. Throws the same, and what parse_json() does.
 Grammar parse_json_schema(std::string_view text, const std::string& name);
 

@@ -46,7 +46,11 @@ bool has_any(const Schema& schema, const char* one, const char* other) {
 
 }  // namespace
 
-SchemaDocument::SchemaDocument(const Schema& root, std::string name) : root_(root), name_(std::move(name)) {
+SchemaDocument::SchemaDocument(const Schema& root, std::string name)
+    : SchemaDocument(root, std::move(name), own_steps_) {}
+
+SchemaDocument::SchemaDocument(const Schema& root, std::string name, size_t& num_steps)
+    : root_(root), name_(std::move(name)), num_steps_(num_steps) {
   check_schema_size(root_, name_);
 }
 

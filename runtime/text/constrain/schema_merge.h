@@ -20,6 +20,10 @@ class SchemaDocument {
  public:
   /// `root` must outlive it. `name` is what errors call it. Throws kOutOfMemory if it is larger than schemas may be.
   SchemaDocument(const Schema& root, std::string name);
+  /// With other documents' steps in `num_steps`, which they share and which must outlive it: see spend().
+  SchemaDocument(const Schema& root, std::string name, size_t& num_steps);
+  SchemaDocument(const SchemaDocument&) = delete;
+  SchemaDocument& operator=(const SchemaDocument&) = delete;
 
   const Schema& root() const { return root_; }
   const std::string& name() const { return name_; }
@@ -73,7 +77,8 @@ class SchemaDocument {
       targets_;  // of references that have been followed
   mutable std::map<const Schema*, std::map<std::string_view, const Schema*>>
       indices_;  // members of what they lead through
-  mutable size_t num_steps_ = 0;
+  size_t own_steps_ = 0;
+  size_t& num_steps_;
 };
 
 }  // namespace soliton::constrain

@@ -33,16 +33,18 @@ bool contains(const CodeSet& set, char32_t code) {
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, std::string_view place) : pattern_(pattern), place_(place) {}
+  /// `is_whole`: a text is all of the pattern, and stands as it is; else it is found in a JSON string.
+  PatternParser(std::string_view pattern, std::string_view place, bool is_whole)
+      : pattern_(pattern), place_(place), is_whole_(is_whole) {}
 
   Expression run() {
     std::vector<Expression> alternatives;
     do {
       const bool is_start = take('^');
       std::vector<Expression> parts;
-      if (!is_start) parts.push_back(anything());
+      if (!is_start && !is_whole_) parts.push_back(anything());
       parts.push_back(read_sequence(0));
-      if (!take('$')) parts.push_back(anything());
+      if (!take('$') && !is_whole_) parts.push_back(anything());
       alternatives.push_back(sequence(std::move(parts)));
     } while (take('|'));
     if (peek() != kEndOfText) throw unexpected("an alternative or the end");
@@ -51,6 +53,8 @@ class PatternParser {
 
  private:
   static Expression anything() { return repeat(in_json({{0, kMaxCode}}), 0); }
+
+  Expression written(CodeSet set) const { return is_whole_ ? codes(std::move(set)) : in_json(set); }
 
   char32_t peek() const {
     return position_ < pattern_.size() ? tokenization::first_character(pattern_.substr(position_)).code
@@ -113,10 +117,10 @@ class PatternParser {
       case '(':
         return read_group(depth);
       case '[':
-        return in_json(read_class());
+        return written(read_class());
       case '.':
         take();
-        return in_json(intersection(kAscii, complement({{'\n', '\n'}, {'\r', '\r'}})));
+        return written(intersection(kAscii, complement({{'\n', '\n'}, {'\r', '\r'}})));
       case '^':
       case '$':
         throw unsupported("an anchor that is not at the end of an alternative outside of groups");
@@ -129,10 +133,10 @@ class PatternParser {
       case ')':
         throw unexpected("something to repeat or an escape");
       case '\\':
-        return in_json(read_escape());
+        return written(read_escape());
       default:
         take();
-        return in_json({{c, c}});
+        return written({{c, c}});
     }
   }
 
@@ -263,6 +267,7 @@ class PatternParser {
 
   std::string_view pattern_;
   std::string_view place_;
+  bool is_whole_;
   size_t position_ = 0;
 };
 
@@ -279,7 +284,16 @@ Expression in_json(const CodeSet& set) {
 }
 
 Expression pattern_grammar(std::string_view pattern, std::string_view place) {
-  return PatternParser(pattern, place).run();
+  return PatternParser(pattern, place, false).run();
+}
+
+Grammar parse_pattern(std::string_view pattern, const std::string& name) {
+  if (pattern.size() > kMaxSourceBytes)
+    throw file_error(ExitCode::kOutOfMemory, name, "expected at most {} bytes, got {}", kMaxSourceBytes,
+                     pattern.size());
+  Grammar grammar{.name = name, .rules = {}};
+  grammar.root = grammar.add("pattern", PatternParser(pattern, name, true).run());
+  return grammar;
 }
 
 }  // namespace soliton::constrain

@@ -1,6 +1,7 @@
 // Regular expressions of JSON schemas (ECMA-262's) as grammars of what stands between a JSON string's quotes.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "runtime/text/constrain/grammar.h"
@@ -15,5 +16,9 @@ Expression in_json(const CodeSet& set);
 /// call it. Throws Error: kMismatch for what else there is, naming it; kBadFile if it is malformed, kOutOfMemory
 /// above kMaxNesting or kMaxRepetitions.
 Expression pattern_grammar(std::string_view pattern, std::string_view place);
+
+/// Texts that are all of what a pattern says, as they stand. `name` is what errors call it. Throws the same, and kOutOfMemory
+/// above kMaxSourceBytes.
+Grammar parse_pattern(std::string_view pattern, const std::string& name);
 
 }  // namespace soliton::constrain

@@ -8,12 +8,24 @@
 namespace soliton::constrain {
 namespace {
 
-std::vector<std::string> plain_pieces(const Tokenizer& tokenizer, int size) {
+// Bytes that UTF-8 never has.
+constexpr char kMarkerEdge = '\xff';
+constexpr char kMarkerInside = '\xfe';
+
+bool is_of_markers(char byte) {
+  return byte == kMarkerEdge || byte == kMarkerInside;
+}
+
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer, int size, std::span<const int32_t> markers) {
   std::vector<std::string> pieces(static_cast<size_t>(std::min(size, tokenizer.vocabulary_size())));
   for (size_t i = 0; i < pieces.size(); ++i) {
     const int token = static_cast<int>(i);
-    if (!tokenizer.is_special(token)) pieces[i] = tokenizer.piece(token);
+    if (tokenizer.is_special(token)) continue;
+    const std::string& piece = tokenizer.piece(token);
+    if (markers.empty() || std::none_of(piece.begin(), piece.end(), is_of_markers)) pieces[i] = piece;
   }
+  for (size_t i = 0; i < markers.size(); ++i)
+    pieces.at(static_cast<size_t>(markers[i])) = Vocabulary::marker(i);
   return pieces;
 }
 
@@ -24,8 +36,15 @@ Vocabulary::Vocabulary(const std::vector<std::string>& pieces, int size) : piece
   build();
 }
 
-Vocabulary::Vocabulary(const Tokenizer& tokenizer, int size)
-    : Vocabulary(plain_pieces(tokenizer, size), size) {}
+Vocabulary::Vocabulary(const Tokenizer& tokenizer, int size, std::span<const int32_t> markers)
+    : pieces_(pieces_of(tokenizer, size, markers)), size_(size) {
+  pieces_.resize(static_cast<size_t>(size));
+  build(!markers.empty());
+}
+
+std::string Vocabulary::marker(size_t index) {
+  return kMarkerEdge + std::string(index, kMarkerInside) + kMarkerEdge;
+}
 
 const std::string& Vocabulary::piece(int token) const {
   static const std::string none;
@@ -33,10 +52,14 @@ const std::string& Vocabulary::piece(int token) const {
 }
 
 /// Tokens in the order of their bytes: each adds the nodes that it has not in common with the one before.
-void Vocabulary::build() {
+void Vocabulary::build(bool has_markers) {
   for (std::string& piece : pieces_) {
     if (piece.size() > kMaxTokenBytes) piece.clear();
     if (piece.size() == 1) bytes_.set(static_cast<uint8_t>(piece[0]));
+  }
+  // A marker is one token: nobody has to go on in the midst of it.
+  if (has_markers) {
+    for (const char byte : {kMarkerEdge, kMarkerInside}) bytes_.set(static_cast<uint8_t>(byte));
   }
   tokens_.resize(pieces_.size());
   std::iota(tokens_.begin(), tokens_.end(), 0);

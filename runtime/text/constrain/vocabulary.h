@@ -40,8 +40,11 @@ class Vocabulary {
   /// Bytes of each token; empty for what is never allowed, such as special tokens. `size` is that of masks, which may be
   /// larger than the number of tokens, as a model's vocabulary may be padded.
   Vocabulary(const std::vector<std::string>& pieces, int size);
-  /// All tokens but the special ones.
-  Vocabulary(const Tokenizer& tokenizer, int size);
+  /// All tokens but the special ones; of these only `markers`, each by bytes of its own, which no text has: grammars write
+  /// marker(i) where token markers[i] is to stand. Without markers tokens may have any bytes.
+  Vocabulary(const Tokenizer& tokenizer, int size, std::span<const int32_t> markers = {});
+  /// No bytes of one marker begin those of another.
+  static std::string marker(size_t index);
 
   int size() const { return size_; }
   size_t num_words() const { return (static_cast<size_t>(size_) + kMaskBits - 1) / kMaskBits; }
@@ -55,7 +58,7 @@ class Vocabulary {
   const std::bitset<256>& bytes() const { return bytes_; }
 
  private:
-  void build();
+  void build(bool has_markers = false);
 
   std::vector<std::string> pieces_;
   int size_;
