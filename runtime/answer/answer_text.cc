@@ -20,13 +20,22 @@ std::string_view name_of(FinishReason reason) {
 }
 
 AnswerText::AnswerText(const Tokenizer& tokenizer, const AnswerStyle& style, StopFilter filter)
-    : stop_tokens_(style.stop_tokens), decoder_(tokenizer, style.skips_special), filter_(std::move(filter)) {}
+    : tokenizer_(tokenizer),
+      stop_tokens_(style.stop_tokens),
+      shown_(style.shown),
+      decoder_(tokenizer, style.skips_special),
+      filter_(std::move(filter)) {}
+
+std::string AnswerText::decode(int32_t token) {
+  if (std::find(shown_.begin(), shown_.end(), token) == shown_.end()) return decoder_.push(token);
+  return decoder_.finish() + tokenizer_.piece(token);
+}
 
 std::string AnswerText::push(int32_t token) {
   ends_.push_back(num_decoded_);
   hit_stop_token_ = std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
   if (hit_stop_token_) return {};
-  const std::string piece = decoder_.push(token);
+  const std::string piece = decode(token);
   ends_.back() = num_decoded_ += piece.size();
   return add(filter_.push(piece));
 }

@@ -25,7 +25,8 @@ std::string_view name_of(FinishReason reason);
 struct AnswerStyle {
   std::vector<int32_t> stop_tokens;  // end the answer and are not shown
   std::vector<std::string> stops;    // the same for text
-  bool skips_special = false;        // other special tokens are not shown either
+  bool skips_special = false;        // other special tokens are not shown either,
+  std::vector<int32_t> shown = {};   // but for these
 };
 
 /// Turns tokens into whole characters, up to a stop token or stop string. The Tokenizer must outlive it.
@@ -56,7 +57,11 @@ class AnswerText {
   std::string add(std::string piece);
   size_t tokens_of(size_t num_bytes) const;
 
+  std::string decode(int32_t token);
+
+  const Tokenizer& tokenizer_;
   std::vector<int32_t> stop_tokens_;
+  std::vector<int32_t> shown_;
   StreamDecoder decoder_;
   StopFilter filter_;
   std::string text_;

@@ -194,10 +194,16 @@ std::vector<int32_t> Prompter::prompt(const Conversation& conversation) const {
 std::vector<int32_t> Prompter::prompt(const nlohmann::ordered_json& messages,
                                       const nlohmann::ordered_json& tools,
                                       const nlohmann::ordered_json& variables) const {
+  return encode(render(messages, tools, variables));
+}
+
+RenderedChat Prompter::render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                              const nlohmann::ordered_json& variables, bool begins_answer) const {
   ChatOptions options = options_;
+  options.add_generation_prompt = begins_answer;
   options.tools = tools;
   options.variables = variables;
-  return encoder_.encode(template_.value().render(messages, options));
+  return template_.value().render(messages, options);
 }
 
 }  // namespace soliton

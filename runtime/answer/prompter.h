@@ -73,6 +73,9 @@ class Prompter {
   /// What errors of the template begin with; there must be one.
   const std::string& template_name() const { return template_.value().name(); }
 
+  /// Whether the template's source has a text; false without one.
+  bool mentions(std::string_view text) const { return template_ && template_->mentions(text); }
+
   /// What stands before the next answer of the assistant: the whole conversation, or without a template the
   /// last turn alone. At least one token. Throws kUsage if there is none, and what ChatTemplate::render() and
   /// ChatEncoder::encode() throw.
@@ -80,6 +83,10 @@ class Prompter {
   /// The same of messages, functions and variables as the template takes them, of which there must be one; null: none.
   std::vector<int32_t> prompt(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
                               const nlohmann::ordered_json& variables) const;
+  /// The text of such a prompt, and the tokens of such a text. Throw what prompt() does.
+  RenderedChat render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                      const nlohmann::ordered_json& variables, bool begins_answer = true) const;
+  std::vector<int32_t> encode(const RenderedChat& chat) const { return encoder_.encode(chat); }
 
  private:
   const Tokenizer& tokenizer_;

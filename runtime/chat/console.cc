@@ -48,6 +48,12 @@ void print_answer(std::string_view text) {
   std::fflush(stdout);
 }
 
+void print_reasoning(std::string_view text) {
+  if (text.empty()) return;
+  print(fmt::format("\x1b[2m{}\x1b[0m", for_terminal(text)));
+  std::fflush(stdout);
+}
+
 void print_note(std::string_view line) {
   const bool dims = shows_colours(STDERR_FILENO);
   say("{}{}{}", dims ? "\x1b[2m" : "", line, dims ? "\x1b[0m" : "");

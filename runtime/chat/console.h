@@ -26,6 +26,8 @@ inline constexpr std::string_view kStoppedNote = "[ stopped ]";
 
 /// Writes text of an answer to stdout at once.
 void print_answer(std::string_view text);
+/// The same of what stands before it, which is dimmed; stdout shows colours.
+void print_reasoning(std::string_view text);
 /// Writes a line to stderr, dimmed if it shows colours.
 void print_note(std::string_view line);
 

@@ -1,9 +1,11 @@
 #include "runtime/chat/repl.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "models/error.h"
 #include "models/printing.h"
@@ -168,10 +170,23 @@ bool Repl::obey(const std::string& line) {
 void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
   forget_interrupts();
   const InterruptsEnd second_interrupt_ends;
-  const Answer answer = ask([](std::string_view text) {
-    print_answer(text);
+  const bool dims = shows_colours(STDOUT_FILENO);
+  std::optional<ReasoningReader> reasoning;
+  bool has_begun = false;
+  const auto show = [](const ReasoningReader::Piece& piece) {
+    print_reasoning(piece.reasoning);
+    print_answer(piece.content);
+  };
+  const Answer answer = ask([&](std::string_view text) {
+    if (dims && !std::exchange(has_begun, true)) reasoning = session_.reasoning_reader();
+    if (reasoning) {
+      show(reasoning->push(text));
+    } else {
+      print_answer(text);
+    }
     return wants_answer();
   });
+  if (reasoning) show(reasoning->finish());
   print_answer("\n");
   flush_stdout();
   if (!answer.logprobs.empty()) print_logprobs(session_.tokenizer(), answer.tokens, answer.logprobs);

@@ -27,7 +27,8 @@ Session::Session(const Tokenizer& tokenizer, const Prompter& prompter, Generator
       prompter_(prompter),
       generator_(generator),
       style_(std::move(setup.style)),
-      settings_(std::move(setup.settings)) {
+      settings_(std::move(setup.settings)),
+      reasoning_tags_(find_reasoning_tags(prompter)) {
   generator_.check(settings_.sampling);
   if (setup.system) set_system(*setup.system);
 }
@@ -70,6 +71,11 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
   Sampling sampling = settings_.sampling;
   sampling.seed += num_repeats_;
 
+  if (reasoning_tags_) {
+    constexpr size_t kMostTagTokens = 32;  // that a prompt may end with
+    const size_t num_last = std::min(prompt.size(), kMostTagTokens);
+    reasoning_ = reasoning_state(*reasoning_tags_, tokenizer_.decode(std::span(prompt).last(num_last)));
+  }
   AnswerText text(tokenizer_, style_);
   std::vector<float> logprobs;
   bool wanted = true;
@@ -104,6 +110,12 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
   conversation_ = std::move(asked);
   last_ = answer.timing;
   return answer;
+}
+
+std::optional<ReasoningReader> Session::reasoning_reader() const {
+  constexpr bool kKeepsTags = true;
+  if (reasoning_ == ReasoningState::kNone) return std::nullopt;
+  return ReasoningReader(*reasoning_tags_, reasoning_, kKeepsTags);
 }
 
 void Session::clear() {

@@ -13,6 +13,7 @@
 #include "runtime/answer/conversation.h"
 #include "runtime/answer/generator.h"
 #include "runtime/answer/prompter.h"
+#include "runtime/answer/reasoning.h"
 #include "runtime/answer/timing.h"
 #include "runtime/chat/settings.h"
 
@@ -69,6 +70,9 @@ class Session {
   /// Throws what load_conversation() throws, and as ask() if the conversation cannot go on here.
   void load(const std::filesystem::path& path);
 
+  /// Of the answer that comes, or the last one, as it stands in its text; nothing if the model has no reasoning.
+  std::optional<ReasoningReader> reasoning_reader() const;
+
   const Conversation& conversation() const { return conversation_; }
   const Settings& settings() const { return settings_; }
   const Prompter& prompter() const { return prompter_; }
@@ -87,6 +91,8 @@ class Session {
   AnswerStyle style_;
   Settings settings_;
   Conversation conversation_;
+  std::optional<ReasoningTags> reasoning_tags_;
+  ReasoningState reasoning_ = ReasoningState::kNone;
   uint32_t num_repeats_ = 0;    // of the last answer; added to the seed
   std::optional<Timing> last_;  // of the last answer kept
 };

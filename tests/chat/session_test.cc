@@ -89,6 +89,30 @@ class SessionTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(SessionTest, KnowsWhereReasoningStands) {
+  script("one");
+  Session plain = session();
+  plain.ask("A", all);
+  EXPECT_FALSE(plain.reasoning_reader());
+  const Prompter thinking(tokenizer_, ChatTemplate::parse("{{ messages[-1].content }}<think>\n", "test"), {});
+  Session::Setup setup;
+  setup.style.stop_tokens = {stop_};
+  Session chat(tokenizer_, thinking, script_, setup);
+  script("so</think>\nyes");
+  std::optional<ReasoningReader> reader;
+  ReasoningReader::Piece shown;
+  chat.ask("A", [&](std::string_view text) {
+    if (!reader) reader = chat.reasoning_reader();
+    const ReasoningReader::Piece piece = reader.value().push(text);
+    shown.reasoning += piece.reasoning;
+    shown.content += piece.content;
+    return true;
+  });
+  EXPECT_EQ(shown.reasoning, "so</think>");
+  EXPECT_EQ(shown.content, "\nyes");
+  EXPECT_EQ(chat.conversation().turns.back(), "so</think>\nyes");
+}
+
 TEST_F(SessionTest, KeepsWhatWasSaid) {
   Session chat = session({.style = {}, .settings = {}, .system = "S"});
   script("one");

@@ -1,6 +1,7 @@
 // Finds the template of a model, and renders it.
 #include "runtime/text/chat_template/chat_template.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -51,6 +52,7 @@ bool RenderedChat::begins_with(std::string_view token) const {
 struct ChatTemplate::State {
   struct Parsed {
     std::string name;
+    std::string source;
     jinja::Block block;
   };
 
@@ -58,7 +60,7 @@ struct ChatTemplate::State {
   std::map<std::string, std::string> special_tokens;
 
   void add(const std::string& key, std::string_view source, const std::string& name) {
-    templates[key] = {name, jinja::parse(source, name)};
+    templates[key] = {name, std::string(source), jinja::parse(source, name)};
   }
 
   /// Adds what `chat_template` holds; false if it is absent.
@@ -119,6 +121,11 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
 
 const std::string& ChatTemplate::name() const {
   return state_->templates.at(kDefault).name;
+}
+
+bool ChatTemplate::mentions(std::string_view text) const {
+  return std::any_of(state_->templates.begin(), state_->templates.end(),
+                     [&](const auto& each) { return each.second.source.find(text) != std::string::npos; });
 }
 
 RenderedChat ChatTemplate::render(const nlohmann::ordered_json& messages, const ChatOptions& options) const {

@@ -77,6 +77,9 @@ class ChatTemplate {
   /// What errors call it: its file, or its place there.
   const std::string& name() const;
 
+  /// Whether the source of the template, or of one of several, has this text.
+  bool mentions(std::string_view text) const;
+
   /// Renders a list of messages, each {"role": ..., "content": ...} and what else the template knows. Throws
   /// kMismatch if the template refuses the conversation (raise_exception, whose message the error has) or
   /// needs what is not supported, kBadFile if it does what jinja2 would fail at, and kOutOfMemory at the
