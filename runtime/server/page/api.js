@@ -24,8 +24,8 @@ export async function servedModel(key) {
 }
 
 /**
- * Answers as they come: { index, text, tokens, isEnd, reason } for each piece of a choice, of which `tokens` are
- * there if logprobs are asked for, and { usage } at the end. A model without a chat template completes the
+ * Answers as they come: { index, text, thought, tokens, isEnd, reason } for each piece of a choice, of which `tokens`
+ * are there if logprobs are asked for, and { usage } at the end. A model without a chat template completes the
  * text of all messages instead. Throws Refusal, what fetch() throws, and AbortError.
  */
 export async function* complete({ messages, ...body }, { key, signal, completes }) {
@@ -47,7 +47,8 @@ export async function* complete({ messages, ...body }, { key, signal, completes 
     for (const { index, delta, text, logprobs, finish_reason: reason } of event.choices ?? []) {
       decoders[index] ??= new TextDecoder();
       const tokens = readTokens(logprobs, decoders[index]);
-      yield { index, text: delta?.content ?? text ?? "", tokens, isEnd: reason != null, reason };
+      const thought = delta?.reasoning_content ?? delta?.reasoning ?? "";
+      yield { index, text: delta?.content ?? text ?? "", thought, tokens, isEnd: reason != null, reason };
     }
     if (event.usage) yield { usage: event.usage };
   }

@@ -56,7 +56,10 @@ export class Conversation {
   messages(node, system) {
     const messages = system ? [{ role: "system", content: system }] : [];
     const above = [];
-    for (; node !== this.#root; node = this.parent(node)) above.unshift({ role: node.role, content: node.text });
+    for (; node !== this.#root; node = this.parent(node)) {
+      const thought = node.thought ? { reasoning_content: node.thought } : {};
+      above.unshift({ role: node.role, content: node.text, ...thought });
+    }
     return messages.concat(above);
   }
 

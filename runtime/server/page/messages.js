@@ -29,8 +29,9 @@ export function isForSending(event) {
   return isEnter && !matchMedia("(pointer: coarse)").matches;
 }
 
-/** What a model thought before it answered, and the answer. */
-function splitThought(text) {
+/** What a model thought before it answered, and the answer: as the server tells them apart, or by their tags. */
+function splitThought({ text, thought }) {
+  if (thought) return [thought.trim(), text];
   const end = text.indexOf("</think>");
   if (end >= 0) return [text.slice(0, end).replace(/^\s*<think>/, "").trim(), text.slice(end + "</think>".length)];
   return /^\s*<think>/.test(text) ? [text.replace(/^\s*<think>/, "").trim(), ""] : ["", text];
@@ -67,7 +68,7 @@ export class MessageView {
     this.#again = button("Regenerate", () => actions.answerAgain(node));
     const form = button("Plain text", () => this.#changeForm(), { className: "form", hidden: true });
     this.#buttons = element("footer", {}, this.#choose, this.#switcher,
-      button("Copy", ({ target }) => copy(splitThought(node.text)[1].trim(), target), { className: "copy" }),
+      button("Copy", ({ target }) => copy(splitThought(node)[1].trim(), target), { className: "copy" }),
       button("Edit", () => this.#edit(), { className: "start-edit" }),
       ...(this.isAnswer ? [this.#again, form] : []), this.#stats);
     const ariaLabel = this.isAnswer ? "Answer" : "You";
@@ -82,7 +83,7 @@ export class MessageView {
   update() {
     const { text, isOpen, tokens, error, ending, stats } = this.#node;
     if (!this.isAnswer) this.#text.textContent = text;
-    else this.#updateAnswer(text, tokens);
+    else this.#updateAnswer(tokens);
     const isNoted = error ?? { length: "Cut off: it has as many tokens as it may.", stopped: "Stopped." }[ending];
     this.#note.textContent = isNoted ?? "";
     this.#note.hidden = !isNoted;
@@ -94,14 +95,14 @@ export class MessageView {
     this.place();
   }
 
-  #updateAnswer(text, tokens) {
+  #updateAnswer(tokens) {
     if (tokens?.length && !this.#tokens) {
       this.#tokens = tokenView(this.#node);
       this.#text.after(this.#tokens.element);
       this.#buttons.querySelector(".form").hidden = false;
     }
     const isTokens = Boolean(this.#tokens) && this.#isTokens;
-    const [thought, answer] = splitThought(text);
+    const [thought, answer] = splitThought(this.#node);
     this.#text.hidden = isTokens;
     this.#thoughts.hidden = isTokens || thought === "";
     if (this.#tokens) {

@@ -177,8 +177,9 @@ async function receive(nodes, parent, options, signal) {
       }
       const node = nodes[piece.index];
       node.text += piece.text;
+      if (piece.thought) node.thought = (node.thought ?? "") + piece.thought;
       node.tokens?.push(...piece.tokens);
-      if (piece.text || piece.tokens.length) pace.note(Math.max(1, piece.tokens.length));
+      if (piece.text || piece.thought || piece.tokens.length) pace.note(Math.max(1, piece.tokens.length));
       if (piece.isEnd) Object.assign(node, { isOpen: false, ending: piece.reason });
       if (piece.index === 0) node.stats = pace.text(nodes.length);
       if (nodes.length === 1) speaker.push(piece.text);

@@ -228,6 +228,14 @@ class Markdown(PageTest):
         self.find("summary").click()
         self.assertEqual(self.find(".thoughts .text").inner_text(), "Hm, well.")
 
+    def test_thoughts_that_the_server_tells_apart(self):
+        self.mock.thought = "Hm, *well*."
+        self.mock.answers = ["Yes, </think>."]
+        self.send()
+        self.assertEqual(self.answers(), ["Yes, </think>."])
+        self.find("summary").click()
+        self.assertEqual(self.find(".thoughts .text").inner_text(), "Hm, well.")
+
     def test_loses_no_word(self):
         texts = [text.replace("[x](javascript:pwned=1)", "") for text in random_texts(400, seed=1)]
         addresses = "[...target.querySelectorAll('a')].map((link) => link.href)"

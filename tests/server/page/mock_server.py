@@ -28,6 +28,7 @@ class MockServer(http.server.ThreadingHTTPServer):
 
     def reset(self):
         self.answers = ["Well met."]
+        self.thought = ""  # before each answer, in one piece
         self.delay = 0.0
         self.finish_reason = "stop"
         self.key = None
@@ -104,6 +105,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         num_choices = request.get("n", 1)
         samples = [pieces_of(server.answers[i % len(server.answers)]) for i in range(num_choices)]
         count = 0
+        if server.thought:
+            for index in range(num_choices):
+                self.tell({"choices": [{"index": index, "delta": {"reasoning_content": server.thought}}]})
         for at in range(max(map(len, samples))):
             if at == server.error_after:
                 self.tell({"error": {"message": "the kernel stalled", "code": "kernel_failed"}})
