@@ -9,8 +9,8 @@
 
 namespace soliton {
 
-/// Of response_format, as OpenAI's API and llama.cpp's server have it, json_schema or grammar (llama.cpp's); nothing if any
-/// text will do. `ordered` is the same body. Throws ApiError, with the member's name.
+/// Of response_format, as OpenAI's API and llama.cpp's server have it, json_schema or grammar (llama.cpp's), regex or ebnf
+/// (SGLang's), structured_outputs or guided_json and the like (vLLM's); nothing if any text will do. `ordered` is the same body. Throws ApiError, with the member's name.
 std::optional<constrain::Grammar> read_answer_grammar(const JsonView& body,
                                                       const nlohmann::ordered_json& ordered);
 

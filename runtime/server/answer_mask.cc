@@ -25,10 +25,11 @@ const std::shared_ptr<TokenGrammar>& RequestGrammar::ready(GrammarWorkers::Turn&
 }
 
 AnswerMask::AnswerMask(std::shared_ptr<RequestGrammar> grammar, std::vector<int32_t> end_tokens,
-                       std::function<bool()> is_unwanted)
+                       std::function<bool()> is_unwanted, std::string begun)
     : grammar_(std::move(grammar)),
       end_tokens_(std::move(end_tokens)),
-      is_unwanted_(std::move(is_unwanted)) {}
+      is_unwanted_(std::move(is_unwanted)),
+      begun_(std::move(begun)) {}
 
 void AnswerMask::find(GrammarWorkers& workers, std::optional<int32_t> token, std::function<void()> done) {
   allowed_ = {};
@@ -53,11 +54,15 @@ void AnswerMask::work(GrammarWorkers::Turn& turn, std::optional<int32_t> token) 
   if (is_cancelled()) return;
   const std::shared_ptr<TokenGrammar>& grammar = grammar_->ready(turn, is_cancelled);
   grammar->cancel_when(is_cancelled);  // this task's, in place of the one before
-  if (!constraint_) constraint_.emplace(grammar, end_tokens_);
+  if (!constraint_) {
+    constraint_.emplace(grammar, end_tokens_);
+    is_other_text_ = !constraint_->accept_bytes(begun_);
+    if (is_other_text_) return;
+  }
   if (token && !constraint_->accept(*token))
     throw Error(ExitCode::kInternal,
                 fmt::format("grammar: expected a token that is allowed, got {}", *token));
-  is_whole_ = (token || end_tokens_.empty()) && constraint_->ended();
+  is_whole_ = (token || !begun_.empty() || end_tokens_.empty()) && constraint_->ended();
   if (!is_whole_) allowed_ = constraint_->allowed();
 }
 

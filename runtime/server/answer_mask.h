@@ -56,8 +56,9 @@ class RequestGrammar {
 class AnswerMask : public std::enable_shared_from_this<AnswerMask> {
  public:
   /// `end_tokens` as TokenConstraint has them. `is_unwanted` is asked by the thread that works.
+  /// Of the grammar stands already what has `begun`, in the bytes of its vocabulary.
   AnswerMask(std::shared_ptr<RequestGrammar> grammar, std::vector<int32_t> end_tokens,
-             std::function<bool()> is_unwanted);
+             std::function<bool()> is_unwanted, std::string begun = {});
 
   /// Goes on behind a token, if there is one, and finds what may be next. `done` is called by a thread of the workers.
   void find(GrammarWorkers& workers, std::optional<int32_t> token, std::function<void()> done);
@@ -68,6 +69,8 @@ class AnswerMask : public std::enable_shared_from_this<AnswerMask> {
   std::span<const uint32_t> allowed() const { return allowed_; }
   /// Nothing may follow the last token.
   bool is_whole() const { return is_whole_; }
+  /// No text of the grammar begins with what had begun: nothing has been found.
+  bool is_other_text() const { return is_other_text_; }
   /// Why nothing has been found, unless it was given up.
   const std::optional<Error>& failure() const { return failure_; }
 
@@ -77,10 +80,12 @@ class AnswerMask : public std::enable_shared_from_this<AnswerMask> {
   std::shared_ptr<RequestGrammar> grammar_;
   std::vector<int32_t> end_tokens_;
   std::function<bool()> is_unwanted_;
+  std::string begun_;
   std::atomic<bool> given_up_ = false;
   std::optional<TokenConstraint> constraint_;
   std::span<const uint32_t> allowed_;
   bool is_whole_ = false;
+  bool is_other_text_ = false;
   std::optional<Error> failure_;
 };
 

@@ -17,7 +17,6 @@ constexpr int kMaxChoices = 128;
 constexpr int kMaxStops = 64;
 constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxPrompts = 128;
-constexpr size_t kMaxTools = 1000;
 constexpr size_t kMaxStopBytes = 1000;
 // Enough to forbid every token of the largest vocabulary, and for prompts of tokens; an empty list of two bytes takes 64.
 constexpr JsonLimits kBodyLimits = {.values = 2'000'000, .members = 500'000};
@@ -126,12 +125,20 @@ Sampling read_sampling(const JsonView& body, const Sampling& defaults) {
   return sampling;
 }
 
-/// Refuses what would change the answer and cannot be done.
+/// Refuses what would change the answer and cannot be done. Of each member the value that changes nothing passes.
 void refuse_unsupported(const JsonView& body) {
-  for (const char* name : {"frequency_penalty", "presence_penalty"}) {
+  for (const char* name : {"frequency_penalty", "presence_penalty", "min_tokens", "mirostat",
+                           "dry_multiplier", "xtc_probability", "dynatemp_range", "truncate_prompt_tokens"}) {
     if (!body[name].is_null() && body[name].number() != 0) throw not_yet(name, body[name].describe());
   }
-  for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar"}) {
+  for (const char* name : {"typical_p", "length_penalty"}) {
+    if (!body[name].is_null() && body[name].number() != 1) throw not_yet(name, body[name].describe());
+  }
+  for (const char* name : {"functions", "bad_words", "logits_processors"}) {
+    if (body[name].is_null() || (body[name].is_array() && body[name].array_size() == 0)) continue;
+    throw not_yet(name, body[name].describe());
+  }
+  for (const char* name : {"audio", "web_search_options", "prompt_embeds", "prompt_logprobs"}) {
     if (!body[name].is_null()) throw not_yet(name, body[name].describe());
   }
   if (!body["use_beam_search"].is_null() && body["use_beam_search"].boolean())
@@ -215,36 +222,59 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
 
 // ---- Chats
 
-void read_tools(const JsonView& body, const Json& ordered, ApiRequest& request) {
-  const JsonView tools = body["tools"];
-  const JsonView choice = body["tool_choice"];
-  if (!choice.is_null()) {
-    if (ordered["tool_choice"].is_object()) throw not_yet("tool_choice", "a function");
-    if (choice.string() == "required") throw not_yet("tool_choice", "\"required\"");
-    if (choice.string() != "none" && choice.string() != "auto") {
-      throw choice.error("expected none or auto, got {}", choice.describe());
-    }
+/// By llama.cpp's name, SGLang's and vLLM's.
+void read_reasoning(const JsonView& body, ApiRequest& request) {
+  const JsonView format = body["reasoning_format"];
+  if (!format.is_null()) {
+    const std::string& name = format.string();
+    if (name != "none" && name != "auto" && name != "deepseek")
+      throw format.error("expected none, auto or deepseek, got {}", format.describe());
+    request.reasoning = name == "none" ? ReasoningFormat::kInText : ReasoningFormat::kApart;
   }
-  if (tools.is_null() || tools.array_size() == 0) return;
-  if (tools.array_size() > kMaxTools)
-    throw tools.error("expected at most {} functions, got {}", kMaxTools, tools.array_size());
-  for (size_t i = 0; i < tools.array_size(); ++i) {
-    if (tools[i]["type"].string() != "function") {
-      throw tools[i]["type"].error("expected function, got {}", tools[i]["type"].describe());
-    }
-    tools[i]["function"]["name"].string();
+  const JsonView is_separate = body["separate_reasoning"];
+  if (!is_separate.is_null())
+    request.reasoning = is_separate.boolean() ? ReasoningFormat::kApart : ReasoningFormat::kInText;
+  const JsonView is_included = body["include_reasoning"];
+  if (!is_included.is_null() && !is_included.boolean()) request.reasoning = ReasoningFormat::kNowhere;
+}
+
+/// Of the template; OpenAI's reasoning_effort is one too.
+void read_variables(const JsonView& body, const Json& ordered, ApiRequest& request) {
+  if (!body["chat_template_kwargs"].is_null()) {
+    body["chat_template_kwargs"].object();
+    request.variables = ordered["chat_template_kwargs"];
   }
-  if (choice.is_null() || choice.string() == "auto") request.tools = ordered["tools"];
+  if (body["reasoning_effort"].is_null()) return;
+  const std::string& effort = body["reasoning_effort"].string();
+  if (request.variables.is_null()) request.variables = Json::object();
+  if (!request.variables.contains("reasoning_effort")) request.variables["reasoning_effort"] = effort;
+}
+
+/// vLLM's flags; a prefix is Mistral's and DeepSeek's word for it.
+void read_continuation(const JsonView& body, ApiRequest& request) {
+  const JsonView messages = body["messages"];
+  const JsonView last = messages[messages.array_size() - 1];
+  const JsonView flag = body["continue_final_message"];
+  const JsonView begins = body["add_generation_prompt"];
+  if (!begins.is_null()) request.begins_answer = begins.boolean();
+  if (!flag.is_null()) request.continues_last = flag.boolean();
+  if (request.continues_last && !begins.is_null() && request.begins_answer)
+    throw flag.error("expected add_generation_prompt to be false, got true");
+  if (last["role"].string() == "assistant" && !last["prefix"].is_null() && last["prefix"].boolean())
+    request.continues_last = true;
+  if (!request.continues_last) return;
+  if (last["role"].string() != "assistant")
+    throw flag.error("expected a last message of the assistant, got one of {}", last["role"].describe());
+  request.begins_answer = false;
 }
 
 void read_chat(const JsonView& body, const Json& ordered, ApiRequest& request) {
   check_messages(body["messages"]);
   request.messages = read_messages(ordered["messages"]);
-  read_tools(body, ordered, request);
-  if (!body["chat_template_kwargs"].is_null()) {
-    body["chat_template_kwargs"].object();
-    request.variables = ordered["chat_template_kwargs"];
-  }
+  request.tools = read_tool_request(body, ordered);
+  read_variables(body, ordered, request);
+  read_continuation(body, request);
+  read_reasoning(body, request);
   if (!body["logprobs"].is_null()) request.logprobs = body["logprobs"].boolean();
   if (body["top_logprobs"].is_null()) return;
   request.num_top_logprobs = static_cast<int>(body["top_logprobs"].integer(0, kMaxTopLogprobs));
@@ -292,7 +322,10 @@ void read_completion(const JsonView& body, const Json& ordered, ApiRequest& requ
 
 void check_messages(const JsonView& messages) {
   if (messages.array_size() == 0) throw messages.error("expected at least one message, got none");
-  for (size_t i = 0; i < messages.array_size(); ++i) messages[i]["role"].string();
+  for (size_t i = 0; i < messages.array_size(); ++i) {
+    messages[i]["role"].string();
+    if (!messages[i]["prefix"].is_null()) messages[i]["prefix"].boolean();
+  }
 }
 
 Json read_messages(const Json& messages) {
@@ -306,8 +339,13 @@ Json read_messages(const Json& messages) {
       // Templates ask whether there are calls by whether the list is there.
       if (message["tool_calls"].is_null() || message["tool_calls"].empty()) message.erase("tool_calls");
     }
-    const bool has_calls = message.contains("tool_calls");
-    if (!has_calls && (!message.contains("content") || message["content"].is_null())) {
+    // By vLLM's newer name, for templates that know the older one.
+    if (message.contains("reasoning") && message["reasoning"].is_string() &&
+        !message.contains("reasoning_content"))
+      message["reasoning_content"] = message["reasoning"];
+    const bool may_be_empty =
+        message.contains("tool_calls") || (message["role"] == "assistant" && message.contains("content"));
+    if (!may_be_empty && (!message.contains("content") || message["content"].is_null())) {
       throw ApiError(400, at + ".content: expected text, got nothing", at + ".content");
     }
     if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
@@ -339,8 +377,9 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
     if (request.grammar && !(request.forbidden.empty() && request.only.empty()))
       throw ApiError(400, "logit_bias: expected none beside a grammar of the answer, got tokens",
                      "logit_bias");
-    if (request.grammar && !request.tools.empty())
-      throw ApiError(400, "tools: expected none beside a grammar of the answer, got some", "tools");
+    if (request.tools.is_required && !(request.forbidden.empty() && request.only.empty()))
+      throw ApiError(400, "logit_bias: expected none where a function is to be called, got tokens",
+                     "logit_bias");
     request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
     return request;
   } catch (const Error& error) {

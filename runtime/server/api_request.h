@@ -12,16 +12,27 @@
 #include "models/strict_json.h"
 #include "runtime/engine/sampling.h"
 #include "runtime/server/api_error.h"
+#include "runtime/server/calls/tool_request.h"
 #include "runtime/text/constrain/grammar.h"
 
 namespace soliton {
 
+/// Where answers have the model's reasoning.
+enum class ReasoningFormat {
+  kApart,   // in a member of its own
+  kInText,  // as the model writes it, before the rest of the content
+  kNowhere
+};
+
 struct ApiRequest {
   bool is_chat = false;
   // ---- of a chat
-  nlohmann::ordered_json messages;   // as chat templates take them: contents are text, arguments objects
-  nlohmann::ordered_json tools;      // null: none
-  nlohmann::ordered_json variables;  // of the template; null: none
+  nlohmann::ordered_json messages;  // as chat templates take them: contents are text, arguments objects
+  bool begins_answer = true;        // behind the last message
+  bool continues_last = false;      // the answer goes on where the last message ends
+  ToolRequest tools;
+  std::optional<ReasoningFormat> reasoning = {};  // else as the server has it
+  nlohmann::ordered_json variables;               // of the template; null: none
   // ---- of a completion
   std::vector<std::variant<std::string, std::vector<int32_t>>> prompts;
   bool echoes = false;  // the prompt before the answer

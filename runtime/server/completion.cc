@@ -23,10 +23,22 @@ size_t num_characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+/// Special tokens that mark what is read of an answer.
+std::vector<int32_t> shown_marks(const CompletionSetup& setup) {
+  if (!setup.request.is_chat) return {};
+  return setup.request.tools.callable.empty() ? setup.syntax.reasoning_marks : setup.syntax.marks.tokens();
+}
+
 }  // namespace
 
 std::string one_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// As long as the model's template wants it.
+std::string Completion::call_id() const {
+  const size_t num_characters = setup_.syntax.calls->id_characters;
+  return num_characters == 0 ? random_id("call_") : random_id("").substr(0, num_characters);
 }
 
 std::string random_id(const std::string& prefix) {
@@ -48,17 +60,21 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
   const AnswerStyle style{
       .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
       .stops = request.stops,
-      .skips_special = true};
-  std::vector<std::string> names;
-  for (const Json& tool : request.tools) names.push_back(tool["function"]["name"].get<std::string>());
+      .skips_special = true,
+      .shown = shown_marks(setup_)};
   // Choices have copies that share what the request may have made large.
   const StopFilter filter(style.stops);
-  const ToolCallReader reader(setup_.tool_syntax, names);
+  std::optional<ToolCallReader> reader;
+  if (!request.tools.callable.empty())
+    reader.emplace(*setup_.syntax.calls, std::make_shared<const std::vector<Tool>>(request.tools.callable));
   for (size_t i = 0; i < num_left_; ++i) {
     Choice& choice = choices_.emplace_back(tokenizer, style, filter);
-    if (!names.empty()) choice.reader = reader;
+    choice.reader = reader;
+    if (setup_.reasoning != ReasoningState::kNone)
+      choice.thoughts.emplace(*setup_.syntax.reasoning, setup_.reasoning,
+                              request.reasoning == ReasoningFormat::kInText);
   }
-  if (request.streams && setup_.grammar == nullptr) begin_stream();
+  if (request.streams && (setup_.grammar == nullptr || setup_.make_gate)) begin_stream();
 }
 
 /// What a grammar makes impossible is told before, as a whole answer.
@@ -88,6 +104,7 @@ Generation Completion::generation(size_t prompt) {
           .sampling = request.sampling,
           .num_best = request.num_top_logprobs,
           .grammar = setup_.grammar,
+          .make_gate = setup_.make_gate,
           .allowed = setup_.allowed,
           .client = setup_.client,
           .cache_scope = setup_.cache_scope,
@@ -114,13 +131,40 @@ void Completion::guard(const std::function<void()>& act) {
   }
 }
 
+/// And notes it.
+Completion::Piece Completion::piece_of(Choice& choice, std::string text, bool is_last) const {
+  Piece piece{.reasoning = {}, .content = std::move(text)};
+  if (choice.thoughts) {
+    ReasoningReader::Piece read = choice.thoughts->push(piece.content);
+    piece = {.reasoning = std::move(read.reasoning), .content = std::move(read.content)};
+    if (is_last) {
+      read = choice.thoughts->finish();
+      piece.reasoning += read.reasoning;
+      piece.content += read.content;
+    }
+  }
+  if (choice.reader && is_last) {
+    ToolCallReader::Rest rest = choice.reader->finish(piece.content);
+    piece.content = std::move(rest.text);
+    choice.calls = std::move(rest.calls);
+    if (!setup_.request.tools.may_be_several && choice.calls.size() > 1)
+      choice.calls.erase(choice.calls.begin() + 1, choice.calls.end());
+  } else if (choice.reader) {
+    piece.content = choice.reader->push(piece.content);
+  }
+  if (setup_.request.reasoning == ReasoningFormat::kInText) piece.content.insert(0, piece.reasoning);
+  if (setup_.request.reasoning != ReasoningFormat::kApart) piece.reasoning.clear();
+  choice.reasoning += piece.reasoning;
+  choice.content += piece.content;
+  return piece;
+}
+
 bool Completion::take(size_t index, const GeneratedToken& token) {
   if (has_failed_) return false;
   Choice& choice = choices_[index];
   choice.tokens.push_back(token);
-  std::string piece = choice.text.push(token.id);
-  if (choice.reader) piece = choice.reader->push(token.id, piece);
-  choice.content += piece;
+  if (choice.thoughts && choice.thoughts->is_inside()) ++choice.num_reasoning;
+  const Piece piece = piece_of(choice, choice.text.push(token.id), false);
   const Json logprobs = new_logprobs(choice, num_settled(choice, nullptr));
   if (setup_.request.streams) tell_text(index, piece, logprobs);
   return !choice.text.hit_stop();
@@ -134,13 +178,7 @@ void Completion::end(size_t index, const SampleSummary& summary) {
   if (summary.end == SampleEnd::kShutdown)
     return fail(ApiError(503, "the server has been told to end", {}, "shutdown"));
   Choice& choice = choices_[index];
-  std::string piece = choice.text.finish();
-  if (choice.reader) {
-    ToolCallReader::Rest rest = choice.reader->finish(piece);
-    piece = std::move(rest.text);
-    choice.calls = std::move(rest.calls);
-  }
-  choice.content += piece;
+  const Piece piece = piece_of(choice, choice.text.finish(), true);
   const Json logprobs = new_logprobs(choice, num_settled(choice, &summary));
   choice.finish_reason = !choice.calls.empty()               ? "tool_calls"
                          : summary.end == SampleEnd::kLength ? "length"
@@ -298,7 +336,7 @@ Completion::Json Completion::chunk(size_t index, Json members, const Json& logpr
   return object;
 }
 
-void Completion::tell_text(size_t index, const std::string& text, const Json& logprobs) {
+void Completion::tell_text(size_t index, const Piece& piece, const Json& logprobs) {
   Choice& choice = choices_[index];
   const bool is_chat = setup_.request.is_chat;
   if (!choice.has_begun) {
@@ -306,16 +344,21 @@ void Completion::tell_text(size_t index, const std::string& text, const Json& lo
     if (is_chat) tell(chunk(index, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
     if (!setup_.echoes.empty()) tell(chunk(index, {{"text", echo_of(index)}}, nullptr, nullptr));
   }
-  if (text.empty() && logprobs.is_null()) return;
-  tell(chunk(index, {{is_chat ? "content" : "text", text}}, logprobs, nullptr));
+  // By both names that clients look for.
+  if (!piece.reasoning.empty()) {
+    tell(chunk(index, {{"reasoning_content", piece.reasoning}, {"reasoning", piece.reasoning}},
+               piece.content.empty() ? logprobs : Json(), nullptr));
+    if (piece.content.empty()) return;
+  }
+  if (piece.content.empty() && logprobs.is_null()) return;
+  tell(chunk(index, {{is_chat ? "content" : "text", piece.content}}, logprobs, nullptr));
 }
 
 void Completion::tell_calls(size_t index) {
   const std::vector<ToolCall>& calls = choices_[index].calls;
   for (size_t i = 0; i < calls.size(); ++i) {
     const Json function = {{"name", calls[i].name}, {"arguments", calls[i].arguments}};
-    const Json call = {
-        {"index", i}, {"id", random_id("call_")}, {"type", "function"}, {"function", function}};
+    const Json call = {{"index", i}, {"id", call_id()}, {"type", "function"}, {"function", function}};
     tell(chunk(index, {{"tool_calls", Json::array({call})}}, nullptr, nullptr));
   }
 }
@@ -335,10 +378,14 @@ Completion::Json Completion::whole_choice(size_t index) const {
   Json object = {{"index", index}};
   if (setup_.request.is_chat) {
     Json message = {{"role", "assistant"}, {"content", choice.content}};
+    if (!choice.reasoning.empty()) {
+      message["reasoning_content"] = choice.reasoning;
+      message["reasoning"] = choice.reasoning;
+    }
     if (!choice.calls.empty()) {
       if (choice.content.empty()) message["content"] = nullptr;
       for (const ToolCall& call : choice.calls) {
-        message["tool_calls"].push_back({{"id", random_id("call_")},
+        message["tool_calls"].push_back({{"id", call_id()},
                                          {"type", "function"},
                                          {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
       }
@@ -356,12 +403,19 @@ Completion::Json Completion::usage() const {
   size_t num_prompt = 0;
   for (const std::vector<int32_t>& prompt : setup_.prompts) num_prompt += prompt.size();
   size_t num_generated = 0;
-  for (const Choice& choice : choices_) num_generated += choice.tokens.size();
-  return {{"prompt_tokens", num_prompt},
-          {"completion_tokens", num_generated},
-          {"total_tokens", num_prompt + num_generated},
-          {"prompt_tokens_details",
-           {{"cached_tokens", std::min<int64_t>(num_cached_, static_cast<int64_t>(num_prompt))}}}};
+  size_t num_reasoning = 0;
+  for (const Choice& choice : choices_) {
+    num_generated += choice.tokens.size();
+    num_reasoning += choice.num_reasoning;
+  }
+  Json usage = {{"prompt_tokens", num_prompt},
+                {"completion_tokens", num_generated},
+                {"total_tokens", num_prompt + num_generated},
+                {"prompt_tokens_details",
+                 {{"cached_tokens", std::min<int64_t>(num_cached_, static_cast<int64_t>(num_prompt))}}}};
+  if (setup_.reasoning != ReasoningState::kNone)
+    usage["completion_tokens_details"] = {{"reasoning_tokens", num_reasoning}};
+  return usage;
 }
 
 }  // namespace soliton

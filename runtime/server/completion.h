@@ -11,8 +11,8 @@
 
 #include "runtime/answer/answer_text.h"
 #include "runtime/server/api_request.h"
+#include "runtime/server/calls/chat_syntax.h"
 #include "runtime/server/generation.h"
-#include "runtime/server/tool_calls.h"
 
 namespace soliton {
 
@@ -26,8 +26,10 @@ struct CompletionSetup {
   std::string client = {};       // see Generation, as of
   std::string cache_scope = {};  // this
   std::string model = {};        // what answers call it
-  ToolSyntax tool_syntax = {};
-  std::shared_ptr<RequestGrammar> grammar = {};                   // see Generation, as of
+  ChatSyntax syntax = {};
+  ReasoningState reasoning = ReasoningState::kNone;  // of the answers
+  std::shared_ptr<RequestGrammar> grammar = {};      // see Generation, as of
+  std::function<std::unique_ptr<GrammarGate>()> make_gate = {};
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};      // these
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
 };
@@ -52,8 +54,11 @@ class Completion : public std::enable_shared_from_this<Completion> {
 
     AnswerText text;
     std::vector<GeneratedToken> tokens = {};
+    std::optional<ReasoningReader> thoughts = {};
     std::optional<ToolCallReader> reader = {};
-    std::string content = {};  // without what has become calls, and the prompt
+    std::string reasoning = {};
+    size_t num_reasoning = 0;  // tokens
+    std::string content = {};  // without reasoning, what has become calls, and the prompt
     std::vector<ToolCall> calls = {};
     size_t num_told = 0;     // tokens whose logprobs have been told
     size_t text_offset = 0;  // characters of the text before them
@@ -61,6 +66,13 @@ class Completion : public std::enable_shared_from_this<Completion> {
     Json logprobs = {};      // of the whole answer
     std::string finish_reason = {};
   };
+
+  /// What a piece of an answer's text is.
+  struct Piece {
+    std::string reasoning;
+    std::string content;
+  };
+  Piece piece_of(Choice& choice, std::string text, bool is_last) const;
 
   void guard(const std::function<void()>& act);
   bool take(size_t index, const GeneratedToken& token);
@@ -77,12 +89,13 @@ class Completion : public std::enable_shared_from_this<Completion> {
 
   Json frame(const char* object) const;
   void tell(const Json& object);
-  void tell_text(size_t index, const std::string& text, const Json& logprobs);
+  void tell_text(size_t index, const Piece& piece, const Json& logprobs);
   void tell_calls(size_t index);
   void tell_end(size_t index);
   Json chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason) const;
   std::vector<size_t> told_choices(size_t prompt) const;
   std::string echo_of(size_t index) const;
+  std::string call_id() const;
   Json whole_choice(size_t index) const;
   Json usage() const;
 

@@ -41,6 +41,21 @@ struct GeneratedToken : ChosenToken {
   std::vector<RankedToken> best = {};  // the most likely ones, if they are wanted
 };
 
+/// Says where the grammar of one answer begins to hold. Called by the scheduler's thread.
+class GrammarGate {
+ public:
+  enum class State {
+    kClosed,  // not yet
+    kOpen,    // behind this token; the gate is not asked again
+    kNever    // the same, and none holds
+  };
+
+  virtual ~GrammarGate() = default;
+  virtual State push(int32_t token) = 0;
+  /// Once it is open: what of the grammar stands already, in the bytes of its vocabulary. Once.
+  virtual std::string begun() = 0;
+};
+
 /// Tokens behind one prompt. The functions are called on the scheduler's thread, which waits for them.
 struct Generation {
   std::vector<int32_t> prompt;            // at least one token
@@ -51,6 +66,9 @@ struct Generation {
   int num_best = 0;  // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
   /// What an answer may be, if not null; launches are of one token then. Several generations may have the same.
   std::shared_ptr<RequestGrammar> grammar = {};
+  /// Where answers begin without the grammar, a gate for each. What then follows no grammar, though it has begun as one does,
+  /// or one that is too ambiguous, goes on without.
+  std::function<std::unique_ptr<GrammarGate>()> make_gate = {};
   /// Where there is no grammar: a bit for each token that an answer may have, as TreeRequest has it, at least one; null or
   /// empty: any. Launches are of one token then.
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};

@@ -67,6 +67,15 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
                                    "a kernel and no model, for measuring: prompts are lists of tokens, and "
                                    "answers the numbers of theirs");
   for (const auto other : {model, kv_bits, chat_template}) random->excludes(other);
+  app.add_option_function<std::string>(
+         "--reasoning-format",
+         [&](const std::string& name) {
+           options.service.reasoning = name == "none" ? ReasoningFormat::kInText : ReasoningFormat::kApart;
+         },
+         "where answers have a model's reasoning if a request does not say: deepseek, in reasoning_content, "
+         "or none, in "
+         "the content as the model writes it; auto is deepseek")
+      ->check(one_of({"auto", "deepseek", "none"}));
   app.add_option("--alias", options.service.model, "what answers call the model; else its folder's name")
       ->check(not_empty());
 }

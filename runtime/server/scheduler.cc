@@ -78,8 +78,10 @@ std::shared_ptr<Ticket> Scheduler::submit(Generation generation) {
   }
   num_unended_ += static_cast<size_t>(job->generation.num_samples);
   for (int i = 0; i < job->generation.num_samples; ++i) {
-    queue_.push(job->generation.client, std::make_unique<Sequence>(Sequence{
-                                            .job = job, .sample = i, .tokens = job->generation.prompt}));
+    auto sequence =
+        std::make_unique<Sequence>(Sequence{.job = job, .sample = i, .tokens = job->generation.prompt});
+    if (job->generation.make_gate) sequence->gate = job->generation.make_gate();
+    queue_.push(job->generation.client, std::move(sequence));
   }
   metrics_.set(Gauge::kWaiting, static_cast<double>(queue_.size()));
   has_news_ = true;

@@ -10,6 +10,7 @@
 // latest that came is sent back to the head of the queue; its tokens are fed again later, and it goes on as it would
 // have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs. Who follows
 // a grammar has a row when the tokens that may be next have been found, by other threads; until then the others go on.
+// Where a grammar begins to hold within a launch, what that chose behind is forgotten.
 //
 //   scheduler.cc        threads, queue, who joins, leaves and is sent back
 //   scheduler_masks.cc  which tokens may be next
@@ -109,7 +110,10 @@ class Scheduler {
     uint64_t arrival = 0;                // the order in which they joined
     std::optional<SampleEnd> end = {};
     std::string failure = {};                  // see SampleSummary
-    std::shared_ptr<AnswerMask> mask = {};     // where there is a grammar
+    std::unique_ptr<GrammarGate> gate = {};    // as long as it is closed
+    bool goes_free = false;                    // its gate has found no grammar
+    std::optional<size_t> num_kept = {};       // of tokens, where a gate has opened within a launch
+    std::shared_ptr<AnswerMask> mask = {};     // where a grammar holds
     std::shared_ptr<MaskNews> mask_news = {};  // as long as it is being found
     Clock::time_point mask_wanted = {};        // since then
     std::span<const uint32_t> allowed = {};    // tokens that may be next, once they are known
@@ -150,6 +154,8 @@ class Scheduler {
   // scheduler_masks.cc
   void find_allowed();
   void want_mask(Sequence& sequence, std::optional<int32_t> token);
+  void pass_gate(Sequence& sequence, int32_t token);
+  void cut_back(Sequence& sequence);
   void wait_for_masks();
   void take_mask(Sequence& sequence);
 

@@ -20,7 +20,7 @@ void Scheduler::find_allowed() {
     const Generation& generation = sequence->generation();
     if (generation.grammar == nullptr) {
       if (generation.allowed) sequence->allowed = *generation.allowed;
-    } else if (sequence->mask == nullptr) {
+    } else if (sequence->mask == nullptr && sequence->gate == nullptr && !sequence->goes_free) {
       sequence->mask =
           std::make_shared<AnswerMask>(generation.grammar, generation.stop_tokens,
                                        [ticket = sequence->job->ticket] { return ticket->is_cancelled(); });
@@ -42,6 +42,32 @@ void Scheduler::want_mask(Sequence& sequence, std::optional<int32_t> token) {
     if (news->is_missed) interrupted_ = true;
     came_.notify_one();
   });
+}
+
+/// Looks at a token that was chosen without a mask. Behind one that opens the gate the grammar holds.
+void Scheduler::pass_gate(Sequence& sequence, int32_t token) {
+  const GrammarGate::State state = sequence.gate->push(token);
+  if (state == GrammarGate::State::kClosed) return;
+  if (state == GrammarGate::State::kOpen) {
+    const Generation& generation = sequence.generation();
+    sequence.mask = std::make_shared<AnswerMask>(
+        generation.grammar, generation.stop_tokens,
+        [ticket = sequence.job->ticket] { return ticket->is_cancelled(); }, sequence.gate->begun());
+    sequence.num_kept = sequence.tokens.size();
+    want_mask(sequence, {});
+  } else {
+    sequence.goes_free = true;
+  }
+  sequence.gate = nullptr;
+}
+
+/// Behind a launch: what it chose behind an open gate goes, and what has been fed of it. The branch stays in the cache, where
+/// the sequence finds what it goes on with.
+void Scheduler::cut_back(Sequence& sequence) {
+  const size_t num_kept = *std::exchange(sequence.num_kept, std::nullopt);
+  if (num_kept == sequence.tokens.size()) return;
+  leave(sequence);
+  sequence.tokens.resize(num_kept);
 }
 
 /// A mask is there as a rule in less than a step takes. Who has none when the others' patience is over is left out of the
@@ -85,7 +111,11 @@ void Scheduler::take_mask(Sequence& sequence) {
   sequence.mask_news = nullptr;
   if (sequence.end) return;
   const AnswerMask& mask = *sequence.mask;
-  if (mask.failure()) {
+  if (sequence.generation().make_gate && (mask.failure() || mask.is_other_text())) {
+    sequence.mask = nullptr;
+    sequence.goes_free = true;
+    if (sequence.num_generated == sequence.generation().max_tokens) sequence.end = SampleEnd::kLength;
+  } else if (mask.failure()) {
     sequence.end = SampleEnd::kAmbiguous;
     sequence.failure = mask.failure()->what();
   } else if (mask.is_whole()) {

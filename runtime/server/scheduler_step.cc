@@ -271,12 +271,16 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   logits_ = std::move(result.logits);
   if (wants_logits) take(result.chosen);
   note(result, chunks);
+  for (Sequence* const sequence : rows_) {
+    if (sequence != nullptr && sequence->num_kept) cut_back(*sequence);
+  }
 }
 
-/// Whether some sample has nothing more to come.
+/// Whether some sample has nothing more to come, or not without a mask.
 bool Scheduler::has_ended() const {
-  return std::any_of(running_.begin(), running_.end(),
-                     [](const SequencePointer& sequence) { return sequence->end.has_value(); });
+  return std::any_of(running_.begin(), running_.end(), [](const SequencePointer& sequence) {
+    return sequence->end.has_value() || sequence->num_kept.has_value();
+  });
 }
 
 /// Notes what a step has fed.
@@ -331,7 +335,7 @@ void Scheduler::take(Sequence& sequence, GeneratedToken token) {
   const int32_t id = token.id;
   sequence.tokens.push_back(id);
   if (!sequence.end && sequence.job->ticket->is_cancelled()) sequence.end = SampleEnd::kCancelled;
-  if (sequence.end) return;
+  if (sequence.end || sequence.num_kept) return;
   const Generation& generation = sequence.generation();
   const Clock::time_point now = Clock::now();
   const bool is_first = sequence.num_generated == 0;
@@ -349,6 +353,8 @@ void Scheduler::take(Sequence& sequence, GeneratedToken token) {
     want_mask(sequence, id);  // which says too whether it is whole
   } else if (sequence.num_generated == generation.max_tokens) {
     sequence.end = SampleEnd::kLength;
+  } else if (sequence.gate) {
+    pass_gate(sequence, id);
   }
 }
 

@@ -92,10 +92,11 @@ Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics,
       scheduler_(scheduler),
       metrics_(metrics),
       options_(std::move(options)),
-      tool_syntax_(ToolSyntax::of(text.tokenizer)),
-      vocabulary_(std::make_shared<LazyVocabulary>([&tokenizer = text.tokenizer, size = text.vocabulary] {
-        return std::make_shared<constrain::Vocabulary>(tokenizer, size);
-      })),
+      syntax_(find_chat_syntax(text.prompter, text.tokenizer, text.vocabulary)),
+      vocabulary_(std::make_shared<LazyVocabulary>(
+          [&tokenizer = text.tokenizer, size = text.vocabulary, markers = syntax_.marks.tokens()] {
+            return std::make_shared<constrain::Vocabulary>(tokenizer, size, markers);
+          })),
       created_(std::chrono::duration_cast<std::chrono::seconds>(
                    std::chrono::system_clock::now().time_since_epoch())
                    .count()),
@@ -292,37 +293,15 @@ std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_speci
   return tokens;
 }
 
-/// The prompt that the chat template makes of a conversation. What the template says against it goes to the client, but
-/// not where its file lies.
-std::vector<int32_t> Service::render(const ApiRequest& request) const {
-  try {
-    return text_.prompter.prompt(request.messages, request.tools, request.variables);
-  } catch (const Error& error) {
-    std::string text = error.what();
-    const std::string& name = text_.prompter.template_name();
-    const std::string shown = "chat template";
-    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += shown.size())
-      text.replace(at, name.size(), shown);
-    throw ApiError(400, "messages: expected what the chat template takes, got: " + text, "messages");
-  }
-}
-
 CompletionSetup Service::setup(ApiRequest request) const {
   CompletionSetup setup{.request = std::move(request),
                         .prompts = {},
                         .stop_tokens = text_.stop_tokens,
                         .context = scheduler_.context(),
                         .model = options_.model,
-                        .tool_syntax = tool_syntax_};
+                        .syntax = syntax_};
   if (setup.request.is_chat) {
-    check_reads_text("messages");
-    if (!text_.prompter.has_template()) {
-      throw ApiError(400,
-                     "messages: expected a model with a chat template, got " + options_.model +
-                         "; /v1/completions goes without, --chat-template gives one",
-                     "messages");
-    }
-    setup.prompts.push_back(render(setup.request));
+    set_up_chat(setup);
     return setup;
   }
   for (const auto& prompt : setup.request.prompts) {
@@ -374,9 +353,8 @@ HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Head
   made.client = request.peer;
   made.cache_scope = cache_scope(request, made.request.cache_salt);
   made.headers = headers;
-  if (made.request.grammar)
-    made.grammar = std::make_shared<RequestGrammar>(std::move(*made.request.grammar), vocabulary_);
   made.allowed = allowed_tokens(made.request);
+  add_grammar(made);
   const size_t num_prompts = made.prompts.size();
   const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));
   std::vector<std::shared_ptr<Ticket>> tickets;

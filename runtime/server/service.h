@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/answer/model.h"
+#include "runtime/server/calls/chat_syntax.h"
 #include "runtime/server/completion.h"
 #include "runtime/server/request_pool.h"
 #include "runtime/server/scheduler.h"
@@ -45,7 +46,8 @@ struct ServiceOptions {
   std::vector<std::string> origins;     // of web pages that may ask; "*": all
   std::vector<std::string> hosts = {};  // names by which it may be asked: see is_allowed_host()
   bool shares_cache = false;            // with whoever asks, and not only with those of one key or address
-  RequestPoolOptions pool = {};         // of threads that read what is asked
+  ReasoningFormat reasoning = ReasoningFormat::kApart;  // where a request does not say
+  RequestPoolOptions pool = {};                         // of threads that read what is asked
 };
 
 /// Any thread may call it.
@@ -89,7 +91,14 @@ class Service {
 
   HttpReply complete(ApiKind kind, const HttpRequest& request, const Headers& headers);
   std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
-  std::vector<int32_t> render(const ApiRequest& request) const;
+  struct Prompt {
+    std::vector<int32_t> tokens;
+    std::string text;
+  };
+  Prompt render(const ApiRequest& request) const;
+  void set_up_chat(CompletionSetup& setup) const;
+  void add_grammar(CompletionSetup& setup) const;
+  std::optional<constrain::Grammar> grammar_of_calls(const ToolRequest& tools, bool may_do_without) const;
   CompletionSetup setup(ApiRequest request) const;
   HttpResponse models() const;
   HttpResponse model(const std::string& name) const;
@@ -105,8 +114,8 @@ class Service {
   Scheduler& scheduler_;
   Metrics& metrics_;
   ServiceOptions options_;
-  ToolSyntax tool_syntax_;
-  std::shared_ptr<LazyVocabulary> vocabulary_;  // of all grammars
+  ChatSyntax syntax_;
+  std::shared_ptr<LazyVocabulary> vocabulary_;  // of all grammars, with the marks of the syntax
   int64_t created_;
   std::atomic<bool> ends_ = false;
   std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;

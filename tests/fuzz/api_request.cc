@@ -1,8 +1,9 @@
 // Bodies of /v1/chat/completions (c), /v1/completions (p) and /tokenize (another first byte), up to the prompt that a
-// template makes of them.
+// template makes of them, and the grammars of the calls that they ask for.
 #include "runtime/server/api_request.h"
 
 #include "fuzz/expand.h"
+#include "runtime/server/calls/call_grammar.h"
 #include "runtime/text/chat_template/chat_template.h"
 
 namespace soliton {
@@ -15,9 +16,21 @@ void render(const ApiRequest& request) {
       "{% endfor %}{{ tools | tojson }}",
       "t");
   ChatOptions options;
-  options.tools = request.tools;
+  options.tools = request.tools.described;
   options.variables = request.variables;
   accepts([&] { chat_template.render(request.messages, options).text(); });
+}
+
+void make_grammars(const ToolRequest& tools) {
+  static const AnswerMarks none;
+  if (tools.callable.empty()) return;
+  for (const CallFormat& format : call_formats()) {
+    accepts([&] {
+      const constrain::Grammar grammar = call_grammar(
+          {.format = format, .marks = none, .tools = tools.callable, .may_be_several = tools.may_be_several});
+      expect(!grammar.rules.empty(), "calls");
+    });
+  }
 }
 
 void read(char kind, const std::string& body) {
@@ -27,7 +40,10 @@ void read(char kind, const std::string& body) {
     expect(request.is_chat ? !request.messages.empty() : !request.prompts.empty(), "something to answer");
     expect(request.num_told <= request.num_choices && request.stops.size() <= 64,
            "numbers within their limits");
-    if (request.is_chat) render(request);
+    if (request.is_chat) {
+      render(request);
+      make_grammars(request.tools);
+    }
     return;
   }
   const nlohmann::json document = parse_body(body);

@@ -97,19 +97,80 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("json_schema": {"type": "x"})", "json_schema", "expected one of object");
   expect_refused(R"("grammar": "root = x")", "grammar", "grammar:1:6: expected ::=");
   expect_refused(R"("grammar": "root ::= \"x\"", "json_schema": {})", "grammar", "got both");
-  expect_refused(R"("json_schema": {}, "tools": [{"type": "function", "function": {"name": "f"}}])", "tools",
-                 "expected none beside a grammar");
-  expect_refused(R"("guided_json": {})", "guided_json", "not supported");
+  for (const char* name : {"min_tokens", "mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range",
+                           "truncate_prompt_tokens"}) {
+    expect_refused(fmt::format("\"{}\": 2", name), name, "not supported");
+    chat(fmt::format("\"{}\": 0", name));
+  }
+  expect_refused(R"("typical_p": 0.5)", "typical_p", "not supported");
+  expect_refused(R"("length_penalty": 2)", "length_penalty", "not supported");
+  expect_refused(R"("functions": [{"name": "f"}])", "functions", "not supported");
+  expect_refused(R"("bad_words": ["a"])", "bad_words", "not supported");
+  expect_refused(R"("audio": {})", "audio", "not supported");
+  chat(R"("functions": [], "bad_words": [], "typical_p": 1, "length_penalty": 1.0, "audio": null)");
+  expect_refused(R"("guided_json": {"type": "x"})", "guided_json", "expected one of object");
+  expect_refused(R"("guided_regex": "(")", "guided_regex", "expected a )");
+  expect_refused(R"("regex": "a", "ebnf": "root ::= \"x\"")", "ebnf",
+                 "expected one of regex and ebnf, got both");
+  expect_refused(R"("guided_choice": [])", "guided_choice", "at least one text");
+  expect_refused(R"("structured_outputs": {"regex": "a", "choice": ["b"]})", "structured_outputs.choice",
+                 "got two");
+  expect_refused(R"("structured_outputs": {"structural_tag": "a"})", "structured_outputs.structural_tag",
+                 "not supported");
+  try {
+    parse_api_request(ApiKind::kChat, R"({"messages": [{"role": "user", "content": "x", "prefix": 1}]})", {});
+    ADD_FAILURE() << "accepted a prefix that is a number";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.param(), "messages[0].prefix");
+  }
+  expect_refused(R"("continue_final_message": true)", "continue_final_message",
+                 "expected a last message of the assistant");
+  expect_refused(R"("continue_final_message": true, "add_generation_prompt": true)", "continue_final_message",
+                 "expected add_generation_prompt to be false");
   expect_refused(R"("presence_penalty": 0.5)", "presence_penalty", "not supported");
   expect_refused(R"("best_of": 3, "n": 4)", "best_of", "expected");
   expect_refused(R"("best_of": 3, "stream": true)", "best_of", "in a stream");
   expect_refused(R"("tools": [{"type": "x"}])", "tools[0].type", "expected function");
   expect_refused(R"("tools": [{"type": "function", "function": {}}])", "tools[0].function.name",
                  "got nothing");
-  expect_refused(R"("tool_choice": "required")", "tool_choice", "not supported");
-  expect_refused(R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
-                 "not supported");
+  expect_refused(R"("tools": [{"type": "function", "function": {"name": "f", "parameters": []}}])",
+                 "tools[0].function.parameters", "expected an object");
+  expect_refused(R"("tool_choice": "required")", "tool_choice", "expected some tools");
   expect_refused(R"("n": 1, "n": 2)", "n", "duplicate");
+}
+
+TEST(ApiRequest, ReadsWhichFunctionsMayBeCalled) {
+  const std::string tools =
+      R"("tools": [{"type": "function", "function": {"name": "f", "strict": true}}, {"type": "function", "function": {"name": "g"}}])";
+  const auto called = [&](const std::string& members) {
+    const ToolRequest request = chat(tools + members).tools;
+    std::string text = request.described.is_null() ? "none:" : request.is_required ? "required:" : "auto:";
+    for (const Tool& tool : request.callable) text += " " + tool.name;
+    return text + (request.may_be_several ? "" : ", one");
+  };
+  EXPECT_EQ(called(""), "auto: f g");
+  EXPECT_EQ(called(R"(, "tool_choice": "auto", "parallel_tool_calls": true)"), "auto: f g");
+  EXPECT_EQ(called(R"(, "tool_choice": "none")"), "none:");
+  EXPECT_EQ(called(R"(, "tool_choice": "required", "parallel_tool_calls": false)"), "required: f g, one");
+  EXPECT_EQ(called(R"(, "tool_choice": "any")"), "required: f g");
+  EXPECT_EQ(called(R"(, "tool_choice": {"type": "function", "function": {"name": "g"}})"), "required: g");
+  const std::string allowed =
+      R"(, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"tools": [{"type": "function", "function": {"name": "f"}}], "mode": )";
+  EXPECT_EQ(called(allowed + "\"auto\"}}"), "auto: f");
+  EXPECT_EQ(called(allowed + "\"required\"}}"), "required: f");
+  EXPECT_TRUE(chat(tools).tools.callable[0].is_strict);
+  const auto refused = [&](const std::string& members, const std::string& param,
+                           const std::string& fragment) {
+    expect_refused(tools + ", " + members, param, fragment);
+  };
+  refused(R"("tool_choice": "some")", "tool_choice", "expected none, auto, required or a function");
+  refused(R"("tool_choice": {"type": "function", "function": {"name": "h"}})", "tool_choice.function.name",
+          "expected the name of one of the tools");
+  refused(R"("tool_choice": {"type": "custom"})", "tool_choice.type", "expected function or allowed_tools");
+  refused(R"("tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": []}})",
+          "tool_choice.allowed_tools.mode", "expected auto or required");
+  refused(R"("parallel_tool_calls": 1)", "parallel_tool_calls", "got 1");
+  refused(R"("tool_choice": "required", "logit_bias": {"5": 100})", "logit_bias", "function is to be called");
 }
 
 TEST(ApiRequest, ReadsWhatAnswersMayBe) {
@@ -124,7 +185,13 @@ TEST(ApiRequest, ReadsWhatAnswersMayBe) {
       {R"("response_format": {"type": "json_object"})",
        R"("response_format": {"type": "json_object", "schema": {"type": "object"}})",
        R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {}}})",
-       R"("json_schema": {"properties": {"b": {}, "a": {}}})", R"("grammar": "root ::= \"x\"")"})
+       R"("json_schema": {"properties": {"b": {}, "a": {}}})", R"("grammar": "root ::= \"x\"")",
+       R"("regex": "a+")", R"("ebnf": "root ::= \"x\"")", R"("json_schema": "{\"type\": \"object\"}")",
+       R"("guided_json": {})", R"("guided_json": "{}")", R"("guided_regex": "a")",
+       R"("guided_choice": ["a", "b"])", R"("guided_grammar": "root ::= \"x\"")",
+       R"("structured_outputs": {"json": {}})", R"("structured_outputs": {"regex": "a"})",
+       R"("structured_outputs": {"choice": ["a"]})", R"("structured_outputs": {"grammar": "root ::= \"x\""})",
+       R"("structured_outputs": {"json_object": true})"})
     EXPECT_TRUE(grammar(members)) << members;
 }
 
@@ -157,9 +224,8 @@ TEST(ApiRequest, MessagesAreAsTemplatesTakeThem) {
   EXPECT_EQ(request.messages[0]["content"], "ab");
   EXPECT_EQ(request.messages[1]["content"], "");
   EXPECT_EQ(request.messages[1]["tool_calls"][0]["function"]["arguments"].dump(), R"({"z":1,"a":2})");
-  EXPECT_EQ(request.tools[0]["function"]["parameters"].dump(), R"({"z":1,"a":2})");
-  EXPECT_TRUE(chat(R"("tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none")")
-                  .tools.is_null());
+  EXPECT_EQ(request.tools.described[0]["function"]["parameters"].dump(), R"({"z":1,"a":2})");
+  EXPECT_EQ(request.tools.callable.at(0).parameters.dump(), R"({"z":1,"a":2})");
   try {
     parse_api_request(ApiKind::kChat,
                       R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", {});

@@ -44,7 +44,7 @@ class Target : public ServerProgram {
  public:
   explicit Target(const std::string& kernel = kKernel) {
     kernel_ = kernel;
-    write_small_model(KernelLibrary::open(kKernel).model().facts, folder_, kJsonSigns);
+    write_small_model(KernelLibrary::open(kKernel).model().facts, folder_, small_tokenizer(kJsonSigns));
     start({"--queue", "64"});
   }
   ~Target() override { end(); }

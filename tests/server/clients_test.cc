@@ -33,8 +33,10 @@ constexpr int kNoProgram = 127;
 
 class ClientsTest : public ServiceTest {
  protected:
-  explicit ClientsTest(const std::vector<std::string>& signs = kSmallSigns)
-      : ServiceTest({.model = "small", .api_key = {}, .origins = {}, .hosts = {}}, 64, 80, signs) {}
+  explicit ClientsTest(const std::vector<std::string>& signs = kSmallSigns,
+                       const std::string& chat_template = kSmallTemplate)
+      : ServiceTest({.model = "small", .api_key = {}, .origins = {}, .hosts = {}}, 64, 80,
+                    small_tokenizer(signs), chat_template) {}
 
   /// Runs a script of this folder against the server; one that lacks what it needs says so by its status.
   void expect_good(const std::string& script, const std::string& arguments = {}) {
@@ -78,6 +80,15 @@ class JsonClientsTest : public ClientsTest {
 
 TEST_F(JsonClientsTest, AnswersToRandomSchemasAreValid) {
   expect_good("schema_client.py", long_tests() ? "100" : "20");
+}
+
+class ToolClientsTest : public ClientsTest {
+ protected:
+  ToolClientsTest() : ClientsTest(kJsonSigns, kCallingTemplate) {}
+};
+
+TEST_F(ToolClientsTest, CallFunctions) {
+  expect_good("tools_client.py");
 }
 
 // ---- The script that measures

@@ -50,6 +50,20 @@ TEST_F(GrammarService, JsonOfASchema) {
   EXPECT_THAT(answer["choices"][0]["message"]["content"].get<std::string>(), MatchesRegex("[1-9][0-9]"));
 }
 
+// By the names of vLLM and SGLang.
+TEST_F(GrammarService, PatternsAndChoices) {
+  for (const json& members : {json{{"regex", "(ab|c\\d){3}"}}, json{{"guided_regex", "^(ab|c[0-9]){3}$"}},
+                              json{{"structured_outputs", {{"regex", "(?:ab|c\\d){3}"}}}}}) {
+    json body = {{"max_tokens", 20}};
+    body.update(members);
+    EXPECT_THAT(chat(body)["choices"][0]["message"]["content"].get<std::string>(),
+                MatchesRegex("(ab|c[0-9])(ab|c[0-9])(ab|c[0-9])"))
+        << members;
+  }
+  const json choice = chat({{"max_tokens", 20}, {"guided_choice", {"yes", "no"}}});
+  EXPECT_THAT(choice["choices"][0]["message"]["content"].get<std::string>(), MatchesRegex("yes|no"));
+}
+
 // The best tokens are of those that are allowed, and their probabilities add up to 1.
 TEST_F(GrammarService, LogprobsAreOfWhatIsAllowed) {
   const json answer =

@@ -63,6 +63,8 @@ Row content(const char* what, const std::string& text, const char* answer = kToo
 
 std::vector<Row> rows_of_members() {
   const std::string user = kUser + std::string(", ");
+  const std::string numbers = list(9000, [](int i) { return std::to_string(i); });
+  const std::string merged = "{\"allOf\": [{\"enum\": [" + numbers + "]}, {\"enum\": [" + numbers + "]}]}";
   return {
       chat("unknown members", user + members(100'000, "0")),
       chat("too many members", user + members(600'000, "0"), "at most 500000 members"),
@@ -83,6 +85,15 @@ std::vector<Row> rows_of_members() {
       chat("a large tool", user +
                                R"("tools": [{"type": "function", "function": {"name": "f", "parameters": {)" +
                                members(80'000, "0") + "}}}]"),
+      chat("tools that take long",
+           user + "\"tools\": [" +
+               list(20,
+                    [&](int i) {
+                      return fmt::format(
+                          R"({{"type": "function", "function": {{"name": "f{}", "parameters": {}}}}})", i,
+                          merged);
+                    }) +
+               "]"),
       chat("chat_template_kwargs", user + "\"chat_template_kwargs\": {" + members(80'000, "0") + "}"),
       chat("json_schema", user + R"("json_schema": {"enum": [)" + many(100'000, "0") + "]}",
            "values of enum"),

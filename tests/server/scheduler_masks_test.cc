@@ -76,6 +76,65 @@ TEST_F(SchedulerMasks, AnswersAreOfTheGrammar) {
   }
 }
 
+/// Opens behind so many tokens, or never does.
+class CountingGate : public GrammarGate {
+ public:
+  CountingGate(int num_tokens, State state, std::string begun)
+      : num_left_(num_tokens), state_(state), begun_(std::move(begun)) {}
+  State push(int32_t) override { return --num_left_ > 0 ? State::kClosed : state_; }
+  std::string begun() override { return begun_; }
+
+ private:
+  int num_left_;
+  State state_;
+  std::string begun_;
+};
+
+Generation behind_gate(Generation generation, int num_tokens, const std::string& begun = {},
+                       GrammarGate::State state = GrammarGate::State::kOpen) {
+  generation.make_gate = [=] { return std::make_unique<CountingGate>(num_tokens, state, begun); };
+  return generation;
+}
+
+// Wherever in a launch a gate opens: before it the answer is as without a grammar, and behind it as if what stands there had
+// been the prompt.
+TEST_F(SchedulerMasks, GrammarsHoldBehindTheirGates) {
+  const auto digits = grammar("root ::= \"A\" [0-9]{5} \"=\"");
+  const Tokens free = test_.alone(following(nullptr, 14)).tokens;
+  for (const int num_free : {1, 2, 3, 6, 8}) {
+    const size_t index = test_.ask(behind_gate(following(digits, 14), num_free, "A"));
+    const size_t beside = test_.ask(plain(20));
+    test_.run_to_end();
+    const Tokens& tokens = test_.heard(index).tokens;
+    ASSERT_EQ(tokens.size(), static_cast<size_t>(num_free) + 6) << num_free;
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.begin() + num_free, free.begin())) << num_free;
+    EXPECT_THAT(text(index).substr(static_cast<size_t>(num_free)), testing::MatchesRegex("[0-9]+="));
+    EXPECT_EQ(test_.heard(index).end->end, SampleEnd::kEnough);
+    EXPECT_EQ(test_.heard(beside).tokens, test_.alone(plain(20)).tokens);
+    Generation at_once = following(grammar("root ::= [0-9]{5} \"=\""), 14);
+    at_once.prompt.insert(at_once.prompt.end(), free.begin(), free.begin() + num_free);
+    EXPECT_EQ(Tokens(tokens.begin() + num_free, tokens.end()), test_.alone(at_once).tokens) << num_free;
+  }
+}
+
+// What is other text, may not be found or costs too much goes on without a grammar.
+TEST_F(SchedulerMasks, AnswersGoFreeWhereNoGrammarHolds) {
+  const Tokens free = test_.alone(following(nullptr, 14)).tokens;
+  const auto tokens = [&](const std::string& rules, const std::string& begun, GrammarGate::State state) {
+    const Heard heard = test_.alone(behind_gate(following(grammar(rules), 14), 3, begun, state));
+    EXPECT_EQ(heard.end->end, SampleEnd::kLength) << rules;
+    return heard.tokens;
+  };
+  EXPECT_EQ(tokens("root ::= \"A\"", "B", GrammarGate::State::kOpen), free);
+  EXPECT_EQ(tokens("root ::= \"AB\"", "AB", GrammarGate::State::kNever), free);
+  EXPECT_EQ(tokens("root ::= \"\"", "B", GrammarGate::State::kOpen), free);
+  EXPECT_EQ(tokens("root ::= root \"A\"", "A", GrammarGate::State::kOpen), free);
+  // Also at the last token that there is room for.
+  const Heard last = test_.alone(behind_gate(following(grammar("root ::= \"A\""), 3), 3, "B"));
+  EXPECT_EQ(last.end->end, SampleEnd::kLength);
+  EXPECT_EQ(last.tokens, Tokens(free.begin(), free.begin() + 3));
+}
+
 // Whose grammar takes nothing ends without a step: those who wait for a row come all the same.
 TEST_F(SchedulerMasks, MoreThanThereAreRowsEndWithoutAStep) {
   constexpr size_t kMany = 20;

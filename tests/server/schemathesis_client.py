@@ -23,12 +23,16 @@ INEXPRESSIBLE = [
     (r"tokens\[\d+\]", r"expected an integer in \[0, \d+\]"),
     (r"prompt", r"expected at least one token, got none"),  # a text of which the model has no token
     (r"messages", r"expected what the chat template takes"),  # a program that the model brings
+    (r"regex|ebnf|structured_outputs.*|guided_\w+", ""),  # the same, and of any two one
+    (r"continue_final_message", r"expected a last message of the assistant|add_generation_prompt"),
     (r"json_schema|response_format\..*schema", ""),  # JSON Schema of which a part is taken, see the manual
     (r"json_schema|response_format|grammar", r"expected some text that it can be"),  # by the model's tokens
     (r"grammar", ""),  # a language of its own
-    (r"tools", r"expected none beside a grammar"),
+    (r"tools", ""),  # schemas, and what the model's tokens write of calls
+    (r"tool_choice", r"expected some tools beside it"),
+    (r"tool_choice\..*", r"expected the name of one of the tools"),
     (r"best_of", ""),  # at least n
-    (r"logit_bias", r"expected (tokens from 0|some token to be left|none beside a grammar)"),
+    (r"logit_bias", r"expected (tokens from 0|some token to be left|none beside a grammar|none where a function)"),
 ]
 
 

@@ -20,6 +20,16 @@ inline constexpr const char* kSmallTemplate =
     "{% if tools %}{{ tools[0].function.name }}\n{% endif %}{% if add_generation_prompt %}assistant:{% endif "
     "%}";
 
+/// With calls as Llama writes them, for which kJsonSigns are enough.
+inline constexpr const char* kCallingTemplate =
+    "{% for message in messages %}{{ message.role }}: {% if message.tool_calls %}{% for call in "
+    "message.tool_calls %}"
+    "{\"name\": \"{{ call.function.name }}\", \"parameters\": {{ call.function.arguments | tojson }}}{% "
+    "endfor %}"
+    "{% else %}{{ message.content }}{% endif %}\n{% endfor %}"
+    "{% for tool in tools or [] %}{{ tool.function.name }}\n{% endfor %}{% if add_generation_prompt "
+    "%}assistant:{% endif %}";
+
 /// What the tokens of the small model write, beside small letters and digits; a space is Ġ and a line's end Ċ.
 inline const std::vector<std::string> kSmallSigns = {"Ġ", "Ċ", ".", ",", ":", "!", "?", "-", "_"};
 /// The same of one that can write JSON, and has fewer special tokens.
@@ -27,8 +37,8 @@ inline const std::vector<std::string> kJsonSigns = {"Ġ",  "Ċ", "{", "}", "[", 
                                                     "\"", ":", ",", ".", "-", "+"};
 
 /// Special tokens, as many as there is room for in the model's 50, and then one for each sign, small letter and digit.
-inline nlohmann::json small_tokenizer(const std::vector<std::string>& signs = kSmallSigns) {
-  std::vector<std::string> specials = {"<s>", "</s>", "<x>"};
+inline nlohmann::json small_tokenizer(const std::vector<std::string>& signs = kSmallSigns,
+                                      std::vector<std::string> specials = {"<s>", "</s>", "<x>"}) {
   specials.resize(std::min<size_t>(specials.size(), 50 - 26 - 10 - signs.size()));
   nlohmann::json vocabulary = nlohmann::json::object();
   nlohmann::json added = nlohmann::json::array();
@@ -71,10 +81,24 @@ inline nlohmann::json small_tokenizer(const std::vector<std::string>& signs = kS
 
 /// A folder of the model that "micro-2-all" is a kernel of.
 inline void write_small_model(const ModelFacts& facts, const TemporaryFolder& folder,
-                              const std::vector<std::string>& signs = kSmallSigns) {
+                              const nlohmann::json& tokenizer = small_tokenizer(),
+                              const std::string& chat_template = kSmallTemplate) {
   write_hf_folder(random_weights(facts, kWeightSeed), facts, folder.path());
-  folder.write("tokenizer.json", small_tokenizer(signs).dump());
-  folder.write("chat_template.jinja", kSmallTemplate);
+  folder.write("tokenizer.json", tokenizer.dump());
+  folder.write("chat_template.jinja", chat_template);
+}
+
+/// A tokenizer with two of its tokens exchanged.
+inline nlohmann::json exchanged(nlohmann::json tokenizer, const std::string& one, const std::string& other) {
+  nlohmann::json& vocabulary = tokenizer["model"]["vocab"];
+  std::swap(vocabulary[one], vocabulary[other]);
+  for (nlohmann::json& added : tokenizer["added_tokens"])
+    added["id"] = vocabulary[added["content"].get<std::string>()];
+  return tokenizer;
+}
+
+inline ServiceOptions small_options() {
+  return {.model = "small", .api_key = {}, .origins = {}, .hosts = {}};
 }
 
 class ServiceTest : public testing::Test {
@@ -83,9 +107,10 @@ class ServiceTest : public testing::Test {
 
   explicit ServiceTest(
       ServiceOptions options = {.model = "small", .api_key = {}, .origins = {}, .hosts = {"model.example"}},
-      int max_waiting = 4, int num_pages = 40, const std::vector<std::string>& signs = kSmallSigns)
+      int max_waiting = 4, int num_pages = 40, const nlohmann::json& tokenizer = small_tokenizer(),
+      const std::string& chat_template = kSmallTemplate)
       : kernel_("micro-2-all", kSmallContext, num_pages * kKvPageTokens) {
-    write_small_model(kernel_.facts(), folder_, signs);
+    write_small_model(kernel_.facts(), folder_, tokenizer, chat_template);
     Options model;
     model.model = folder_.path();
     text_.emplace(model);
@@ -152,6 +177,17 @@ class ServiceTest : public testing::Test {
   std::optional<Scheduler> scheduler_;
   std::optional<Service> service_;
   std::optional<HttpServer> server_;
+};
+
+/// A service that tests make with the tokenizer that they want.
+class SmallService : public ServiceTest {
+ public:
+  explicit SmallService(const json& tokenizer, const std::string& chat_template)
+      : ServiceTest(small_options(), 8, 40, tokenizer, chat_template) {}
+  void TestBody() override {}
+  using ServiceTest::chat;
+  using ServiceTest::post;
+  using ServiceTest::stream;
 };
 
 }  // namespace soliton

@@ -244,6 +244,31 @@ TEST_F(ServiceTest, AFullQueueIsToldAndPasses) {
   EXPECT_LT(num_refused, 40);
 }
 
+TEST_F(ServiceTest, ContinuesTheLastMessage) {
+  const auto asked = [&](const std::string& last, json members) {
+    members["messages"] = {{{"role", "user"}, {"content", "hi"}}, {{"role", "assistant"}, {"content", last}}};
+    members["max_tokens"] = 4;
+    return chat(members);
+  };
+  const json continued = asked("so be it", {{"continue_final_message", true}});
+  const std::string prompt = "user: hi\nassistant: so be it";
+  EXPECT_EQ(continued["usage"]["prompt_tokens"], prompt.size());
+  EXPECT_EQ(continued["choices"][0]["message"]["content"],
+            complete({{"prompt", prompt}, {"max_tokens", 4}})["choices"][0]["text"]);
+  EXPECT_EQ(asked("so", {{"add_generation_prompt", false}})["usage"]["prompt_tokens"],
+            std::string("user: hi\nassistant: so\n").size());
+  const json prefix = {{{"role", "user"}, {"content", "hi"}},
+                       {{"role", "assistant"}, {"content", "so be it"}, {"prefix", true}}};
+  EXPECT_EQ(chat({{"messages", prefix}, {"max_tokens", 4}})["choices"][0]["message"]["content"],
+            continued["choices"][0]["message"]["content"]);
+  // An empty one cannot be told from the template's own text.
+  const HttpAnswer empty =
+      post("/v1/chat/completions",
+           {{"continue_final_message", true}, {"messages", {{{"role", "assistant"}, {"content", ""}}}}});
+  EXPECT_EQ(empty.status, 400);
+  EXPECT_THAT(empty.body, HasSubstr("writes the last message as it is"));
+}
+
 // The template's own words, but not where its file lies.
 TEST_F(ServiceTest, SaysWhatTheTemplateSays) {
   const HttpAnswer answer =
