@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "models/model_config.h"
 #include "runtime/answer/emulation.h"
+#include "runtime/answer/generator.h"
 #include "runtime/answer/open_draft.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/make/make_kernel.h"
