@@ -64,7 +64,7 @@ const char* input_name(InputKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 const char* output_name(OutputKind kind) {
-  constexpr const char* kNames[] = {"kRotary", "kResidual", "kSwiglu", "kLogits"};
+  constexpr const char* kNames[] = {"kRotary", "kResidual", "kSwiglu", "kLogits", "kRouter"};
   return kNames[static_cast<int>(kind)];
 }
 const char* row_order_name(RowOrder order) {
@@ -88,12 +88,21 @@ std::string kernel_name(const Plan& plan) {
 
 // ---- plan.h
 
+/// ", .experts = {ExpertAxis::kRows, 128, 8}"; nothing of none.
+std::string experts_text(const ExpertParts& experts) {
+  constexpr const char* kAxes[] = {"kNone", "kRows", "kColumns"};
+  if (experts.axis == ExpertAxis::kNone) return "";
+  return fmt::format(", .experts = {{ExpertAxis::{}, {}, {}}}", kAxes[static_cast<int>(experts.axis)],
+                     experts.count, experts.chosen);
+}
+
 void write_matrix(const PackedMatrix& matrix, TextWriter& out) {
   out.line(
       "{{.name = \"{}\", .layer_kind = {}, .offset = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
-      ".format = {}, .num_tiles = {}, .row_order = RowOrder::{}}},",
+      ".format = {}, .num_tiles = {}, .row_order = RowOrder::{}{}}},",
       matrix.name, matrix.layer_kind, matrix.offset, matrix.rows, matrix.columns, matrix.padded_columns,
-      format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order));
+      format_text(matrix.format), matrix.num_tiles, row_order_name(matrix.row_order),
+      experts_text(matrix.experts));
 }
 
 /// "kQkv = 0, kO = 1"
@@ -150,6 +159,9 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.activation != Activation::kSilu)
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
+    if (shape.mixture.experts > 0)
+      out.line(".mixture = {{.experts = {}, .chosen = {}, .ffn = {}, .renormalised = {}}},",
+               shape.mixture.experts, shape.mixture.chosen, shape.mixture.ffn, shape.mixture.renormalised);
     out.line(".integers = {},", format_text(shape.integers));
   });
   out.line("}};");
@@ -313,7 +325,8 @@ std::string phase_text(const Plan& plan, const PlanPhase& phase) {
   const bool is_matrix = phase.kind == PhaseKind::kMatrix;
   std::string text = fmt::format("{{.name = \"{}\", .kind = {}", phase.name, kind_name(phase.kind));
   if (is_matrix) text += fmt::format(", .matrix = Matrices::{}", constant(plan.matrices[phase.matrix].name));
-  text += vector_text("reads", plan, phase.reads) + vector_text("writes", plan, phase.writes);
+  text += vector_text("reads", plan, phase.reads) + vector_text("writes", plan, phase.writes) +
+          vector_text("routes", plan, phase.routes);
   if (is_matrix) {
     text += fmt::format(", .input = InputKind::{}, .output = {}", input_name(phase.input),
                         output_name(phase.output));

@@ -36,6 +36,7 @@ struct GpuSpec {
 // Costs that no card's file says, as they were measured on H200s alone: what a phase waits for longer.
 // Where it makes digits of x: fitted to tokens of the 8B and 70B in integers.
 constexpr double kDigitsWaitUs = 0.3;
+constexpr double kExpertsWaitUs = 4.0;  // and more where a phase waits for a router's choice
 // Where it is exchanged over several cards, which NVLink joins.
 constexpr double kCardsWaitUs = 0.2;
 

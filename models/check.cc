@@ -21,6 +21,9 @@ bool always(const ModelFacts&) {
 bool has_integers(const ModelFacts& facts) {
   return facts.weight_bits == kIntegerBits;
 }
+bool has_experts(const ModelFacts& facts) {
+  return facts.num_experts != 0;
+}
 bool has_original_context(const ModelFacts& facts) {
   return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn;
 }
@@ -60,6 +63,10 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::activation, AnyActivation{}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
+    Rule{&ModelFacts::num_experts, kExpertsLimit, has_experts},
+    Rule{&ModelFacts::experts_per_token, kChosenExpertsLimit, has_experts},
+    Rule{&ModelFacts::expert_ffn, kFfnLimit, has_experts},
+    Rule{&ModelFacts::renormalised, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
@@ -135,6 +142,33 @@ void check_above(const StatedFacts& stated, double ModelFacts::*high, double Mod
                 fmt::format("a number above {} = {}", last_word(stated.place(low).key), stated.facts.*low));
 }
 
+/// What a token is multiplied with of experts has no padding between them, and of integers whole units of whole pages.
+void check_experts(const StatedFacts& stated) {
+  constexpr int kBlocks = 128;  // columns of which every consumer warp has some
+  constexpr int kUnit = 256;
+  constexpr int kPage = 2048;
+  const ModelFacts& facts = stated.facts;
+  if (!has_experts(facts)) return;
+  if (facts.experts_per_token > facts.num_experts) {
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::experts_per_token),
+                  fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::num_experts).key),
+                              facts.num_experts));
+  }
+  const int all = facts.experts_per_token * facts.expert_ffn;
+  const bool is_integers = has_integers(facts);
+  if (is_integers ? facts.expert_ffn % kUnit != 0 || all % kPage != 0 : all % kBlocks != 0) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::expert_ffn),
+                  is_integers ? fmt::format("a multiple of {} of which {} are a multiple of {}", kUnit,
+                                            facts.experts_per_token, kPage)
+                              : fmt::format("a width of which {} are a multiple of {}",
+                                            facts.experts_per_token, kBlocks));
+  }
+  if (facts.weight_order != 0) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_order),
+                  "inputs in natural order where there are experts");
+  }
+}
+
 void check_together(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
   if (facts.num_heads % facts.num_kv_heads != 0) {
@@ -146,6 +180,7 @@ void check_together(const StatedFacts& stated) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::head_dim),
                   "64 or 128 where heads are normed");
   }
+  check_experts(stated);
   // Frequencies between the two are interpolated.
   if (facts.rope_kind == RopeKind::kLlama3) {
     check_above(stated, &ModelFacts::rope_high_freq_factor, &ModelFacts::rope_low_freq_factor);
@@ -168,9 +203,13 @@ void check_listed(const StatedFacts& stated) {
   if (std::ranges::all_of(all, is_none)) return;
   if (facts.num_layers > kMostListedLayers)
     refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
-  const auto listed = all.first(static_cast<size_t>(facts.num_layers));
+  std::vector<int32_t> listed;
+  for (const int32_t ffn : all.first(static_cast<size_t>(facts.num_layers))) {
+    if (ffn != kMixture || !has_experts(facts)) listed.push_back(ffn);
+  }
+  if (listed.empty()) return;
   const bool can_be = std::ranges::all_of(listed, [](int32_t ffn) { return kFfnLimit.contains(ffn); });
-  const bool are_all = std::ranges::all_of(all.subspan(listed.size()), is_none);
+  const bool are_all = std::ranges::all_of(all.subspan(static_cast<size_t>(facts.num_layers)), is_none);
   if (!can_be || !are_all || std::ranges::max(listed) != facts.ffn) {
     const bool is_possible = std::ranges::min(listed) > 0 && std::ranges::max(listed) <= kFfnLimit.max;
     refuse(is_possible ? stated.unsupported : ExitCode::kBadFile, kFfnLimit.describe() + " for each layer");
@@ -181,7 +220,7 @@ void check_listed(const StatedFacts& stated) {
 
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
-  static const ModelFacts facts;
+  static const ModelFacts facts = {.num_experts = 1};  // so that all are visited
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
   for_each_fact(facts, [&](const char* name, const auto& value) {
@@ -239,6 +278,16 @@ void StatedFacts::state_layers(const std::vector<int64_t>& ffns, Place place) {
   listed_layers = ffns.size();
 }
 
+void StatedFacts::state_dense_layers(const std::vector<int64_t>& layers, Place place) {
+  const auto is_dense = [&](int layer) { return std::ranges::find(layers, layer) != layers.end(); };
+  const auto exists = [&](int64_t layer) { return layer >= 0 && layer < facts.num_layers; };
+  if (std::ranges::none_of(layers, exists)) return;
+  for (int layer = 0; layer < std::min<int>(facts.num_layers, kMostListedLayers); ++layer)
+    facts.layer_ffn[layer] = is_dense(layer) ? facts.ffn : kMixture;
+  listed_layers = static_cast<size_t>(facts.num_layers);
+  places.emplace_back(&ModelFacts::ffn, std::move(place));
+}
+
 Place StatedFacts::place(const Fact& fact) const {
   const auto stated =
       std::find_if(places.rbegin(), places.rend(), [&](const auto& each) { return each.first == fact; });
@@ -248,8 +297,16 @@ Place StatedFacts::place(const Fact& fact) const {
           .got = std::visit([&](auto member) { return show(facts.*member); }, fact)};
 }
 
+std::vector<int> dense_layers(const ModelFacts& facts) {
+  std::vector<int> layers;
+  for (int layer = 0; layer < std::min(facts.num_layers, kMostListedLayers); ++layer) {
+    if (has_experts(facts) && ffn_of_layer(facts, layer) != kMixture) layers.push_back(layer);
+  }
+  return layers;
+}
+
 std::string show_ffn(const ModelFacts& facts) {
-  if (!lists_layers(facts)) return fmt::format("{}", facts.ffn);
+  if (!lists_layers(facts) || has_experts(facts)) return fmt::format("{}", facts.ffn);
   const int count = std::clamp(facts.num_layers, 0, kMostListedLayers);
   return fmt::format("[{}]", fmt::join(facts.layer_ffn, facts.layer_ffn + count, ", "));
 }

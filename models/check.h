@@ -32,10 +32,15 @@ struct StatedFacts {
   void state(RopeKind ModelFacts::*fact, RopeKind value, Place place);
   /// `ffn` of each layer.
   void state_layers(const std::vector<int64_t>& ffns, Place place);
+  /// Which layers of a model with experts have none. Layers that there are not may be among them. Behind the other facts.
+  void state_dense_layers(const std::vector<int64_t>& layers, Place place);
 
   /// As stated; else the file, and key and value as they are known here.
   Place place(const Fact& fact) const;
 };
+
+/// The layers of a model with experts that have none.
+std::vector<int> dense_layers(const ModelFacts& facts);
 
 /// `ffn` as files have it: a number, or the list of those of the layers.
 std::string show_ffn(const ModelFacts& facts);

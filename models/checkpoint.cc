@@ -25,6 +25,22 @@ LinearStack fused(const std::string& name, const LinearStack& stack) {
   return one;
 }
 
+/// Of a layer that is a mixture of experts: its router, and what all experts have of gate and up, and of down.
+std::array<LinearStack, 3> mixture_stacks(const ModelFacts& facts, const MixtureNames& names) {
+  std::vector<LinearRows> gate_up;
+  std::vector<LinearRows> down;
+  for (int expert = 0; expert < facts.num_experts; ++expert) {
+    const auto name = [&](const char* layer) {
+      return fmt::format("{}.{}.{}", names.experts, expert, layer);
+    };
+    gate_up.push_back({.name = name(names.gate), .rows = facts.expert_ffn});
+    gate_up.push_back({.name = name(names.up), .rows = facts.expert_ffn});
+    down.push_back({.name = name(names.down), .rows = facts.hidden});
+  }
+  return {apart(facts.hidden, {{.name = names.router, .rows = facts.num_experts}}),
+          apart(facts.hidden, std::move(gate_up)), apart(facts.expert_ffn, std::move(down))};
+}
+
 }  // namespace
 
 int64_t LinearStack::rows() const {
@@ -36,7 +52,7 @@ std::string in_layer(int layer, const std::string& name) {
   return fmt::format("{}{}.{}", kLayersPrefix, layer, name);
 }
 
-Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections) {
+Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, const MixtureNames& mixture) {
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
   const bool is_fused = projections == Projections::kFused;
@@ -52,12 +68,16 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections) {
     const LinearStack qkv = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
                                                  {.name = "self_attn.k_proj", .rows = kv},
                                                  {.name = "self_attn.v_proj", .rows = kv}});
-    const LinearStack gate_up =
-        apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
     add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
     add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
-    add(is_fused ? fused("mlp.gate_up_proj", gate_up) : gate_up);
-    add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
+    if (ffn == kMixture) {
+      for (LinearStack& stack : mixture_stacks(facts, mixture)) add(std::move(stack));
+    } else {
+      const LinearStack gate_up =
+          apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
+      add(is_fused ? fused("mlp.gate_up_proj", gate_up) : gate_up);
+      add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
+    }
     checkpoint.norms.push_back({"input_layernorm", "post_attention_layernorm"});
   }
   const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : "lm_head";

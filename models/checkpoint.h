@@ -19,7 +19,7 @@ struct LinearRows {
   int64_t tensor_rows = 0;
 };
 
-/// A matrix of the step: rows of linear layers, stacked in this order.
+/// A matrix of the step: rows of linear layers, stacked in this order; of experts those of one after another.
 struct LinearStack {
   std::vector<LinearRows> parts;
   int64_t columns = 0;
@@ -43,7 +43,17 @@ std::string in_layer(int layer, const std::string& name);
 /// Whether each of q, k, v, gate and up is a linear layer of its own, or q, k, v and gate, up stand in one each.
 enum class Projections { kApart, kFused };
 
+/// What a mixture's linear layers are called, within a layer of the model; of experts, within an expert.
+struct MixtureNames {
+  const char* router = "mlp.gate";
+  const char* experts = "mlp.experts";  // the expert's number follows, between dots
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+};
+
 /// Named as transformers names the tensors of Llama, and those who followed it.
-Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections);
+Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections,
+                           const MixtureNames& mixture = {});
 
 }  // namespace soliton

@@ -18,65 +18,134 @@ std::string named(const std::string& name, int kind) {
   return kind == 0 ? name : fmt::format("{}_{}", name, kind);
 }
 
-/// Layers whose feed-forward network has so many elements: a further kind.
-void add_kind(const ModelFacts& facts, int ffn, Graph& graph) {
-  const int heads = facts.num_heads * facts.head_dim;
-  const int kv_heads = facts.num_kv_heads * facts.head_dim;
-  const WeightFormat format = weight_format(facts, facts.weight_bits);
-  const int kind = static_cast<int>(graph.kinds.size());
-  const auto add_matrix = [&](GraphMatrix matrix) {
-    matrix.name = named(matrix.name, kind);
-    matrix.layer_kind = kind;
-    matrix.format = format;
-    graph.matrices.push_back(std::move(matrix));
-    return static_cast<int>(graph.matrices.size()) - 1;
-  };
-  const int qkv = add_matrix({.name = "qkv",
-                              .rows = heads + 2 * kv_heads,
-                              .columns = facts.hidden,
-                              .row_order = RowOrder::kRotary,
-                              .has_bias = facts.qkv_bias != 0});
-  const int o = add_matrix({.name = "o", .rows = facts.hidden, .columns = heads});
-  const int gate_up = add_matrix(
-      {.name = "gate_up", .rows = 2 * ffn, .columns = facts.hidden, .row_order = RowOrder::kGateUp});
-  const int down = add_matrix({.name = "down", .rows = facts.hidden, .columns = ffn});
-  // A vector of the kind's own: all of it is written whenever it is.
-  const int gated = kind == 0 ? int{kFfn} : static_cast<int>(graph.vectors.size());
-  if (kind > 0) graph.vectors.push_back({.name = named("ffn", kind)});
-  graph.vectors[gated].elements = ffn;
-  graph.kinds.push_back({.ops = {{.name = named("qkv", kind),
-                                  .matrix = qkv,
-                                  .reads = kHidden,
-                                  .writes = kQkv,
-                                  .input = InputKind::kHidden,
-                                  .output = OutputKind::kRotary,
-                                  .norm = kAttentionNorm},
-                                 {.name = named("attention", kind),
-                                  .kind = PhaseKind::kAttention,
-                                  .reads = kQkv,
-                                  .writes = kHeads},
-                                 {.name = named("o", kind),
-                                  .matrix = o,
-                                  .reads = kHeads,
-                                  .writes = kPostAttention,
-                                  .output = OutputKind::kResidual,
-                                  .norm = kFfnNorm,
-                                  .appends = true},
-                                 {.name = named("gate_up", kind),
-                                  .matrix = gate_up,
-                                  .reads = kPostAttention,
-                                  .writes = gated,
-                                  .input = InputKind::kNormed,
-                                  .output = OutputKind::kSwiglu,
-                                  .norm = kFfnNorm},
-                                 {.name = named("down", kind),
-                                  .matrix = down,
-                                  .reads = gated,
-                                  .writes = kHidden,
-                                  .output = OutputKind::kResidual,
-                                  .norm = kNextNorm}},
-                         .num_norms = kNextNorm});
-}
+/// Adds to a graph the matrices and ops of one kind of layers.
+class KindBuilder {
+ public:
+  KindBuilder(const ModelFacts& facts, Graph& graph)
+      : facts_(facts), graph_(graph), kind_(static_cast<int>(graph.kinds.size())) {}
+
+  /// `ffn`: see ffn_of_layer().
+  void add(int ffn) {
+    add_attention();
+    if (ffn == kMixture) {
+      add_mixture();
+    } else {
+      add_dense(ffn);
+    }
+    graph_.kinds.push_back({.ops = std::move(ops_), .num_norms = kNextNorm});
+  }
+
+ private:
+  int add_matrix(GraphMatrix matrix) {
+    matrix.name = named(matrix.name, kind_);
+    matrix.layer_kind = kind_;
+    graph_.matrices.push_back(std::move(matrix));
+    return static_cast<int>(graph_.matrices.size()) - 1;
+  }
+
+  /// A vector of the kind's own: all of it is written whenever it is.
+  int add_vector(const std::string& name, int elements) {
+    graph_.vectors.push_back({.name = named(name, kind_), .elements = elements});
+    return static_cast<int>(graph_.vectors.size()) - 1;
+  }
+
+  void add_op(GraphOp op) {
+    op.name = named(op.name, kind_);
+    ops_.push_back(std::move(op));
+  }
+
+  void add_attention() {
+    const int heads = facts_.num_heads * facts_.head_dim;
+    const int qkv = add_matrix({.name = "qkv",
+                                .rows = heads + 2 * facts_.num_kv_heads * facts_.head_dim,
+                                .columns = facts_.hidden,
+                                .row_order = RowOrder::kRotary,
+                                .format = format_,
+                                .has_bias = facts_.qkv_bias != 0});
+    const int o = add_matrix({.name = "o", .rows = facts_.hidden, .columns = heads, .format = format_});
+    add_op({.name = "qkv",
+            .matrix = qkv,
+            .reads = kHidden,
+            .writes = kQkv,
+            .input = InputKind::kHidden,
+            .output = OutputKind::kRotary,
+            .norm = kAttentionNorm});
+    add_op({.name = "attention", .kind = PhaseKind::kAttention, .reads = kQkv, .writes = kHeads});
+    add_op({.name = "o",
+            .matrix = o,
+            .reads = kHeads,
+            .writes = kPostAttention,
+            .output = OutputKind::kResidual,
+            .norm = kFfnNorm,
+            .appends = true});
+  }
+
+  /// What gate and up make of the residual stream, and down adds to it.
+  void add_gated(const GraphMatrix& gate_up, const GraphMatrix& down, int gated, int routes) {
+    add_op({.name = "gate_up",
+            .matrix = add_matrix(gate_up),
+            .reads = kPostAttention,
+            .writes = gated,
+            .routes = routes,
+            .input = InputKind::kNormed,
+            .output = OutputKind::kSwiglu,
+            .norm = kFfnNorm});
+    add_op({.name = "down",
+            .matrix = add_matrix(down),
+            .reads = gated,
+            .writes = kHidden,
+            .output = OutputKind::kResidual,
+            .norm = kNextNorm});
+  }
+
+  void add_dense(int ffn) {
+    const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
+    graph_.vectors[gated].elements = ffn;
+    add_gated({.name = "gate_up",
+               .rows = 2 * ffn,
+               .columns = facts_.hidden,
+               .row_order = RowOrder::kGateUp,
+               .format = format_},
+              {.name = "down", .rows = facts_.hidden, .columns = ffn, .format = format_}, gated, kNone);
+  }
+
+  /// The router is small, and what it decides delicate: its weights are never integers.
+  void add_mixture() {
+    const int router = add_matrix({.name = "router", .rows = facts_.num_experts, .columns = facts_.hidden});
+    const int ffn = facts_.experts_per_token * facts_.expert_ffn;
+    const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
+    graph_.vectors[gated].elements = ffn;
+    const int routes = add_vector("routes", round_up(facts_.num_experts, 4));  // whole loads
+    add_op({.name = "router",
+            .matrix = router,
+            .reads = kPostAttention,
+            .writes = routes,
+            .input = InputKind::kNormed,
+            .output = OutputKind::kRouter,
+            .norm = kFfnNorm});
+    const auto experts = [&](ExpertAxis axis) {
+      return ExpertParts{axis, facts_.num_experts, facts_.experts_per_token};
+    };
+    add_gated({.name = "gate_up",
+               .rows = 2 * ffn,
+               .columns = facts_.hidden,
+               .row_order = RowOrder::kGateUp,
+               .format = format_,
+               .experts = experts(ExpertAxis::kRows)},
+              {.name = "down",
+               .rows = facts_.hidden,
+               .columns = ffn,
+               .format = format_,
+               .experts = experts(ExpertAxis::kColumns)},
+              gated, routes);
+  }
+
+  const ModelFacts& facts_;
+  Graph& graph_;
+  const int kind_;
+  const WeightFormat format_ = weight_format(facts_, facts_.weight_bits);
+  std::vector<GraphOp> ops_;
+};
 
 /// What stands once, behind the layers.
 void add_head(const ModelFacts& facts, Graph& graph) {
@@ -135,7 +204,7 @@ Graph build_graph(const ModelFacts& facts) {
     graph.layers.push_back(static_cast<int>(found - ffns.begin()));
     if (found != ffns.end()) continue;
     ffns.push_back(ffn);
-    add_kind(facts, ffn, graph);
+    KindBuilder(facts, graph).add(ffn);
   }
   add_head(facts, graph);
   return graph;

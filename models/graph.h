@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layout/model_facts.h"
+#include "layout/packed_matrix.h"
 #include "layout/phase.h"
 #include "layout/rows.h"
 #include "layout/weight_format.h"
@@ -18,7 +19,7 @@ struct GraphVector {
   int elements = 0;
 };
 
-/// A weight matrix: rows x columns, once in every layer of a kind.
+/// A weight matrix: rows x columns, once in every layer of a kind. Of experts those that a token goes through.
 struct GraphMatrix {
   std::string name;
   int layer_kind = 0;
@@ -27,6 +28,7 @@ struct GraphMatrix {
   RowOrder row_order = RowOrder::kPlain;
   WeightFormat format = {};
   bool has_bias = false;  // of each row
+  ExpertParts experts = {};
 };
 
 /// One op. Indices into Graph's lists; kNone: none.
@@ -36,6 +38,7 @@ struct GraphOp {
   int matrix = kNone;
   int reads = kNone;
   int writes = kNone;
+  int routes = kNone;  // the vector of logits that choose the experts of this op and of those behind it
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   // Among the norms of its kind of layer: of what the op reads; of an op that writes the residual stream, that of its

@@ -169,6 +169,42 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
 }
 
+/// The layers of a model with experts that have none, as the members for them say.
+std::vector<int64_t> read_dense_layers(const JsonView& config, const MixtureFamily& family, int num_layers) {
+  std::vector<int64_t> layers;
+  if (family.dense_layers != nullptr && !config[family.dense_layers].is_null()) {
+    const JsonView listed = config[family.dense_layers];
+    for (size_t i = 0; i < listed.array_size(); ++i) layers.push_back(listed[i].integer());
+  }
+  if (family.sparse_step == nullptr || config[family.sparse_step].is_null()) return layers;
+  const int64_t step = config[family.sparse_step].integer(1, std::numeric_limits<int32_t>::max());
+  for (int64_t layer = 0; layer < std::min(num_layers, kMostListedLayers); ++layer) {
+    if ((layer + 1) % step != 0) layers.push_back(layer);
+  }
+  return layers;
+}
+
+void read_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
+  const JsonView count = config[family.count];
+  read_fact(count, &ModelFacts::num_experts, stated);
+  if (stated.facts.num_experts == 0) return;
+  if (lists_layers(stated.facts)) {
+    throw config["intermediate_size"].error(ExitCode::kMismatch,
+                                            "expected a number where there are experts, got a list");
+  }
+  read_fact(config["num_experts_per_tok"], &ModelFacts::experts_per_token, stated);
+  read_fact(config[family.ffn], &ModelFacts::expert_ffn, stated);
+  if (family.renormalised == nullptr) {
+    state_flag(&ModelFacts::renormalised, true,
+               part_of(config["architectures"].place(), "weights of experts"), stated);
+  } else {
+    const JsonView renormalised = config[family.renormalised];
+    state_flag(&ModelFacts::renormalised, boolean_or(renormalised, false), renormalised.place(), stated);
+  }
+  Place place = config[family.dense_layers == nullptr ? family.count : family.dense_layers].place();
+  stated.state_dense_layers(read_dense_layers(config, family, stated.facts.num_layers), std::move(place));
+}
+
 /// The object that describes RoPE, whichever schema it comes from; may be null.
 JsonView find_rope(const JsonView& config) {
   const JsonView scaling = config["rope_scaling"];
@@ -365,6 +401,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   refuse_unsupported(root, family);
   StatedFacts stated = {.file = name, .unsupported = ExitCode::kMismatch};
   read_sizes(root, family, stated);
+  if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
   read_rope(root, stated);
   config.quantization = QuantizationConfig::read(root, folder);
   state_quantization(root, config.quantization, stated);
@@ -372,7 +409,8 @@ HfConfig HfConfig::open(const fs::path& folder) {
   config.ends_with_window = end_context_with_window(root, family, stated);
   config.facts = stated.facts;
   config.stated = stated;
-  config.checkpoint = make_checkpoint(config.facts, family.projections);
+  config.checkpoint = make_checkpoint(config.facts, family.projections,
+                                      family.mixture ? family.mixture->names : MixtureNames{});
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
 

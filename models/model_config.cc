@@ -59,6 +59,20 @@ void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
 }
 
+/// What layers have in place of one feed-forward network; without the key none has.
+void read_experts(const StrictYaml& experts, StatedFacts& stated) {
+  experts.allow_keys({"count", "per_token", "ffn", "renormalised", "dense_layers"});
+  read_fact(experts, "count", &ModelFacts::num_experts, stated);
+  read_fact(experts, "per_token", &ModelFacts::experts_per_token, stated);
+  read_fact(experts, "ffn", &ModelFacts::expert_ffn, stated);
+  read_flag(experts, "renormalised", &ModelFacts::renormalised, stated);
+  if (!experts.has("dense_layers")) return;
+  const std::vector<int64_t> layers = experts.any_integers("dense_layers", "numbers of layers");
+  Place place = experts.place("dense_layers");
+  place.got = fmt::format("[{}]", fmt::join(layers, ", "));
+  stated.state_dense_layers(layers, std::move(place));
+}
+
 const std::initializer_list<std::string_view> kRopeKeys = {
     "kind",      "theta",     "factor",           "low_freq_factor", "high_freq_factor", "original_context",
     "beta_fast", "beta_slow", "attention_factor", "truncate"};
@@ -130,7 +144,7 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
                    "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "activation", "kv_bits",
-                   "max_context", "norm_epsilon", "quantization", "rope"});
+                   "max_context", "norm_epsilon", "experts", "quantization", "rope"});
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
@@ -150,6 +164,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
   }
   read_fact_if_there(yaml, "kv_bits", &ModelFacts::kv_bits, stated);
+  if (yaml.has("experts")) read_experts(yaml.map("experts"), stated);
   if (yaml.has("quantization")) read_quantization(yaml.map("quantization"), stated);
   read_rope(yaml.map("rope"), stated);
   check(stated);
@@ -157,6 +172,15 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
 }
 
 namespace {
+
+/// The inverse of read_experts(); nothing where there are none.
+std::string format_experts(const ModelFacts& facts) {
+  if (facts.num_experts == 0) return "";
+  const std::vector<int> dense = dense_layers(facts);
+  return fmt::format("experts:\n  count: {}\n  per_token: {}\n  ffn: {}\n  renormalised: {}\n{}",
+                     facts.num_experts, facts.experts_per_token, facts.expert_ffn, facts.renormalised != 0,
+                     dense.empty() ? "" : fmt::format("  dense_layers: [{}]\n", fmt::join(dense, ", ")));
+}
 
 /// The inverse of read_quantization(); nothing for matrices in bf16.
 std::string format_quantization(const ModelFacts& facts) {
@@ -193,6 +217,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       if (facts.kv_bits != ModelFacts{}.kv_bits) text += fmt::format("{}: {}\n", key, value);
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {
       return;  // format_quantization()
+    } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert")) {
+      return;  // format_experts()
     } else if (!key.starts_with(kRope)) {
       text += fmt::format("{}: {}\n", key, value);
     } else if (key == "rope_truncate") {
@@ -201,7 +227,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
     }
   });
-  return text + format_quantization(facts) + rope;
+  return text + format_experts(facts) + format_quantization(facts) + rope;
 }
 
 std::string model_name_of(const std::filesystem::path& folder) {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 
 #include "layout/f16.h"
@@ -186,8 +187,7 @@ std::vector<float> ReferenceModel::step(int token, int position) {
     const ReferenceLayer& layer = weights_->layers[i];
     const Vector attended = attention(i, caches_[i], norm(residual, layer.attention_norm), position);
     add(residual, multiply(layer.o, attended));
-    const Vector activated = feed_forward(layer, norm(residual, layer.ffn_norm));
-    add(residual, multiply(layer.down, activated));
+    add(residual, feed_forward(layer, norm(residual, layer.ffn_norm)));
   }
   length_ = position + 1;
   const Bf16Bits& lm_head = facts_.tied_lm_head ? weights_->embedding : weights_->lm_head;
@@ -311,6 +311,19 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
   return round(std::move(output));
 }
 
+std::vector<RoutedExpert> route(std::span<const double> logits, const ModelFacts& facts) {
+  std::vector<int> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
+  const std::vector<double> shares = softmax(logits);
+  double sum = 0;
+  for (int i = 0; i < facts.experts_per_token; ++i) sum += shares[order[i]];
+  if (facts.renormalised == 0) sum = 1;
+  std::vector<RoutedExpert> routed;
+  for (int i = 0; i < facts.experts_per_token; ++i) routed.push_back({order[i], shares[order[i]] / sum});
+  return routed;
+}
+
 namespace {
 
 /// silu(x), or gelu's approximation by tanh.
@@ -321,12 +334,27 @@ double activated(int activation, double x) {
 
 }  // namespace
 
-/// activation(gate x) * (up x).
-ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer, const Vector& x) const {
-  Vector result = multiply(layer.gate, x);
-  const Vector up = multiply(layer.up, x);
+/// down(activation(gate x) * (up x)).
+template <class Gated>
+ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector& x) const {
+  Vector result = multiply(weights.gate, x);
+  const Vector up = multiply(weights.up, x);
   for (size_t i = 0; i < result.size(); ++i) result[i] = activated(facts_.activation, result[i]) * up[i];
-  return round(std::move(result));
+  return multiply(weights.down, round(std::move(result)));
+}
+
+/// The outputs of the experts that the token goes through, each times its weight.
+ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, const Vector& x) const {
+  Vector sum(x.size());
+  for (const RoutedExpert& routed : route(multiply(layer.router, x), facts_)) {
+    const Vector output = gated(layer.experts[static_cast<size_t>(routed.expert)], x);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += routed.weight * output[i];
+  }
+  return round(std::move(sum));
+}
+
+ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer, const Vector& x) const {
+  return layer.experts.empty() ? gated(layer, x) : mixture(layer, x);
 }
 
 void ReferenceModel::add(Vector& residual, const Vector& update) const {

@@ -21,6 +21,12 @@ namespace soliton {
 /// Bits of a bf16 matrix, row-major [out][in] as Hugging Face stores it, or of a vector.
 using Bf16Bits = std::vector<uint16_t>;
 
+struct ReferenceExpert {
+  Bf16Bits gate;  // [expert_ffn][hidden]
+  Bf16Bits up;    // [expert_ffn][hidden]
+  Bf16Bits down;  // [hidden][expert_ffn]
+};
+
 struct ReferenceLayer {
   Bf16Bits attention_norm;  // [hidden]
   Bf16Bits q_bias;          // [num_heads * head_dim]; empty without biases
@@ -33,9 +39,11 @@ struct ReferenceLayer {
   Bf16Bits v;               // [num_kv_heads * head_dim][hidden]
   Bf16Bits o;               // [hidden][num_heads * head_dim]
   Bf16Bits ffn_norm;        // [hidden]
-  Bf16Bits gate;            // [ffn][hidden]
+  Bf16Bits gate;            // [ffn][hidden]; empty where there are experts, as up and down are
   Bf16Bits up;              // [ffn][hidden]
   Bf16Bits down;            // [hidden][ffn]
+  Bf16Bits router;          // [num_experts][hidden]
+  std::vector<ReferenceExpert> experts = {};
 };
 
 struct ReferenceWeights {
@@ -76,9 +84,20 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     }
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
     visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
-    visit(prefix + "mlp.gate_proj.weight", Shape{ffn, hidden}, layer.gate);
-    visit(prefix + "mlp.up_proj.weight", Shape{ffn, hidden}, layer.up);
-    visit(prefix + "mlp.down_proj.weight", Shape{hidden, ffn}, layer.down);
+    const auto visit_gated = [&](const std::string& at, int64_t width, auto& gated) {
+      visit(at + "gate_proj.weight", Shape{width, hidden}, gated.gate);
+      visit(at + "up_proj.weight", Shape{width, hidden}, gated.up);
+      visit(at + "down_proj.weight", Shape{hidden, width}, gated.down);
+    };
+    if (ffn != kMixture) {
+      visit_gated(prefix + "mlp.", ffn, layer);
+      continue;
+    }
+    visit(prefix + "mlp.gate.weight", Shape{facts.num_experts, hidden}, layer.router);
+    if constexpr (!std::is_const_v<Weights>) layer.experts.resize(static_cast<size_t>(facts.num_experts));
+    for (size_t expert = 0; expert < layer.experts.size(); ++expert)
+      visit_gated(prefix + "mlp.experts." + std::to_string(expert) + ".", facts.expert_ffn,
+                  layer.experts[expert]);
   }
   visit(std::string("model.norm.weight"), Shape{hidden}, weights.final_norm);
   if (!facts.tied_lm_head) {
@@ -102,7 +121,7 @@ inline constexpr int kReferenceEosId = 1;
 
 /// Writes a Hugging Face folder (created if absent): config.json in the classic schema,
 /// generation_config.json and model.safetensors, or num_shards shards with their index. No tokenizer. The architecture
-/// is Qwen3's for normed heads, else Qwen2's for biases, else Llama's. Throws std::runtime_error if it can't.
+/// is Qwen3's mixture for experts, Qwen3's for normed heads, else Qwen2's for biases, else Llama's. Throws std::runtime_error if it can't.
 void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
                      const std::filesystem::path& folder, int num_shards = 1);
 
@@ -161,6 +180,9 @@ class ReferenceModel {
   void append(Vector& cache, const Vector& rows, int position) const;
   Vector attention(size_t index, LayerCache& cache, const Vector& x, int position) const;
   Vector feed_forward(const ReferenceLayer& layer, const Vector& x) const;
+  template <class Gated>
+  Vector gated(const Gated& weights, const Vector& x) const;
+  Vector mixture(const ReferenceLayer& layer, const Vector& x) const;
   void add(Vector& residual, const Vector& update) const;
 
   ModelFacts facts_;
@@ -192,5 +214,13 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts);
 /// the exact ones rounded to float, times `scale`.
 void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale = 1.0f);
 std::vector<double> softmax(std::span<const double> scores);
+
+/// An expert and what its output is multiplied with.
+struct RoutedExpert {
+  int expert;
+  double weight;
+};
+/// Where a token goes by its logits, of equal ones to the lower expert first.
+std::vector<RoutedExpert> route(std::span<const double> logits, const ModelFacts& facts);
 
 }  // namespace soliton

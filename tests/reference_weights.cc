@@ -35,14 +35,17 @@ float matrix_bound(const std::string& name, int64_t columns) {
 }
 
 ordered_json classic_config(const ModelFacts& facts) {
-  const bool is_qwen3 = facts.head_norm != 0;
-  const bool is_qwen2 = !is_qwen3 && facts.qkv_bias != 0;
+  const bool is_mixture = facts.num_experts > 0;
+  const bool is_qwen3 = !is_mixture && facts.head_norm != 0;
+  const bool is_qwen2 = !is_mixture && !is_qwen3 && facts.qkv_bias != 0;
   ordered_json config = {
       {"architectures",
-       {is_qwen3   ? "Qwen3ForCausalLM"
+       {is_mixture ? "Qwen3MoeForCausalLM"
+        : is_qwen3 ? "Qwen3ForCausalLM"
         : is_qwen2 ? "Qwen2ForCausalLM"
                    : "LlamaForCausalLM"}},
-      {"model_type", is_qwen3   ? "qwen3"
+      {"model_type", is_mixture ? "qwen3_moe"
+                     : is_qwen3 ? "qwen3"
                      : is_qwen2 ? "qwen2"
                                 : "llama"},
       {"hidden_size", facts.hidden},
@@ -64,8 +67,20 @@ ordered_json classic_config(const ModelFacts& facts) {
       {"eos_token_id", kReferenceEosId},
       {"torch_dtype", "bfloat16"},
   };
-  if (lists_layers(facts))
+  if (is_mixture) {
+    config["num_experts"] = facts.num_experts;
+    config["num_experts_per_tok"] = facts.experts_per_token;
+    config["moe_intermediate_size"] = facts.expert_ffn;
+    config["norm_topk_prob"] = facts.renormalised != 0;
+    config["decoder_sparse_step"] = 1;
+    std::vector<int> dense;
+    for (int layer = 0; layer < facts.num_layers; ++layer) {
+      if (ffn_of_layer(facts, layer) != kMixture) dense.push_back(layer);
+    }
+    config["mlp_only_layers"] = dense;
+  } else if (lists_layers(facts)) {
     config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
+  }
   if (facts.weight_bits < 16) {
     config["quantization_config"] = {{"quant_method", "gptq"},
                                      {"bits", facts.weight_bits},

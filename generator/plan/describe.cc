@@ -18,7 +18,7 @@ int busiest_tiles(const PlanPhase& phase) {
 }
 
 int64_t phase_bytes(const Plan& plan, const PlanPhase& phase) {
-  return phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].layer_bytes();
+  return phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].token_bytes();
 }
 
 double read_us(const Plan& plan, double bytes) {
@@ -67,7 +67,7 @@ void describe_phases(const Plan& plan, std::string& text) {
   text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9}   {:<14} {}\n", "phase", "tiles", "most",
                       "first CTA", "bytes", "us", "reads", "writes");
   for (const PlanPhase& phase : plan.phases) {
-    const int tiles = phase.matrix < 0 ? 0 : plan.matrices[phase.matrix].num_tiles;
+    const int tiles = phase.matrix < 0 ? 0 : dealt_tiles(plan, phase);
     text += fmt::format("{:<10} {:>9} {:>6} {:>9} {:>12} {:>9.2f}   {:<14} {}\n", phase.name, tiles,
                         busiest_tiles(phase), phase.first_cta, phase_bytes(plan, phase), phase.predicted_us,
                         vector_name(plan, phase.reads), vector_name(plan, phase.writes));
@@ -89,7 +89,8 @@ void predict(Plan& plan) {
                          (plan.layer_format().has_scales() ? kDigitsWaitUs : 0.0) +
                          (plan.num_cards > 1 ? kCardsWaitUs : 0.0);
   for (PlanPhase& phase : plan.phases) {
-    phase.predicted_us = wait_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));
+    const double choice_us = phase.routes >= 0 ? kExpertsWaitUs : 0.0;
+    phase.predicted_us = wait_us + choice_us + read_us(plan, static_cast<double>(phase_bytes(plan, phase)));
   }
 }
 

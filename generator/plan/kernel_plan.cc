@@ -54,6 +54,7 @@ Phase kernel_phase(const PlanPhase& phase) {
           .matrix = phase.matrix,
           .reads = phase.reads,
           .writes = phase.writes,
+          .routes = phase.routes,
           .input = phase.input,
           .output = phase.output,
           .norm = phase.norm,
@@ -88,6 +89,12 @@ ModelShape model_shape(const Plan& plan) {
       .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {
     if (matrix.format.has_scales() && !shape.integers.has_scales()) shape.integers = matrix.format;
+    if (matrix.experts.axis != ExpertAxis::kNone) {
+      shape.mixture = {.experts = facts.num_experts,
+                       .chosen = facts.experts_per_token,
+                       .ffn = facts.expert_ffn,
+                       .renormalised = facts.renormalised != 0};
+    }
   }
   return shape;
 }
@@ -101,7 +108,8 @@ PackedMatrix packed_matrix(const PlanMatrix& matrix) {
           .padded_columns = matrix.padded,
           .format = matrix.format,
           .num_tiles = matrix.num_tiles,
-          .row_order = matrix.row_order};
+          .row_order = matrix.row_order,
+          .experts = matrix.experts};
 }
 
 PlannedKernel::PlannedKernel(const Plan& plan) {
@@ -164,7 +172,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&](const BarrierRule& each) { return barrier.name == each.name; });
     kernel_.barriers[kernel_.num_barriers++] = {barrier.name.c_str(), barrier.slots, barrier.arrivals,
-                                                rule != rules.end() && by_warps(rule->arrivers)};
+                                                rule != rules.end() && by_warps(kernel_, rule->arrivers)};
   }
 }
 

@@ -16,6 +16,7 @@ constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
 constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues too few copies;
 constexpr int kFewProducerWarps = 2;      // beside 8 consumers, or for 2 pages in flight: leaves registers
+constexpr int kMostWholeColumns = 8192;   // of what experts put out, narrow as they are
 constexpr int kIntegerChunkColumns = 8192;
 constexpr int kShortIntegerChunkColumns = 4096;  // where shared memory is short: the ring has a page more
 constexpr int kShortSharedBytes = 128 * 1024;
@@ -60,10 +61,30 @@ PlanPhase make_phase(const GraphOp& op, int layer_kind) {
           .reads = op.reads,
           .waits_for = op.reads,
           .writes = op.writes,
+          .routes = op.routes,
           .input = op.input,
           .output = op.output,
           .norm = op.norm,
           .appends = op.appends};
+}
+
+/// A router has few tiles, and all wait for it: CTAs share the columns of one, whole pages each.
+void slice_routers(Plan& plan) {
+  for (PlanPhase& phase : plan.phases) {
+    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kRouter) continue;
+    const PlanMatrix& matrix = plan.matrices[phase.matrix];
+    const int page = matrix.format.page_columns();
+    if (matrix.padded % page != 0) continue;
+    const int num_pages = matrix.padded / page;
+    const auto busiest_pages = [&](int slices) {
+      return ceil_divide(matrix.num_tiles * slices, plan.all_ctas()) * (num_pages / slices);
+    };
+    for (int slices = 2; slices <= kMostColumnSlices; ++slices) {
+      if (num_pages % slices == 0 && busiest_pages(slices) < busiest_pages(phase.column_slices))
+        phase.column_slices = slices;
+    }
+    plan.vectors[phase.writes].elements *= phase.column_slices;
+  }
 }
 
 /// Deals each phase's tiles from the CTA on where the phase before left off, so that it is not always the
@@ -74,24 +95,27 @@ void deal_phases(Plan& plan) {
   int next = 0;
   for (PlanPhase& phase : plan.phases) {
     if (phase.matrix < 0) continue;
-    const PlanMatrix& matrix = plan.matrices[phase.matrix];
     phase.first_cta = phase.output == OutputKind::kResidual ? 0 : next;
-    next = round_up(phase.first_cta + matrix.num_tiles, plan.num_cards) % plan.all_ctas();
+    const int num_tiles = dealt_tiles(plan, phase);
+    next = round_up(phase.first_cta + num_tiles, plan.num_cards) % plan.all_ctas();
     for (int cta = 0; cta < plan.all_ctas(); ++cta) {
-      phase.runs.push_back(deal_tiles(matrix.num_tiles, phase.first_cta, plan.all_ctas(), cta));
+      phase.runs.push_back(deal_tiles(num_tiles, phase.first_cta, plan.all_ctas(), cta));
     }
   }
 }
 
-/// Shared memory holds all of an input that is normed, and of one out of attention, about as wide; others
-/// come in chunks of that width. Where they meet integers, whose pages go by four times as fast, in wider ones if
-/// there is room.
+/// Shared memory holds all of an input that is normed, of one out of attention, about as wide, and of what experts put out
+/// if that is not wide; others come in chunks of that width. Where they meet integers, whose pages go by four times as fast,
+/// in wider ones if there is room.
 int choose_chunk(const Plan& plan) {
   int widest = 0;
   const PlanPhase* before = nullptr;
   for (const PlanPhase& phase : plan.phases) {
-    const bool whole =
-        phase.input != InputKind::kVector || (before != nullptr && before->kind == PhaseKind::kAttention);
+    const bool is_mixed = phase.matrix >= 0 &&
+                          plan.matrices[phase.matrix].experts.axis == ExpertAxis::kColumns &&
+                          plan.matrices[phase.matrix].padded <= kMostWholeColumns;
+    const bool whole = phase.input != InputKind::kVector || is_mixed ||
+                       (before != nullptr && before->kind == PhaseKind::kAttention);
     if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
     before = &phase;
   }
@@ -227,11 +251,16 @@ int choose_window(const Plan& plan, const PlanChoices& choices) {
 /// while they do not. us a token at 128 / 6144, 3 pages always -> so:
 ///   H200: 1B 600 / 656 -> 595 / 651, Qwen2.5-1.5B 869 / 947 -> 837 / 914, Qwen3-0.6B 491 / 610 -> 486 / 608,
 ///         8B in 4 bits 1236 / 1377 -> 1213 / 1350; 3B 1565 / 1671 -> 1516 / 1647, 8B 3325 / 3479 -> 3289 / 3455
+///         Qwen3-30B-A3B, whose ring is empty in every layer until experts are known, 3 and 2 -> 4 and 2: 1863 / 2016 -> 1852 /
+///         1992; in 4 bits 4 and 1: 1105 / 1259 -> 1091 / 1257
 ///   H100: 801 / 862 -> 795 / 854, 1051 / 1146 -> 1027 / 1126, 1582 / 1791 -> 1550 / 1773; 2141 / 2322 -> 2118 / 2306
 void follow_waiting(Plan& plan, const PlanChoices& choices) {
   plan.waiting_window = plan.window;
   if (plan.rows > 1 || plan.copies != CopyKind::kBulk) return;
-  if (choices.window == 0) {
+  if (choices.window == 0 && plan.facts.num_experts > 0) {
+    plan.waiting_window = plan.layer_format().has_scales() ? 1 : std::max(1, plan.window - 1);
+    ++plan.window;
+  } else if (choices.window == 0) {
     const bool is_short =
         plan.layer_format().has_scales() || ceil_divide(plan.facts.hidden, kTileRows) <= plan.all_ctas();
     plan.waiting_window = std::max(1, is_short ? plan.window - 1 : plan.window);
@@ -261,6 +290,10 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
+  if (rows > 1 && plan.facts.num_experts > 0)
+    refuse(fmt::format("--rows: expected 1 for a model of experts, got {}", rows));
+  if (plan.num_cards > 1 && plan.facts.num_experts > 0)
+    refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
   const bool warpgroups = plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
   const int most = most_rows(plan.layer_format(), warpgroups);
   if (rows > most) {
@@ -290,8 +323,11 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
                                        : choose_ctas(graph, plan.consumer_warps, gpu.num_sms, plan.num_cards);
+  // Of experts in 4 bits the ring is seldom full: without prefetches their producer is faster.
+  const bool is_seldom_full = plan.facts.num_experts > 0 && plan.layer_format().has_scales();
   plan.prefetch_pages = choices.prefetch_pages.value_or(
-      std::min(plan.policy().prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
+      is_seldom_full ? 0
+                     : std::min(plan.policy().prefetch_pages, fitting_prefetch_pages(gpu, plan.num_ctas)));
   plan.registers_per_thread = std::min(
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 }
@@ -307,7 +343,8 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
                              .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
                              .card_tiles = tiles_of_card(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
-                             .layer_kind = matrix.layer_kind});
+                             .layer_kind = matrix.layer_kind,
+                             .experts = matrix.experts});
   }
   for (const GraphVector& vector : graph.vectors) {
     plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
@@ -325,6 +362,10 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 }
 
 }  // namespace
+
+int dealt_tiles(const Plan& plan, const PlanPhase& phase) {
+  return plan.matrices[phase.matrix].num_tiles * (plan.rows == 1 ? phase.column_slices : 1);
+}
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
   std::vector<PhaseInstance> sequence;
@@ -362,6 +403,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);
   take_graph(plan, graph, padding_warps);
+  if (plan.rows == 1) slice_routers(plan);
   deal_phases(plan);
   follow_waiting(plan, choices);
   if (plan.rows > 1) {

@@ -61,10 +61,11 @@ struct PlanMatrix {
   int card_tiles = 0;  // that a card holds at most, see tiles_of_card()
   int layer_kind = 0;  // of the layers that have one
   int64_t offset = 0;  // in its layer
+  ExpertParts experts = {};
 
-  int64_t layer_bytes() const {
-    return static_cast<int64_t>(card_tiles) * tile_bytes(format, padded);
-  }  // of a card
+  /// Of a card: what a token is multiplied with, and what lies in memory.
+  int64_t token_bytes() const { return static_cast<int64_t>(card_tiles) * tile_bytes(format, padded); }
+  int64_t layer_bytes() const { return token_bytes() / experts.chosen * experts.count; }
 };
 
 struct PlanPhase {
@@ -76,13 +77,14 @@ struct PlanPhase {
   int first_layer_reads = -1;  // vector that layer 0 reads instead, or -1
   int waits_for = -1;          // vector whose arrival lets the phase begin
   int writes = -1;
+  int routes = -1;  // vector of the logits that choose its experts, and those of the phases behind it
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   int norm = -1;         // row of the norms, from its layer's first on
   bool appends = false;  // appends the step's keys and values to the cache
   int first_cta = 0;
-  int window = 0;                  // pages in flight
-  int column_slices = 1;           // CTAs that share the columns of a tile, see deal_block()
+  int window = 0;         // pages in flight
+  int column_slices = 1;  // CTAs that share the columns of a tile, see deal_block(); one row: of a router
   std::vector<TileRun> runs = {};  // of each CTA of all cards; empty for attention
   double predicted_us = 0;
 };
@@ -189,6 +191,9 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
 /// Memory of a card that a kernel with `context` tokens in its cache needs, in bytes: packed weights, the model's tables,
 /// workspace, keys, values and rotations.
 int64_t device_bytes(const Plan& plan, int64_t context);
+
+/// What is dealt of a matrix phase: tiles, or of a router of one row slices of their columns.
+int dealt_tiles(const Plan& plan, const PlanPhase& phase);
 
 /// Several rows: lets an attention item touch fewer query tiles, so that shared memory has room for a chunk of
 /// activations less. False if that is not possible.

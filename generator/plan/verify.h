@@ -29,10 +29,11 @@ enum class Rule {
   kPageOfOtherCard,  // a page that its reader's card does not hold
   kResidualMoved,    // a row of the residual stream has two owners
   // Shapes.
-  kMatrixShape,  // a matrix that does not fit its phase
-  kVectorShape,  // a vector that does not fit the phase that reads or writes it
-  kInputKind,    // an input that its phase does not bring in as it should
-  kNormRow,      // a row of the norms that there is not, or is not used once
+  kMatrixShape,    // a matrix that does not fit its phase
+  kVectorShape,    // a vector that does not fit the phase that reads or writes it
+  kInputKind,      // an input that its phase does not bring in as it should
+  kNormRow,        // a row of the norms that there is not, or is not used once
+  kExpertsUnlike,  // matrices of experts, or a router, where there are none, or not as the model has them
   // Order.
   kWaitUnsatisfied,    // a wait for a vector that is never written, or not by every CTA
   kWaitTooEarly,       // a wait for a vector that is written later

@@ -28,6 +28,8 @@ void check_barrier(const PlanBarrier& barrier, const BarrierRule& rule, int arri
 int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
   const int consumers = plan.consumer_warps;
   switch (arrivers) {
+    case Arrivers::kProducers:
+      return plan.producer_warps;
     case Arrivers::kConsumers:
       return consumers;
     case Arrivers::kConsumersAndEpilogue:

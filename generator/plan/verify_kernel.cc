@@ -70,6 +70,14 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);
   check.same("epsilon of norms", static_cast<float>(facts.norm_epsilon), model.norm_epsilon);
+  const bool is_mixed =
+      std::any_of(plan.layers.begin(), std::prev(plan.layers.end()), [&](const Layer& layer) {
+        return ffn_of_layer(facts, static_cast<int>(&layer - plan.layers.data())) == kMixture;
+      });
+  check.same("experts", is_mixed ? facts.num_experts : 0, model.mixture.experts);
+  check.same("chosen experts", is_mixed ? facts.experts_per_token : 0, model.mixture.chosen);
+  check.same("ffn of an expert", is_mixed ? facts.expert_ffn : 0, model.mixture.ffn);
+  check.same("renormalised", is_mixed && facts.renormalised == 1, model.mixture.renormalised);
   check.same("activation", facts.activation, static_cast<int32_t>(model.activation));
   const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);
@@ -145,6 +153,9 @@ void check_matrices(const Plan& plan, const KernelPlan& kernel, Comparison& chec
     check.same(at, expected.format, got.format);
     check.same(at + ": tiles", expected.num_tiles, got.num_tiles);
     check.same(at + ": order of rows", expected.row_order, got.row_order);
+    check.same(at + ": axis of experts", expected.experts.axis, got.experts.axis);
+    check.same(at + ": experts", expected.experts.count, got.experts.count);
+    check.same(at + ": chosen experts", expected.experts.chosen, got.experts.chosen);
   }
 }
 
@@ -195,6 +206,7 @@ void check_phases(const Plan& plan, const KernelPlan& kernel, Comparison& check)
     same("matrix", expected.matrix, got.matrix);
     same("reads", expected.reads, got.reads);
     same("writes", expected.writes, got.writes);
+    same("routes", expected.routes, got.routes);
     same("input", expected.input, got.input);
     same("output", expected.output, got.output);
     same("norm", expected.norm, got.norm);
@@ -220,7 +232,8 @@ void check_shared(const Plan& plan, const KernelPlan& kernel, Comparison& check)
     check.same("barrier", expected.name, kernel.barriers[i].name);
     check.same(expected.name + ": slots", expected.slots, kernel.barriers[i].slots);
     check.same(expected.name + ": arrivals", expected.arrivals, kernel.barriers[i].arrivals);
-    check.same(expected.name + ": by warps", by_warps(rules[i].arrivers), kernel.barriers[i].by_warps);
+    check.same(expected.name + ": by warps", by_warps(kernel, rules[i].arrivers),
+               kernel.barriers[i].by_warps);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "generator/plan/verify_passes.h"
 #include "models/check.h"
+#include "models/limits.h"
 
 namespace soliton {
 namespace {
@@ -71,8 +72,9 @@ constexpr int kMostPageColumns = 2048;  // of any format
 void check_sizes(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
-  const int64_t rows = 2 * std::max<int64_t>({facts.vocabulary, 2ll * facts.ffn, 3 * heads, facts.hidden});
-  const int64_t columns = 2 * std::max<int64_t>({facts.ffn, heads, facts.hidden}) + kMostPageColumns;
+  const int64_t ffn = std::max<int64_t>(facts.ffn, int64_t{facts.experts_per_token} * facts.expert_ffn);
+  const int64_t rows = 2 * std::max<int64_t>({facts.vocabulary, 2 * ffn, 3 * heads, facts.hidden});
+  const int64_t columns = 2 * std::max<int64_t>({ffn, heads, facts.hidden}) + kMostPageColumns;
   for (const PlanMatrix& matrix : plan.matrices) {
     const std::string at = "matrix " + matrix.name;
     for (const auto& [what, most, value] : {std::tuple{": rows", rows, matrix.rows},
@@ -83,6 +85,9 @@ void check_sizes(const Plan& plan, Report& report) {
                                             {": kind of layer", int64_t{plan.once()}, matrix.layer_kind}}) {
       check_range({(at + what).c_str(), 0, most, value}, report);
     }
+    check_range({(at + ": experts").c_str(), 1, kExpertsLimit.max, matrix.experts.count}, report);
+    check_range({(at + ": chosen experts").c_str(), 1, kChosenExpertsLimit.max, matrix.experts.chosen},
+                report);
   }
 }
 
@@ -148,6 +153,7 @@ void check_enumerators(const Plan& plan, Report& report) {
   for (const PlanMatrix& matrix : plan.matrices) {
     const std::string what = "matrix " + matrix.name;
     check_enumerator(what + ": order of rows", matrix.row_order, RowOrder::kGateUp, report);
+    check_enumerator(what + ": axis of experts", matrix.experts.axis, ExpertAxis::kColumns, report);
     check_enumerator(what + ": type of weights", matrix.format.type, kLastWeightType, report);
     if (!matrix.format.has_scales() || contains(kGroups, matrix.format.group)) continue;
     report.refuse(Rule::kNumberOutOfRange, "{}: expected groups of 32, 64 or 128, got {}", what,
@@ -156,7 +162,7 @@ void check_enumerators(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
     check_enumerator(phase.name + ": kind", phase.kind, PhaseKind::kNormHeads, report);
     check_enumerator(phase.name + ": input", phase.input, InputKind::kHidden, report);
-    check_enumerator(phase.name + ": output", phase.output, OutputKind::kLogits, report);
+    check_enumerator(phase.name + ": output", phase.output, OutputKind::kRouter, report);
   }
 }
 
@@ -178,6 +184,7 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
     unused("output", none.output, phase.output);
     unused("first CTA", none.first_cta, phase.first_cta);
     unused("norm", none.norm, phase.norm);
+    unused("column slices", none.column_slices, phase.column_slices);
   }
   if (phase.kind == PhaseKind::kNormHeads) unused("window", none.window, phase.window);
   if (phase.norm < 0) unused("norm", none.norm, phase.norm);

@@ -65,7 +65,9 @@ void check_waits(const Plan& plan, Report& report) {
                              vector_name(plan, waits_for));
     }
     const PhaseInstance& before = sequence[(i + sequence.size() - 1) % sequence.size()];
-    if (waits_for >= 0) check_writer(plan, sequence[i], plan.phases[before.phase], waits_for, report);
+    // Who chooses experts waits for their logits too: the router before it has waited for the rest.
+    const int last = phase.routes >= 0 ? phase.routes : waits_for;
+    if (last >= 0) check_writer(plan, sequence[i], plan.phases[before.phase], last, report);
   }
 }
 
@@ -90,7 +92,8 @@ struct Uses {
     for (int step = 0; step < kStepsUnrolled; ++step) {
       for (const auto& [index, layer] : step_sequence(plan)) {
         const PlanPhase& phase = plan.phases[index];
-        if (reads_in(phase, layer) == vector && !writes.empty()) last_reads.back() = time;
+        const bool reads = reads_in(phase, layer) == vector || phase.routes == vector;
+        if (reads && !writes.empty()) last_reads.back() = time;
         if (phase.writes == vector) {
           writes.push_back(time);
           last_reads.push_back(time);

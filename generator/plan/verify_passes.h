@@ -81,6 +81,7 @@ void check_structure(const Plan& plan, Report& report);
 void check_pieces(const Plan& plan, Report& report);
 void check_work(const Plan& plan, Report& report);
 void check_formats(const Plan& plan, Report& report);
+void check_experts(const Plan& plan, Report& report);
 void check_shapes(const Plan& plan, Report& report);
 /// Each row of the norms scales what one phase reads; who writes the residual stream names the row of who reads it.
 void check_norms(const Plan& plan, Report& report);

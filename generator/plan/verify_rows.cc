@@ -113,6 +113,10 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
     case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
       break;
+    case OutputKind::kRouter:
+      report.refuse(Rule::kExpertsUnlike, "{}: expected no router in a kernel of several rows, got one",
+                    phase.name);
+      break;
   }
 }
 

@@ -41,13 +41,17 @@ int qkv_elements(const ModelFacts& facts) {
 
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
-  const int ffn = ffn_of(plan, phase);
+  const int width = ffn_of(plan, phase);
+  const int ffn = width == kMixture ? facts.experts_per_token * facts.expert_ffn : width;
   const int qkv = qkv_elements(facts);
-  const OutputShape shapes[] = {{qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
-                                {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
-                                {2 * ffn, RowOrder::kGateUp, ffn, 4},               // kSwiglu
-                                {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
-                                 8}};  // kLogits: a candidate of each CTA, and to stop
+  const OutputShape shapes[] = {
+      {qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
+      {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
+      {2 * ffn, RowOrder::kGateUp, ffn, 4},               // kSwiglu
+      {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
+       8},  // kLogits: a candidate of each CTA, and to stop
+      {facts.num_experts, RowOrder::kPlain, round_up(facts.num_experts, 4) * phase.column_slices,
+       4}};  // kRouter: whole loads of 4, of each slice of columns
   return shapes[static_cast<int>(phase.output)];
 }
 
@@ -66,7 +70,9 @@ void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
   constexpr int kRepeatedGroup = 128;
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const int bits = phase.layer_kind == plan.once() ? facts.lm_head_bits : facts.weight_bits;
+  const int bits = phase.layer_kind == plan.once()       ? facts.lm_head_bits
+                   : phase.output == OutputKind::kRouter ? 16
+                                                         : facts.weight_bits;
   WeightFormat expected = {.type = type_of_bits(bits)};
   if (expected.has_scales()) {
     expected = {.type = expected.type,
@@ -191,7 +197,7 @@ void check_norms(const Plan& plan, Report& report) {
                          fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
                                      phase.name, instance.layer, last, row));
     } else if (normed) {
-      ++uses[row];
+      if (phase.routes < 0) ++uses[row];  // else the router has counted it
     } else if (!residual && phase.norm >= 0) {
       report.refuse(Rule::kNormRow, "{}: expected no row of the norms where nothing is normed, got {}",
                     phase.name, phase.norm);

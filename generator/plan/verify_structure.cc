@@ -40,6 +40,7 @@ void check_indices(const Plan& plan, Report& report) {
     check_index(phase, "reads in layer 0", phase.first_layer_reads, -1, vectors, report);
     check_index(phase, "waits for", phase.waits_for, -1, vectors, report);
     check_index(phase, "writes", phase.writes, -1, vectors, report);
+    check_index(phase, "routes", phase.routes, -1, vectors, report);
   }
   const int least_squares = plan.rows > 1 ? 0 : -1;
   const int most_squares = plan.rows > 1 ? static_cast<int>(vectors) - 1 : -1;

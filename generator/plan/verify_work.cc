@@ -113,7 +113,7 @@ void check_residual(const Plan& plan, Report& report) {
 void check_work(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind == PhaseKind::kMatrix) {
-      const int num_tiles = plan.matrices[phase.matrix].num_tiles;
+      const int num_tiles = dealt_tiles(plan, phase);
       check_pages(phase, num_tiles, report);
       check_dealing(plan, phase, num_tiles, report);
       check_cards_of_tiles(plan, phase, report);

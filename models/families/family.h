@@ -17,6 +17,16 @@ enum class Window {
   kSwitched,  // the same where use_sliding_window is true
 };
 
+/// Which members of config.json say what a mixture of experts is; nullptr: none does.
+struct MixtureFamily {
+  const char* count = "num_experts";
+  const char* ffn = "moe_intermediate_size";
+  const char* renormalised = nullptr;  // whether it is so; nullptr: it is
+  const char* sparse_step = nullptr;   // every how manieth layer is a mixture, absent: all
+  const char* dense_layers = nullptr;  // the list of those that are none all the same
+  MixtureNames names = {};
+};
+
 struct Family {
   const char* architecture;  // of config.json's architectures
   const char* model_type;
@@ -29,6 +39,7 @@ struct Family {
   bool qkv_bias = false;   // always: attention_bias says nothing
   bool head_norm = false;  // heads of q and k are normed
   Projections projections = Projections::kApart;
+  std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
 };
 
 /// All that there are.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "layout/activation.h"
 #include "layout/f16.h"
@@ -112,8 +113,7 @@ HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRo
   Parts parts;
   for (const LinearRows& rows : stack.parts) {
     const std::string name = name_of(rows.name, layer);
-    const HostMatrix matrix(source_, config_.quantization_or_null(), name, rows, stack.columns);
-    TokenRows& y = parts.emplace_back(matrix.multiply(x));
+    TokenRows& y = parts.emplace_back(multiply_rows(rows, stack.columns, layer, x));
     if (!graph_.matrices[op.matrix].has_bias) continue;
     const int64_t shape[] = {rows.tensor_rows};
     std::vector<float> bias(static_cast<size_t>(rows.rows));
@@ -161,18 +161,112 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   return {std::move(result)};
 }
 
-/// `stream`: the residual stream; `parts`: what the op before has put out.
-void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts) const {
+HostModel::Routes HostModel::route(const TokenRows& logits) const {
+  const ModelFacts& facts = config_.facts;
+  const int chosen = facts.experts_per_token;
+  Routes routes;
+  for (size_t token = 0; token < logits.num_tokens(); ++token) {
+    const float* own = logits.of(token);
+    std::vector<int32_t> order(static_cast<size_t>(facts.num_experts));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return own[a] > own[b]; });
+    const auto exponential = [&](int32_t expert) { return std::exp(double{own[expert]} - own[order[0]]); };
+    double sum = 0;
+    for (int i = 0; i < (facts.renormalised != 0 ? chosen : facts.num_experts); ++i)
+      sum += exponential(order[i]);
+    for (int i = 0; i < chosen; ++i) {
+      routes.experts.push_back(order[i]);
+      routes.weights.push_back(static_cast<float>(exponential(order[i]) / sum));
+    }
+  }
+  return routes;
+}
+
+/// By one linear layer of a layer.
+TokenRows HostModel::multiply_rows(const LinearRows& rows, int64_t columns, int layer,
+                                   const TokenRows& x) const {
+  return HostMatrix(source_, config_.quantization_or_null(), name_of(rows.name, layer), rows, columns)
+      .multiply(x);
+}
+
+/// Calls body(expert, places in Routes) for all experts that some token goes through.
+template <class Body>
+void HostModel::for_each_expert(const Routes& routes, const Body& body) const {
+  for (int32_t expert = 0; expert < config_.facts.num_experts; ++expert) {
+    std::vector<size_t> places;
+    for (size_t i = 0; i < routes.experts.size(); ++i) {
+      if (routes.experts[i] == expert) places.push_back(i);
+    }
+    if (!places.empty()) body(static_cast<size_t>(expert), places);
+  }
+}
+
+/// What gate and up of its experts make of every token, one expert beside the other, times their weights.
+TokenRows HostModel::gate_experts(const GraphOp& op, int layer, const TokenRows& x,
+                                  const Routes& routes) const {
+  const ModelFacts& facts = config_.facts;
+  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
+  const auto chosen = static_cast<size_t>(facts.experts_per_token);
+  TokenRows gated(x.num_tokens(), int64_t{facts.experts_per_token} * facts.expert_ffn);
+  for_each_expert(routes, [&](size_t expert, const std::vector<size_t>& places) {
+    TokenRows own(places.size(), x.width);
+    for (size_t i = 0; i < places.size(); ++i) std::copy_n(x.of(places[i] / chosen), x.width, own.of(i));
+    TokenRows gate = multiply_rows(stack.parts[2 * expert], stack.columns, layer, own);
+    gate_by(static_cast<Activation>(facts.activation), gate,
+            multiply_rows(stack.parts[2 * expert + 1], stack.columns, layer, own));
+    for (size_t i = 0; i < places.size(); ++i) {
+      float* to = gated.of(places[i] / chosen) + static_cast<int64_t>(places[i] % chosen) * gate.width;
+      for (int64_t j = 0; j < gate.width; ++j) to[j] = gate.of(i)[j] * routes.weights[places[i]];
+    }
+  });
+  return gated;
+}
+
+/// What down of its experts makes of that, added up.
+TokenRows HostModel::join_experts(const GraphOp& op, int layer, const TokenRows& gated,
+                                  const Routes& routes) const {
+  const ModelFacts& facts = config_.facts;
+  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
+  const auto chosen = static_cast<size_t>(facts.experts_per_token);
+  TokenRows sum(gated.num_tokens(), facts.hidden);
+  for_each_expert(routes, [&](size_t expert, const std::vector<size_t>& places) {
+    TokenRows own(places.size(), facts.expert_ffn);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const float* from = gated.of(places[i] / chosen) + static_cast<int64_t>(places[i] % chosen) * own.width;
+      std::copy_n(from, own.width, own.of(i));
+    }
+    const TokenRows down = multiply_rows(stack.parts[expert], stack.columns, layer, own);
+    for (size_t i = 0; i < places.size(); ++i) {
+      float* to = sum.of(places[i] / chosen);
+      for (int64_t j = 0; j < down.width; ++j) to[j] += down.of(i)[j];
+    }
+  });
+  return sum;
+}
+
+/// `stream`: the residual stream; `parts`: what the op before has put out; `routes`: where tokens go in the layer.
+void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const {
   if (op.kind == PhaseKind::kAttention) {
     parts = attention(std::move(parts), layer);
     return;
   }
-  if (op.input == InputKind::kVector) {
-    parts = multiply(op, layer, parts[0]);
-  } else {
+  const auto input = [&] {
+    if (op.input == InputKind::kVector) return std::move(parts[0]);
     const std::string& name = config_.checkpoint.norms[graph_.layers[layer]][op.norm];
-    parts = multiply(op, layer, norm(stream, name_of(name, layer)));
+    return norm(stream, name_of(name, layer));
+  };
+  switch (graph_.matrices[op.matrix].experts.axis) {
+    case ExpertAxis::kNone:
+      parts = multiply(op, layer, input());
+      break;
+    case ExpertAxis::kRows:
+      parts = {gate_experts(op, layer, input(), routes)};
+      return;
+    case ExpertAxis::kColumns:
+      parts = {join_experts(op, layer, input(), routes)};
+      break;
   }
+  if (op.output == OutputKind::kRouter) routes = route(parts[0]);
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
   if (op.output == OutputKind::kSwiglu)
     gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);
@@ -181,13 +275,14 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
   TokenRows stream = embed(text);
   Parts parts;
+  Routes routes;
   const int num_layers = graph_.num_layers();
   for (int layer = 0; layer < num_layers; ++layer) {
-    for (const GraphOp& op : graph_.kind_of(layer).ops) run(op, layer, stream, parts);
+    for (const GraphOp& op : graph_.kind_of(layer).ops) run(op, layer, stream, parts, routes);
   }
   TokenRows last(text.size() - static_cast<size_t>(first), stream.width);
   std::copy(stream.of(static_cast<size_t>(first)), stream.of(text.size()), last.values.begin());
-  for (const GraphOp& op : graph_.kind_of(num_layers).ops) run(op, num_layers, last, parts);
+  for (const GraphOp& op : graph_.kind_of(num_layers).ops) run(op, num_layers, last, parts, routes);
   return std::move(parts[0].values);
 }
 

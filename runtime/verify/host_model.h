@@ -27,13 +27,25 @@ class HostModel {
   /// What ops pass on: of each linear layer of the matrix before.
   using Parts = std::vector<TokenRows>;
 
+  /// The experts that tokens go through in a layer: [token][experts_per_token], the first chosen first.
+  struct Routes {
+    std::vector<int32_t> experts;
+    std::vector<float> weights;
+  };
+
   std::string name_of(const std::string& name, int layer) const;
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
   void norm_heads(TokenRows& heads, const std::string& name) const;
   Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
   Parts attention(Parts heads, int layer) const;
-  void run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts) const;
+  Routes route(const TokenRows& logits) const;
+  TokenRows multiply_rows(const LinearRows& rows, int64_t columns, int layer, const TokenRows& x) const;
+  template <class Body>
+  void for_each_expert(const Routes& routes, const Body& body) const;
+  TokenRows gate_experts(const GraphOp& op, int layer, const TokenRows& x, const Routes& routes) const;
+  TokenRows join_experts(const GraphOp& op, int layer, const TokenRows& gated, const Routes& routes) const;
+  void run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const;
 
   const TensorSource& source_;
   const HfConfig& config_;

@@ -82,25 +82,28 @@ void MatrixSource::pack(int tile, std::byte* bytes) const {
 
 /// The row of the stacked parts that stands in row `row` of the tile, or kNoRow.
 int64_t MatrixSource::source_row_of(int tile, int row) const {
-  const int packed = tile * kTileRows + row;
-  if (packed >= matrix_.rows) return kNoRow;
+  const int64_t first_of_expert = int64_t{tile / matrix_.expert_tiles()} * expert_rows();
+  const int packed = tile % matrix_.expert_tiles() * kTileRows + row;
+  if (packed >= expert_rows()) return kNoRow;
   const int rotary_rows = (facts_.num_heads + facts_.num_kv_heads) * facts_.head_dim;
-  const int row_of = source_row(matrix_.row_order, packed, matrix_.rows, rotary_rows, facts_.head_dim);
-  if (output_order_.empty()) return row_of;
+  const int row_of = source_row(matrix_.row_order, packed, expert_rows(), rotary_rows, facts_.head_dim);
+  if (output_order_.empty()) return first_of_expert + row_of;
   const int half = matrix_.rows / 2;  // gate, then up
   return row_of < half ? output_order_[row_of] : half + output_order_[row_of - half];
 }
 
 /// The part that holds row `row` of the stack, which becomes the row's number in its tensors.
 const LinearTensors& MatrixSource::part_of(int64_t& row) const {
-  size_t i = 0;
+  const size_t expert = static_cast<size_t>(row / expert_rows());
+  size_t i = expert * (parts_.size() / matrix_.experts.count);  // the parts of every expert are as many
+  row -= static_cast<int64_t>(expert) * expert_rows();
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
   row += parts_[i].first;
   return parts_[i];
 }
 
 void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
-  const int64_t columns = matrix_.columns;
+  const int64_t columns = stored_columns();
   std::vector<uint16_t> rounded;
   const std::byte* rows[kTileRows] = {};
   for (int r = 0; r < kTileRows; ++r) {
@@ -116,12 +119,12 @@ void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
     read_bf16(tensor, row * columns, columns, values);
     rows[r] = reinterpret_cast<const std::byte*>(values);
   }
-  pack_tile(rows, matrix_.columns, matrix_.padded_columns, bytes);
+  pack_tile(rows, stored_columns(), stored_padded(), bytes);
 }
 
 void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
   const int num_groups = parts_[0].integers->num_groups();
-  IntegerTile rows(matrix_.columns, num_groups);
+  IntegerTile rows(stored_columns(), num_groups);
   // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
   for (int r = 0, count = 0; r < kTileRows; r += count) {
     int64_t row = source_row_of(tile, r);
@@ -136,7 +139,12 @@ void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
     linear.unpack_scales(row, count, rows.row_scales(r));
     linear.unpack_zeros(row, count, rows.row_zeros(r));
   }
-  pack_tile(rows, parts_[0].integers->group_size(), matrix_.format, matrix_.padded_columns, bytes);
+  const int group = parts_[0].integers->group_size();
+  if (matrix_.experts.axis == ExpertAxis::kColumns) {
+    pack_part(rows, group, matrix_.format, bytes);
+  } else {
+    pack_tile(rows, group, matrix_.format, matrix_.padded_columns, bytes);
+  }
 }
 
 }  // namespace soliton

@@ -20,7 +20,7 @@ void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* val
 /// The same as floats, not rounded.
 void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values);
 
-/// One packed matrix of one layer. Refers to the ModelTensors.
+/// One packed matrix of one layer; of experts all of them, one after another. Refers to the ModelTensors.
 class MatrixSource {
  public:
   /// `parts` are those of the matrix, found by the same facts.
@@ -42,6 +42,9 @@ class MatrixSource {
  private:
   void pack_floats(int tile, std::byte* bytes) const;
   void pack_integers(int tile, std::byte* bytes) const;
+  int expert_rows() const { return matrix_.experts.rows(matrix_.rows); }
+  int stored_columns() const { return matrix_.experts.columns(matrix_.columns); }
+  int stored_padded() const { return matrix_.experts.columns(matrix_.padded_columns); }
   int64_t source_row_of(int tile, int row) const;
   const LinearTensors& part_of(int64_t& row) const;
 

@@ -27,9 +27,10 @@ constexpr uint64_t swap_middles(uint64_t words) {
   return (words & 0xff0000ffff0000ff) | (words & 0x0000ff000000ff00) << 8 | (words & 0x00ff000000ff0000) >> 8;
 }
 
-void pack_integers(const IntegerTile& rows, int begin, int columns, std::byte* page) {
-  const int steps = columns / kMinIntegerColumns;
-  for (int unit = 0; unit < kUnits; ++unit) {
+/// `steps`: of a strip.
+void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, std::byte* page) {
+  const int units = columns / (kStrips * steps * kStepColumns);
+  for (int unit = 0; unit < units; ++unit) {
     for (int step = 0; step < steps; ++step) {
       for (int lane = 0; lane < kWarpLanes; ++lane) {
         const uint8_t* lower = rows.values.data() + static_cast<size_t>(lane / 4) * rows.columns;
@@ -109,9 +110,14 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
   for (int begin = 0; begin < padded; begin += columns) {
     columns = page_columns(format, padded - begin);
     std::byte* page = tile + weight_bytes(format, begin);
-    pack_integers(rows, begin, columns, page);
+    pack_integers(rows, begin, columns, columns / kMinIntegerColumns, page);
     pack_scales(rows, begin, columns, group, format, page);
   }
+}
+
+void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile) {
+  pack_integers(rows, 0, rows.columns, format.page_columns() / kMinIntegerColumns, tile);
+  pack_scales(rows, 0, rows.columns, group, format, tile);
 }
 
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {

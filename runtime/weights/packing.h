@@ -39,6 +39,10 @@ struct IntegerTile {
 /// `tile` takes tile_bytes(format, padded) bytes.
 void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padded, std::byte* tile);
 
+/// Packs one tile of an expert whose columns stand beside those of others: as a part of full pages, whole units, and the
+/// scales of all behind them. `tile` takes tile_bytes(format, rows.columns) bytes.
+void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile);
+
 /// Bits of the f16 nearest to a value in its range.
 uint16_t f16_bits(float value);
 

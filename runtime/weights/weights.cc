@@ -39,11 +39,10 @@ class Packer {
       const PackedMatrix& matrix = model.matrices[m];
       for (const auto& [layer, parts] : tensors.matrices[m]) {
         sources_[m].try_emplace(layer, parts, model.facts, matrix);
-        for (int tile = card; tile < matrix.num_tiles; tile += num_cards) {
+        for (int tile = card; tile < matrix.stored_tiles(); tile += num_cards) {
           jobs_.push_back({m, layer, tile,
                            model.layers[layer].weights + matrix.offset +
-                               static_cast<int64_t>(tile / num_cards) *
-                                   tile_bytes(matrix.format, matrix.padded_columns)});
+                               static_cast<int64_t>(tile / num_cards) * matrix.stored_tile_bytes()});
         }
       }
     }
@@ -118,7 +117,7 @@ int num_threads(const KernelLibrary& library) {
 size_t largest_tile(const ModelDescriptor& model) {
   int64_t bytes = 0;
   for (const PackedMatrix& matrix : matrices_of(model))
-    bytes = std::max<int64_t>(bytes, tile_bytes(matrix.format, matrix.padded_columns));
+    bytes = std::max<int64_t>(bytes, matrix.stored_tile_bytes());
   return static_cast<size_t>(bytes);
 }
 
@@ -275,8 +274,7 @@ float uniform_bound(float deviation) {
 
 /// Bytes of a layer's copy of a matrix, on one card of several.
 int64_t matrix_bytes(const PackedMatrix& matrix, int num_cards) {
-  return static_cast<int64_t>(tiles_of_card(matrix.num_tiles, num_cards)) *
-         tile_bytes(matrix.format, matrix.padded_columns);
+  return static_cast<int64_t>(tiles_of_card(matrix.stored_tiles(), num_cards)) * matrix.stored_tile_bytes();
 }
 
 /// Calls body(matrix, layer) for all matrices of all layers, and of what stands once, as they are packed.
@@ -293,16 +291,17 @@ void for_each_matrix(const ModelDescriptor& model, const Body& body) {
 int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages, uint64_t seed, int num_cards,
                 int card) {
   const float bound = uniform_bound(kInitialDeviation);
-  const int64_t tile = tile_bytes(matrix.format, matrix.padded_columns);
+  const int64_t tile = matrix.stored_tile_bytes();
   if (!matrix.format.has_scales()) {
     const int64_t bytes = matrix_bytes(matrix, num_cards);
     return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
                                {tile / 2, card, num_cards});
   }
   const RandomTiles tiles{.format = matrix.format,
-                          .padded = matrix.padded_columns,
-                          .num_tiles = tiles_of_card(matrix.num_tiles, num_cards),
-                          .scale = f16_bits(bound / kSymmetricZero)};
+                          .padded = matrix.experts.columns(matrix.padded_columns),
+                          .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
+                          .scale = f16_bits(bound / kSymmetricZero),
+                          .is_part = matrix.experts.axis == ExpertAxis::kColumns};
   return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});
 }
 

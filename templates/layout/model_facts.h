@@ -44,6 +44,10 @@ struct ModelFacts {
   int32_t weight_zeros = 0;           // have groups zeros of their own? 4 bits only
   int32_t weight_order = 0;           // do groups take columns in an order of their own? 4 bits only
   int32_t lm_head_bits = 16;          // like weight_bits; group and zeros as the layers have them
+  int32_t num_experts = 0;            // of a layer that is a mixture of them; 0: none is
+  int32_t experts_per_token = 0;      // that each token goes through
+  int32_t expert_ffn = 0;             // like ffn, of one expert
+  int32_t renormalised = 0;           // do weights of those that a token goes through add up to 1?
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
@@ -52,19 +56,24 @@ struct ModelFacts {
   double rope_beta_fast = 32.0;        // turns within the original context; yarn only
   double rope_beta_slow = 1.0;         // the same
   double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
-  int32_t layer_ffn[kMostListedLayers] =
-      {};  // of each layer where they differ, and ffn is the widest; else zeros
+  // Of each layer where they differ, kMixture of one that is a mixture of experts, and ffn is the widest; else zeros.
+  int32_t layer_ffn[kMostListedLayers] = {};
 };
+
+constexpr int32_t kMixture = -1;
 
 /// Has every layer a feed-forward network of its own width?
 constexpr bool lists_layers(const ModelFacts& facts) {
   return facts.layer_ffn[0] != 0;
 }
+/// Elements between gate and down; kMixture: of each expert there are expert_ffn.
 constexpr int32_t ffn_of_layer(const ModelFacts& facts, int layer) {
-  return lists_layers(facts) && layer < kMostListedLayers ? facts.layer_ffn[layer] : facts.ffn;
+  if (lists_layers(facts) && layer < kMostListedLayers) return facts.layer_ffn[layer];
+  return facts.num_experts > 0 ? kMixture : facts.ffn;
 }
 
-/// Calls visit(name, value) for every fact but the list of layers, in a fixed order; names are those of models/*.yaml.
+/// Calls visit(name, value) for every fact but the list of layers, of experts only where there are any, in a fixed order;
+/// names are those of models/*.yaml.
 template <class Facts, class Visitor>
 constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("hidden", facts.hidden);
@@ -88,6 +97,12 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("weight_zeros", facts.weight_zeros);
   visit("weight_order", facts.weight_order);
   visit("lm_head_bits", facts.lm_head_bits);
+  if (facts.num_experts > 0) {
+    visit("num_experts", facts.num_experts);
+    visit("experts_per_token", facts.experts_per_token);
+    visit("expert_ffn", facts.expert_ffn);
+    visit("renormalised", facts.renormalised);
+  }
   visit("norm_epsilon", facts.norm_epsilon);
   visit("rope_theta", facts.rope_theta);
   visit("rope_factor", facts.rope_factor);

@@ -9,6 +9,14 @@
 
 namespace soliton {
 
+/// Experts of the layers that are mixtures of them.
+struct Mixture {
+  int experts = 0;            // 0: there is no such layer
+  int chosen = 0;             // that a token goes through
+  int ffn = 0;                // elements between gate and down of each
+  bool renormalised = false;  // do weights of the chosen add up to 1?
+};
+
 struct ModelShape {
   const Layer* layers = nullptr;  // [num_layers], and what stands once
   int num_layers = 0;
@@ -24,6 +32,7 @@ struct ModelShape {
   float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
   AttentionVariant attention = {};
   Activation activation = Activation::kSilu;
+  Mixture mixture = {};
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
 
   SOLITON_HOST_DEVICE constexpr bool has_windows() const {

@@ -27,6 +27,8 @@ enum class BarrierId : int {
   kAttentionEmpty,  // consumers -> consumers, epilogue: they are merged and published
   kTokenReady,      // consumer warp 0 -> epilogue: the step's token stands in StepDecision
   kStepRead,        // epilogue -> producer: all KV of the step before may be read
+  kExpertsChosen,   // epilogue -> producers: the layer's experts stand in shared memory
+  kExpertsTaken,    // producers -> epilogue: they have copied what these have
   kStopped,         // consumer warp 0 -> producer: no further step
   kEnded,           // all others -> watch
   kCount
@@ -50,6 +52,9 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kAttentionEmpty] = {"attention_empty", 1, 1, Arrivers::kConsumers};
   rules[BarrierId::kTokenReady] = {"token_ready", 1, 1, Arrivers::kWarp};
   rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kWarp};
+  const int mixes = plan.model.mixture.experts > 0 ? 1 : 0;
+  rules[BarrierId::kExpertsChosen] = {"experts_chosen", mixes, mixes, Arrivers::kWarp};
+  rules[BarrierId::kExpertsTaken] = {"experts_taken", mixes, mixes, Arrivers::kProducers};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
   rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
   return rules;
@@ -63,6 +68,7 @@ enum class RegionId : int {
   kToken,     // what the epilogue keeps of the step's token: see TokenLayout
   kSquares,   // sums of squares of consumers' slices of x: [generation][consumer]
   kDecision,  // StepDecision of each consumer
+  kExperts,   // numbers of the experts that the step's token goes through
   kWaiting,   // whether the first consumer waits for its input, for the producer to look at
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
@@ -101,6 +107,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kToken] = {"token", token_layout(plan).bytes, 16};
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
   rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kExperts] = {"experts", 4 * plan.model.mixture.chosen, 4};
   rules[RegionId::kWaiting] = {"waiting", 4, 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

@@ -16,7 +16,31 @@ struct Layer {
   int window = 0;       // keys that a query sees, its own is the last; 0: all
 };
 
-/// One packed matrix. Tile t of layer l begins at layers[l].weights + offset + t * tile_bytes(format, padded_columns).
+/// How the experts that a token goes through stand in the matrix that it is multiplied with.
+enum class ExpertAxis : int {
+  kNone,     // it is no matrix of experts
+  kRows,     // one below the other
+  kColumns,  // side by side
+};
+
+/// Of the `count` equal parts of a matrix that lie in memory, one behind the other, a token is multiplied with `chosen`.
+struct ExpertParts {
+  ExpertAxis axis = ExpertAxis::kNone;
+  int32_t count = 1;
+  int32_t chosen = 1;
+
+  constexpr bool operator==(const ExpertParts&) const = default;
+  /// Of one part, of so many rows or columns of all that are chosen.
+  SOLITON_HOST_DEVICE constexpr int rows(int of_chosen) const {
+    return axis == ExpertAxis::kRows ? of_chosen / chosen : of_chosen;
+  }
+  SOLITON_HOST_DEVICE constexpr int columns(int of_chosen) const {
+    return axis == ExpertAxis::kColumns ? of_chosen / chosen : of_chosen;
+  }
+};
+
+/// One packed matrix. Tile t of layer l begins at layers[l].weights + offset + t * stored_tile_bytes(). Rows, columns and
+/// tiles are those that a token is multiplied with.
 struct PackedMatrix {
   const char* name;    // as the graph of the model calls it
   int32_t layer_kind;  // of the layers that have one
@@ -27,6 +51,18 @@ struct PackedMatrix {
   WeightFormat format;
   int32_t num_tiles;
   RowOrder row_order;
+  ExpertParts experts = {};
+
+  /// In memory: tiles of all experts, each with the columns of one.
+  SOLITON_HOST_DEVICE constexpr int expert_tiles() const { return experts.rows(num_tiles); }
+  SOLITON_HOST_DEVICE constexpr int stored_tiles() const { return experts.count * expert_tiles(); }
+  SOLITON_HOST_DEVICE constexpr int stored_tile_bytes() const {
+    return tile_bytes(format, experts.columns(padded_columns));
+  }
+  /// From one expert to the next.
+  SOLITON_HOST_DEVICE constexpr int64_t expert_bytes() const {
+    return static_cast<int64_t>(expert_tiles()) * stored_tile_bytes();
+  }
 };
 
 }  // namespace soliton

@@ -59,7 +59,13 @@ enum class InputKind : int {
 };
 
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.
-enum class OutputKind : int { kRotary, kResidual, kSwiglu, kLogits };
+enum class OutputKind : int {
+  kRotary,
+  kResidual,
+  kSwiglu,
+  kLogits,
+  kRouter,  // logits of a mixture's experts
+};
 
 /// A phase as the generator writes it.
 struct Phase {
@@ -69,15 +75,17 @@ struct Phase {
   // Of KernelPlan::vectors.
   int reads = kNone;  // and waits for; in layer 0 InputKind::kHidden waits for the candidates instead
   int writes = kNone;
+  int routes = kNone;  // the logits that choose the phase's experts, and those of the phases behind it
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   // Row of the norms, from its layer's first on: of what the phase reads; of who writes the residual stream, that of its
   // reader.
   int norm = kNone;
-  int first_cta = 0;      // owner of tile 0, see deal_tiles()
-  int layer_kind = 0;     // happens in the layers of this kind
-  bool appends = false;   // appends the step's keys and values to the cache
-  int column_slices = 1;  // CTAs that share the columns of a tile, see deal_block()
+  int first_cta = 0;     // owner of tile 0, see deal_tiles()
+  int layer_kind = 0;    // happens in the layers of this kind
+  bool appends = false;  // appends the step's keys and values to the cache
+  int column_slices =
+      1;  // CTAs that share the columns of a tile, see deal_block(); one row: of a router, see RouterSlices
 };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each

@@ -38,7 +38,8 @@ struct RandomTiles {
   WeightFormat format = {};
   int32_t padded = 0;  // columns
   int64_t num_tiles = 0;
-  uint16_t scale = 0;  // bits of an f16
+  uint16_t scale = 0;    // bits of an f16
+  bool is_part = false;  // do scales of all columns come last, as in experts side by side? Else page by page
 
   SOLITON_HOST_DEVICE constexpr int64_t num_words() const {
     return num_tiles * (tile_bytes(format, padded) / 4);
@@ -52,7 +53,7 @@ SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& til
   int offset = static_cast<int>(index % (tile_bytes(tiles.format, tiles.padded) / 4)) * 4;
   int column = 0;
   for (;;) {
-    const int columns = page_columns(tiles.format, tiles.padded - column);
+    const int columns = tiles.is_part ? tiles.padded : page_columns(tiles.format, tiles.padded - column);
     if (offset < columns * kTileRows / 2) return random_bits(index, seed);
     const int bytes = weight_bytes(tiles.format, columns);
     if (offset < bytes) return tiles.scale | (tiles.format.has_zeros ? kZero : uint32_t{tiles.scale}) << 16;

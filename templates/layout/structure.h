@@ -17,6 +17,7 @@ struct RegionRule {
 enum class Arrivers : int {
   kLane,                  // one lane: of the warp that issues the copies, or that says it once
   kWarp,                  // one warp, as a whole
+  kProducers,             // every producer: a lane of one that issues bulk copies, else as a whole
   kConsumers,             // every consumer, or worker, as a whole
   kConsumersAndEpilogue,  // and the epilogue warp
   kFinishers,             // several rows: the workers that finish tiles
@@ -28,7 +29,8 @@ constexpr Arrivers copier(const KernelPlan& plan) {
   return plan.copies == CopyKind::kBulk ? Arrivers::kLane : Arrivers::kWarp;
 }
 
-constexpr bool by_warps(Arrivers arrivers) {
+constexpr bool by_warps(const KernelPlan& plan, Arrivers arrivers) {
+  if (arrivers == Arrivers::kProducers) return plan.copies != CopyKind::kBulk;
   return arrivers != Arrivers::kLane && arrivers != Arrivers::kWorkingLanes;
 }
 
@@ -37,6 +39,8 @@ constexpr int count_arrivals(const KernelPlan& plan, Arrivers arrivers) {
     case Arrivers::kLane:
     case Arrivers::kWarp:
       return 1;
+    case Arrivers::kProducers:
+      return plan.producer_warps;
     case Arrivers::kConsumers:
       return plan.consumer_warps;
     case Arrivers::kConsumersAndEpilogue:

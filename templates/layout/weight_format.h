@@ -75,6 +75,10 @@ struct WeightFormat {
   }
   /// 2-byte words of one row and group: a scale, and its zero.
   SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
+  /// Bytes of the scales, and zeros, of so many columns of a tile, whole groups.
+  SOLITON_HOST_DEVICE constexpr int scale_bytes(int columns) const {
+    return has_scales() ? columns / group * kTileRows * group_words() * 2 : 0;
+  }
   /// Bytes of a matrix' block of 32 columns of a tile, with their share of the scales behind them.
   SOLITON_HOST_DEVICE constexpr int block_bytes() const {
     return value_bytes(kColumnBlock) +

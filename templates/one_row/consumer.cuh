@@ -6,6 +6,7 @@
 #include "machine/timeline.cuh"
 #include "one_row/choose.cuh"
 #include "one_row/context.cuh"
+#include "one_row/experts.cuh"
 #include "one_row/input.cuh"
 #include "one_row/merge.cuh"
 
@@ -63,6 +64,13 @@ class Consumer {
         SOLITON_NO_UNROLL
         for (int i = 0; i < run.count; ++i) {
           TileSums<kWidth.format> sums;
+          if constexpr (RouterSlices<kPlan>::kCount > 1) {
+            if (phase.output == OutputKind::kRouter) {
+              multiply_slice<kWidth>((run.first + i * run.stride) % RouterSlices<kPlan>::kCount, sums);
+              hand_over_tile(sums.rows());
+              continue;
+            }
+          }
           multiply_chunk<kWidth>(0, i == 0, sums);
           hand_over_tile(sums.rows());
         }
@@ -265,6 +273,8 @@ class Consumer {
   // The products: one_row/multiply.cuh.
   template <Width kWidth>
   SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format>& sums);
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_slice(int slice, TileSums<kWidth.format>& sums);
   template <WeightFormat kFormat, int kRest>
   SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat>& sums);
   template <WeightFormat kFormat, int kColumns>

@@ -90,6 +90,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return load_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
   }
 
+  /// Numbers of the experts that the step's token goes through in the layer, by those that it chose first.
+  SOLITON_DEVICE int32_t* experts() const { return this->template region<int32_t>(RegionId::kExperts); }
+
   SOLITON_DEVICE int position() const { return params.first_position + step; }
   /// Of what is written once a layer: how often it has been before in this launch.
   SOLITON_DEVICE uint32_t use(int layer) const {
@@ -174,8 +177,8 @@ struct HeadBlock {
   SOLITON_DEVICE bool appends() const { return first_head == kv_head * kGroup; }
 };
 
-/// Calls body<kind>().
-template <class Body>
+/// Calls body<kind>(), of the kinds that the model has.
+template <const KernelPlan& kPlan, class Body>
 SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
   switch (kind) {
     case OutputKind::kRotary:
@@ -186,6 +189,8 @@ SOLITON_DEVICE void with_output(OutputKind kind, const Body& body) {
       return body.template operator()<OutputKind::kSwiglu>();
     case OutputKind::kLogits:
       return body.template operator()<OutputKind::kLogits>();
+    case OutputKind::kRouter:
+      if constexpr (kPlan.model.mixture.experts > 0) return body.template operator()<OutputKind::kRouter>();
   }
 }
 

@@ -5,6 +5,7 @@
 #include "machine/timeline.cuh"
 #include "one_row/choose.cuh"
 #include "one_row/context.cuh"
+#include "one_row/experts.cuh"
 #include "one_row/input.cuh"
 #include "one_row/merge.cuh"
 #include "one_row/new_token.cuh"
@@ -40,18 +41,21 @@ class Epilogue {
     float* to = output(phase.output_vector);
     begin_choice();
     load_bias(phase.output, layer, run.first);
+    if constexpr (kMixes<kPlan>) choose(phase, layer);
     const float scale = wait_input(phase.input);
     sign(phase.output_vector);
-    with_output(phase.output, [&]<OutputKind kKind>() {
+    with_output<kPlan>(phase.output, [&]<OutputKind kKind>() {
       SOLITON_NO_UNROLL
       for (int i = 0; i < run.count; ++i) {
         const int tile = run.first + i * run.stride;
         if constexpr (kKind == OutputKind::kRotary) {
           rotary(to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kSwiglu) {
-          swiglu(to, tile, scale);
+          swiglu(to, tile, scale, phase.number);
         } else if constexpr (kKind == OutputKind::kResidual) {
           residual(phase, to, tile, i, layer);
+        } else if constexpr (kKind == OutputKind::kRouter) {
+          route(to, tile, scale);
         } else {
           logits(phase, tile, scale);
         }
@@ -176,9 +180,12 @@ class Epilogue {
   // What becomes of a tile's sums, and the choice of a token: epilogue_outputs.cuh.
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
   SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
-  SOLITON_DEVICE void swiglu(float* output, int tile, float scale);
+  SOLITON_DEVICE void swiglu(float* output, int tile, float scale, int phase);
+  SOLITON_DEVICE void route(float* output, int tile, float scale);
   SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer);
   SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
+  SOLITON_DEVICE void choose(const MatrixPhase& phase, int layer);
+  SOLITON_DEVICE float expert_weight(int tile, int phase) const;
   SOLITON_DEVICE void draw(const MatrixPhase& phase);
   SOLITON_DEVICE void end_choice();
   SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
@@ -268,7 +275,9 @@ class Epilogue {
   RingPosition<kPlan.tile_slots> tile_;
   uint32_t units_ = 0;
   uint32_t partials_expected_ = 0;
-  bool first_ = true;  // no tile or unit of the phase yet
+  float expert_weight_ = 0;  // lane i has that of the layer's i-th expert
+  uint32_t choices_ = 0;     // of experts, since the launch began
+  bool first_ = true;        // no tile or unit of the phase yet
   WaitClock waits_;
   WaitClock merge_waits_;
 };

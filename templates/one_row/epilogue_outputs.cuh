@@ -45,15 +45,57 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, value, tag_);
 }
 
-/// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+/// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
+/// weight: so what comes next is one product with all of them.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale) {
+SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale, int phase) {
   const float value = take_tile() * scale;
   const float up = shuffle_down(value, 8);
+  const float weight = expert_weight(tile, phase);
   if (context_.lane < 8) {
-    const float gated = activate<kPlan.model.activation, false>(value) * up;
+    float gated = activate<kPlan.model.activation, false>(value) * up;
+    if constexpr (kMixes<kPlan>) gated *= weight;
     publish<kPlan>(context_, output + tile * 8 + context_.lane, gated, tag_);
   }
+}
+
+/// What a slice of the columns gives to the logits of experts.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Epilogue<kPlan>::route(float* output, int tile, float scale) {
+  using Slices = RouterSlices<kPlan>;
+  const float logit = take_tile() * scale;
+  const int expert = tile / Slices::kCount * kTileRows + context_.lane;
+  float* to = output + tile % Slices::kCount * Slices::kWords + expert;
+  if (context_.lane < kTileRows && expert < Slices::kWords) publish<kPlan>(context_, to, logit, tag_);
+}
+
+/// Learns the layer's experts, in the phase that begins with them, and tells the producers.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Epilogue<kPlan>::choose(const MatrixPhase& phase, int layer) {
+  const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
+  if (experts.axis != ExpertAxis::kRows) return;
+  const auto logits = read_routes(context_, experts.routes, context_.use(experts.routes, layer));
+  const ExpertChoice<kPlan.model.mixture> choice(logits, context_.lane);
+  if (choices_ > 0) {
+    // Pairs with the producers' arrivals when they have issued all copies of the experts before.
+    context_.wait(context_.barrier(BarrierId::kExpertsTaken), (choices_ - 1) & 1, WaitKind::kExpertsTaken,
+                  choices_);
+  }
+  if (context_.lane < kPlan.model.mixture.chosen)
+    store_shared(context_.experts() + context_.lane, static_cast<int32_t>(choice.expert()));
+  warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
+  ++choices_;
+  expert_weight_ = choice.weight(context_.lane);
+}
+
+/// 1 where there are no experts.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE float Epilogue<kPlan>::expert_weight(int tile, int phase) const {
+  if constexpr (kMixes<kPlan>) {
+    const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase];
+    if (experts.axis == ExpertAxis::kRows) return shuffle(expert_weight_, tile / experts.tiles);
+  }
+  return 1.0f;
 }
 
 /// Adds to the residual stream, whose rows stay with their CTA: phases that write it are dealt alike. It begins, behind

@@ -23,6 +23,18 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, bool is_first, Ti
   }
 }
 
+/// The same of a slice of a router's columns: whole pages, of an input that shared memory holds all of.
+template <const KernelPlan& kPlan>
+template <Width kWidth>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_slice(int slice, TileSums<kWidth.format>& sums) {
+  using Slice = InputSlice<kPlan, kWidth>;
+  constexpr int kPages = Slice::kFullPages / RouterSlices<kPlan>::kCount;
+  SOLITON_NO_UNROLL
+  for (int page = slice * kPages; page < (slice + 1) * kPages; ++page) {
+    multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), false, sums);
+  }
+}
+
 /// The short pages that `kRest` columns stand in.
 template <const KernelPlan& kPlan>
 template <WeightFormat kFormat, int kRest>

@@ -1,77 +1,13 @@
 // The producer of the kernel for one row: this CTA's page stream, across phases, layers and tokens.
 #pragma once
 
-#include "formats/formats.cuh"
+#include <type_traits>
+
 #include "machine/ring_producer.cuh"
-#include "one_row/context.cuh"
+#include "one_row/experts.cuh"
+#include "one_row/page_cursor.cuh"
 
 namespace soliton::one_row {
-
-/// Walks the pages of a run of tiles: tile by tile; if the input comes in chunks, kTilesAtOnce tiles at a
-/// time, of all of them one chunk after the other.
-template <const KernelPlan& kPlan>
-class PageCursor {
- public:
-  PageCursor() = default;
-  /// `matrix`: where tile 0 begins.
-  /// `run`: of all cards' tiles, of which this card has one in num_cards.
-  SOLITON_DEVICE PageCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
-      : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
-        padded_(padded),
-        tiles_left_(run.count),
-        tile_(first_tile_) {}
-
-  SOLITON_DEVICE bool at_end() const { return tiles_left_ == 0; }
-  /// Copies the page into the ring.
-  template <class Producer>
-  SOLITON_DEVICE void push(const Producer& producer) const {
-    producer.expect(bytes());
-    producer.copy(0, address(), bytes());
-  }
-  template <class Copies>
-  SOLITON_DEVICE void prefetch(const Copies& copies) const {
-    copies.prefetch_page(address(), bytes());
-  }
-  SOLITON_DEVICE void advance() {
-    column_ += columns();
-    const int end = chunk_ + kPlan.chunk_columns < padded_ ? chunk_ + kPlan.chunk_columns : padded_;
-    if (column_ < end) return;
-    const bool in_chunks = padded_ > kPlan.chunk_columns;
-    const int tiles = in_chunks && tiles_left_ > 1
-                          ? (tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>)
-                          : 1;
-    tile_ += stride_;
-    if (++done_ == tiles) {
-      done_ = 0;
-      chunk_ = end;
-      if (chunk_ >= padded_) {
-        chunk_ = 0;
-        first_tile_ = tile_;
-        tiles_left_ -= tiles;
-      }
-      tile_ = first_tile_;
-    }
-    column_ = chunk_;
-  }
-
- private:
-  SOLITON_DEVICE const char* address() const { return tile_ + weight_bytes(column_); }
-  SOLITON_DEVICE int bytes() const { return weight_bytes(columns()); }
-  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
-  SOLITON_DEVICE int columns() const { return known_page_columns<kPlan>(type_, padded_ - column_); }
-
-  WeightType type_ = WeightType::kBf16;
-  const char* first_tile_ = nullptr;  // of those at a time
-  int64_t stride_ = 0;
-  int padded_ = 0;
-  int tiles_left_ = 0;
-  const char* tile_ = nullptr;
-  int done_ = 0;   // tiles of the chunk before this one
-  int chunk_ = 0;  // its first column
-  int column_ = 0;
-};
 
 /// What the machine knows of this kernel.
 template <const KernelPlan& kPlan>
@@ -82,8 +18,11 @@ struct Kernel {
 };
 
 template <const KernelPlan& kPlan>
-class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
-  using Base = RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>>;
+using Cursor = std::conditional_t<kMixes<kPlan>, ExpertPageCursor<kPlan>, PageCursor<kPlan>>;
+
+template <const KernelPlan& kPlan>
+class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
+  using Base = RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>>;
   using Base::context_, Base::issued_;
 
  public:
@@ -96,7 +35,14 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
     begin_phase();
     prefetch_norm(at);
     if (at.phase.output == OutputKind::kSwiglu) prefetch_qkv((at.layer + 1) % kPlan.model.num_layers);
-    this->stream(pages(at), PageWindow(kPlan.window, kPlan.waiting_window), [&] { return pages(next); });
+    if constexpr (kMixes<kPlan>) {
+      if (axis_of(at) == ExpertAxis::kRows && !wait_experts()) return;
+    }
+    this->stream(pages(at), PageWindow(kPlan.window, kPlan.waiting_window),
+                 [&] { return known_pages(next); });
+    if constexpr (kMixes<kPlan>) {
+      if (axis_of(at) == ExpertAxis::kColumns) release_experts();
+    }
     end_phase();
   }
 
@@ -129,9 +75,41 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
   }
 
  private:
-  SOLITON_DEVICE PageCursor<kPlan> pages(const MatrixInstance& at) const {
-    return {layer_weights<kPlan>(context_.params, at.phase, at.layer), at.phase.format.type, at.phase.padded,
-            context_.tiles(at.phase)};
+  SOLITON_DEVICE Cursor<kPlan> pages(const MatrixInstance& at) const {
+    const char* matrix = layer_weights<kPlan>(context_.params, at.phase, at.layer);
+    if constexpr (kMixes<kPlan>) {
+      return {matrix, at.phase, context_.tiles(at.phase), context_.experts()};
+    } else {
+      return {matrix, at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+    }
+  }
+  SOLITON_DEVICE ExpertAxis axis_of(const MatrixInstance& at) const {
+    return kExpertTable<kPlan>.phases[at.phase.number].axis;
+  }
+  /// While experts are not known, their pages can't be looked at.
+  SOLITON_DEVICE Cursor<kPlan> known_pages(const MatrixInstance& next) const {
+    if constexpr (kMixes<kPlan>) {
+      if (axis_of(next) == ExpertAxis::kRows) return {};
+    }
+    return pages(next);
+  }
+  /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the epilogue's arrival in
+  /// choose().
+  SOLITON_DEVICE bool wait_experts() {
+    if (this->stopped()) return false;
+    this->wait_unless_stopped(context_.barrier(BarrierId::kExpertsChosen), choices_ & 1,
+                              WaitKind::kExpertsChosen, choices_, nothing);
+    ++choices_;
+    return !this->stopped();
+  }
+  /// Says that this producer needs them no more. Pairs with the epilogue's wait in choose().
+  SOLITON_DEVICE void release_experts() {
+    Barrier* taken = &context_.barrier(BarrierId::kExpertsTaken);
+    if constexpr (kPlan.copies == CopyKind::kBulk) {
+      barrier_arrive(taken);
+    } else {
+      warp_arrive(taken);
+    }
   }
 
   /// Brings the weights of the norm behind this phase's into L2, one CTA for all: out of device memory they
@@ -178,6 +156,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, PageCursor<kPlan>> {
   }
 
   uint32_t phase_begin_ = 0;  // issued_ at the beginning of the phase
+  uint32_t choices_ = 0;      // of experts, since the launch began
 };
 
 }  // namespace soliton::one_row

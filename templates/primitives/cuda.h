@@ -105,6 +105,10 @@ SOLITON_DEVICE T shuffle_down(T value, int delta) {
   return __shfl_down_sync(kAllLanes, value, delta);
 }
 
+SOLITON_DEVICE int lowest_lane(bool condition) {
+  return __ffs(static_cast<int>(__ballot_sync(kAllLanes, condition))) - 1;
+}
+
 SOLITON_DEVICE uint32_t warp_max(uint32_t value) {
   return __reduce_max_sync(kAllLanes, value);
 }

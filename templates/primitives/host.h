@@ -146,6 +146,21 @@ inline bool warp_any(bool condition) {
   return condition;
 }
 
+inline int lowest_lane(bool condition) {
+  struct Operand {
+    bool condition;
+    int lane;
+  } operand{condition, 0};
+  emulation::collective(
+      [](void* const* operands) {
+        int lane = 0;
+        while (lane < 31 && !static_cast<const Operand*>(operands[lane])->condition) ++lane;
+        for (int i = 0; i < 32; ++i) static_cast<Operand*>(operands[i])->lane = lane;
+      },
+      "lowest_lane", &operand);
+  return operand.lane;
+}
+
 inline uint32_t warp_max(uint32_t value) {
   emulation::collective(emulation::find_max, "warp_max", &value);
   return value;

@@ -30,6 +30,7 @@
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
 //   uint32_t warp_max(uint32_t value);
+//   int lowest_lane(bool condition);                  for which it is true; it is for some
 //   void mma_bf16(float (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k16, bf16 operands, fp32 accumulators
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes

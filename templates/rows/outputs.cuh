@@ -58,6 +58,8 @@ class Outputs : public Choice<kPlan> {
       case OutputKind::kLogits:
         candidate(at.phase, tile, sums);
         break;
+      case OutputKind::kRouter:
+        break;  // plans of several rows have none
     }
   }
 

@@ -97,6 +97,23 @@ json qwen3(int hidden, int ffn, int layers, int heads, bool tied) {
           {"vocab_size", 151936}};
 }
 
+/// Qwen3-30B-A3B.
+json qwen3_moe() {
+  json config = qwen3(2048, 6144, 48, 32, false);
+  config.update({{"architectures", {"Qwen3MoeForCausalLM"}},
+                 {"model_type", "qwen3_moe"},
+                 {"decoder_sparse_step", 1},
+                 {"mlp_only_layers", json::array()},
+                 {"moe_intermediate_size", 768},
+                 {"norm_topk_prob", true},
+                 {"num_experts", 128},
+                 {"num_experts_per_tok", 8},
+                 {"num_key_value_heads", 4},
+                 {"output_router_logits", false},
+                 {"router_aux_loss_coef", 0.001}});
+  return config;
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -123,6 +140,30 @@ std::map<std::string, json> published_configs() {
           {"qwen2.5-7b", qwen2(3584, 18944, 28, 4, 152064, false)},
           {"qwen3-0.6b", qwen3(1024, 3072, 28, 16, true)},
           {"qwen3-8b", qwen3(4096, 12288, 36, 32, false)},
+          {"qwen3-30b-a3b", qwen3_moe()},
+          {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
+          {"mixtral-8x7b",
+           {{"architectures", {"MixtralForCausalLM"}},
+            {"bos_token_id", 1},
+            {"eos_token_id", 2},
+            {"hidden_act", "silu"},
+            {"hidden_size", 4096},
+            {"intermediate_size", 14336},
+            {"max_position_embeddings", 32768},
+            {"model_type", "mixtral"},
+            {"num_attention_heads", 32},
+            {"num_experts_per_tok", 2},
+            {"num_hidden_layers", 32},
+            {"num_key_value_heads", 8},
+            {"num_local_experts", 8},
+            {"output_router_logits", false},
+            {"rms_norm_eps", 1e-05},
+            {"rope_theta", 1000000.0},
+            {"router_aux_loss_coef", 0.02},
+            {"sliding_window", nullptr},
+            {"tie_word_embeddings", false},
+            {"torch_dtype", "bfloat16"},
+            {"vocab_size", 32000}}},
           {"mistral-7b",
            {{"architectures", {"MistralForCausalLM"}},
             {"attention_dropout", 0.0},

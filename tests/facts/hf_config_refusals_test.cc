@@ -35,13 +35,46 @@ TEST_F(HfConfigTest, RefusesBadYarn) {
   expect_refused_as_is(ExitCode::kBadFile, "rope_scaling.factor: expected a number, got nothing");
 }
 
+TEST_F(HfConfigTest, RefusesBadExperts) {
+  const json mixture = {{"architectures", {"Qwen3MoeForCausalLM"}},
+                        {"model_type", "qwen3_moe"},
+                        {"num_experts", 16},
+                        {"num_experts_per_tok", 2},
+                        {"moe_intermediate_size", 128},
+                        {"norm_topk_prob", true}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = mixture;
+    members.update(patch);
+    expect_refused(members, code, message);
+  };
+  refused({{"num_experts_per_tok", 0}}, ExitCode::kBadFile,
+          "num_experts_per_tok: expected an integer from 1 to 16, got 0");
+  refused({{"num_experts", 1}, {"num_experts_per_tok", 1}}, ExitCode::kMismatch,
+          "num_experts: expected an integer from 2 to 512, got 1");
+  refused({{"num_experts", -1}}, ExitCode::kBadFile,
+          "num_experts: expected an integer from 2 to 512, got -1");
+  refused({{"num_experts_per_tok", 16}, {"num_experts", 8}}, ExitCode::kBadFile,
+          "num_experts_per_tok: expected at most num_experts = 8, got 16");
+  refused({{"moe_intermediate_size", 100}}, ExitCode::kMismatch,
+          "moe_intermediate_size: expected a multiple of 64 from 64 to 262144, got 100");
+  refused({{"moe_intermediate_size", 64}, {"num_experts_per_tok", 3}}, ExitCode::kMismatch,
+          "moe_intermediate_size: expected a width of which 3 are a multiple of 128, got 64");
+  refused({{"moe_intermediate_size", nullptr}}, ExitCode::kBadFile,
+          "moe_intermediate_size: expected an integer, got nothing");
+  refused({{"decoder_sparse_step", 0}}, ExitCode::kBadFile,
+          "decoder_sparse_step: expected an integer in [1, 2147483647], got 0");
+  refused({{"mlp_only_layers", "all"}}, ExitCode::kBadFile,
+          "mlp_only_layers: expected an array, got \"all\"");
+}
+
 TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused(patch, ExitCode::kMismatch, message);
   };
-  refused({{"architectures", {"MixtralForCausalLM"}}},
+  refused({{"architectures", {"Gemma2ForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-          "Qwen3ForCausalLM, Phi3ForCausalLM, got \"MixtralForCausalLM\"");
+          "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, got "
+          "\"Gemma2ForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(

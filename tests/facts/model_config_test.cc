@@ -347,7 +347,7 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
           19,
           "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
           "vocabulary, tied_lm_head, qkv_bias, head_norm, activation, kv_bits, max_context, norm_epsilon, "
-          "quantization, rope, got an unknown key"));
+          "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
   EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),

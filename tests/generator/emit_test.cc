@@ -173,7 +173,7 @@ TEST(Emit, RegionsAndBarriersReadBackAsPlanned) {
     by_warps += numbers.barriers[i].by_warps ? 'w' : '-';
   }
   EXPECT_EQ(offset, plan.shared_bytes());
-  EXPECT_EQ(by_warps, "-wwwwwwwwww--");  // of pages that land, of the stop and of the end a lane tells
+  EXPECT_EQ(by_warps, "-wwwwwwwwwww---");  // of pages that land, of the stop and of the end a lane tells
 }
 
 TEST(Emit, WidthsReadBackAsPlanned) {

@@ -73,6 +73,7 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "token 220544..221568\n"
             "squares 221568..221600\n"
             "decision 221600..221632\n"
+            "experts 221632..221632\n"
             "waiting 221632..221636\n"
             "status 221648..221840\n"
             "barriers 221840..222200\n");
@@ -156,6 +157,7 @@ TEST(Place, BarriersCountThoseWhoArrive) {
         fmt::format(
             "page_full 7x1 page_empty 7x{0} tile_full 4x{0} tile_empty 4x1 input_read 2x{0} input_taken 2x1 "
             "query_full 1x{0} attention_full 1x{1} attention_empty 1x{0} token_ready 1x1 step_read 1x1 "
+            "experts_chosen 0x1 experts_taken 0x1 "
             "stopped 1x1 ended 1x{2} ",
             warps, warps + 1, warps + 2));
     EXPECT_EQ(named(plan.shared, "barriers").bytes, 8 * (7 + 7 + 4 + 4 + 2 + 2 + 7));

@@ -89,9 +89,13 @@ class NumberWalk {
   }
 
   void matrix(const std::string& at, PlanMatrix& matrix) {
-    auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, layer_kind, offset] =
-        matrix;
+    auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, layer_kind, offset,
+           experts] = matrix;
     auto& [type, group, has_zeros] = format;
+    auto& [axis, count, chosen] = experts;
+    number(at + ".experts.axis", axis);
+    number(at + ".experts.count", count);
+    number(at + ".experts.chosen", chosen);
     number(at + ".row_order", row_order);
     number(at + ".format.type", type);
     number(at + ".format.group", group);
@@ -106,8 +110,9 @@ class NumberWalk {
   }
 
   void phase(const std::string& at, PlanPhase& phase) {
-    auto& [name, kind, layer_kind, matrix, reads, first_layer_reads, waits_for, writes, input, output, norm,
-           appends, first_cta, window, column_slices, runs, predicted_us] = phase;
+    auto& [name, kind, layer_kind, matrix, reads, first_layer_reads, waits_for, writes, routes, input, output,
+           norm, appends, first_cta, window, column_slices, runs, predicted_us] = phase;
+    number(at + ".routes", routes);
     number(at + ".kind", kind);
     number(at + ".layer_kind", layer_kind);
     number(at + ".matrix", matrix);
@@ -214,7 +219,10 @@ class KernelNumberWalk {
   void shape(ModelShape& shape) {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
-           ordered, norm_epsilon, score_scale, attention, activation, integers] = shape;
+           ordered, norm_epsilon, score_scale, attention, activation, mixture, integers] = shape;
+    auto& [experts, chosen, ffn, renormalised] = mixture;
+    numbers(experts, chosen, ffn, renormalised);
+    at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
             activation);
     format(integers);
@@ -232,9 +240,10 @@ class KernelNumberWalk {
   }
   void matrix(const std::string& name, PackedMatrix& matrix) {
     at_ = name;
-    auto& [unnamed, layer_kind, offset, rows, columns, padded_columns, weights, num_tiles, row_order] =
-        matrix;
-    numbers(layer_kind, offset, rows, columns, padded_columns, num_tiles, row_order);
+    auto& [unnamed, layer_kind, offset, rows, columns, padded_columns, weights, num_tiles, row_order,
+           experts] = matrix;
+    auto& [axis, count, chosen] = experts;
+    numbers(layer_kind, offset, rows, columns, padded_columns, num_tiles, row_order, axis, count, chosen);
     format(weights);
     at_ = "kernel";
   }
@@ -244,10 +253,11 @@ class KernelNumberWalk {
     numbers(offset, elements, signatures, to_second, layer_kind);
   }
   void phase(Phase& phase) {
-    auto& [name, kind, matrix, reads, writes, input, output, norm, first_cta, layer_kind, appends,
+    auto& [name, kind, matrix, reads, writes, routes, input, output, norm, first_cta, layer_kind, appends,
            column_slices] = phase;
     at_ = name;
-    numbers(kind, matrix, reads, writes, input, output, norm, first_cta, layer_kind, appends, column_slices);
+    numbers(kind, matrix, reads, writes, routes, input, output, norm, first_cta, layer_kind, appends,
+            column_slices);
   }
   void region(Region& region) {
     auto& [name, offset, bytes] = region;

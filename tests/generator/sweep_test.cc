@@ -50,6 +50,7 @@ constexpr Free kFree[] = {
     {"facts.activation", "what gates go through, which takes no room"},
     {"facts.kv_bits", "keys of two parts, where shared memory has room for them", has_one_row},
     {"facts.weight_order", "whether writers place activations by a table"},
+    {"facts.renormalised", "what the kernel multiplies with, which takes no room"},
     {"facts.weight_group", "of integers, which there are none of", is_bf16},
     {"facts.weight_zeros", "of integers, which there are none of", is_bf16},
     // Choices: each value is as sound as another, within bounds that are judged.

@@ -172,6 +172,14 @@ const std::vector<BadPlan>& bad_shapes() {
        .rule = Rule::kNormRow,
        .message = "down: expected row 2 of the norms, which qkv reads it with, got 3",
        .damage = [](Plan& plan) { phase(plan, "down").norm = 3; }},
+      {.name = "ExpertsOfADenseModel",
+       .rule = Rule::kExpertsUnlike,
+       .message = "down: expected 1 of 1 experts by axis 0, got 2 of 8 by axis 2",
+       .damage =
+           [](Plan& plan) {
+             matrix(plan, "down").experts = {ExpertAxis::kColumns, 8, 2};
+             place(plan, {});
+           }},
   };
   return plans;
 }
@@ -193,6 +201,36 @@ TEST(Verify, OnlyNormedInputsMustComeInOneChunk) {
   }
   place(plan, {});  // with less room for a chunk
   EXPECT_EQ(refusals(plan), expected);
+}
+
+/// Damage to a plan with experts, and what is said of it.
+struct BadExperts {
+  std::string refusal;
+  void (*damage)(Plan& plan);
+};
+
+TEST(Verify, RefusesExpertsThatDoNotFit) {
+  const BadExperts all[] = {
+      {"gate_up: expected 8 of 128 experts by axis 1, got 8 of 127 by axis 1",
+       [](Plan& plan) { matrix(plan, "gate_up").experts.count = 127; }},
+      {"down: expected 8 of 128 experts by axis 2, got 8 of 128 by axis 1",
+       [](Plan& plan) { matrix(plan, "down").experts.axis = ExpertAxis::kRows; }},
+      {"gate_up: expected the router right before it, of the same input, got none",
+       [](Plan& plan) { phase(plan, "gate_up").routes = phase(plan, "gate_up").writes; }},
+      {"down: expected no router, got one",
+       [](Plan& plan) { phase(plan, "down").routes = phase(plan, "router").writes; }},
+      {"router: expected slices of whole pages, got 3 slices of 2048 columns",
+       [](Plan& plan) { phase(plan, "router").column_slices = 3; }},
+      {"gate_up: expected whole tiles, got 2 slices of 2048 columns",
+       [](Plan& plan) { phase(plan, "gate_up").column_slices = 2; }}};
+  const Plan sound = shipped_plan("qwen3-30b-a3b", "h200");
+  ASSERT_EQ(refusals(sound), "");
+  for (const auto& [refusal, damage] : all) {
+    Plan plan = sound;
+    damage(plan);
+    EXPECT_NE(refusals(plan).find("experts unlike: " + refusal), std::string::npos) << refusal << "\n"
+                                                                                    << refusals(plan);
+  }
 }
 
 }  // namespace

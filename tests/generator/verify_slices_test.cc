@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
         SlicesMutant{"a_slice_without_columns", Rule::kNumberOutOfRange,
                      [](Plan& plan) { plan.matrices[named(plan.phases, "o").matrix].padded = 128; }},
         SlicesMutant{"ring_of_odd_slots", Rule::kParityTwoAhead, [](Plan& plan) { ++plan.ring_slots; }},
-        SlicesMutant{"attention_is_shared", Rule::kNumberOutOfRange,
+        SlicesMutant{"attention_is_shared", Rule::kUnusedNumber,
                      [](Plan& plan) { named(plan.phases, "attention").column_slices = 2; }},
         SlicesMutant{"too_few_counters", Rule::kPieceTooSmall,
                      [](Plan& plan) { named(plan.workspace, kCountersRegion).bytes = 128; }},

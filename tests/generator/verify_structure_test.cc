@@ -30,8 +30,8 @@ const std::vector<BadPlan>& bad_structure() {
        .damage = [](Plan& plan) { plan.warpgroups = true; }},
       {.name = "OutputThatThereIsNot",
        .rule = Rule::kNumberOutOfRange,
-       .message = "down: output: expected 0 to 3, got 4",
-       .damage = [](Plan& plan) { phase(plan, "down").output = static_cast<OutputKind>(4); }},
+       .message = "down: output: expected 0 to 4, got 5",
+       .damage = [](Plan& plan) { phase(plan, "down").output = static_cast<OutputKind>(5); }},
       {.name = "ModelWithoutKvHeads",
        .rule = Rule::kNumberOutOfRange,
        .message = "tiny-stories: num_kv_heads: expected an integer from 1 to 1024, got 0",
@@ -154,7 +154,7 @@ const std::vector<BadPlan>& bad_structure() {
        .damage = [](Plan& plan) { std::swap(barrier(plan, "page_full"), barrier(plan, "page_empty")); }},
       {.name = "LastBarriersInAnotherOrder",
        .rule = Rule::kPieceMissing,
-       .message = "barriers: expected stopped as number 11, got ended",
+       .message = "barriers: expected stopped as number 13, got ended",
        .damage = [](Plan& plan) { std::swap(barrier(plan, "stopped"), barrier(plan, "ended")); }},
       {.name = "RegionsInAnotherOrder",
        .rule = Rule::kPieceMissing,
@@ -162,7 +162,7 @@ const std::vector<BadPlan>& bad_structure() {
        .damage = [](Plan& plan) { std::swap(shared(plan, "x"), shared(plan, "tiles")); }},
       {.name = "BarriersBeforeTheStatus",
        .rule = Rule::kPieceMissing,
-       .message = "shared memory: expected status as number 8, got barriers",
+       .message = "shared memory: expected status as number 9, got barriers",
        .damage = [](Plan& plan) { std::swap(shared(plan, "status"), shared(plan, "barriers")); }},
   };
   return plans;

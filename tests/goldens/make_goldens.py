@@ -119,6 +119,7 @@ def read_facts(name):
     facts["tied_lm_head"] = int(facts["tied_lm_head"])
     for key in ("qkv_bias", "head_norm"):
         facts[key] = int(document.get(key, False))
+    facts["experts"] = document.get("experts")
     facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
     facts["rope_kind"] = ROPE_KINDS.index(rope["kind"])
     facts["rope_theta"] = float(rope["theta"])
@@ -140,7 +141,21 @@ def classic_config(facts):
             "original_max_position_embeddings": facts["rope_original_context"],
         }
     architecture, model_type = ARCHITECTURES[facts["qkv_bias"], facts["head_norm"]]
-    return {
+    experts = facts.get("experts")
+    mixture = {}
+    if experts:
+        # As Qwen3's, or Mixtral's where heads are not normed.
+        is_qwen3 = bool(facts["head_norm"])
+        architecture, model_type = (("Qwen3MoeForCausalLM", "qwen3_moe") if is_qwen3
+                                    else ("MixtralForCausalLM", "mixtral"))
+        mixture = {"num_experts_per_tok": experts["per_token"]}
+        if is_qwen3:
+            mixture |= {"num_experts": experts["count"], "moe_intermediate_size": experts["ffn"],
+                        "norm_topk_prob": experts["renormalised"], "decoder_sparse_step": 1,
+                        "mlp_only_layers": experts.get("dense_layers", [])}
+        else:
+            mixture |= {"num_local_experts": experts["count"], "sliding_window": None}
+    return mixture | {
         "architectures": [architecture],
         "model_type": model_type,
         "hidden_size": facts["hidden"],
@@ -189,6 +204,20 @@ def facts_of_config(config):
     }
 
 
+def expert_shapes(prefix, experts, hidden, is_qwen3):
+    """Of a layer that is a mixture of experts, in Qwen3's names or Mixtral's."""
+    block = prefix + ("mlp" if is_qwen3 else "block_sparse_moe")
+    gate, up, down = ("gate_proj", "up_proj", "down_proj") if is_qwen3 else ("w1", "w3", "w2")
+    shapes = {f"{block}.gate.weight": (experts["count"], hidden)}
+    for expert in range(experts["count"]):
+        shapes |= {
+            f"{block}.experts.{expert}.{gate}.weight": (experts["ffn"], hidden),
+            f"{block}.experts.{expert}.{up}.weight": (experts["ffn"], hidden),
+            f"{block}.experts.{expert}.{down}.weight": (hidden, experts["ffn"]),
+        }
+    return shapes
+
+
 def tensor_shapes(facts):
     """Hugging Face's names and shapes, in the order in which a checkpoint holds them."""
     hidden, ffn = facts["hidden"], facts["ffn"]
@@ -217,10 +246,16 @@ def tensor_shapes(facts):
         shapes |= {
             prefix + "self_attn.o_proj.weight": (hidden, q_rows),
             prefix + "post_attention_layernorm.weight": (hidden,),
-            prefix + "mlp.gate_proj.weight": (ffn, hidden),
-            prefix + "mlp.up_proj.weight": (ffn, hidden),
-            prefix + "mlp.down_proj.weight": (hidden, ffn),
         }
+        experts = facts.get("experts")
+        if experts and layer not in experts.get("dense_layers", []):
+            shapes |= expert_shapes(prefix, experts, hidden, bool(facts["head_norm"]))
+        else:
+            shapes |= {
+                prefix + "mlp.gate_proj.weight": (ffn, hidden),
+                prefix + "mlp.up_proj.weight": (ffn, hidden),
+                prefix + "mlp.down_proj.weight": (hidden, ffn),
+            }
     shapes["model.norm.weight"] = (hidden,)
     if not facts["tied_lm_head"]:
         shapes["lm_head.weight"] = (facts["vocabulary"], hidden)

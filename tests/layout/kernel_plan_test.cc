@@ -33,7 +33,7 @@ constexpr bool holds_barriers(const KernelPlan& plan, const Rules& rules) {
   for (const BarrierRule& rule : rules) {
     const BarrierSet& set = plan.barriers[i++];
     if (set.slots != rule.slots || rule.slots != rule.lead) return false;
-    if (set.arrivals != count_arrivals(plan, rule.arrivers) || set.by_warps != by_warps(rule.arrivers))
+    if (set.arrivals != count_arrivals(plan, rule.arrivers) || set.by_warps != by_warps(plan, rule.arrivers))
       return false;
   }
   return i == plan.num_barriers && i <= kMaxBarriers && plan.barrier_offset(i) == plan.shared_bytes();

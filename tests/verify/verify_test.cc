@@ -31,7 +31,8 @@ class VerifyFaults : public testing::TestWithParam<const char*> {};  // of each 
 INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                          testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
                                          "int4-bias-3-all", "norm128-4-all", "kinds-14-all",
-                                         "int4-kinds-3-all"),
+                                         "int4-kinds-3-all", "mixture-3", "mixture-wide-7",
+                                         "int4-mixture-5"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
@@ -64,6 +65,26 @@ TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
       EXPECT_FALSE(model.verify_without(tensor, 4).agrees) << tensor;
     }
   }
+}
+
+// An expert that no token of the text goes through may be anything.
+TEST(VerifyExperts, FindsThoseThatBecameZeroWhereATokenGoesThroughThem) {
+  Verified model(test_kernel("mixture-3"));
+  const ModelFacts& facts = model.config().facts;
+  const int layer = facts.num_layers - 1;
+  const auto is_found = [&](const std::string& name) {
+    return !model.verify_without(in_layer(layer, name) + ".weight", 4).agrees;
+  };
+  EXPECT_TRUE(is_found("mlp.gate"));
+  int num_found = 0;
+  for (int expert = 0; expert < facts.num_experts; ++expert) {
+    const std::string prefix = fmt::format("mlp.experts.{}.", expert);
+    const bool is_used = is_found(prefix + "down_proj");
+    EXPECT_EQ(is_found(prefix + "gate_proj"), is_used) << prefix;
+    EXPECT_EQ(is_found(prefix + "up_proj"), is_used) << prefix;
+    num_found += is_used ? 1 : 0;
+  }
+  EXPECT_GE(num_found, facts.experts_per_token);
 }
 
 TEST_P(VerifyFaults, FindsEveryTensorThatBecameZero) {

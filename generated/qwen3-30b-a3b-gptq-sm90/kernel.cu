@@ -1,0 +1,33 @@
+// Generated from models/qwen3-30b-a3b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b-gptq.yaml --gpu h200,h100
+// One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
+// All but the last happen in every layer. A phase waits for what it reads.
+#include "plan.h"
+
+#include "one_row/kernel.cuh"
+#include "primitives/library.h"
+
+namespace soliton::generated {
+
+using enum PhaseKind;
+using enum OutputKind;
+
+// 1 row a step.
+constexpr Phase kStep[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kHidden, .output = kRotary, .norm = 0},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
+  {.name = "router", .kind = kMatrix, .matrix = Matrices::kRouter, .reads = Vectors::kPostAttention, .writes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kRouter, .norm = 1, .first_cta = 128, .column_slices = 4},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .routes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1, .first_cta = 31},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
+};
+constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
+
+SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
+
+constexpr DecodeKernel kKernels[] = {decode};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode)};
+
+}  // namespace soliton::generated
+
+SOLITON_LIBRARY(soliton::generated::kKernels, soliton::generated::kDescriptors)

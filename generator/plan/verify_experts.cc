@@ -1,0 +1,72 @@
+// Mixtures of experts: what is multiplied with what a router chooses, and nothing else, is of experts.
+#include "generator/plan/verify_passes.h"
+
+namespace soliton {
+namespace {
+
+bool is_mixture(const Plan& plan, const PlanPhase& phase) {
+  return phase.layer_kind != plan.once() && ffn_of(plan, phase) == kMixture;
+}
+
+/// What the matrix of a phase holds.
+ExpertParts expected_experts(const Plan& plan, const PlanPhase& phase) {
+  const ModelFacts& facts = plan.facts;
+  if (!is_mixture(plan, phase)) return {};
+  if (phase.output == OutputKind::kSwiglu)
+    return {ExpertAxis::kRows, facts.num_experts, facts.experts_per_token};
+  if (phase.output == OutputKind::kResidual && !phase.appends)
+    return {ExpertAxis::kColumns, facts.num_experts, facts.experts_per_token};
+  return {};
+}
+
+void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const ExpertParts expected = expected_experts(plan, phase);
+  const ExpertParts& got = plan.matrices[phase.matrix].experts;
+  if (got == expected) return;
+  report.refuse(Rule::kExpertsUnlike, "{}: expected {} of {} experts by axis {}, got {} of {} by axis {}",
+                phase.name, expected.chosen, expected.count, static_cast<int>(expected.axis), got.chosen,
+                got.count, static_cast<int>(got.axis));
+}
+
+/// Of one row CTAs share the columns of a router's tiles, whole pages each, and of no other matrix.
+void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const int slices = phase.column_slices;
+  if (plan.rows > 1 || slices == 1) return;
+  const bool is_router = phase.output == OutputKind::kRouter;
+  if (is_router && slices > 1 && matrix.padded % (slices * matrix.format.page_columns()) == 0) return;
+  report.refuse(Rule::kExpertsUnlike, "{}: expected {}, got {} slices of {} columns", phase.name,
+                is_router ? "slices of whole pages" : "whole tiles", slices, matrix.padded);
+}
+
+/// Gate and up of experts have the router right before them, which reads the same; and nothing else has one.
+void check_router(const Plan& plan, const PlanPhase& phase, const PlanPhase* before, Report& report) {
+  const bool chooses =
+      phase.kind == PhaseKind::kMatrix && is_mixture(plan, phase) && phase.output == OutputKind::kSwiglu;
+  const bool has_router = before != nullptr && before->kind == PhaseKind::kMatrix &&
+                          before->output == OutputKind::kRouter && before->writes == phase.routes &&
+                          before->reads == phase.reads && before->norm == phase.norm;
+  if (chooses && !has_router) {
+    report.refuse(Rule::kExpertsUnlike,
+                  "{}: expected the router right before it, of the same input, got none", phase.name);
+  }
+  if (!chooses && phase.routes >= 0)
+    report.refuse(Rule::kExpertsUnlike, "{}: expected no router, got one", phase.name);
+  if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kRouter && !is_mixture(plan, phase))
+    report.refuse(Rule::kExpertsUnlike, "{}: expected no router where layers have no experts", phase.name);
+}
+
+}  // namespace
+
+void check_experts(const Plan& plan, Report& report) {
+  const PlanPhase* before = nullptr;
+  for (const PlanPhase& phase : plan.phases) {
+    check_router(plan, phase, before, report);
+    before = &phase;
+    if (phase.kind != PhaseKind::kMatrix) continue;
+    check_matrix(plan, phase, report);
+    check_slices(plan, phase, report);
+  }
+}
+
+}  // namespace soliton

@@ -1,0 +1,131 @@
+// Which experts a token goes through, and with what weights: what a warp works out of a router's logits, against the plain
+// rule. Ties, infinities, and what is no number, are among them.
+#include "ops/experts.cuh"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "emulator_testing.h"
+#include "layout/random.h"
+#include "tests/reference_model.h"
+
+namespace soliton {
+namespace {
+
+/// Chooses for params.num_steps tokens: their logits, [token][experts], then the experts and weights, [token][chosen] each,
+/// stand in the workspace.
+template <Mixture kMixture>
+void choose(LaunchParams params) {
+  using Logits = RouterLogits<kMixture.experts>;
+  const int lane = thread_index() % kWarpLanes;
+  const auto* all = static_cast<const float*>(params.workspace);
+  auto* experts = static_cast<float*>(params.workspace) + params.num_steps * kMixture.experts;
+  float* weights = experts + params.num_steps * kMixture.chosen;
+  for (int token = 0; token < params.num_steps; ++token) {
+    Logits logits;
+    float own[Logits::kOwn] = {};
+    for (int i = 0; i < Logits::kOwn; ++i) {
+      const int expert = Logits::first_expert(lane) + i;
+      // What stands behind the last is not looked at.
+      own[i] = expert < kMixture.experts ? load_global(all + token * kMixture.experts + expert) : 1e30f;
+    }
+    for (int load = 0; load < Logits::kLoads; ++load) {
+      const float* four = own + 4 * load;
+      logits.value[load] = make_float4(four[0], four[1], four[2], four[3]);
+    }
+    const ExpertChoice<kMixture> choice(logits, lane);
+    const float weight = choice.weight(lane);
+    if (lane >= kMixture.chosen) {
+      EXPECT_EQ(weight, 0.0f);
+      continue;
+    }
+    store_global(experts + token * kMixture.chosen + lane, static_cast<float>(choice.expert()));
+    store_global(weights + token * kMixture.chosen + lane, weight);
+  }
+}
+
+template <Mixture kMixture>
+class Chosen {
+ public:
+  explicit Chosen(const std::vector<float>& logits)
+      : num_tokens_(logits.size() / kMixture.experts),
+        buffer_(logits.size() + 2 * num_tokens_ * kMixture.chosen) {
+    std::copy(logits.begin(), logits.end(), buffer_.data());
+    LaunchParams params = with_workspace(buffer_.data());
+    params.num_steps = static_cast<int>(num_tokens_);
+    EXPECT_EQ(run(choose<kMixture>, params, {}, {}), "");
+  }
+  int expert(size_t token, int i) { return static_cast<int>(at(token, i)); }
+  float weight(size_t token, int i) { return at(num_tokens_ + token, i); }
+
+ private:
+  float at(size_t row, int i) {
+    return buffer_[num_tokens_ * kMixture.experts + row * kMixture.chosen + static_cast<size_t>(i)];
+  }
+
+  const size_t num_tokens_;
+  Buffer<float> buffer_;
+};
+
+/// Every fourth token's logits are so coarse that many are alike, zeros of both signs among them.
+std::vector<float> random_logits(size_t num_tokens, int num_experts) {
+  std::vector<float> logits;
+  for (size_t token = 0; token < num_tokens; ++token) {
+    for (int expert = 0; expert < num_experts; ++expert) {
+      const float value = 4.0f * random_unit(logits.size(), 7);
+      logits.push_back(token % 4 == 0 ? std::trunc(value) : value);
+    }
+  }
+  return logits;
+}
+
+template <Mixture kMixture>
+void expect_like_rule(size_t num_tokens) {
+  const std::vector<float> logits = random_logits(num_tokens, kMixture.experts);
+  Chosen<kMixture> chosen(logits);
+  const ModelFacts facts = {.num_experts = kMixture.experts,
+                            .experts_per_token = kMixture.chosen,
+                            .renormalised = kMixture.renormalised ? 1 : 0};
+  for (size_t token = 0; token < num_tokens; ++token) {
+    const auto own = logits.begin() + static_cast<std::ptrdiff_t>(token) * kMixture.experts;
+    const std::vector<RoutedExpert> expected = route(std::vector<double>(own, own + kMixture.experts), facts);
+    for (int i = 0; i < kMixture.chosen; ++i) {
+      ASSERT_EQ(chosen.expert(token, i), expected[static_cast<size_t>(i)].expert) << token << ", " << i;
+      ASSERT_NEAR(chosen.weight(token, i), expected[static_cast<size_t>(i)].weight, 1e-6)
+          << token << ", " << i;
+    }
+  }
+}
+
+TEST(ExpertChoice, FollowsTheRule) {
+  expect_like_rule<Mixture{.experts = 128, .chosen = 8, .ffn = 64, .renormalised = true}>(10000);
+  expect_like_rule<Mixture{.experts = 8, .chosen = 2, .ffn = 64, .renormalised = true}>(1000);
+  expect_like_rule<Mixture{.experts = 64, .chosen = 8, .ffn = 64, .renormalised = false}>(1000);
+  expect_like_rule<Mixture{.experts = 300, .chosen = 16, .ffn = 64, .renormalised = false}>(200);
+  expect_like_rule<Mixture{.experts = 3, .chosen = 3, .ffn = 64, .renormalised = false}>(100);
+}
+
+TEST(ExpertChoice, TakesInfinities) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Chosen<Mixture{.experts = 4, .chosen = 2, .ffn = 64, .renormalised = true}> chosen(
+      {-kInfinity, 1.0f, -kInfinity, 0.0f});
+  EXPECT_EQ(chosen.expert(0, 0), 1);
+  EXPECT_EQ(chosen.expert(0, 1), 3);
+  EXPECT_NEAR(chosen.weight(0, 0) + chosen.weight(0, 1), 1.0f, 1e-6f);
+}
+
+// So that it reaches the logits of the step, which end the launch.
+TEST(ExpertChoice, PassesOnWhatIsNoNumber) {
+  for (const float nan : {std::nanf(""), -std::nanf("")}) {
+    Chosen<Mixture{.experts = 8, .chosen = 2, .ffn = 64, .renormalised = true}> chosen(
+        {5.0f, 4.0f, 3.0f, 2.0f, 1.0f, nan, 0.0f, -1.0f});
+    EXPECT_EQ(chosen.expert(0, 0), 5);
+    EXPECT_TRUE(std::isnan(chosen.weight(0, 0)));
+    EXPECT_TRUE(std::isnan(chosen.weight(0, 1)));
+  }
+}
+
+}  // namespace
+}  // namespace soliton
