@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"no_wait_for_taken_attention", "group8-one", skip(WaitKind::kAttentionEmpty)},
         FaultCase{"no_wait_before_x_takes_its_place", "plain-4-split", skip(WaitKind::kAttentionEmpty)},
         FaultCase{"no_wait_for_the_step_before", "micro-12", skip(WaitKind::kStepRead)},
+        FaultCase{"no_wait_for_the_choice_of_experts", "mixture-3", skip(WaitKind::kExpertsChosen)},
         FaultCase{"no_fence", "group8-6-split", {.kind = FaultKind::kDropDeviceFence}},
         FaultCase{"no_fence_before_copies", "plain-4-split", {.kind = FaultKind::kDropAsyncFence}},
         FaultCase{"page_full_one_more", "plain-4-split", count(0, 1)},
