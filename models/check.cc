@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "layout/weight_format.h"
 #include "models/limits.h"
 
 namespace soliton {
@@ -144,9 +145,9 @@ void check_above(const StatedFacts& stated, double ModelFacts::*high, double Mod
 
 /// What a token is multiplied with of experts has no padding between them, and of integers whole units of whole pages.
 void check_experts(const StatedFacts& stated) {
-  constexpr int kBlocks = 128;  // columns of which every consumer warp has some
-  constexpr int kUnit = 256;
-  constexpr int kPage = 2048;
+  constexpr int kBlocks = 4 * kColumnBlock;  // columns of which each of four consumer warps has some
+  constexpr int kPage = WeightFormat{.type = type_of_bits(kIntegerBits)}.page_columns();
+  constexpr int kUnit = kPage / kUnits;
   const ModelFacts& facts = stated.facts;
   if (!has_experts(facts)) return;
   if (facts.experts_per_token > facts.num_experts) {

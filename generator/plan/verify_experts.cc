@@ -21,7 +21,13 @@ ExpertParts expected_experts(const Plan& plan, const PlanPhase& phase) {
 
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ExpertParts expected = expected_experts(plan, phase);
-  const ExpertParts& got = plan.matrices[phase.matrix].experts;
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const ExpertParts& got = matrix.experts;
+  // Pages are put together of what experts have: padding would stand among these.
+  if (got.axis == ExpertAxis::kColumns && matrix.padded != matrix.columns) {
+    report.refuse(Rule::kExpertsUnlike, "{}: expected {} columns of experts without padding, got {}",
+                  phase.name, matrix.columns, matrix.padded);
+  }
   if (got == expected) return;
   report.refuse(Rule::kExpertsUnlike, "{}: expected {} of {} experts by axis {}, got {} of {} by axis {}",
                 phase.name, expected.chosen, expected.count, static_cast<int>(expected.axis), got.chosen,

@@ -203,6 +203,17 @@ TEST(Verify, OnlyNormedInputsMustComeInOneChunk) {
   EXPECT_EQ(refusals(plan), expected);
 }
 
+// More consumer warps would want padding between experts.
+TEST(Verify, RefusesPaddingBetweenExperts) {
+  const ModelConfig mixture =
+      load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "mixture.yaml");
+  EXPECT_EQ(refusals(make_plan(mixture, shipped_gpu("h200"))), "");
+  const std::string padded = refusals(make_plan(mixture, shipped_gpu("h200"), {.consumer_warps = 8}));
+  EXPECT_NE(padded.find("experts unlike: down: expected 128 columns of experts without padding, got 256"),
+            std::string::npos)
+      << padded;
+}
+
 /// Damage to a plan with experts, and what is said of it.
 struct BadExperts {
   std::string refusal;
