@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layout/model_shape.h"
+
 namespace soliton {
 namespace {
 
@@ -115,7 +117,7 @@ class KindBuilder {
     const int ffn = facts_.experts_per_token * facts_.expert_ffn;
     const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
     graph_.vectors[gated].elements = ffn;
-    const int routes = add_vector("routes", round_up(facts_.num_experts, 4));  // whole loads
+    const int routes = add_vector("routes", route_words(facts_.num_experts));
     add_op({.name = "router",
             .matrix = router,
             .reads = kPostAttention,

@@ -17,6 +17,11 @@ struct Mixture {
   bool renormalised = false;  // do weights of the chosen add up to 1?
 };
 
+/// Words of a router's logits: whole loads of 4.
+SOLITON_HOST_DEVICE constexpr int route_words(int num_experts) {
+  return round_up(num_experts, 4);
+}
+
 struct ModelShape {
   const Layer* layers = nullptr;  // [num_layers], and what stands once
   int num_layers = 0;

@@ -81,11 +81,10 @@ struct Phase {
   // Row of the norms, from its layer's first on: of what the phase reads; of who writes the residual stream, that of its
   // reader.
   int norm = kNone;
-  int first_cta = 0;     // owner of tile 0, see deal_tiles()
-  int layer_kind = 0;    // happens in the layers of this kind
-  bool appends = false;  // appends the step's keys and values to the cache
-  int column_slices =
-      1;  // CTAs that share the columns of a tile, see deal_block(); one row: of a router, see RouterSlices
+  int first_cta = 0;      // owner of tile 0, see deal_tiles()
+  int layer_kind = 0;     // happens in the layers of this kind
+  bool appends = false;   // appends the step's keys and values to the cache
+  int column_slices = 1;  // CTAs that share the columns of a tile, see deal_block() and RouterSlices
 };
 
 /// Columns of a matrix phase's input, and how its weights stand. What depends on them is compiled for each

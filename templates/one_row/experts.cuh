@@ -54,7 +54,7 @@ struct RouterSlices {
     return 1;
   }
   static constexpr int kCount = count();
-  static constexpr int kWords = round_up(kPlan.model.mixture.experts, 4);  // of a slice
+  static constexpr int kWords = route_words(kPlan.model.mixture.experts);  // of a slice
 };
 
 /// The logits of the step's token, waited for. Collective of a warp.
