@@ -195,6 +195,7 @@ void shape_rows(Plan& plan) {
           plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
     }
     if (phase.kind != PhaseKind::kMatrix) continue;
+    if (phase.output == OutputKind::kRouter) plan.vectors[phase.writes].elements *= plan.rows;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes();
     // Matrices of integers and of bf16 may read the same: the wider padding counts.
@@ -283,6 +284,11 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
   return are_few ? kFewProducerWarps : kProducerWarps;
 }
 
+/// Experts have few rows each: single warps multiply these.
+bool can_use_warpgroups(const Plan& plan) {
+  return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) && plan.facts.num_experts == 0;
+}
+
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
 int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps) {
   const int rows = choices.rows > 0 ? choices.rows : 1;
@@ -290,11 +296,9 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
-  if (rows > 1 && plan.facts.num_experts > 0)
-    refuse(fmt::format("--rows: expected 1 for a model of experts, got {}", rows));
   if (plan.num_cards > 1 && plan.facts.num_experts > 0)
     refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
-  const bool warpgroups = plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits);
+  const bool warpgroups = can_use_warpgroups(plan);
   const int most = most_rows(plan.layer_format(), warpgroups);
   if (rows > most) {
     refuse(fmt::format("--rows: expected at most {}{} but on a card whose warpgroups multiply, got {}", most,
@@ -309,8 +313,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 
 /// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && plan.copies == CopyKind::kBulk &&
-         has_warpgroups(plan.limits);
+  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && can_use_warpgroups(plan);
 }
 
 /// Decides the numbers that depend on no matrix.

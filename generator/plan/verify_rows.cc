@@ -17,7 +17,8 @@ struct Reading {
   const PlanPhase& before;  // in the step; of the first phase of all: the last of a layer
 };
 
-/// Every phase reads what the one before wrote. Where heads are normed, that happens between qkv and attention, which then
+/// Every phase reads what the one before wrote; behind a router, which adds nothing to it, what that has read, see
+/// check_experts(). Where heads are normed, that happens between qkv and attention, which then
 /// reads q and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for
 /// down.
 void check_reads(const Plan& plan, const Reading& at, Report& report) {
@@ -33,9 +34,9 @@ void check_reads(const Plan& plan, const Reading& at, Report& report) {
   }
   if (phase.reads < 0) {
     report.refuse(Rule::kReadWithoutWait, "{}: expected to read what it waits for, got nothing", phase.name);
-  } else if (before.writes != phase.reads) {
+  } else if (const int behind = phase.routes >= 0 ? before.reads : before.writes; behind != phase.reads) {
     report.refuse(Rule::kWaitTooEarly, "{}: reads {}, expected the phase before to write it, got {} of {}",
-                  phase.name, vector_name(plan, phase.reads), vector_name(plan, before.writes), before.name);
+                  phase.name, vector_name(plan, phase.reads), vector_name(plan, behind), before.name);
   }
   if (phase.waits_for != phase.reads) {
     report.refuse(Rule::kReadWithoutWait, "{}: reads {}, expected a wait for it, got a wait for {}",
@@ -62,6 +63,12 @@ int64_t activation_bytes(const Plan& plan, int vector, int columns) {
       padded = std::max(padded, plan.matrices[phase.matrix].padded);
   }
   return 2ll * parts * plan.rows * padded;
+}
+
+/// Elements between gate and down: of a mixture those of as many experts as a row goes through.
+int gated_elements(const Plan& plan, const PlanPhase& phase) {
+  const int ffn = ffn_of(plan, phase);
+  return ffn == kMixture ? plan.facts.experts_per_token * plan.facts.expert_ffn : ffn;
 }
 
 /// q, k and v of all rows, as attention reads them: of a card's heads.
@@ -108,14 +115,13 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
       break;
     case OutputKind::kSwiglu:
-      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, ffn_of(plan, phase)), report);
+      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, gated_elements(plan, phase)), report);
       break;
     case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
       break;
     case OutputKind::kRouter:
-      report.refuse(Rule::kExpertsUnlike, "{}: expected no router in a kernel of several rows, got one",
-                    phase.name);
+      check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(facts.num_experts, 4), report);
       break;
   }
 }
@@ -124,7 +130,7 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
   const ModelFacts& facts = plan.facts;
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int heads = facts.num_heads * facts.head_dim;
-  const int ffn = ffn_of(plan, phase);
+  const int ffn = gated_elements(plan, phase);
   const struct {
     int rows;
     int columns;
@@ -132,7 +138,8 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
   } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, facts.hidden, RowOrder::kRotary},
                 {facts.hidden, phase.appends ? heads : ffn, RowOrder::kPlain},
                 {2 * ffn, facts.hidden, RowOrder::kGateUp},
-                {facts.vocabulary, facts.hidden, RowOrder::kPlain}};
+                {facts.vocabulary, facts.hidden, RowOrder::kPlain},
+                {facts.num_experts, facts.hidden, RowOrder::kPlain}};
   const auto& shape = shapes[static_cast<int>(phase.output)];
   const int num_tiles = ceil_divide(shape.rows, kTileRows);
   if (matrix.rows != shape.rows || matrix.row_order != shape.order || matrix.num_tiles != num_tiles ||

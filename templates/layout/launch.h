@@ -41,6 +41,7 @@ enum class WaitKind : uint32_t {
   kAttending,
   kExpertsChosen,
   kExpertsTaken,
+  kPicksKnown,
 };
 
 constexpr const char* kWaitNames[] = {
@@ -48,7 +49,8 @@ constexpr const char* kWaitNames[] = {
     "input_taken", "vector",      "grid counter",   "query_full",   "attention_full", "attention_empty",
     "partial",     "token_ready", "step_read",      "input_full",   "input_empty",    "begun",
     "phase_done",  "exchange",    "tiles_full",     "tiles_empty",  "item_done",      "parts_full",
-    "step_known",  "attending",   "experts_chosen", "experts_taken"};
+    "step_known",  "attending",   "experts_chosen", "experts_taken",
+    "picks_known"};
 
 constexpr const char* wait_name(WaitKind kind) {
   return static_cast<size_t>(kind) < std::size(kWaitNames) ? kWaitNames[static_cast<size_t>(kind)]

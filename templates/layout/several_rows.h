@@ -67,6 +67,39 @@ constexpr int held_bytes(const KernelPlan& plan) {
   return held_rows_offset(plan) + kHeldOfRow * 4 * plan.rows + merges;
 }
 
+/// What a CTA knows of the experts that the rows of a step go through: words, in shared memory. An expert that some row has
+/// chosen is a slot, slots are in the order of their experts; a row and an expert of its choice are a pair, and pairs are in
+/// the order of slots, and within one of rows. Offsets in words.
+struct ExpertsLayout {
+  int rows = 0;
+  Mixture mixture = {};
+
+  SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.chosen; }
+  SOLITON_HOST_DEVICE constexpr int slots() const {
+    return mixture.experts < pairs() ? mixture.experts : pairs();
+  }
+  SOLITON_HOST_DEVICE constexpr int mask_words() const { return ceil_divide(rows, 32); }
+
+  SOLITON_HOST_DEVICE constexpr int count() const { return 0; }                     // of slots
+  SOLITON_HOST_DEVICE constexpr int experts() const { return 1; }                   // of each slot its expert,
+  SOLITON_HOST_DEVICE constexpr int masks() const { return experts() + slots(); }   // its rows, a bit each,
+  SOLITON_HOST_DEVICE constexpr int first_pairs() const {                           // and its first pair; then the end of all
+    return masks() + slots() * mask_words();
+  }
+  SOLITON_HOST_DEVICE constexpr int pair_rows() const { return first_pairs() + slots() + 1; }
+  SOLITON_HOST_DEVICE constexpr int pair_weights() const { return pair_rows() + pairs(); }
+  // While they are chosen: of each pair, row after row, its expert and weight; of each expert its rows and its slot.
+  SOLITON_HOST_DEVICE constexpr int picks() const { return pair_weights() + pairs(); }
+  SOLITON_HOST_DEVICE constexpr int pick_weights() const { return picks() + pairs(); }
+  SOLITON_HOST_DEVICE constexpr int expert_masks() const { return pick_weights() + pairs(); }
+  SOLITON_HOST_DEVICE constexpr int slots_of() const {
+    return expert_masks() + mixture.experts * mask_words();
+  }
+  SOLITON_HOST_DEVICE constexpr int bytes() const {
+    return mixture.experts == 0 ? 0 : 4 * (slots_of() + mixture.experts);
+  }
+};
+
 enum class BarrierId : int {
   kPageFull,    // producer and copy -> workers
   kPageEmpty,   // workers -> producer
@@ -82,6 +115,9 @@ enum class BarrierId : int {
   kPartsFull,   // workers -> workers: parts of query tiles
   kStepKnown,  // workers that finish tiles -> workers, input loader: StepDecision says whether the step happens
   kStepRead,  // input loader -> producer: all KV of the step before may be read
+  kPicksKnown,     // workers -> the first of them: what every row goes through stands in shared memory
+  kExpertsChosen,  // the first worker -> all others: so do the slots
+  kExpertsTaken,   // producers -> the first worker: they have copied what these have
   kStopped,   // input loader -> producer: no further step
   kEnded,     // all others -> watch
   kCount
@@ -106,6 +142,10 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
                                   Arrivers::kWarp};
   rules[BarrierId::kStepKnown] = {"step_known", 1, 1, Arrivers::kFinishers};
   rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kLane};
+  const int mixes = plan.model.mixture.experts > 0 ? 1 : 0;
+  rules[BarrierId::kPicksKnown] = {"picks_known", mixes, mixes, Arrivers::kConsumers};
+  rules[BarrierId::kExpertsChosen] = {"experts_chosen", mixes, mixes, Arrivers::kWarp};
+  rules[BarrierId::kExpertsTaken] = {"experts_taken", mixes, mixes, Arrivers::kProducers};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
   rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
   return rules;
@@ -120,6 +160,7 @@ enum class RegionId : int {
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan
   kDecision,  // StepDecision
+  kExperts,   // ExpertsLayout
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
   kCount
@@ -138,6 +179,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
   rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kExperts] = {"experts", ExpertsLayout{plan.rows, plan.model.mixture}.bytes(), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

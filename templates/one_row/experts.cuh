@@ -8,39 +8,10 @@
 #include "one_row/context.cuh"
 #include "one_row/input.cuh"
 #include "one_row/page_cursor.cuh"
+#include "ops/expert_table.cuh"
 #include "ops/experts.cuh"
 
 namespace soliton::one_row {
-
-/// What a matrix phase of experts knows beside MatrixPhase.
-struct ExpertPhase {
-  ExpertAxis axis = ExpertAxis::kNone;
-  int tiles = 1;             // of one expert's rows that are written
-  int64_t expert_bytes = 0;  // from one expert to the next
-  Vector routes = {};        // of who chooses
-};
-
-/// By MatrixPhase::number.
-template <const KernelPlan& kPlan>
-struct ExpertTable {
-  ExpertPhase phases[PhaseOrder<kPlan>::kMatrices] = {};
-  constexpr ExpertTable() {
-    int next = 0;
-    for (int i = 0; i < kPlan.num_phases; ++i) {
-      const Phase& phase = kPlan.phases[i];
-      if (phase.kind != PhaseKind::kMatrix) continue;
-      const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
-      phases[next++] = {matrix.experts.axis, matrix.expert_tiles(), matrix.expert_bytes(),
-                        kPlan.vector(phase.routes)};
-    }
-  }
-};
-template <const KernelPlan& kPlan>
-SOLITON_CONSTANT ExpertTable<kPlan> kExpertTable{};
-
-/// Has the model such layers?
-template <const KernelPlan& kPlan>
-constexpr bool kMixes = kPlan.model.mixture.experts > 0;
 
 /// A router has few tiles, and all wait for them: CTAs share the columns of each, of which everyone adds up what they put
 /// out, slice by slice.

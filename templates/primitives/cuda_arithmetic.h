@@ -26,6 +26,10 @@ SOLITON_DEVICE float rsqrt_fast(float x) {
   return rsqrtf(x);
 }
 
+SOLITON_DEVICE int count_bits(uint32_t value) {
+  return __popc(value);
+}
+
 SOLITON_DEVICE uint32_t pack_bf16(float low, float high) {
   uint32_t result;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));

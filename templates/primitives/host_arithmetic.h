@@ -22,6 +22,10 @@ inline float rsqrt_fast(float x) {
   return 1.0f / std::sqrt(x);
 }
 
+inline int count_bits(uint32_t value) {
+  return std::popcount(value);
+}
+
 inline uint32_t time_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());

@@ -124,6 +124,7 @@
 //   uint32_t choose_bytes(uint32_t low, uint32_t high, uint32_t choice);   byte i of the result is byte number
 //                                                     choice >> 4 i & 7 of the 8 bytes of low and high
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
+//   int count_bits(uint32_t);                         that are 1
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site); A wait returns when it is
 // satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA writes the

@@ -13,6 +13,7 @@
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
 #include "ops/attention_variant.cuh"
+#include "ops/expert_table.cuh"
 #include "ops/split.cuh"
 
 namespace soliton::rows {
@@ -72,6 +73,11 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     if (thread_index() == 0) {
       for (int32_t& stop : decision().stop) store_shared(&stop, 0);
     }
+    if constexpr (kMixes<kPlan>) {
+      const int words = kExpertsLayout.slots_of() - kExpertsLayout.expert_masks();
+      for (int i = thread_index(); i < words; i += kPlan.threads())
+        store_shared(expert_words(kExpertsLayout.expert_masks()) + i, 0u);
+    }
     hold_plan();
   }
 
@@ -112,9 +118,34 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return stop == 0;
   }
 
-  /// Tiles, of all cards', of a phase that this CTA finishes.
+  /// See ExpertsLayout.
+  static constexpr ExpertsLayout kExpertsLayout{kPlan.rows, kPlan.model.mixture};
+  SOLITON_DEVICE uint32_t* expert_words(int offset) const {
+    return this->template region<uint32_t>(RegionId::kExperts) + offset;
+  }
+  SOLITON_DEVICE int expert_slots() const {
+    return static_cast<int>(load_shared(expert_words(kExpertsLayout.count())));
+  }
+  /// Choices of experts of this launch before a layer's: there is one kind of layers that makes any. Nobody has a register to
+  /// count them.
+  SOLITON_DEVICE uint32_t choices(int layer) const {
+    if constexpr (kPlan.model.num_kinds() == 1) return step * kPlan.model.num_layers + layer;
+    return step * kLayerTable<kPlan>.of_kind[mixture_kind<kPlan>()] + kLayerTable<kPlan>.before[layer];
+  }
+  /// Waits for a layer's. Pairs with the first worker's arrival in choose().
+  SOLITON_DEVICE void wait_experts(int layer) const {
+    const uint32_t before = choices(layer);
+    wait(barrier(BarrierId::kExpertsChosen), before & 1, WaitKind::kExpertsChosen, before);
+  }
+
+  /// Tiles, of all cards', of a phase that this CTA finishes; of experts, once they are chosen.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
-    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
+    int num_tiles = matrix.num_tiles;
+    if constexpr (kMixes<kPlan>) {
+      const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
+      if (experts.axis == ExpertAxis::kRows) num_tiles = expert_slots() * experts.tiles;
+    }
+    TileRun run = deal_tiles(num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }
@@ -319,6 +350,41 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     warp_arrive(&barrier(BarrierId::kPhaseDone));
     this->end_phase();
   }
+};
+
+/// An expert that some rows go through, as shared memory has it.
+template <const KernelPlan& kPlan>
+class ExpertSlot {
+  static constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
+
+ public:
+  SOLITON_DEVICE ExpertSlot(const Context<kPlan>& context, int slot)
+      : words_(context.expert_words(0)), slot_(slot) {}
+
+  SOLITON_DEVICE int first_pair() const { return word(kLayout.first_pairs() + slot_); }
+  /// Its rows.
+  SOLITON_DEVICE int pairs() const { return word(kLayout.first_pairs() + slot_ + 1) - first_pair(); }
+  /// Of the rows from 32 i on a bit each.
+  SOLITON_DEVICE uint32_t mask(int i) const {
+    return load_shared(words_ + kLayout.masks() + slot_ * kLayout.mask_words() + i);
+  }
+  SOLITON_DEVICE bool has(int row) const { return (mask(row / 32) >> row % 32 & 1) != 0; }
+  /// How many of its rows come before this one.
+  SOLITON_DEVICE int rank(int row) const {
+    int before = count_bits(mask(row / 32) & ((1u << row % 32) - 1));
+    for (int i = 0; i < row / 32; ++i) before += count_bits(mask(i));
+    return before;
+  }
+  SOLITON_DEVICE int row_of(int pair) const { return word(kLayout.pair_rows() + pair); }
+  SOLITON_DEVICE float weight_of(int pair) const {
+    return float_from_bits(load_shared(words_ + kLayout.pair_weights() + pair));
+  }
+
+ private:
+  SOLITON_DEVICE int word(int offset) const { return static_cast<int>(load_shared(words_ + offset)); }
+
+  const uint32_t* words_;
+  int slot_;
 };
 
 }  // namespace soliton::rows

@@ -5,6 +5,7 @@
 
 #include "machine/copies.cuh"
 #include "machine/ring.cuh"
+#include "rows/experts.cuh"
 #include "rows/items.cuh"
 
 namespace soliton::rows {
@@ -40,9 +41,18 @@ class InputLoader {
       for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>)
         push_slots(phase, block, input);
     } else {
+      const ExpertAxis axis = expert_axis<kPlan>(phase);
+      if (axis == ExpertAxis::kRows) {
+        copies_.announce();
+        context_.wait_experts(at.layer);
+      }
       const int count = context_.tiles(phase).count;
       SOLITON_NO_UNROLL
       for (int tile = 0; tile < count; tile += kTilesAtOnce<kPlan>) {
+        if (axis == ExpertAxis::kColumns) {
+          push_pairs(input);
+          continue;
+        }
         SOLITON_NO_UNROLL
         for (int column = 0; column < phase.padded; column += kChunk) {
           const int rest = phase.padded - column;
@@ -153,6 +163,26 @@ class InputLoader {
                     oldest.turn / kItemSlots & 1, WaitKind::kItemDone, oldest.turn);
       oldest.before = behind;
       ++oldest.turn;
+    }
+  }
+
+  /// What experts have put out, of each its pairs.
+  SOLITON_DEVICE void push_pairs(const unsigned char* input) {
+    constexpr int kChunk = kRowsShape.chunk_columns();
+    constexpr int kFfn = kPlan.model.mixture.ffn;
+    const int slots = context_.expert_slots();
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < slots; ++i) {
+      const ExpertSlot<kPlan> slot(context_, i);
+      const int pairs = slot.pairs();
+      const unsigned char* own = input + expert_input_offset<kPlan>(slot.first_pair(), pairs, 0, 0, 0);
+      SOLITON_NO_UNROLL
+      for (int column = 0; column < kFfn; column += kChunk) {
+        const int rest = kFfn - column;
+        const int bytes = pairs * kRowsShape.parts * 2 * (rest < kChunk ? rest : kChunk);
+        push(own, bytes);
+        own += bytes;
+      }
     }
   }
 

@@ -17,13 +17,16 @@ struct IntegerStep {
   int offset;  // of its words in the page
   int chunk;   // first column
 
-  SOLITON_DEVICE IntegerStep(int columns, int chunk, int column_warp)
-      : columns(columns), steps(columns / kMinIntegerColumns), chunk(chunk) {
+  /// `steps`: of a unit, whose columns the page may have fewer units of than kUnits.
+  SOLITON_DEVICE IntegerStep(int columns, int steps, int chunk, int column_warp)
+      : columns(columns), steps(steps), chunk(chunk) {
     const int index = chunk / (kStrips * kStepColumns) + column_warp;
     unit = steps == 4 ? index / 4 : steps == 2 ? index / 2 : index;
     step = index - unit * steps;
     offset = index * kStepBytes;
   }
+  /// Has the page so many units?
+  SOLITON_DEVICE bool is_there() const { return offset < columns * kTileRows / 2; }
   /// The first of a strip's 32 columns.
   SOLITON_DEVICE int column(int strip) const {
     return ((unit * kStrips + strip) * steps + step) * kStepColumns;
@@ -35,12 +38,9 @@ struct IntegerStep {
 
 template <const KernelPlan& kPlan>
 class Multiplier {
+ protected:
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
-
- public:
   static constexpr int kTiles = kRowsShape.tiles_together;
-
- private:
   static constexpr int kPerSlot = kRowsShape.tiles_per_slot;
   static constexpr int kSlots = kTiles / kPerSlot;
   static constexpr int kRowGroups = kPlan.rows / 8 / (kWorkers / kColumnWarps<kPlan>);  // the n of the mma
@@ -61,7 +61,11 @@ class Multiplier {
   /// Multiplies the next `tiles` tiles, kTilesAtOnce at most, by all of the input.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles, Sums& sums) {
     if constexpr (kPlan.model.integers.has_scales()) {
-      if (phase.format.has_scales()) return multiply_integers(stream, phase.padded, tiles, sums);
+      if (phase.format.has_scales()) {
+        const AllRows rows(*this);
+        return multiply_pages(stream, phase.padded, false, tiles, sums,
+                              [&](int) { return rows; });
+      }
     }
     SOLITON_NO_UNROLL
     for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
@@ -106,31 +110,51 @@ class Multiplier {
     warp_arrive(&context_.barrier(BarrierId::kTilesFull));
   }
 
- private:
-  /// The same with pages of integers: a page of every tile stays in the ring while the chunks of the input that it
-  /// meets go by.
-  SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, int padded, int tiles, Sums& sums) {
+ protected:
+  /// What integers are multiplied with: all rows of the input.
+  struct AllRows {
+    int offset;
+
+    SOLITON_DEVICE explicit AllRows(const Multiplier& owner)
+        : offset((owner.first_row() + owner.context_.lane / 4) * kColumnBlock * 2 +
+                 owner.context_.lane % 4 * 16) {}
+    SOLITON_DEVICE static bool is_there(int /*n*/) { return true; }
+    SOLITON_DEVICE uint4 load(const unsigned char* input, int block, int part, int n) const {
+      const unsigned char* of_group =
+          input + ((block * kRowsShape.parts + part) * kPlan.rows + n * 8) * (kColumnBlock * 2);
+      return load_shared(reinterpret_cast<const uint4*>(of_group + offset));
+    }
+  };
+
+  /// The same with pages of integers, of all `padded` columns: a page of every tile stays in the ring while the chunks of the
+  /// input that it meets go by. `operand(tile)`: what a tile is multiplied with. `is_divided`: see multiply_slots().
+  template <class OperandOf>
+  SOLITON_DEVICE void multiply_pages(PageStream<kPlan>& stream, int padded, bool is_divided, int tiles,
+                                     Sums& sums, const OperandOf& operand) {
+    constexpr int kFull = kPlan.model.integers.page_columns();
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
     static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
     int columns = 0;  // of the page
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < padded; begin += columns) {
-      columns = page_columns(kPlan.model.integers, padded - begin);
+      const int rest = padded - begin;
+      columns = is_divided ? (rest < kFull ? rest : kFull) : page_columns(kPlan.model.integers, rest);
+      const int steps = (is_divided ? kFull : columns) / kMinIntegerColumns;
       int slots[kTilesAtOnce<kPlan>];
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile)
         slots[tile] = tile < tiles ? stream.wait() : slots[0];
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
-        const IntegerStep<kPlan> step(columns, column, column_warp());
+        const IntegerStep<kPlan> step(columns, steps, column, column_warp());
         const unsigned char* input = input_.wait();
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
-          if (tile >= tiles) break;
+          if (tile >= tiles || (is_divided && !step.is_there())) break;
           const unsigned char* pages[kTilesTogether];
           SOLITON_UNROLL
           for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
-          multiply_step(step, pages, input, tile, sums);
+          multiply_step(step, pages, input, tile, sums, operand);
         }
         input_.release();
       }
@@ -142,9 +166,11 @@ class Multiplier {
   }
 
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
+  template <class OperandOf>
   SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
                                     const unsigned char* const (&pages)[kTilesTogether],
-                                    const unsigned char* input, int tile, Sums& sums) const {
+                                    const unsigned char* input, int tile, Sums& sums,
+                                    const OperandOf& operand) const {
     constexpr int kParts = kRowsShape.parts;
     uint4 words[kTilesTogether];
     RowScales scales[kTilesTogether][kStrips];
@@ -159,18 +185,18 @@ class Multiplier {
     }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {
-      const unsigned char* own =
-          own_input(input + step.block(strip) * kColumnBlock * kRowsShape.column_bytes());
       float products[kTilesTogether][kRowGroups][kParts][4] = {};
       SOLITON_UNROLL
       for (int t = 0; t < kTilesTogether; ++t) {
         const uint4 first = spread_to_bf16(strip == 0 ? words[t].x : words[t].z, scales[t][strip].zero);
         const uint4 second = spread_to_bf16(strip == 0 ? words[t].y : words[t].w, scales[t][strip].zero);
+        const auto rows = operand(tile + t);
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
+          if (!rows.is_there(n)) continue;
           SOLITON_UNROLL
           for (int part = 0; part < kParts; ++part) {
-            const uint4 x = load_input(own, part, n);
+            const uint4 x = rows.load(input, step.block(strip), part, n);
             mma_bf16(products[t][n][part], first, make_uint2(x.x, x.y));
             mma_bf16(products[t][n][part], second, make_uint2(x.z, x.w));
           }

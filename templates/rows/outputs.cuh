@@ -10,6 +10,7 @@
 
 #include "ops/activation.cuh"
 #include "rows/choice.cuh"
+#include "rows/experts.cuh"
 #include "rows/heads.cuh"
 
 namespace soliton::rows {
@@ -50,7 +51,11 @@ class Outputs : public Choice<kPlan> {
         rotary(tile, with_bias(at.layer, tile, sums), ahead);
         break;
       case OutputKind::kSwiglu:
-        swiglu(at.phase.output_vector, tile, sums);
+        if (expert_axis<kPlan>(at.phase) == ExpertAxis::kRows) {
+          swiglu_of_expert(at.phase, tile, sums);
+        } else {
+          swiglu(at.phase.output_vector, tile, sums);
+        }
         break;
       case OutputKind::kResidual:
         residual(at.phase.output_vector, tile, own_tile, sums, ahead);
@@ -59,7 +64,8 @@ class Outputs : public Choice<kPlan> {
         candidate(at.phase, tile, sums);
         break;
       case OutputKind::kRouter:
-        break;  // plans of several rows have none
+        route(at.phase, tile, sums);
+        break;
     }
   }
 
@@ -210,6 +216,44 @@ class Outputs : public Choice<kPlan> {
     publish(vector, row(), tile * 8 + quarter() * 2,
             make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
   }
+  /// The same of an expert, whose columns of activations are its pairs: times the weight with which the row goes through it.
+  SOLITON_DEVICE void swiglu_of_expert(const MatrixPhase& phase, int tile, const Sums& v) const {
+    if constexpr (kMixes<kPlan>) {
+      const int tiles = kExpertTable<kPlan>.phases[phase.number].tiles;
+      const int number = tile / tiles;
+      const ExpertSlot<kPlan> slot(context_, number);
+      const int pairs = slot.pairs();
+      const int rank = row();
+      if (rank >= pairs) return;
+      const int first = slot.first_pair();
+      const float scale = load_shared(context_.factors() + slot.row_of(first + rank));
+      const float weight = slot.weight_of(first + rank);
+      float2 pair = make_float2(weight * gated(v.low.x, v.high.x, scale), weight * gated(v.low.y, v.high.y, scale));
+      const int column = (tile - number * tiles) * 8 + quarter() * 2;
+      unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset);
+      SOLITON_UNROLL
+      for (int part = 0; part < kRowsShape.parts; ++part) {
+        context_.publish(
+            reinterpret_cast<uint32_t*>(to + expert_input_offset<kPlan>(first, pairs, part, rank, column)),
+            pack_bf16(pair.x, pair.y));
+        if (part + 1 < kRowsShape.parts) pair = make_float2(low_part(pair.x), low_part(pair.y));
+      }
+    }
+  }
+
+  /// Logits of experts, row by row; none of the rows that fill the last tile.
+  SOLITON_DEVICE void route(const MatrixPhase& phase, int tile, const Sums& v) const {
+    constexpr int kWords = route_words(kPlan.model.mixture.experts);
+    float* to = context_.template workspace<float>(phase.output_vector.offset) + row() * kWords;
+    const auto put = [&](int expert, float2 logits) {
+      if (expert >= kWords) return;
+      context_.publish(reinterpret_cast<float2*>(to + expert),
+                       make_float2(logits.x * scale_, logits.y * scale_));
+    };
+    put(tile * kTileRows + quarter() * 2, v.low);
+    put(tile * kTileRows + quarter() * 2 + 8, v.high);
+  }
+
   /// The code for many rows is long.
   static SOLITON_DEVICE float gated(float gate, float up, float scale) {
     return activate<kPlan.model.activation, kRowsShape.warpgroups>(gate * scale) * (up * scale);

@@ -1,90 +1,11 @@
 // The producer of the kernels for several rows: this CTA's page stream, across phases, layers and steps.
 #pragma once
 
-#include "formats/formats.cuh"
 #include "machine/ring_producer.cuh"
-#include "rows/context.cuh"
 #include "rows/integer_slot.cuh"
+#include "rows/slot_cursor.cuh"
 
 namespace soliton::rows {
-
-/// Walks the slots of a run of tiles, in the order in which the workers want them: a few tiles at a time;
-/// of all of these one chunk of columns after the other; tiles_per_slot tiles side by side. Of integers a slot
-/// holds a page of one tile.
-template <const KernelPlan& kPlan>
-class SlotCursor {
- public:
-  static constexpr RowsShape kRowsShape = kShape<kPlan>;
-
-  SlotCursor() = default;
-  /// `matrix`: where tile 0 begins; `run`: of all cards' tiles, of which this card has one in num_cards.
-  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
-      : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
-        end_column_(padded),
-        tiles_left_(run.count) {}
-
-  SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
-  /// Copies the tiles' columns into the slot.
-  template <class Producer>
-  SOLITON_DEVICE void push(const Producer& producer) const {
-    const int bytes = tile_piece_bytes();
-    const int tiles = num_tiles();
-    producer.expect(tiles * bytes);
-    const char* piece = address(0);
-    SOLITON_UNROLL
-    for (int i = 0; i < kRowsShape.tiles_per_slot; ++i) {
-      if (i < tiles) producer.copy(i * (kPageBytes / kRowsShape.tiles_per_slot), piece, bytes);
-      piece += stride_;
-    }
-  }
-  template <class Copies>
-  SOLITON_DEVICE void prefetch(const Copies& copies) const {
-    for (int i = 0; i < num_tiles(); ++i) copies.prefetch_page(address(i), tile_piece_bytes());
-  }
-  SOLITON_DEVICE void advance() {
-    tile_ += tiles_per_slot();
-    if (tile_ < at_once()) return;
-    tile_ = 0;
-    column_ += columns();
-    if (column_ < end_column_) return;
-    column_ = 0;
-    first_tile_ += kTilesAtOnce<kPlan> * stride_;
-    tiles_left_ -= kTilesAtOnce<kPlan>;
-  }
-
- private:
-  SOLITON_DEVICE int num_tiles() const {
-    const int rest = at_once() - tile_;
-    return rest < tiles_per_slot() ? rest : tiles_per_slot();
-  }
-  SOLITON_DEVICE const char* address(int tile) const {
-    return first_tile_ + (tile_ + tile) * stride_ + weight_bytes(column_);
-  }
-  SOLITON_DEVICE int tile_piece_bytes() const { return weight_bytes(columns()); }
-  SOLITON_DEVICE int at_once() const {
-    return tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>;
-  }
-
-  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
-  SOLITON_DEVICE int tiles_per_slot() const {
-    return has_scales<kPlan>(type_) ? 1 : kRowsShape.tiles_per_slot;
-  }
-  SOLITON_DEVICE int columns() const {
-    const int rest = end_column_ - column_;
-    if (has_scales<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
-    return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
-  }
-
-  WeightType type_ = WeightType::kBf16;
-  const char* first_tile_ = nullptr;  // of those at a time
-  int64_t stride_ = 0;
-  int end_column_ = 0;
-  int tiles_left_ = 0;
-  int tile_ = 0;
-  int column_ = 0;
-};
 
 /// What the machine knows of these kernels.
 template <const KernelPlan& kPlan>
@@ -95,8 +16,11 @@ struct Kernel {
 };
 
 template <const KernelPlan& kPlan>
-class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
-  using Base = RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>>;
+using Cursor = std::conditional_t<kMixes<kPlan>, ExpertSlotCursor<kPlan>, SlotCursor<kPlan>>;
+
+template <const KernelPlan& kPlan>
+class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
+  using Base = RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>>;
   using Base::context_;
 
  public:
@@ -115,7 +39,10 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
     if constexpr (kPlan.warpgroups) {
       stream_groups(at);
     } else {
-      this->stream(slots(at), at.phase.window, [&] { return slots(next); });
+      const ExpertAxis axis = expert_axis<kPlan>(at.phase);
+      if (axis == ExpertAxis::kRows && !wait_experts(at.layer)) return;
+      this->stream(slots(at), at.phase.window, [&] { return known_slots(next); });
+      if (axis == ExpertAxis::kColumns) release_experts();
     }
     context_.end_phase();
   }
@@ -158,9 +85,36 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
   SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
 
  private:
-  SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
-    return {layer_weights<kPlan>(context_.params, at.phase, at.layer), at.phase.format.type, at.phase.padded,
-            context_.tiles(at.phase)};
+  SOLITON_DEVICE Cursor<kPlan> slots(const MatrixInstance& at) const {
+    const char* matrix = layer_weights<kPlan>(context_.params, at.phase, at.layer);
+    if constexpr (kMixes<kPlan>) {
+      return {context_, matrix, at.phase};
+    } else {
+      return {matrix, at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+    }
+  }
+  /// While experts are not known, their pages can't be looked at.
+  SOLITON_DEVICE Cursor<kPlan> known_slots(const MatrixInstance& next) const {
+    if (expert_axis<kPlan>(next.phase) == ExpertAxis::kRows) return {};
+    return slots(next);
+  }
+  /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the first worker's arrival in
+  /// choose().
+  SOLITON_DEVICE bool wait_experts(int layer) {
+    if (this->stopped()) return false;
+    const uint32_t before = context_.choices(layer);
+    this->wait_unless_stopped(context_.barrier(BarrierId::kExpertsChosen), before & 1,
+                              WaitKind::kExpertsChosen, before, nothing);
+    return !this->stopped();
+  }
+  /// Says that this producer needs them no more. Pairs with the first worker's wait in choose().
+  SOLITON_DEVICE void release_experts() {
+    Barrier* taken = &context_.barrier(BarrierId::kExpertsTaken);
+    if constexpr (kPlan.copies == CopyKind::kBulk) {
+      barrier_arrive(taken);
+    } else {
+      warp_arrive(taken);
+    }
   }
 
   /// Where warpgroups multiply: of a few tiles at a time one chunk of columns after the other, of which every group of

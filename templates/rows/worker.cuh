@@ -8,6 +8,8 @@
 #include "rows/attention_roles.cuh"
 #include "rows/attention_tokens.cuh"
 #include "rows/epilogue.cuh"
+#include "rows/expert_multiplier.cuh"
+#include "rows/experts.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"
 #include "rows/warpgroup_multiplier.cuh"
@@ -35,6 +37,12 @@ class Worker {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     begin_phase();
+    if constexpr (kMixes<kPlan>) {
+      const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
+      if (experts.axis == ExpertAxis::kRows) {
+        ExpertChooser<kPlan>(context_, worker_).choose(experts.routes, at.layer);
+      }
+    }
     const TileRun run = context_.tiles(at.phase);
     epilogue_.begin(at, run, !takes_digits<kPlan>(at.phase));
     if constexpr (kShape<kPlan>.warpgroups) {
@@ -95,7 +103,11 @@ class Worker {
     for (int first = 0; first < run.count; first += kAtOnce) {
       const int tiles = run.count - first < kAtOnce ? run.count - first : kAtOnce;
       typename Multiplier<kPlan>::Sums sums = {};
-      multiplier_.multiply(stream_, at.phase, tiles, sums);
+      if constexpr (kMixes<kPlan>) {
+        multiplier_.multiply(stream_, at.phase, {run.first + first * run.stride, run.stride, tiles}, sums);
+      } else {
+        multiplier_.multiply(stream_, at.phase, tiles, sums);
+      }
       SOLITON_UNROLL
       for (int tile = 0; tile < kAtOnce; tile += kHanded) {
         if (tile >= tiles) break;
@@ -185,7 +197,8 @@ class Worker {
   Context<kPlan>& context_;
   int worker_;
   PageStream<kPlan> stream_;
-  std::conditional_t<kShape<kPlan>.warpgroups, WarpgroupMultiplier<kPlan>, Multiplier<kPlan>> multiplier_;
+  using WarpMultiplier = std::conditional_t<kMixes<kPlan>, ExpertMultiplier<kPlan>, Multiplier<kPlan>>;
+  std::conditional_t<kShape<kPlan>.warpgroups, WarpgroupMultiplier<kPlan>, WarpMultiplier> multiplier_;
   Epilogue<kPlan> epilogue_;
   Attention<kPlan> attention_;
   uint32_t met_ = 0;  // parity of the workers' next meeting

@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"attention_full_one_less", "plain-4-split", count(kAttentionFull, -1)},
         FaultCase{"attention_empty_one_less", "plain-4-split", count(kAttentionFull + 1, -1)},
         FaultCase{"attention_empty_one_more", "plain-4-split", count(kAttentionFull + 1, 1)},
+        FaultCase{"rows_no_wait_for_the_picks", "mixture-4-rows8", skip(WaitKind::kPicksKnown)},
+        FaultCase{"rows_no_wait_for_the_choice_of_experts", "mixture-4-rows8", skip(WaitKind::kExpertsChosen)},
         FaultCase{"rows_no_wait_for_a_page", "plain-4-rows8", skip(WaitKind::kPageFull)},
         FaultCase{"rows_no_wait_for_a_free_slot", "plain-4-rows8", skip(WaitKind::kPageEmpty)},
         FaultCase{"rows_no_wait_for_a_tile", "plain-4-rows8", skip(WaitKind::kTilesFull)},

@@ -1,0 +1,53 @@
+// What matrix phases of a mixture of experts are.
+#pragma once
+
+#include "machine/walk.cuh"
+
+namespace soliton {
+
+/// What a matrix phase of experts knows beside MatrixPhase.
+struct ExpertPhase {
+  ExpertAxis axis = ExpertAxis::kNone;
+  int tiles = 1;             // of one expert's rows that are written
+  int64_t expert_bytes = 0;  // from one expert to the next
+  Vector routes = {};        // of who chooses
+};
+
+/// By MatrixPhase::number.
+template <const KernelPlan& kPlan>
+struct ExpertTable {
+  ExpertPhase phases[PhaseOrder<kPlan>::kMatrices] = {};
+  constexpr ExpertTable() {
+    int next = 0;
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      const Phase& phase = kPlan.phases[i];
+      if (phase.kind != PhaseKind::kMatrix) continue;
+      const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
+      phases[next++] = {matrix.experts.axis, matrix.expert_tiles(), matrix.expert_bytes(),
+                        kPlan.vector(phase.routes)};
+    }
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT ExpertTable<kPlan> kExpertTable{};
+
+/// Has the model such layers?
+template <const KernelPlan& kPlan>
+constexpr bool kMixes = kPlan.model.mixture.experts > 0;
+
+/// The kind of these layers.
+template <const KernelPlan& kPlan>
+consteval int mixture_kind() {
+  int kind = 0;
+  for (int i = 0; i < kPlan.num_phases; ++i)
+    kind = kPlan.phases[i].routes == kNone ? kind : kPlan.phases[i].layer_kind;
+  return kind;
+}
+
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE ExpertAxis expert_axis(const MatrixPhase& phase) {
+  if constexpr (kMixes<kPlan>) return kExpertTable<kPlan>.phases[phase.number].axis;
+  return ExpertAxis::kNone;
+}
+
+}  // namespace soliton

@@ -1,0 +1,145 @@
+// Layers that are mixtures of experts: which experts the rows of a step go through, and which rows go through each. Every
+// CTA finds out alike, out of the router's logits: its workers choose for some rows each, the first of them makes the list
+// of experts that any row has chosen (layout/several_rows.h), and all roles go by that.
+//
+// Gate and up of an expert are multiplied with its rows alone, side by side as its pairs are; so is down, whose sums are
+// then each row's again. What the experts put out lies in memory pair by pair, see expert_input_offset().
+#pragma once
+
+#include "ops/experts.cuh"
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+/// Bytes of the activations of one pair in front of what an expert's down multiplies.
+template <const KernelPlan& kPlan>
+constexpr int kPairBytes = kPlan.model.mixture.ffn * kShape<kPlan>.parts * 2;
+
+/// Where, among what experts put out, an element of pair `rank` of a slot lies that has `pairs` of them: as
+/// activation_offset() has it of so many rows.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int64_t expert_input_offset(int first_pair, int pairs, int part, int rank, int column) {
+  constexpr int kParts = kShape<kPlan>.parts;
+  const int line = (column / kColumnBlock * kParts + part) * pairs + rank;
+  return static_cast<int64_t>(first_pair) * kPairBytes<kPlan> + line * (kColumnBlock * 2) +
+         column % kColumnBlock * 2;
+}
+
+template <const KernelPlan& kPlan>
+class ExpertChooser {
+  static constexpr Mixture kMixture = kPlan.model.mixture;
+  static constexpr ExpertsLayout kLayout{kPlan.rows, kMixture};
+  static constexpr int kMaskWords = kLayout.mask_words();
+  using Logits = RouterLogits<kMixture.experts>;
+
+ public:
+  SOLITON_DEVICE ExpertChooser(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+
+  /// Chooses the experts of a layer, once all CTAs have ended the router's phase. Collective of the workers.
+  SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
+    for (int row = worker_; row < context_.params.tree.num_rows; row += kWorkers) pick(routes, row);
+    warp_arrive(&context_.barrier(BarrierId::kPicksKnown));
+    if (worker_ == 0) {
+      const uint32_t before = context_.choices(layer);
+      context_.wait(context_.barrier(BarrierId::kPicksKnown), before & 1, WaitKind::kPicksKnown, before);
+      // True at once for the first choice. Pairs with the producers' arrival once they need the last one's no more.
+      context_.wait(context_.barrier(BarrierId::kExpertsTaken), (before & 1) ^ 1, WaitKind::kExpertsTaken,
+                    before);
+      warp_sync();
+      list_slots();
+      list_pairs();
+      warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
+    }
+    context_.wait_experts(layer);
+    warp_sync();
+  }
+
+ private:
+  SOLITON_DEVICE uint32_t* words(int offset) const { return context_.expert_words(offset); }
+
+  /// What a row goes through.
+  SOLITON_DEVICE void pick(const Vector& routes, int row) const {
+    constexpr int kWords = route_words(kMixture.experts);
+    const int first = Logits::first_expert(context_.lane);
+    const float* own = context_.template workspace<float>(routes.offset) + row * kWords + first;
+    Logits logits = {};
+    SOLITON_UNROLL
+    for (int i = 0; i < Logits::kLoads; ++i) {
+      if (first + 4 * i < kWords) logits.value[i] = load_global(reinterpret_cast<const float4*>(own) + i);
+    }
+    const ExpertChoice<kMixture> choice(logits, context_.lane);
+    const float weight = choice.weight(context_.lane);
+    if (context_.lane >= kMixture.chosen) return;
+    const int place = row * kMixture.chosen + context_.lane;
+    store_shared(words(kLayout.picks()) + place, static_cast<uint32_t>(choice.expert()));
+    store_shared(words(kLayout.pick_weights()) + place, float_bits(weight));
+    add_shared(words(kLayout.expert_masks()) + choice.expert() * kMaskWords + row / 32, 1u << row % 32);
+  }
+
+  /// Every lane looks after some neighbouring experts; leaves their masks empty for the next choice.
+  SOLITON_DEVICE void list_slots() const {
+    constexpr int kOwn = ceil_divide(kMixture.experts, kWarpLanes);
+    constexpr int kPairBits = 16;
+    uint32_t masks[kOwn][kMaskWords];
+    uint32_t own = 0;  // slots, and in the upper half pairs
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwn; ++i) {
+      const int expert = context_.lane * kOwn + i;
+      uint32_t pairs = 0;
+      SOLITON_UNROLL
+      for (int word = 0; word < kMaskWords; ++word) {
+        uint32_t* mask = words(kLayout.expert_masks()) + expert * kMaskWords + word;
+        masks[i][word] = expert < kMixture.experts ? load_shared(mask) : 0;
+        if (expert < kMixture.experts) store_shared(mask, 0u);
+        pairs += count_bits(masks[i][word]);
+      }
+      own += pairs == 0 ? 0 : 1 | pairs << kPairBits;
+    }
+    uint32_t end = own;
+    for (int delta = 1; delta < kWarpLanes; delta *= 2) {
+      const uint32_t before = shuffle(end, (context_.lane - delta) & (kWarpLanes - 1));
+      if (context_.lane >= delta) end += before;
+    }
+    int slot = static_cast<int>((end - own) & ((1u << kPairBits) - 1));
+    int pair = static_cast<int>((end - own) >> kPairBits);
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwn; ++i) {
+      uint32_t pairs = 0;
+      SOLITON_UNROLL
+      for (int word = 0; word < kMaskWords; ++word) pairs += count_bits(masks[i][word]);
+      if (pairs == 0) continue;
+      const int expert = context_.lane * kOwn + i;
+      store_shared(words(kLayout.experts()) + slot, static_cast<uint32_t>(expert));
+      store_shared(words(kLayout.first_pairs()) + slot, static_cast<uint32_t>(pair));
+      store_shared(words(kLayout.slots_of()) + expert, static_cast<uint32_t>(slot));
+      SOLITON_UNROLL
+      for (int word = 0; word < kMaskWords; ++word)
+        store_shared(words(kLayout.masks()) + slot * kMaskWords + word, masks[i][word]);
+      pair += static_cast<int>(pairs);
+      ++slot;
+    }
+    if (context_.lane == kWarpLanes - 1) {
+      store_shared(words(kLayout.count()), static_cast<uint32_t>(slot));
+      store_shared(words(kLayout.first_pairs()) + slot, static_cast<uint32_t>(pair));
+    }
+    warp_sync();
+  }
+
+  SOLITON_DEVICE void list_pairs() const {
+    const int count = context_.params.tree.num_rows * kMixture.chosen;
+    SOLITON_NO_UNROLL
+    for (int i = context_.lane; i < count; i += kWarpLanes) {
+      const int row = i / kMixture.chosen;
+      const int expert = static_cast<int>(load_shared(words(kLayout.picks()) + i));
+      const ExpertSlot<kPlan> slot(context_, static_cast<int>(load_shared(words(kLayout.slots_of()) + expert)));
+      const int pair = slot.first_pair() + slot.rank(row);
+      store_shared(words(kLayout.pair_rows()) + pair, static_cast<uint32_t>(row));
+      store_shared(words(kLayout.pair_weights()) + pair, load_shared(words(kLayout.pick_weights()) + i));
+    }
+  }
+
+  const Context<kPlan>& context_;
+  int worker_;
+};
+
+}  // namespace soliton::rows
