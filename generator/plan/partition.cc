@@ -68,18 +68,21 @@ PlanPhase make_phase(const GraphOp& op, int layer_kind) {
           .appends = op.appends};
 }
 
-/// A router has few tiles, and all wait for it: CTAs share the columns of one, whole pages each.
+/// A router has few tiles, and all wait for it: CTAs share the columns of one, whole pages each. Of several rows a CTA has one
+/// tile's at most: one slice of the activations.
 void slice_routers(Plan& plan) {
   for (PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kRouter) continue;
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
     const int page = matrix.format.page_columns();
     if (matrix.padded % page != 0) continue;
+    const int most = plan.rows == 1 ? kMostColumnSlices
+                                    : std::min(kMostColumnSlices, plan.all_ctas() / matrix.num_tiles);
     const int num_pages = matrix.padded / page;
     const auto busiest_pages = [&](int slices) {
       return ceil_divide(matrix.num_tiles * slices, plan.all_ctas()) * (num_pages / slices);
     };
-    for (int slices = 2; slices <= kMostColumnSlices; ++slices) {
+    for (int slices = 2; slices <= most; ++slices) {
       if (num_pages % slices == 0 && busiest_pages(slices) < busiest_pages(phase.column_slices))
         phase.column_slices = slices;
     }
@@ -367,7 +370,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 }  // namespace
 
 int dealt_tiles(const Plan& plan, const PlanPhase& phase) {
-  return plan.matrices[phase.matrix].num_tiles * (plan.rows == 1 ? phase.column_slices : 1);
+  return plan.matrices[phase.matrix].num_tiles * (plan.warpgroups ? 1 : phase.column_slices);
 }
 
 std::vector<PhaseInstance> step_sequence(const Plan& plan) {
@@ -406,7 +409,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);
   take_graph(plan, graph, padding_warps);
-  if (plan.rows == 1) slice_routers(plan);
+  if (!plan.warpgroups) slice_routers(plan);
   deal_phases(plan);
   follow_waiting(plan, choices);
   if (plan.rows > 1) {

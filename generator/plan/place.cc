@@ -14,7 +14,7 @@ constexpr int kMaxRingSlots = 13;
 constexpr int kMinRingSlots = 2;
 constexpr int kWorkspaceAlignment = 256;
 constexpr int kCounterLineBytes = 128;
-// Stall claim, grid counter; one row: then one line per head block; several: then one per team that shares columns
+// Stall claim, grid counter; one row: then one line per head block; several: then one of a mixture's router
 constexpr int kCounterLines = 2;
 
 int64_t align(int64_t value, int64_t alignment) {
@@ -61,7 +61,9 @@ void place_workspace(Plan& plan) {
   const PlannedKernel kernel(plan);
   if (plan.rows == 1) add(kPartialsRegion, 4ll * kernel->partial_words() * plan.num_ctas);
   if (plan.warpgroups) add(kSumsRegion, sums_bytes(plan));
-  const int lines = kCounterLines + (plan.rows == 1 ? kernel->card_blocks() : 0);
+  const int lines = kCounterLines + (plan.rows == 1               ? kernel->card_blocks()
+                                     : plan.facts.num_experts > 0 ? 1
+                                                                  : 0);
   add(kCountersRegion, static_cast<int64_t>(kCounterLineBytes) * lines);
 }
 

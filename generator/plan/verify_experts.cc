@@ -34,13 +34,16 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
                 got.count, static_cast<int>(got.axis));
 }
 
-/// Of one row CTAs share the columns of a router's tiles, whole pages each, and of no other matrix.
+/// Where single warps multiply CTAs share the columns of a router's tiles, whole pages each, and of no other matrix; of
+/// several rows each CTA has one slice of one tile at most.
 void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const int slices = phase.column_slices;
-  if (plan.rows > 1 || slices == 1) return;
+  if (plan.warpgroups || slices == 1) return;
   const bool is_router = phase.output == OutputKind::kRouter;
-  if (is_router && slices > 1 && matrix.padded % (slices * matrix.format.page_columns()) == 0) return;
+  const bool is_alone = plan.rows == 1 || static_cast<int64_t>(slices) * matrix.num_tiles <= plan.all_ctas();
+  if (is_router && slices > 1 && is_alone && matrix.padded % (slices * matrix.format.page_columns()) == 0)
+    return;
   report.refuse(Rule::kExpertsUnlike, "{}: expected {}, got {} slices of {} columns", phase.name,
                 is_router ? "slices of whole pages" : "whole tiles", slices, matrix.padded);
 }

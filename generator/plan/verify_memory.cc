@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
 constexpr int kLineBytes = 128;
-constexpr int kLeastLines = 2;    // stall claim, grid counter; one row: then one line per head block
+constexpr int kLeastLines = 2;    // stall claim, grid counter; one row: then one line per head block; several: of a router
 constexpr int kRegisterUnit = 8;  // a warp is allotted multiples of 256
 
 template <class Pieces>
@@ -165,6 +165,8 @@ std::vector<NeededRegion> needed_workspace(const Plan& plan) {
   if (plan.rows == 1) {
     needed.push_back({kPartialsRegion, partial_bytes(plan) * plan.num_ctas, kAccessBytes});
     lines += num_blocks(plan);
+  } else if (plan.facts.num_experts > 0) {
+    ++lines;
   }
   if (plan.warpgroups) needed.push_back({kSumsRegion, needed_sums_bytes(plan), kAccessBytes});
   needed.push_back({kCountersRegion, static_cast<int64_t>(kLineBytes) * lines, kLineBytes});

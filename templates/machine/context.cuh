@@ -16,6 +16,7 @@ constexpr int kCardCounterWord =
     16;  // several rows over several cards: beside the claim, which seldom is looked at
 constexpr int kGridCounterWord = 32;
 constexpr int kPartialCounterWords = 64;  // one row: one line per head block
+constexpr int kRoutesCounterWord = 64;    // several rows: of those who put out logits of a mixture's experts
 constexpr int kCounterLineWords = 32;
 
 /// What the kernel needs of layers of several kinds, in constant memory. Where there is one kind all of it is worked out.

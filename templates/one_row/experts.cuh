@@ -13,21 +13,6 @@
 
 namespace soliton::one_row {
 
-/// A router has few tiles, and all wait for them: CTAs share the columns of each, of which everyone adds up what they put
-/// out, slice by slice.
-template <const KernelPlan& kPlan>
-struct RouterSlices {
-  static constexpr int count() {
-    for (int i = 0; i < kPlan.num_phases; ++i) {
-      const Phase& phase = kPlan.phases[i];
-      if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kRouter) return phase.column_slices;
-    }
-    return 1;
-  }
-  static constexpr int kCount = count();
-  static constexpr int kWords = route_words(kPlan.model.mixture.experts);  // of a slice
-};
-
 /// The logits of the step's token, waited for. Collective of a warp.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE auto read_routes(const Context<kPlan>& context, const Vector& routes, uint32_t use) {

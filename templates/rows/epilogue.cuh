@@ -225,6 +225,13 @@ class Epilogue : public Outputs<kPlan> {
     }
   }
 
+  /// Says that this worker's logits of experts are there, if its CTA has any. Pairs with wait_routes().
+  SOLITON_DEVICE void report_routes(const TileRun& run) const {
+    if (!is_active() || run.count == 0) return;
+    warp_sync();
+    if (context_.lane == 0) add_release(context_.counter(kRoutesCounterWord), 1);
+  }
+
   /// After them.
   SOLITON_DEVICE void end(const MatrixPhase& phase) {
     if (!is_active()) return;

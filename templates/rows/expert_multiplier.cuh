@@ -31,8 +31,8 @@ class ExpertMultiplier : public Multiplier<kPlan> {
       const int number = run.first + (tile < run.count ? tile : 0) * run.stride;
       rows[tile] = ChosenRows(*this, number / experts.tiles);
     }
-    multiply_slots(stream, phase, phase.padded, false, run.count, sums,
-                   [&](int tile) { return rows[tile]; });
+    multiply_slots<false>(stream, phase, phase.padded, kRowsShape.chunk_columns(), run.count, sums,
+                          [&](int tile) { return rows[tile]; });
   }
 
  private:
@@ -94,47 +94,64 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     SOLITON_NO_UNROLL
     for (int slot = 0; slot < slots; ++slot) {
       const OwnPairs pairs(*this, slot);
-      multiply_slots(stream, phase, kPlan.model.mixture.ffn, true, tiles, sums,
-                     [&](int) { return pairs; });
+      multiply_slots<true>(stream, phase, kPlan.model.mixture.ffn, pair_chunk_columns<kPlan>(pairs.pairs), tiles,
+                           sums, [&](int) { return pairs; });
     }
   }
 
-  /// Slots of `columns` columns of some tiles. `operand(tile)`: what its weights are multiplied with. `is_divided`: are these
-  /// an expert's columns, beside those of others?
-  template <class OperandOf>
+  /// Slots of `columns` columns of some tiles, of which a chunk of the input has `chunk`. `operand(tile)`: what its weights
+  /// are multiplied with.
+  template <bool kDivided, class OperandOf>
   SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase, int columns,
-                                     bool is_divided, int tiles, Sums& sums, const OperandOf& operand) {
+                                     int chunk, int tiles, Sums& sums, const OperandOf& operand) {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales())
-        return this->multiply_pages(stream, columns, is_divided, tiles, sums, operand);
+        return this->template multiply_pages<kDivided>(stream, columns, chunk, tiles, sums, operand);
     }
-    constexpr int kChunk = kRowsShape.chunk_columns();
-    constexpr int kPerSlot = kRowsShape.tiles_per_slot;
+    constexpr int kSlotColumns = kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
-    for (int column = 0; column < columns; column += kChunk) {
+    for (int column = 0; column < columns; column += chunk) {
       const unsigned char* input = input_.wait();
-      const int count = columns - column < kChunk ? columns - column : kChunk;
-      SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kPerSlot) {
-        if (tile >= tiles) break;
-        const int slot = stream.wait();
-        SOLITON_UNROLL
-        for (int t = 0; t < kPerSlot; ++t) {
-          if (tile + t >= tiles) break;
-          multiply_tile(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, count, operand(tile + t),
-                        sums.value[tile + t]);
-        }
-        stream.release(slot);
+      const int count = columns - column < chunk ? columns - column : chunk;
+      SOLITON_NO_UNROLL
+      for (int begin = 0; begin < count; begin += kSlotColumns) {
+        const int rest = count - begin < kSlotColumns ? count - begin : kSlotColumns;
+        multiply_tiles(stream, input, {begin / kColumnBlock, rest / kColumnBlock}, tiles, sums, operand);
       }
       input_.release();
     }
   }
 
+  /// Blocks of 32 columns that a slot has, of a chunk of the input.
+  struct Blocks {
+    int first;
+    int count;
+  };
+
+  template <class OperandOf>
+  SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input, const Blocks& blocks,
+                                     int tiles, Sums& sums, const OperandOf& operand) {
+    constexpr int kPerSlot = kRowsShape.tiles_per_slot;
+    SOLITON_UNROLL
+    for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kPerSlot) {
+      if (tile >= tiles) break;
+      const int slot = stream.wait();
+      SOLITON_UNROLL
+      for (int t = 0; t < kPerSlot; ++t) {
+        if (tile + t >= tiles) break;
+        multiply_tile(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, blocks, operand(tile + t),
+                      sums.value[tile + t]);
+      }
+      stream.release(slot);
+    }
+  }
+
   template <class Operand>
-  SOLITON_DEVICE void multiply_tile(const unsigned char* weights, const unsigned char* input, int columns,
-                                    const Operand& operand, float (&sums)[kRowGroups][kChains][4]) const {
+  SOLITON_DEVICE void multiply_tile(const unsigned char* weights, const unsigned char* input,
+                                    const Blocks& blocks, const Operand& operand,
+                                    float (&sums)[kRowGroups][kChains][4]) const {
     SOLITON_NO_UNROLL
-    for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<kPlan>) {
+    for (int block = column_warp(); block < blocks.count; block += kColumnWarps<kPlan>) {
       const uint4* fragments = reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;
       const uint4 first = load_shared(fragments);
       const uint4 second = load_shared(fragments + kWarpLanes);
@@ -143,7 +160,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
           if (!operand.is_there(n)) continue;
-          const uint4 x = operand.load(input, block, part, n);
+          const uint4 x = operand.load(input, blocks.first + block, part, n);
           mma_bf16(sums[n][2 * part % kChains], first, make_uint2(x.x, x.y));
           mma_bf16(sums[n][(2 * part + 1) % kChains], second, make_uint2(x.z, x.w));
         }

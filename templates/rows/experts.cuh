@@ -25,6 +25,26 @@ SOLITON_DEVICE int64_t expert_input_offset(int first_pair, int pairs, int part, 
          column % kColumnBlock * 2;
 }
 
+/// Columns of what an expert with so many pairs put out that a chunk of activations has room for: whole ones of all rows'.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int pair_chunk_columns(int pairs) {
+  return kPlan.rows / pairs * kShape<kPlan>.chunk_columns();
+}
+
+/// Workers of all CTAs that put out logits of experts.
+template <const KernelPlan& kPlan>
+consteval int count_routers() {
+  int tiles = 0;
+  for (int i = 0; i < kPlan.num_phases; ++i) {
+    const Phase& phase = kPlan.phases[i];
+    if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kRouter)
+      tiles = kPlan.matrices[phase.matrix].num_tiles * phase.column_slices;
+  }
+  return (tiles < kPlan.all_ctas() ? tiles : kPlan.all_ctas()) * kShape<kPlan>.finishing_workers();
+}
+template <const KernelPlan& kPlan>
+constexpr uint32_t kRouters = count_routers<kPlan>();
+
 template <const KernelPlan& kPlan>
 class ExpertChooser {
   static constexpr Mixture kMixture = kPlan.model.mixture;
@@ -37,6 +57,7 @@ class ExpertChooser {
 
   /// Chooses the experts of a layer, once all CTAs have ended the router's phase. Collective of the workers.
   SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
+    if (worker_ < context_.params.tree.num_rows) wait_routes(layer);
     for (int row = worker_; row < context_.params.tree.num_rows; row += kWorkers) pick(routes, row);
     warp_arrive(&context_.barrier(BarrierId::kPicksKnown));
     if (worker_ == 0) {
@@ -57,15 +78,43 @@ class ExpertChooser {
  private:
   SOLITON_DEVICE uint32_t* words(int offset) const { return context_.expert_words(offset); }
 
+  /// Waits for the router's logits of a layer. Pairs with report_routes(). Every lane observes the counter itself, so that its
+  /// own later loads are ordered.
+  SOLITON_DEVICE void wait_routes(int layer) const {
+    const uint32_t target = (context_.choices(layer) + 1) * kRouters<kPlan>;
+    Spin spin(context_.bound());
+    for (;;) {
+      const uint32_t seen = load_arrivals<kPlan>(context_.counter(kRoutesCounterWord));
+      if (!warp_any(seen < target)) return;
+      spin.pause(context_.site(WaitKind::kCounter, kRoutesCounterWord, target, seen));
+    }
+  }
+
   /// What a row goes through.
   SOLITON_DEVICE void pick(const Vector& routes, int row) const {
-    constexpr int kWords = route_words(kMixture.experts);
+    using Slices = RouterSlices<kPlan>;
+    constexpr int kSliceWords = kPlan.rows * Slices::kWords;
     const int first = Logits::first_expert(context_.lane);
-    const float* own = context_.template workspace<float>(routes.offset) + row * kWords + first;
-    Logits logits = {};
+    const float* own = context_.template workspace<float>(routes.offset) + row * Slices::kWords + first;
+    float4 parts[Slices::kCount][Logits::kLoads] = {};
+    SOLITON_UNROLL
+    for (int slice = 0; slice < Slices::kCount; ++slice) {
+      SOLITON_UNROLL
+      for (int i = 0; i < Logits::kLoads; ++i) {
+        if (first + 4 * i < Slices::kWords)
+          parts[slice][i] = load_global(reinterpret_cast<const float4*>(own + slice * kSliceWords) + i);
+      }
+    }
+    Logits logits;
     SOLITON_UNROLL
     for (int i = 0; i < Logits::kLoads; ++i) {
-      if (first + 4 * i < kWords) logits.value[i] = load_global(reinterpret_cast<const float4*>(own) + i);
+      float4 sum = parts[0][i];
+      SOLITON_UNROLL
+      for (int slice = 1; slice < Slices::kCount; ++slice) {
+        const float4 v = parts[slice][i];
+        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+      }
+      logits.value[i] = sum;
     }
     const ExpertChoice<kMixture> choice(logits, context_.lane);
     const float weight = choice.weight(context_.lane);

@@ -30,7 +30,9 @@ class InputLoader {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     constexpr int kChunk = kRowsShape.chunk_columns();
     const MatrixPhase& phase = at.phase;
-    begin_phase();
+    const ExpertAxis axis = expert_axis<kPlan>(phase);
+    // A router writes what workers wait for themselves, and what experts read was there before.
+    begin_phase(axis == ExpertAxis::kRows ? Writers::kNone : Writers::kAll);
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
@@ -41,7 +43,6 @@ class InputLoader {
       for (int tile = 0; tile < block.tiles.count; tile += kTilesAtOnce<kPlan>)
         push_slots(phase, block, input);
     } else {
-      const ExpertAxis axis = expert_axis<kPlan>(phase);
       if (axis == ExpertAxis::kRows) {
         copies_.announce();
         context_.wait_experts(at.layer);
@@ -53,10 +54,15 @@ class InputLoader {
           push_pairs(input);
           continue;
         }
+        int first_column = 0;
+        if constexpr (kMixes<kPlan>) {
+          if (phase.column_slices > 1)
+            first_column = context_.tiles(phase).first % phase.column_slices * phase.padded;
+        }
         SOLITON_NO_UNROLL
         for (int column = 0; column < phase.padded; column += kChunk) {
           const int rest = phase.padded - column;
-          push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
+          push(input + static_cast<int64_t>(first_column + column) * kRowsShape.column_bytes(),
                (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
         }
       }
@@ -107,23 +113,24 @@ class InputLoader {
   }
 
  private:
-  /// Of what a phase reads, and of what it writes over the readers: CTAs of all cards, or of this one alone.
-  enum class Writers { kAll, kCard };
+  /// Of what a phase reads, and of what it writes over the readers: CTAs of all cards, or of this one alone; or nobody in the
+  /// phase before.
+  enum class Writers { kAll, kCard, kNone };
 
   /// Ends the phase before for this CTA; waits until all CTAs have ended it, or this card's.
   SOLITON_DEVICE void begin_phase(Writers writers = Writers::kAll) {
     context_.begin_phase();
     copies_.announce();
-    if (context_.leads()) wait_for_writers(kPlan.num_cards == 1 ? Writers::kAll : writers);
+    if (context_.leads()) wait_for_writers(kPlan.num_cards > 1 || writers == Writers::kNone ? writers : Writers::kAll);
     InputCopies::any(false);  // the leading lane has waited
   }
   SOLITON_DEVICE void wait_for_writers(Writers writers) {
     if (context_.phases_done > 0) {
       context_.wait(context_.barrier(BarrierId::kPhaseDone), (context_.phases_done - 1) & 1,
                     WaitKind::kPhaseDone, context_.phases_done);
-      const int word = writers == Writers::kAll ? kGridCounterWord : kCardCounterWord;
+      const int word = writers == Writers::kCard ? kCardCounterWord : kGridCounterWord;
       uint32_t target = context_.phases_done * kPlan.all_ctas();
-      if (writers == Writers::kAll) {
+      if (writers != Writers::kCard) {
         fence_and_arrive_on_all<kPlan>(context_.params, &PeerOffsets::workspace, context_.counter(word));
         if constexpr (kPlan.num_cards > 1) target -= card_phases_ * kPlan.all_ctas();
       } else {
@@ -131,7 +138,7 @@ class InputLoader {
         target = ++card_phases_ * kPlan.num_ctas;
       }
       Spin spin(context_.bound());
-      for (;;) {
+      while (writers != Writers::kNone) {
         const uint32_t seen = load_arrivals<kPlan>(context_.counter(word));
         if (seen >= target) break;
         spin.go_on(context_.site(WaitKind::kCounter, word, target, seen));
@@ -168,18 +175,18 @@ class InputLoader {
 
   /// What experts have put out, of each its pairs.
   SOLITON_DEVICE void push_pairs(const unsigned char* input) {
-    constexpr int kChunk = kRowsShape.chunk_columns();
     constexpr int kFfn = kPlan.model.mixture.ffn;
     const int slots = context_.expert_slots();
     SOLITON_NO_UNROLL
     for (int i = 0; i < slots; ++i) {
       const ExpertSlot<kPlan> slot(context_, i);
       const int pairs = slot.pairs();
+      const int chunk = pair_chunk_columns<kPlan>(pairs);
       const unsigned char* own = input + expert_input_offset<kPlan>(slot.first_pair(), pairs, 0, 0, 0);
       SOLITON_NO_UNROLL
-      for (int column = 0; column < kFfn; column += kChunk) {
+      for (int column = 0; column < kFfn; column += chunk) {
         const int rest = kFfn - column;
-        const int bytes = pairs * kRowsShape.parts * 2 * (rest < kChunk ? rest : kChunk);
+        const int bytes = pairs * kRowsShape.parts * 2 * (rest < chunk ? rest : chunk);
         push(own, bytes);
         own += bytes;
       }

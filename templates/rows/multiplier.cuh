@@ -63,8 +63,8 @@ class Multiplier {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales()) {
         const AllRows rows(*this);
-        return multiply_pages(stream, phase.padded, false, tiles, sums,
-                              [&](int) { return rows; });
+        return multiply_pages<false>(stream, phase.padded, kRowsShape.chunk_columns(), tiles, sums,
+                                     [&](int) { return rows; });
       }
     }
     SOLITON_NO_UNROLL
@@ -127,19 +127,23 @@ class Multiplier {
   };
 
   /// The same with pages of integers, of all `padded` columns: a page of every tile stays in the ring while the chunks of the
-  /// input that it meets go by. `operand(tile)`: what a tile is multiplied with. `is_divided`: see multiply_slots().
-  template <class OperandOf>
-  SOLITON_DEVICE void multiply_pages(PageStream<kPlan>& stream, int padded, bool is_divided, int tiles,
-                                     Sums& sums, const OperandOf& operand) {
+  /// input that it meets go by, of `chunk` columns. `operand(tile)`: what a tile is multiplied with. kDivided: are these columns of
+  /// an expert beside those of others?
+  template <bool kDivided, class OperandOf>
+  SOLITON_DEVICE void multiply_pages(PageStream<kPlan>& stream, int padded, int chunk, int tiles, Sums& sums,
+                                     const OperandOf& operand) {
     constexpr int kFull = kPlan.model.integers.page_columns();
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
     static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
+    const unsigned char* input = nullptr;
+    int input_begin = 0;  // of the chunk, and its end
+    int input_end = 0;
     int columns = 0;  // of the page
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < padded; begin += columns) {
       const int rest = padded - begin;
-      columns = is_divided ? (rest < kFull ? rest : kFull) : page_columns(kPlan.model.integers, rest);
-      const int steps = (is_divided ? kFull : columns) / kMinIntegerColumns;
+      columns = kDivided ? (rest < kFull ? rest : kFull) : page_columns(kPlan.model.integers, rest);
+      const int steps = (kDivided ? kFull : columns) / kMinIntegerColumns;
       int slots[kTilesAtOnce<kPlan>];
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile)
@@ -147,16 +151,21 @@ class Multiplier {
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
         const IntegerStep<kPlan> step(columns, steps, column, column_warp());
-        const unsigned char* input = input_.wait();
+        if (!kDivided || begin + column == input_end) {
+          input = input_.wait();
+          input_begin = begin + column;
+          input_end = padded - input_begin < chunk ? padded : input_begin + chunk;
+        }
+        const int first_block = kDivided ? (begin + column - input_begin) / kColumnBlock : 0;
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
-          if (tile >= tiles || (is_divided && !step.is_there())) break;
+          if (tile >= tiles || (kDivided && !step.is_there())) break;
           const unsigned char* pages[kTilesTogether];
           SOLITON_UNROLL
           for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
-          multiply_step(step, pages, input, tile, sums, operand);
+          multiply_step(step, pages, input, first_block, tile, sums, operand);
         }
-        input_.release();
+        if (!kDivided || begin + column + kRowsShape.chunk_columns() >= input_end) input_.release();
       }
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile) {
@@ -169,7 +178,7 @@ class Multiplier {
   template <class OperandOf>
   SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
                                     const unsigned char* const (&pages)[kTilesTogether],
-                                    const unsigned char* input, int tile, Sums& sums,
+                                    const unsigned char* input, int first_block, int tile, Sums& sums,
                                     const OperandOf& operand) const {
     constexpr int kParts = kRowsShape.parts;
     uint4 words[kTilesTogether];
@@ -196,7 +205,7 @@ class Multiplier {
           if (!rows.is_there(n)) continue;
           SOLITON_UNROLL
           for (int part = 0; part < kParts; ++part) {
-            const uint4 x = rows.load(input, step.block(strip), part, n);
+            const uint4 x = rows.load(input, first_block + step.block(strip), part, n);
             mma_bf16(products[t][n][part], first, make_uint2(x.x, x.y));
             mma_bf16(products[t][n][part], second, make_uint2(x.z, x.w));
           }

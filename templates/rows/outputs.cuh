@@ -241,17 +241,20 @@ class Outputs : public Choice<kPlan> {
     }
   }
 
-  /// Logits of experts, row by row; none of the rows that fill the last tile.
+  /// Logits of experts, slice by slice and row by row; none of the rows that fill the last tile.
   SOLITON_DEVICE void route(const MatrixPhase& phase, int tile, const Sums& v) const {
-    constexpr int kWords = route_words(kPlan.model.mixture.experts);
-    float* to = context_.template workspace<float>(phase.output_vector.offset) + row() * kWords;
+    using Slices = RouterSlices<kPlan>;
+    constexpr int kWords = Slices::kWords;
+    float* to = context_.template workspace<float>(phase.output_vector.offset) +
+                (tile % Slices::kCount * kPlan.rows + row()) * kWords;
     const auto put = [&](int expert, float2 logits) {
       if (expert >= kWords) return;
       context_.publish(reinterpret_cast<float2*>(to + expert),
                        make_float2(logits.x * scale_, logits.y * scale_));
     };
-    put(tile * kTileRows + quarter() * 2, v.low);
-    put(tile * kTileRows + quarter() * 2 + 8, v.high);
+    const int expert = tile / Slices::kCount * kTileRows + quarter() * 2;
+    put(expert, v.low);
+    put(expert + 8, v.high);
   }
 
   /// The code for many rows is long.

@@ -55,6 +55,9 @@ class Worker {
       multiply_tiles(at, run);
     }
     epilogue_.end(at.phase);
+    if constexpr (kMixes<kPlan>) {
+      if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
+    }
     if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
     context_.finish_phase();
     if (at.phase.appends) append_new_tokens(at.layer);
