@@ -164,7 +164,7 @@ struct Plan {
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   /// Of the layers' matrices.
   WeightFormat layer_format() const { return weight_format(facts, facts.weight_bits); }
-  RowsShape shape() const { return {rows, copies, layer_format(), warpgroups}; }
+  RowsShape shape() const { return {rows, copies, layer_format(), warpgroups, facts.num_experts > 0}; }
   PlanPolicy policy() const { return PlanPolicy(shape()); }
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);

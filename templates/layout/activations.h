@@ -28,6 +28,12 @@ SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_regi
 /// twice.
 constexpr int kTileStride = kTileRows + 4;
 
+/// Between the rows that are gathered in shared memory, each `columns` columns of a part: lanes meet no bank twice.
+constexpr int kRowGapBytes = 64;
+SOLITON_HOST_DEVICE constexpr int gathered_row_bytes(int columns) {
+  return columns * 2 + kRowGapBytes;
+}
+
 /// What follows from the policy of a kernel that takes several activation vectors a step.
 struct RowsShape : RowsPolicy {
   using RowsPolicy::RowsPolicy;
@@ -39,7 +45,9 @@ struct RowsShape : RowsPolicy {
     return (matrix.has_scales() ? slot_chunks : 1) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
-  SOLITON_HOST_DEVICE constexpr int chunk_bytes() const { return chunk_columns() * column_bytes(); }
+  SOLITON_HOST_DEVICE constexpr int chunk_bytes() const {
+    return chunk_columns() * column_bytes() + (gathers ? rows * parts * kRowGapBytes : 0);
+  }
 
   /// Tiles whose sums workers hold at once.
   SOLITON_HOST_DEVICE constexpr int tiles_at_once() const {

@@ -141,7 +141,9 @@ struct KernelPlan {
   /// Warps that the watch looks after: consumers or workers, producers, the epilogue or the input loader.
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
-  SOLITON_HOST_DEVICE constexpr RowsShape shape() const { return {rows, copies, model.integers, warpgroups}; }
+  SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
+    return {rows, copies, model.integers, warpgroups, model.mixture.experts > 0};
+  }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
 

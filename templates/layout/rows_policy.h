@@ -53,9 +53,11 @@ struct RowsPolicy {
   CopyKind copies;
   WeightFormat format;  // of the matrices that are integers, if any is
   bool warpgroups;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
+  bool gathers;     // do single rows come to shared memory, as experts want them?
 
-  SOLITON_HOST_DEVICE constexpr RowsPolicy(int rows, CopyKind copies, WeightFormat format, bool warpgroups)
-      : rows(rows), copies(copies), format(format), warpgroups(warpgroups) {}
+  SOLITON_HOST_DEVICE constexpr RowsPolicy(int rows, CopyKind copies, WeightFormat format, bool warpgroups,
+                                           bool gathers)
+      : rows(rows), copies(copies), format(format), warpgroups(warpgroups), gathers(gathers) {}
 
   // ---- Products
 
@@ -109,9 +111,9 @@ struct RowsPolicy {
   int many_shares = 3;
   int whole_pages = 2;
   /// Do registers hold queries?
-  bool holds_queries = at_rows(rows, true, true, true, false, false);
-  /// Sets in which a page's scores are made. Registers hold the queries of one.
-  int query_sets = warpgroups && !format.has_scales() ? 2 : 1;
+  bool holds_queries = at_rows(rows, true, !gathers, !gathers, false, false);
+  /// Sets in which a page's scores are made. Registers hold the queries of one; beside the code of experts there are fewer.
+  int query_sets = gathers || (warpgroups && !format.has_scales()) ? 2 : 1;
   /// Do scores of a page come about while those before become weights? Registers. Measured: 5589 -> 5447 for 64 rows.
   bool overlaps_pages =
       !warpgroups || !format.has_scales() || at_rows(rows, true, false, false, false, false);

@@ -59,6 +59,16 @@ consteval int mixture_kind() {
   return kind;
 }
 
+/// What the router reads, and gate and up of experts.
+template <const KernelPlan& kPlan>
+consteval Vector mixture_input() {
+  Vector input;
+  for (int i = 0; i < kPlan.num_phases; ++i) {
+    if (kPlan.phases[i].routes != kNone) input = kPlan.vector(kPlan.phases[i].reads);
+  }
+  return input;
+}
+
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE ExpertAxis expert_axis(const MatrixPhase& phase) {
   if constexpr (kMixes<kPlan>) return kExpertTable<kPlan>.phases[phase.number].axis;

@@ -43,6 +43,22 @@ SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
   return has_scales<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
 }
 
+/// Columns of `num_rows` gathered rows that a chunk has room for: as many as of all rows, some times over; whole pages if there
+/// is room for one.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int gathered_columns(int num_rows) {
+  constexpr int kOfAll = kShape<kPlan>.chunk_columns();
+  const int columns = kPlan.rows / num_rows * kOfAll;
+  return columns < kPageColumns ? columns : columns / kPageColumns * kPageColumns;
+}
+
+/// Columns of a slot of bf16 of an expert with so many pairs: a page's, if a chunk of activations has as many.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int expert_slot_columns(int pairs) {
+  const int most = gathered_columns<kPlan>(pairs);
+  return most < kPageColumns ? most : kPageColumns;
+}
+
 template <const KernelPlan& kPlan>
 constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 
@@ -120,8 +136,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   /// See ExpertsLayout.
   static constexpr ExpertsLayout kExpertsLayout{kPlan.rows, kPlan.model.mixture};
+  /// No register is to hold where they are for the launch.
   SOLITON_DEVICE uint32_t* expert_words(int offset) const {
-    return this->template region<uint32_t>(RegionId::kExperts) + offset;
+    return this->template region<uint32_t>(RegionId::kExperts) + opaque(offset);
   }
   SOLITON_DEVICE int expert_slots() const {
     return static_cast<int>(load_shared(expert_words(kExpertsLayout.count())));
@@ -140,14 +157,29 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   /// Tiles, of all cards', of a phase that this CTA finishes; of experts, once they are chosen.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
-    int num_tiles = matrix.num_tiles;
     if constexpr (kMixes<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
-      if (experts.axis == ExpertAxis::kRows) num_tiles = expert_slots() * experts.tiles;
+      if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
-    TileRun run = deal_tiles(num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
+  }
+  /// Of tiles of experts those that follow one another: a CTA needs the rows of few experts.
+  SOLITON_DEVICE TileRun neighbours(int num_tiles) const {
+    const int first = num_tiles * global_cta() / kPlan.all_ctas();
+    return {first, 1, num_tiles * (global_cta() + 1) / kPlan.all_ctas() - first};
+  }
+  /// How many of the `left` tiles from `tile` on are multiplied together: of one expert alone.
+  static SOLITON_DEVICE int tiles_together(const MatrixPhase& matrix, int tile, int left) {
+    int most = left < kTilesAtOnce<kPlan> ? left : kTilesAtOnce<kPlan>;
+    if constexpr (kMixes<kPlan>) {
+      const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
+      if (experts.axis != ExpertAxis::kRows) return most;
+      const int of_expert = experts.tiles - tile % experts.tiles;
+      most = of_expert < most ? of_expert : most;
+    }
+    return most;
   }
   /// Tiles and columns of a phase that this CTA multiplies, where warpgroups do.
   SOLITON_DEVICE TileBlock block(const MatrixPhase& matrix) const {
@@ -195,12 +227,28 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE void publish_of_head(int kv_head, T* word, T value) const {
     store_to_card<kPlan>(params, &PeerOffsets::workspace, kv_head % kPlan.num_cards, word, value);
   }
+  /// Do those who read a vector gather rows of it? Then it lies row by row.
+  static SOLITON_DEVICE bool is_gathered(const Vector& vector) {
+    return kMixes<kPlan> && vector.offset == mixture_input<kPlan>().offset;
+  }
+  static SOLITON_DEVICE int64_t gathered_offset(int part, int row, int column) {
+    constexpr int kParts = kShape<kPlan>.parts;
+    constexpr int kColumns = mixture_input<kPlan>().elements * 2 / (kPlan.rows * kParts);
+    return ((static_cast<int64_t>(row) * kParts + part) * kColumns + column) * 2;
+  }
+  /// Byte offset of an element of an activation vector.
+  static SOLITON_DEVICE int64_t element_offset(const Vector& vector, int part, int row, int column) {
+    if constexpr (kMixes<kPlan>) {
+      if (is_gathered(vector)) return gathered_offset(part, row, column);
+    }
+    return activation_offset(kShape<kPlan>, part, row, column);
+  }
   /// Publishes one element of an activation vector. A neighbour may be another thread's.
   SOLITON_DEVICE void publish_element(Vector vector, int row, int column, float value) const {
     unsigned char* to = this->template workspace<unsigned char>(vector.offset);
     SOLITON_UNROLL
     for (int part = 0; part < kShape<kPlan>.parts; ++part) {
-      publish(reinterpret_cast<uint16_t*>(to + activation_offset(kShape<kPlan>, part, row, column)),
+      publish(reinterpret_cast<uint16_t*>(to + element_offset(vector, part, row, column)),
               float_to_bf16(value));
       value = low_part(value);
     }
@@ -361,6 +409,8 @@ class ExpertSlot {
   SOLITON_DEVICE ExpertSlot(const Context<kPlan>& context, int slot)
       : words_(context.expert_words(0)), slot_(slot) {}
 
+  /// The expert's.
+  SOLITON_DEVICE int number() const { return word(kLayout.experts() + slot_); }
   SOLITON_DEVICE int first_pair() const { return word(kLayout.first_pairs() + slot_); }
   /// Its rows.
   SOLITON_DEVICE int pairs() const { return word(kLayout.first_pairs() + slot_ + 1) - first_pair(); }

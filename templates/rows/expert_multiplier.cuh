@@ -1,5 +1,5 @@
-// The same for models with mixtures of experts. Tiles of gate and up are of one expert each: activations of its rows, whom
-// all CTAs have in shared memory, are gathered, and sums are those of its pairs. Down's experts come one after the other:
+// The same for models with mixtures of experts. Tiles of gate and up that are multiplied together are of one expert:
+// activations of its rows are gathered, and sums are those of its pairs. Down's experts come one after the other:
 // activations are those of their pairs, and sums those of rows, to which an expert adds nothing that the row has not
 // chosen.
 #pragma once
@@ -19,47 +19,51 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   using typename Base::Sums;
   using Base::Base;
 
-  /// Multiplies the next tiles, kTilesAtOnce at most, by all of the input.
-  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileRun& run,
+  /// Multiplies the next `tiles` tiles, from number `tile` on, by all of the input.
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tile, int tiles,
                                Sums& sums) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
-    if (experts.axis == ExpertAxis::kNone) return Base::multiply(stream, phase, run.count, sums);
-    if (experts.axis == ExpertAxis::kColumns) return multiply_columns(stream, phase, run.count, sums);
-    ChosenRows rows[kTilesAtOnce<kPlan>];
-    SOLITON_UNROLL
-    for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile) {
-      const int number = run.first + (tile < run.count ? tile : 0) * run.stride;
-      rows[tile] = ChosenRows(*this, number / experts.tiles);
+    if (experts.axis == ExpertAxis::kColumns) return multiply_columns(stream, phase, tiles, sums);
+    if (!context_.is_gathered(phase.input_vector)) return Base::multiply(stream, phase, tiles, sums);
+    if (experts.axis == ExpertAxis::kRows) {
+      const int pairs = ExpertSlot<kPlan>(context_, tile / experts.tiles).pairs();
+      return multiply_gathered<1>(stream, phase, pairs, expert_slot_columns<kPlan>(pairs), tiles, sums);
     }
-    multiply_slots<false>(stream, phase, phase.padded, kRowsShape.chunk_columns(), run.count, sums,
-                          [&](int tile) { return rows[tile]; });
+    multiply_gathered<kRowsShape.tiles_per_slot>(stream, phase, context_.params.tree.num_rows,
+                                                 kRowsShape.chunk_columns(), tiles, sums);
   }
 
  private:
-  /// Of each group of 8 columns of the product what this lane has of the operand.
-  struct ChosenRows {
-    int offsets[kRowGroups];  // of the pair's row
-    int pairs = 0;
+  /// Operands of rows that were gathered, which are the columns of the product.
+  struct GatheredRows {
+    int row;        // of the first group of 8 that this lane has
+    int count;      // rows that are there, from this worker's first on
+    int row_bytes;  // of a part
+    int quad_offset;
 
-    ChosenRows() = default;
-    SOLITON_DEVICE ChosenRows(const ExpertMultiplier& owner, int number) {
-      const ExpertSlot<kPlan> slot(owner.context_, number);
-      const int first = slot.first_pair();
-      pairs = slot.pairs() - owner.first_row();
-      SOLITON_UNROLL
-      for (int n = 0; n < kRowGroups; ++n) {
-        const int own = n * 8 + owner.context_.lane / 4;
-        // Sums of a pair that is not there nobody looks at.
-        const int pair = owner.first_row() + (own < pairs ? own : 0);
-        offsets[n] = (pairs > 0 ? slot.row_of(first + pair) : 0) * (kColumnBlock * 2) + owner.quad_offset();
-      }
-    }
-    SOLITON_DEVICE bool is_there(int n) const { return n * 8 < pairs; }
+    SOLITON_DEVICE GatheredRows(const ExpertMultiplier& owner, int num_rows, int columns)
+        : row(owner.context_.lane / 4),
+          count(num_rows - owner.first_row()),
+          row_bytes(gathered_row_bytes(columns)),
+          quad_offset(owner.first_row() * kRowsShape.parts * row_bytes + owner.quad_offset()) {}
+    SOLITON_DEVICE bool is_empty() const { return count <= 0; }
+    SOLITON_DEVICE bool is_there(int n) const { return n * 8 < count; }
+    /// Of a row that is not there those of another: sums are numbers.
     SOLITON_DEVICE uint4 load(const unsigned char* input, int block, int part, int n) const {
-      const unsigned char* of_part = input + (block * kRowsShape.parts + part) * kPlan.rows * (kColumnBlock * 2);
-      return load_shared(reinterpret_cast<const uint4*>(of_part + offsets[n]));
+      const int own = n * 8 + row < count ? n * 8 + row : 0;
+      const unsigned char* of_row = input + (own * kRowsShape.parts + part) * row_bytes;
+      return load_shared(reinterpret_cast<const uint4*>(of_row + block * (kColumnBlock * 2) + quad_offset));
     }
   };
+
+  /// kPerSlot: tiles of a slot, of `columns` columns each.
+  template <int kPerSlot>
+  SOLITON_DEVICE void multiply_gathered(PageStream<kPlan>& stream, const MatrixPhase& phase, int num_rows,
+                                        int columns, int tiles, Sums& sums) {
+    const int most = gathered_columns<kPlan>(num_rows);
+    const GatheredRows rows(*this, num_rows, phase.padded < most ? phase.padded : most);
+    multiply_slots<false, kPerSlot>(stream, phase, {phase.padded, most, columns}, tiles, sums, rows);
+  }
 
   /// The same where columns of the product are rows, and the operand is an expert's pairs.
   struct OwnPairs {
@@ -78,6 +82,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
         groups |= (slot.mask(first / 32) >> first % 32 & 0xff) != 0 ? 1u << n : 0;
       }
     }
+    SOLITON_DEVICE bool is_empty() const { return groups == 0; }
     SOLITON_DEVICE bool is_there(int n) const { return (groups >> n & 1) != 0; }
     SOLITON_DEVICE uint4 load(const unsigned char* input, int block, int part, int n) const {
       const unsigned char* of_part = input + (block * kRowsShape.parts + part) * pairs * (kColumnBlock * 2);
@@ -94,29 +99,37 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     SOLITON_NO_UNROLL
     for (int slot = 0; slot < slots; ++slot) {
       const OwnPairs pairs(*this, slot);
-      multiply_slots<true>(stream, phase, kPlan.model.mixture.ffn, pair_chunk_columns<kPlan>(pairs.pairs), tiles,
-                           sums, [&](int) { return pairs; });
+      const int most = gathered_columns<kPlan>(pairs.pairs);
+      multiply_slots<true, 1>(
+          stream, phase, {kPlan.model.mixture.ffn, most, expert_slot_columns<kPlan>(pairs.pairs)}, tiles, sums,
+          pairs);
     }
   }
 
-  /// Slots of `columns` columns of some tiles, of which a chunk of the input has `chunk`. `operand(tile)`: what its weights
-  /// are multiplied with.
-  template <bool kDivided, class OperandOf>
-  SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase, int columns,
-                                     int chunk, int tiles, Sums& sums, const OperandOf& operand) {
+  struct Columns {
+    int all;
+    int of_chunk;  // of the input
+    int of_slot;
+  };
+
+  /// All slots of some tiles, kPerSlot side by side.
+  template <bool kDivided, int kPerSlot, class Operand>
+  SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                     const Columns& columns, int tiles, Sums& sums, const Operand& operand) {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales())
-        return this->template multiply_pages<kDivided>(stream, columns, chunk, tiles, sums, operand);
+        return this->template multiply_pages<kDivided>(stream, columns.all, columns.of_chunk, tiles, sums,
+                                                       operand);
     }
-    constexpr int kSlotColumns = kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
-    for (int column = 0; column < columns; column += chunk) {
+    for (int column = 0; column < columns.all; column += columns.of_chunk) {
       const unsigned char* input = input_.wait();
-      const int count = columns - column < chunk ? columns - column : chunk;
+      const int count = columns.all - column < columns.of_chunk ? columns.all - column : columns.of_chunk;
       SOLITON_NO_UNROLL
-      for (int begin = 0; begin < count; begin += kSlotColumns) {
-        const int rest = count - begin < kSlotColumns ? count - begin : kSlotColumns;
-        multiply_tiles(stream, input, {begin / kColumnBlock, rest / kColumnBlock}, tiles, sums, operand);
+      for (int begin = 0; begin < count; begin += columns.of_slot) {
+        const int rest = count - begin < columns.of_slot ? count - begin : columns.of_slot;
+        multiply_tiles<kPerSlot>(stream, input, {begin / kColumnBlock, rest / kColumnBlock}, tiles, sums,
+                                 operand);
       }
       input_.release();
     }
@@ -128,10 +141,9 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     int count;
   };
 
-  template <class OperandOf>
+  template <int kPerSlot, class Operand>
   SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input, const Blocks& blocks,
-                                     int tiles, Sums& sums, const OperandOf& operand) {
-    constexpr int kPerSlot = kRowsShape.tiles_per_slot;
+                                     int tiles, Sums& sums, const Operand& operand) {
     SOLITON_UNROLL
     for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kPerSlot) {
       if (tile >= tiles) break;
@@ -139,7 +151,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
       SOLITON_UNROLL
       for (int t = 0; t < kPerSlot; ++t) {
         if (tile + t >= tiles) break;
-        multiply_tile(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, blocks, operand(tile + t),
+        multiply_tile(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, blocks, operand,
                       sums.value[tile + t]);
       }
       stream.release(slot);
@@ -150,6 +162,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   SOLITON_DEVICE void multiply_tile(const unsigned char* weights, const unsigned char* input,
                                     const Blocks& blocks, const Operand& operand,
                                     float (&sums)[kRowGroups][kChains][4]) const {
+    if (operand.is_empty()) return;
     SOLITON_NO_UNROLL
     for (int block = column_warp(); block < blocks.count; block += kColumnWarps<kPlan>) {
       const uint4* fragments = reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;

@@ -25,12 +25,6 @@ SOLITON_DEVICE int64_t expert_input_offset(int first_pair, int pairs, int part, 
          column % kColumnBlock * 2;
 }
 
-/// Columns of what an expert with so many pairs put out that a chunk of activations has room for: whole ones of all rows'.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE int pair_chunk_columns(int pairs) {
-  return kPlan.rows / pairs * kShape<kPlan>.chunk_columns();
-}
-
 /// Workers of all CTAs that put out logits of experts.
 template <const KernelPlan& kPlan>
 consteval int count_routers() {

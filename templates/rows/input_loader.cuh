@@ -47,24 +47,12 @@ class InputLoader {
         copies_.announce();
         context_.wait_experts(at.layer);
       }
-      const int count = context_.tiles(phase).count;
+      const TileRun run = context_.tiles(phase);
       SOLITON_NO_UNROLL
-      for (int tile = 0; tile < count; tile += kTilesAtOnce<kPlan>) {
-        if (axis == ExpertAxis::kColumns) {
-          push_pairs(input);
-          continue;
-        }
-        int first_column = 0;
-        if constexpr (kMixes<kPlan>) {
-          if (phase.column_slices > 1)
-            first_column = context_.tiles(phase).first % phase.column_slices * phase.padded;
-        }
-        SOLITON_NO_UNROLL
-        for (int column = 0; column < phase.padded; column += kChunk) {
-          const int rest = phase.padded - column;
-          push(input + static_cast<int64_t>(first_column + column) * kRowsShape.column_bytes(),
-               (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
-        }
+      for (int done = 0; done < run.count;) {
+        const int tile = run.first + done * run.stride;
+        push_input(phase, tile, input);
+        done += context_.tiles_together(phase, tile, run.count - done);
       }
     }
     context_.end_phase();
@@ -173,6 +161,55 @@ class InputLoader {
     }
   }
 
+  /// What the tiles from `tile` on that are multiplied together meet.
+  SOLITON_DEVICE void push_input(const MatrixPhase& phase, int tile, const unsigned char* input) {
+    if constexpr (kMixes<kPlan>) {
+      const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
+      if (experts.axis == ExpertAxis::kColumns) return push_pairs(input);
+      if (experts.axis == ExpertAxis::kRows) {
+        const ExpertSlot<kPlan> slot(context_, tile / experts.tiles);
+        const int first = slot.first_pair();
+        return push_rows(input, slot.pairs(), 0, phase.padded, [&](int i) { return slot.row_of(first + i); });
+      }
+      if (context_.is_gathered(phase.input_vector)) {
+        const int first_column = tile % phase.column_slices * phase.padded;
+        return push_rows(input, context_.params.tree.num_rows, first_column, phase.padded,
+                         [](int i) { return i; });
+      }
+    }
+    constexpr int kChunk = kRowsShape.chunk_columns();
+    SOLITON_NO_UNROLL
+    for (int column = 0; column < phase.padded; column += kChunk) {
+      const int rest = phase.padded - column;
+      push(input + static_cast<int64_t>(column) * kRowsShape.column_bytes(),
+           (rest < kChunk ? rest : kChunk) * kRowsShape.column_bytes());
+    }
+  }
+
+  /// Of some rows so many columns, as gathered_row_bytes() has them. `row_of(i)`: the i-th of them.
+  template <class RowOf>
+  SOLITON_DEVICE void push_rows(const unsigned char* input, int num_rows, int first_column, int columns,
+                                const RowOf& row_of) {
+    constexpr int kParts = kRowsShape.parts;
+    const int most = gathered_columns<kPlan>(num_rows);
+    const int chunk = columns < most ? columns : most;
+    SOLITON_NO_UNROLL
+    for (int column = 0; column < columns; column += chunk) {
+      const int bytes = 2 * (columns - column < chunk ? columns - column : chunk);
+      fill_chunk(num_rows * kParts * bytes, [&](unsigned char* to, Barrier* full) {
+        SOLITON_NO_UNROLL
+        for (int i = 0; i < num_rows; ++i) {
+          const int row = row_of(i);
+          SOLITON_UNROLL
+          for (int part = 0; part < kParts; ++part) {
+            copies_.vector(to, input + context_.gathered_offset(part, row, first_column + column), bytes, full);
+            to += gathered_row_bytes(chunk);
+          }
+        }
+      });
+    }
+  }
+
   /// What experts have put out, of each its pairs.
   SOLITON_DEVICE void push_pairs(const unsigned char* input) {
     constexpr int kFfn = kPlan.model.mixture.ffn;
@@ -181,7 +218,7 @@ class InputLoader {
     for (int i = 0; i < slots; ++i) {
       const ExpertSlot<kPlan> slot(context_, i);
       const int pairs = slot.pairs();
-      const int chunk = pair_chunk_columns<kPlan>(pairs);
+      const int chunk = gathered_columns<kPlan>(pairs);
       const unsigned char* own = input + expert_input_offset<kPlan>(slot.first_pair(), pairs, 0, 0, 0);
       SOLITON_NO_UNROLL
       for (int column = 0; column < kFfn; column += chunk) {
@@ -220,6 +257,15 @@ class InputLoader {
 
   /// A chunk of one piece, or of two.
   SOLITON_DEVICE void push(const unsigned char* source, int bytes, const unsigned char* second = nullptr) {
+    fill_chunk(second != nullptr ? 2 * bytes : bytes, [&](unsigned char* to, Barrier* full) {
+      copies_.vector(to, source, bytes, full);
+      if (second != nullptr) copies_.vector(to + bytes, second, bytes, full);
+    });
+  }
+
+  /// fill(where, barrier) copies all `bytes` of the next chunk.
+  template <class Fill>
+  SOLITON_DEVICE void fill_chunk(int bytes, const Fill& fill) {
     Barrier* full = &context_.barrier(BarrierId::kInputFull, chunk_.slot());
     if (chunks_ >= kPlan.input_buffers) {
       // Pairs with the workers' arrival in release_input().
@@ -227,10 +273,8 @@ class InputLoader {
       copies_.announce_unless(context_.leads() && barrier_peek(&empty, chunk_.parity_before()));
       context_.wait(empty, chunk_.parity_before(), WaitKind::kInputEmpty, chunks_);
     }
-    unsigned char* to = context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes();
-    copies_.begin(full, second != nullptr ? 2 * bytes : bytes);
-    copies_.vector(to, source, bytes, full);
-    if (second != nullptr) copies_.vector(to + bytes, second, bytes, full);
+    copies_.begin(full, bytes);
+    fill(context_.region(RegionId::kInput) + chunk_.slot() * kRowsShape.chunk_bytes(), full);
     copies_.end(full);
     ++chunks_;
     chunk_.advance();

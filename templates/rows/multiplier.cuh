@@ -63,8 +63,7 @@ class Multiplier {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales()) {
         const AllRows rows(*this);
-        return multiply_pages<false>(stream, phase.padded, kRowsShape.chunk_columns(), tiles, sums,
-                                     [&](int) { return rows; });
+        return multiply_pages<false>(stream, phase.padded, kRowsShape.chunk_columns(), tiles, sums, rows);
       }
     }
     SOLITON_NO_UNROLL
@@ -127,11 +126,11 @@ class Multiplier {
   };
 
   /// The same with pages of integers, of all `padded` columns: a page of every tile stays in the ring while the chunks of the
-  /// input that it meets go by, of `chunk` columns. `operand(tile)`: what a tile is multiplied with. kDivided: are these columns of
+  /// input that it meets go by, of `chunk` columns. kDivided: are these columns of
   /// an expert beside those of others?
-  template <bool kDivided, class OperandOf>
+  template <bool kDivided, class Operand>
   SOLITON_DEVICE void multiply_pages(PageStream<kPlan>& stream, int padded, int chunk, int tiles, Sums& sums,
-                                     const OperandOf& operand) {
+                                     const Operand& operand) {
     constexpr int kFull = kPlan.model.integers.page_columns();
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
     static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
@@ -151,12 +150,12 @@ class Multiplier {
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
         const IntegerStep<kPlan> step(columns, steps, column, column_warp());
-        if (!kDivided || begin + column == input_end) {
+        if (!kMixes<kPlan> || begin + column == input_end) {
           input = input_.wait();
           input_begin = begin + column;
           input_end = padded - input_begin < chunk ? padded : input_begin + chunk;
         }
-        const int first_block = kDivided ? (begin + column - input_begin) / kColumnBlock : 0;
+        const int first_block = kMixes<kPlan> ? (begin + column - input_begin) / kColumnBlock : 0;
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
           if (tile >= tiles || (kDivided && !step.is_there())) break;
@@ -165,7 +164,7 @@ class Multiplier {
           for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
           multiply_step(step, pages, input, first_block, tile, sums, operand);
         }
-        if (!kDivided || begin + column + kRowsShape.chunk_columns() >= input_end) input_.release();
+        if (!kMixes<kPlan> || begin + column + kRowsShape.chunk_columns() >= input_end) input_.release();
       }
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile) {
@@ -175,11 +174,11 @@ class Multiplier {
   }
 
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
-  template <class OperandOf>
+  template <class Operand>
   SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
                                     const unsigned char* const (&pages)[kTilesTogether],
                                     const unsigned char* input, int first_block, int tile, Sums& sums,
-                                    const OperandOf& operand) const {
+                                    const Operand& operand) const {
     constexpr int kParts = kRowsShape.parts;
     uint4 words[kTilesTogether];
     RowScales scales[kTilesTogether][kStrips];
@@ -199,13 +198,12 @@ class Multiplier {
       for (int t = 0; t < kTilesTogether; ++t) {
         const uint4 first = spread_to_bf16(strip == 0 ? words[t].x : words[t].z, scales[t][strip].zero);
         const uint4 second = spread_to_bf16(strip == 0 ? words[t].y : words[t].w, scales[t][strip].zero);
-        const auto rows = operand(tile + t);
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
-          if (!rows.is_there(n)) continue;
+          if (!operand.is_there(n)) continue;
           SOLITON_UNROLL
           for (int part = 0; part < kParts; ++part) {
-            const uint4 x = rows.load(input, first_block + step.block(strip), part, n);
+            const uint4 x = operand.load(input, first_block + step.block(strip), part, n);
             mma_bf16(products[t][n][part], first, make_uint2(x.x, x.y));
             mma_bf16(products[t][n][part], second, make_uint2(x.z, x.w));
           }

@@ -74,7 +74,7 @@ class Outputs : public Choice<kPlan> {
     unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
-      context_.publish(reinterpret_cast<uint32_t*>(to + activation_offset(kRowsShape, part, row, column)),
+      context_.publish(reinterpret_cast<uint32_t*>(to + context_.element_offset(vector, part, row, column)),
                        pack_bf16(v.x, v.y));
       if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }

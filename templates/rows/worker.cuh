@@ -102,12 +102,14 @@ class Worker {
   SOLITON_DEVICE void multiply_tiles(const MatrixInstance& at, const TileRun& run) {
     constexpr int kHanded = kShape<kPlan>.handed_tiles;
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
+    int tiles = 0;
     SOLITON_NO_UNROLL
-    for (int first = 0; first < run.count; first += kAtOnce) {
-      const int tiles = run.count - first < kAtOnce ? run.count - first : kAtOnce;
+    for (int first = 0; first < run.count; first += tiles) {
+      const int tile_number = run.first + first * run.stride;
+      tiles = context_.tiles_together(at.phase, tile_number, run.count - first);
       typename Multiplier<kPlan>::Sums sums = {};
       if constexpr (kMixes<kPlan>) {
-        multiplier_.multiply(stream_, at.phase, {run.first + first * run.stride, run.stride, tiles}, sums);
+        multiplier_.multiply(stream_, at.phase, tile_number, tiles, sums);
       } else {
         multiplier_.multiply(stream_, at.phase, tiles, sums);
       }
