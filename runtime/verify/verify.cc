@@ -20,7 +20,7 @@ constexpr float kTolerance = 1.0f / 128;
 constexpr float kBf16Tolerance = 1.0f / 16;
 
 float tolerance_of(int rows) {
-  return RowsPolicy(rows, CopyKind::kBulk, {}, false).parts > 1 ? kTolerance : kBf16Tolerance;
+  return RowsPolicy(rows, CopyKind::kBulk, {}, false, false).parts > 1 ? kTolerance : kBf16Tolerance;
 }
 
 /// Collects differences, step by step, until one is too large.

@@ -137,22 +137,23 @@ struct RowsPolicy {
 struct PlanPolicy {
   int rows;
   bool warpgroups;
+  bool gathers;
 
   constexpr explicit PlanPolicy(const RowsPolicy& kernel)
-      : rows(kernel.rows), warpgroups(kernel.warpgroups) {}
+      : rows(kernel.rows), warpgroups(kernel.warpgroups), gathers(kernel.gathers) {}
 
   /// Chunks of activations that shared memory holds at least, to bring some while others are read.
-  int input_buffers = at_rows(rows, 2, 2, 2, 3, 3);
+  int input_buffers = gathers ? 2 : at_rows(rows, 2, 2, 2, 3, 3);
   /// Query tiles of an attention item that are wanted: all share what is read of the cache. Fewer where activations leave no
   /// room for more.
-  int query_tiles = warpgroups ? 8 : 12;
+  int query_tiles = warpgroups || gathers ? 8 : 12;
   /// Pages in flight: of pieces of four tiles, which take longer; or 0 for the card's, and some more where activations come
   /// out of L2 too and take their share. Measured: 6 or 7 take 64 rows 4 to 5% longer.
   int window = warpgroups ? 8 : 0;
   int further_window = at_rows(rows, 0, 0, 1, 1, 1);
   /// Pages brought into L2 while the ring is full. With many rows L2 is busy with activations. Measured: 4123 -> 4092 for 8
-  /// rows; 32 rows would take 5156 instead of 5001.
-  int prefetch_pages = at_rows(rows, 16, 16, 0, 0, 0);
+  /// rows; 32 rows would take 5156 instead of 5001. Experts' come by loops that bring none.
+  int prefetch_pages = gathers ? 0 : at_rows(rows, 16, 16, 0, 0, 0);
   /// Sums cost more where threads finish more than one row.
   SliceCosts slices = {.sum_byte = at_rows(rows, 4, 4, 4, 4, 5)};
   /// What an item of attention takes, in the card's attention_item_us. Measured: 3879 -> 3782 for two rows.

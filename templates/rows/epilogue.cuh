@@ -211,7 +211,8 @@ class Epilogue : public Outputs<kPlan> {
     for (int i = 0; i < kOwn; ++i) {
       const int t = team() + i * kTeams;
       if (t >= count || shared) break;
-      finish(at, run.first + (first + t) * run.stride, first + t, take(t), ahead[i].words);
+      const int tile = run.first + (first + t) * run.stride;
+      finish(at, tile, first + t, add_shared_pairs(at.phase, tile, t, take(t)), ahead[i].words);
     }
     warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
   }
@@ -244,11 +245,25 @@ class Epilogue : public Outputs<kPlan> {
   }
 
  private:
-  SOLITON_DEVICE Sums take(int tile) const {
+  /// Of a tile of an expert whose pairs all workers multiply what the other half of them has summed, see shares_pairs().
+  SOLITON_DEVICE Sums add_shared_pairs(const MatrixPhase& phase, int tile, int t, Sums sums) const {
+    if constexpr (kMixes<kPlan> && kColumnWarps<kPlan> < kWorkers) {
+      if (expert_axis<kPlan>(phase) != ExpertAxis::kRows) return sums;
+      const ExpertSlot<kPlan> slot(context_, tile / kExpertTable<kPlan>.phases[phase.number].tiles);
+      if (!shares_pairs<kPlan>(phase, slot.pairs()) || row() >= slot.pairs()) return sums;
+      const Sums others = take(t, kPlan.rows / 2);
+      sums.low = make_float2(sums.low.x + others.low.x, sums.low.y + others.low.y);
+      sums.high = make_float2(sums.high.x + others.high.x, sums.high.y + others.high.y);
+    }
+    return sums;
+  }
+
+  /// `behind`: rows behind this thread's.
+  SOLITON_DEVICE Sums take(int tile, int behind = 0) const {
     Sums sums = {make_float2(0, 0), make_float2(0, 0)};
     SOLITON_UNROLL
     for (int warp = 0; warp < kColumnWarps<kPlan>; ++warp) {
-      const float* parts = context_.tile_parts(tile, warp) + row() * kTileStride + quarter() * 2;
+      const float* parts = context_.tile_parts(tile, warp) + (row() + behind) * kTileStride + quarter() * 2;
       const float2 low = load_shared(reinterpret_cast<const float2*>(parts));
       const float2 high = load_shared(reinterpret_cast<const float2*>(parts + 8));
       sums.low.x += low.x;

@@ -12,7 +12,7 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 class ExpertMultiplier : public Multiplier<kPlan> {
   using Base = Multiplier<kPlan>;
-  using Base::context_, Base::input_, Base::column_warp, Base::first_row;
+  using Base::context_, Base::worker_, Base::input_, Base::column_warp, Base::first_row;
   using Base::kRowsShape, Base::kRowGroups, Base::kChains, Base::kTilesTogether;
 
  public:
@@ -27,9 +27,10 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     if (!context_.is_gathered(phase.input_vector)) return Base::multiply(stream, phase, tiles, sums);
     if (experts.axis == ExpertAxis::kRows) {
       const int pairs = ExpertSlot<kPlan>(context_, tile / experts.tiles).pairs();
-      return multiply_gathered<1>(stream, phase, pairs, expert_slot_columns<kPlan>(pairs), tiles, sums);
+      return multiply_gathered<1>(stream, phase, pairs, shares_pairs<kPlan>(phase, pairs),
+                                  expert_slot_columns<kPlan>(pairs), tiles, sums);
     }
-    multiply_gathered<kRowsShape.tiles_per_slot>(stream, phase, context_.params.tree.num_rows,
+    multiply_gathered<kRowsShape.tiles_per_slot>(stream, phase, context_.params.tree.num_rows, false,
                                                  kRowsShape.chunk_columns(), tiles, sums);
   }
 
@@ -40,12 +41,16 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     int count;      // rows that are there, from this worker's first on
     int row_bytes;  // of a part
     int quad_offset;
+    int first_block;  // of this worker's columns,
+    int stride;       // and to the next
 
-    SOLITON_DEVICE GatheredRows(const ExpertMultiplier& owner, int num_rows, int columns)
+    SOLITON_DEVICE GatheredRows(const ExpertMultiplier& owner, int num_rows, bool shares, int columns)
         : row(owner.context_.lane / 4),
-          count(num_rows - owner.first_row()),
+          count(shares ? num_rows : num_rows - owner.first_row()),
           row_bytes(gathered_row_bytes(columns)),
-          quad_offset(owner.first_row() * kRowsShape.parts * row_bytes + owner.quad_offset()) {}
+          quad_offset((shares ? 0 : owner.first_row()) * kRowsShape.parts * row_bytes + owner.quad_offset()),
+          first_block(shares ? owner.worker_ : owner.column_warp()),
+          stride(shares ? kWorkers : kColumnWarps<kPlan>) {}
     SOLITON_DEVICE bool is_empty() const { return count <= 0; }
     SOLITON_DEVICE bool is_there(int n) const { return n * 8 < count; }
     /// Of a row that is not there those of another: sums are numbers.
@@ -56,12 +61,12 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     }
   };
 
-  /// kPerSlot: tiles of a slot, of `columns` columns each.
+  /// kPerSlot: tiles of a slot, of `columns` columns each. `shares`: do all workers multiply the same rows?
   template <int kPerSlot>
   SOLITON_DEVICE void multiply_gathered(PageStream<kPlan>& stream, const MatrixPhase& phase, int num_rows,
-                                        int columns, int tiles, Sums& sums) {
+                                        bool shares, int columns, int tiles, Sums& sums) {
     const int most = gathered_columns<kPlan>(num_rows);
-    const GatheredRows rows(*this, num_rows, phase.padded < most ? phase.padded : most);
+    const GatheredRows rows(*this, num_rows, shares, phase.padded < most ? phase.padded : most);
     multiply_slots<false, kPerSlot>(stream, phase, {phase.padded, most, columns}, tiles, sums, rows);
   }
 
@@ -70,10 +75,13 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     int offsets[kRowGroups];  // of the row's pair; -1: it has not chosen the expert
     int pairs;
     uint32_t groups = 0;  // in which some row has, a bit each
+    int first_block;
+    static constexpr int stride = kColumnWarps<kPlan>;
 
     SOLITON_DEVICE OwnPairs(const ExpertMultiplier& owner, int number) {
       const ExpertSlot<kPlan> slot(owner.context_, number);
       pairs = slot.pairs();
+      first_block = owner.column_warp();
       SOLITON_UNROLL
       for (int n = 0; n < kRowGroups; ++n) {
         const int first = owner.first_row() + n * 8;
@@ -164,7 +172,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
                                     float (&sums)[kRowGroups][kChains][4]) const {
     if (operand.is_empty()) return;
     SOLITON_NO_UNROLL
-    for (int block = column_warp(); block < blocks.count; block += kColumnWarps<kPlan>) {
+    for (int block = operand.first_block; block < blocks.count; block += operand.stride) {
       const uint4* fragments = reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;
       const uint4 first = load_shared(fragments);
       const uint4 second = load_shared(fragments + kWarpLanes);

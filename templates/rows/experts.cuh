@@ -25,6 +25,14 @@ SOLITON_DEVICE int64_t expert_input_offset(int first_pair, int pairs, int part, 
          column % kColumnBlock * 2;
 }
 
+/// Do all workers multiply the same pairs of an expert, though these are divided as a step's rows are? So few are one half's,
+/// and the sums of the other workers lie where the rest would.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool shares_pairs(const MatrixPhase& phase, int pairs) {
+  return kColumnWarps<kPlan> * 2 == kWorkers && !has_scales<kPlan>(phase.format.type) &&
+         pairs <= kPlan.rows / 2;
+}
+
 /// Workers of all CTAs that put out logits of experts.
 template <const KernelPlan& kPlan>
 consteval int count_routers() {
