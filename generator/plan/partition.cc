@@ -76,8 +76,8 @@ void slice_routers(Plan& plan) {
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
     const int page = matrix.format.page_columns();
     if (matrix.padded % page != 0) continue;
-    const int most = plan.rows == 1 ? kMostColumnSlices
-                                    : std::min(kMostColumnSlices, plan.all_ctas() / matrix.num_tiles);
+    const int most =
+        plan.rows == 1 ? kMostColumnSlices : std::min(kMostColumnSlices, plan.all_ctas() / matrix.num_tiles);
     const int num_pages = matrix.padded / page;
     const auto busiest_pages = [&](int slices) {
       return ceil_divide(matrix.num_tiles * slices, plan.all_ctas()) * (num_pages / slices);

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kAccessBytes = 16;  // of the widest load, and of what a bulk copy begins at
 constexpr int kLineBytes = 128;
-constexpr int kLeastLines = 2;    // stall claim, grid counter; one row: then one line per head block; several: of a router
+constexpr int kLeastLines =
+    2;  // stall claim, grid counter; one row: then one line per head block; several: of a router
 constexpr int kRegisterUnit = 8;  // a warp is allotted multiples of 256
 
 template <class Pieces>

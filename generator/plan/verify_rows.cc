@@ -115,14 +115,15 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
       break;
     case OutputKind::kSwiglu:
-      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, gated_elements(plan, phase)), report);
+      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, gated_elements(plan, phase)),
+                  report);
       break;
     case OutputKind::kLogits:
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
       break;
     case OutputKind::kRouter:
-      check_bytes(plan, phase.writes,
-                  4ll * plan.rows * round_up(facts.num_experts, 4) * phase.column_slices, report);
+      check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(facts.num_experts, 4) * phase.column_slices,
+                  report);
       break;
   }
 }

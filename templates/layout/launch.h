@@ -45,12 +45,11 @@ enum class WaitKind : uint32_t {
 };
 
 constexpr const char* kWaitNames[] = {
-    "nothing",     "page_full",   "page_empty",     "tile_full",    "tile_empty",     "input_read",
-    "input_taken", "vector",      "grid counter",   "query_full",   "attention_full", "attention_empty",
-    "partial",     "token_ready", "step_read",      "input_full",   "input_empty",    "begun",
-    "phase_done",  "exchange",    "tiles_full",     "tiles_empty",  "item_done",      "parts_full",
-    "step_known",  "attending",   "experts_chosen", "experts_taken",
-    "picks_known"};
+    "nothing",     "page_full",   "page_empty",     "tile_full",     "tile_empty",     "input_read",
+    "input_taken", "vector",      "grid counter",   "query_full",    "attention_full", "attention_empty",
+    "partial",     "token_ready", "step_read",      "input_full",    "input_empty",    "begun",
+    "phase_done",  "exchange",    "tiles_full",     "tiles_empty",   "item_done",      "parts_full",
+    "step_known",  "attending",   "experts_chosen", "experts_taken", "picks_known"};
 
 constexpr const char* wait_name(WaitKind kind) {
   return static_cast<size_t>(kind) < std::size(kWaitNames) ? kWaitNames[static_cast<size_t>(kind)]

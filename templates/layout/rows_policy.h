@@ -111,12 +111,12 @@ struct RowsPolicy {
   int many_shares = 3;
   int whole_pages = 2;
   /// Do registers hold queries?
-  bool holds_queries = at_rows(rows, true, !gathers, !gathers, false, false);
-  /// Sets in which a page's scores are made. Registers hold the queries of one; beside the code of experts there are fewer.
-  int query_sets = gathers || (warpgroups && !format.has_scales()) ? 2 : 1;
+  bool holds_queries = at_rows(rows, true, true, true, false, false);
+  /// Sets in which a page's scores are made. Registers hold the queries of one.
+  int query_sets = warpgroups && !format.has_scales() ? 2 : 1;
   /// Do scores of a page come about while those before become weights? Registers. Measured: 5589 -> 5447 for 64 rows.
   bool overlaps_pages =
-      !warpgroups || !format.has_scales() || at_rows(rows, true, false, false, false, false);
+      !gathers && (!warpgroups || !format.has_scales() || at_rows(rows, true, false, false, false, false));
   /// Warps that merge the partials of a query head of a row, each some of its dims: with few rows all workers have something
   /// to do, and all that one loads is on its way at once. Measured: 3972 -> 3872 for 8 rows.
   int merge_shares = at_rows(rows, 4, 2, 1, 1, 1);

@@ -80,10 +80,10 @@ struct ExpertsLayout {
   }
   SOLITON_HOST_DEVICE constexpr int mask_words() const { return ceil_divide(rows, 32); }
 
-  SOLITON_HOST_DEVICE constexpr int count() const { return 0; }                     // of slots
-  SOLITON_HOST_DEVICE constexpr int experts() const { return 1; }                   // of each slot its expert,
-  SOLITON_HOST_DEVICE constexpr int masks() const { return experts() + slots(); }   // its rows, a bit each,
-  SOLITON_HOST_DEVICE constexpr int first_pairs() const {                           // and its first pair; then the end of all
+  SOLITON_HOST_DEVICE constexpr int count() const { return 0; }                    // of slots
+  SOLITON_HOST_DEVICE constexpr int experts() const { return 1; }                  // of each slot its expert,
+  SOLITON_HOST_DEVICE constexpr int masks() const { return experts() + slots(); }  // its rows, a bit each,
+  SOLITON_HOST_DEVICE constexpr int first_pairs() const {  // and its first pair; then the end of all
     return masks() + slots() * mask_words();
   }
   SOLITON_HOST_DEVICE constexpr int pair_rows() const { return first_pairs() + slots() + 1; }
@@ -114,12 +114,12 @@ enum class BarrierId : int {
   kItemDone,    // workers -> workers, input loader
   kPartsFull,   // workers -> workers: parts of query tiles
   kStepKnown,  // workers that finish tiles -> workers, input loader: StepDecision says whether the step happens
-  kStepRead,  // input loader -> producer: all KV of the step before may be read
+  kStepRead,       // input loader -> producer: all KV of the step before may be read
   kPicksKnown,     // workers -> the first of them: what every row goes through stands in shared memory
   kExpertsChosen,  // the first worker -> all others: so do the slots
   kExpertsTaken,   // producers -> the first worker: they have copied what these have
-  kStopped,   // input loader -> producer: no further step
-  kEnded,     // all others -> watch
+  kStopped,        // input loader -> producer: no further step
+  kEnded,          // all others -> watch
   kCount
 };
 

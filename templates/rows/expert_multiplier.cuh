@@ -16,8 +16,8 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   using Base::kRowsShape, Base::kRowGroups, Base::kChains, Base::kTilesTogether;
 
  public:
-  using typename Base::Sums;
   using Base::Base;
+  using typename Base::Sums;
 
   /// Multiplies the next `tiles` tiles, from number `tile` on, by all of the input.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tile, int tiles,
@@ -108,9 +108,9 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     for (int slot = 0; slot < slots; ++slot) {
       const OwnPairs pairs(*this, slot);
       const int most = gathered_columns<kPlan>(pairs.pairs);
-      multiply_slots<true, 1>(
-          stream, phase, {kPlan.model.mixture.ffn, most, expert_slot_columns<kPlan>(pairs.pairs)}, tiles, sums,
-          pairs);
+      multiply_slots<true, 1>(stream, phase,
+                              {kPlan.model.mixture.ffn, most, expert_slot_columns<kPlan>(pairs.pairs)}, tiles,
+                              sums, pairs);
     }
   }
 
@@ -150,8 +150,8 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   };
 
   template <int kPerSlot, class Operand>
-  SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input, const Blocks& blocks,
-                                     int tiles, Sums& sums, const Operand& operand) {
+  SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input,
+                                     const Blocks& blocks, int tiles, Sums& sums, const Operand& operand) {
     SOLITON_UNROLL
     for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kPerSlot) {
       if (tile >= tiles) break;
@@ -173,7 +173,8 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     if (operand.is_empty()) return;
     SOLITON_NO_UNROLL
     for (int block = operand.first_block; block < blocks.count; block += operand.stride) {
-      const uint4* fragments = reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;
+      const uint4* fragments =
+          reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;
       const uint4 first = load_shared(fragments);
       const uint4 second = load_shared(fragments + kWarpLanes);
       SOLITON_UNROLL

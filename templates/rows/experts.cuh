@@ -13,7 +13,7 @@ namespace soliton::rows {
 
 /// Bytes of the activations of one pair in front of what an expert's down multiplies.
 template <const KernelPlan& kPlan>
-constexpr int kPairBytes = kPlan.model.mixture.ffn * kShape<kPlan>.parts * 2;
+constexpr int kPairBytes = kPlan.model.mixture.ffn* kShape<kPlan>.parts * 2;
 
 /// Where, among what experts put out, an element of pair `rank` of a slot lies that has `pairs` of them: as
 /// activation_offset() has it of so many rows.
@@ -55,7 +55,8 @@ class ExpertChooser {
   using Logits = RouterLogits<kMixture.experts>;
 
  public:
-  SOLITON_DEVICE ExpertChooser(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+  SOLITON_DEVICE ExpertChooser(const Context<kPlan>& context, int worker)
+      : context_(context), worker_(worker) {}
 
   /// Chooses the experts of a layer, once all CTAs have ended the router's phase. Collective of the workers.
   SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
@@ -182,7 +183,8 @@ class ExpertChooser {
     for (int i = context_.lane; i < count; i += kWarpLanes) {
       const int row = i / kMixture.chosen;
       const int expert = static_cast<int>(load_shared(words(kLayout.picks()) + i));
-      const ExpertSlot<kPlan> slot(context_, static_cast<int>(load_shared(words(kLayout.slots_of()) + expert)));
+      const ExpertSlot<kPlan> slot(context_,
+                                   static_cast<int>(load_shared(words(kLayout.slots_of()) + expert)));
       const int pair = slot.first_pair() + slot.rank(row);
       store_shared(words(kLayout.pair_rows()) + pair, static_cast<uint32_t>(row));
       store_shared(words(kLayout.pair_weights()) + pair, load_shared(words(kLayout.pick_weights()) + i));

@@ -109,7 +109,8 @@ class InputLoader {
   SOLITON_DEVICE void begin_phase(Writers writers = Writers::kAll) {
     context_.begin_phase();
     copies_.announce();
-    if (context_.leads()) wait_for_writers(kPlan.num_cards > 1 || writers == Writers::kNone ? writers : Writers::kAll);
+    if (context_.leads())
+      wait_for_writers(kPlan.num_cards > 1 || writers == Writers::kNone ? writers : Writers::kAll);
     InputCopies::any(false);  // the leading lane has waited
   }
   SOLITON_DEVICE void wait_for_writers(Writers writers) {
@@ -202,7 +203,8 @@ class InputLoader {
           const int row = row_of(i);
           SOLITON_UNROLL
           for (int part = 0; part < kParts; ++part) {
-            copies_.vector(to, input + context_.gathered_offset(part, row, first_column + column), bytes, full);
+            copies_.vector(to, input + context_.gathered_offset(part, row, first_column + column), bytes,
+                           full);
             to += gathered_row_bytes(chunk);
           }
         }

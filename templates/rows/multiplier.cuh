@@ -156,13 +156,18 @@ class Multiplier {
           input_end = padded - input_begin < chunk ? padded : input_begin + chunk;
         }
         const int first_block = kMixes<kPlan> ? (begin + column - input_begin) / kColumnBlock : 0;
-        SOLITON_UNROLL
-        for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
-          if (tile >= tiles || (kDivided && !step.is_there())) break;
-          const unsigned char* pages[kTilesTogether];
+        if (kDivided && tiles == 1) {  // as of down most CTAs have: nothing is multiplied in vain
+          const unsigned char* const page[] = {stream.bytes(slots[0])};
+          if (step.is_there()) multiply_step(step, page, input, first_block, 0, sums, operand);
+        } else {
           SOLITON_UNROLL
-          for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
-          multiply_step(step, pages, input, first_block, tile, sums, operand);
+          for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
+            if (tile >= tiles || (kDivided && !step.is_there())) break;
+            const unsigned char* pages[kTilesTogether];
+            SOLITON_UNROLL
+            for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
+            multiply_step(step, pages, input, first_block, tile, sums, operand);
+          }
         }
         if (!kMixes<kPlan> || begin + column + kRowsShape.chunk_columns() >= input_end) input_.release();
       }
@@ -174,16 +179,16 @@ class Multiplier {
   }
 
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
-  template <class Operand>
+  template <int kTogether, class Operand>
   SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
-                                    const unsigned char* const (&pages)[kTilesTogether],
+                                    const unsigned char* const (&pages)[kTogether],
                                     const unsigned char* input, int first_block, int tile, Sums& sums,
                                     const Operand& operand) const {
     constexpr int kParts = kRowsShape.parts;
-    uint4 words[kTilesTogether];
-    RowScales scales[kTilesTogether][kStrips];
+    uint4 words[kTogether];
+    RowScales scales[kTogether][kStrips];
     SOLITON_UNROLL
-    for (int t = 0; t < kTilesTogether; ++t) {
+    for (int t = 0; t < kTogether; ++t) {
       words[t] = load_shared(reinterpret_cast<const uint4*>(pages[t] + step.offset) + context_.lane);
       SOLITON_UNROLL
       for (int strip = 0; strip < kStrips; ++strip) {
@@ -193,9 +198,9 @@ class Multiplier {
     }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {
-      float products[kTilesTogether][kRowGroups][kParts][4] = {};
+      float products[kTogether][kRowGroups][kParts][4] = {};
       SOLITON_UNROLL
-      for (int t = 0; t < kTilesTogether; ++t) {
+      for (int t = 0; t < kTogether; ++t) {
         const uint4 first = spread_to_bf16(strip == 0 ? words[t].x : words[t].z, scales[t][strip].zero);
         const uint4 second = spread_to_bf16(strip == 0 ? words[t].y : words[t].w, scales[t][strip].zero);
         SOLITON_UNROLL
@@ -210,7 +215,7 @@ class Multiplier {
         }
       }
       SOLITON_UNROLL
-      for (int t = 0; t < kTilesTogether; ++t) {
+      for (int t = 0; t < kTogether; ++t) {
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
           float(&sum)[4] = sums.value[tile + t][n][0];

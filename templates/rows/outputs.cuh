@@ -228,7 +228,8 @@ class Outputs : public Choice<kPlan> {
       const int first = slot.first_pair();
       const float scale = load_shared(context_.factors() + slot.row_of(first + rank));
       const float weight = slot.weight_of(first + rank);
-      float2 pair = make_float2(weight * gated(v.low.x, v.high.x, scale), weight * gated(v.low.y, v.high.y, scale));
+      float2 pair =
+          make_float2(weight * gated(v.low.x, v.high.x, scale), weight * gated(v.low.y, v.high.y, scale));
       const int column = (tile - number * tiles) * 8 + quarter() * 2;
       unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset);
       SOLITON_UNROLL
