@@ -96,6 +96,15 @@ std::string experts_text(const ExpertParts& experts) {
                      experts.count, experts.chosen);
 }
 
+/// "{.experts = 60, .chosen = 4, .ffn = 1408, .renormalised = false, .shared = 4, .shared_gate = true}"
+std::string mixture_text(const Mixture& mixture) {
+  std::string text = fmt::format(".experts = {}, .chosen = {}, .ffn = {}, .renormalised = {}",
+                                 mixture.experts, mixture.chosen, mixture.ffn, mixture.renormalised);
+  if (mixture.shared > 0)
+    text += fmt::format(", .shared = {}, .shared_gate = {}", mixture.shared, mixture.shared_gate);
+  return "{" + text + "}";
+}
+
 void write_matrix(const PackedMatrix& matrix, TextWriter& out) {
   out.line(
       "{{.name = \"{}\", .layer_kind = {}, .offset = {}, .rows = {}, .columns = {}, .padded_columns = {}, "
@@ -159,9 +168,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.activation != Activation::kSilu)
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
-    if (shape.mixture.experts > 0)
-      out.line(".mixture = {{.experts = {}, .chosen = {}, .ffn = {}, .renormalised = {}}},",
-               shape.mixture.experts, shape.mixture.chosen, shape.mixture.ffn, shape.mixture.renormalised);
+    if (shape.mixture.experts > 0) out.line(".mixture = {},", mixture_text(shape.mixture));
     out.line(".integers = {},", format_text(shape.integers));
   });
   out.line("}};");

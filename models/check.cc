@@ -68,6 +68,8 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::experts_per_token, kChosenExpertsLimit, has_experts},
     Rule{&ModelFacts::expert_ffn, kFfnLimit, has_experts},
     Rule{&ModelFacts::renormalised, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::shared_experts, kSharedExpertsLimit},
+    Rule{&ModelFacts::shared_gate, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
@@ -155,14 +157,17 @@ void check_experts(const StatedFacts& stated) {
                   fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::num_experts).key),
                               facts.num_experts));
   }
-  const int all = facts.experts_per_token * facts.expert_ffn;
+  const int all = used_experts(facts) * facts.expert_ffn;
   const bool is_integers = has_integers(facts);
   if (is_integers ? facts.expert_ffn % kUnit != 0 || all % kPage != 0 : all % kBlocks != 0) {
-    throw refusal(stated.unsupported, stated.place(&ModelFacts::expert_ffn),
-                  is_integers ? fmt::format("a multiple of {} of which {} are a multiple of {}", kUnit,
-                                            facts.experts_per_token, kPage)
-                              : fmt::format("a width of which {} are a multiple of {}",
-                                            facts.experts_per_token, kBlocks));
+    throw refusal(
+        stated.unsupported, stated.place(&ModelFacts::expert_ffn),
+        is_integers ? fmt::format("a multiple of {} of which {} are a multiple of {}", kUnit,
+                                  used_experts(facts), kPage)
+                    : fmt::format("a width of which {} are a multiple of {}", used_experts(facts), kBlocks));
+  }
+  if (facts.shared_gate != 0 && facts.shared_experts == 0) {
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::shared_gate), "false without shared experts");
   }
   if (facts.weight_order != 0) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_order),
@@ -221,7 +226,8 @@ void check_listed(const StatedFacts& stated) {
 
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
-  static const ModelFacts facts = {.num_experts = 1};  // so that all are visited
+  static const ModelFacts facts = {
+      .num_experts = 1, .shared_experts = 1, .shared_gate = 1};  // so that all are visited
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
   for_each_fact(facts, [&](const char* name, const auto& value) {

@@ -8,9 +8,12 @@
 namespace soliton {
 namespace {
 
-/// Linear layers of their own.
+/// Linear layers of their own, unless a part says of which it is.
 LinearStack apart(int64_t columns, std::vector<LinearRows> parts) {
-  for (LinearRows& part : parts) part.tensor_rows = part.rows;
+  for (LinearRows& part : parts) {
+    if (part.tensor_rows == 0) part.tensor_rows = part.rows;
+    if (part.tensor_columns == 0) part.tensor_columns = columns;
+  }
   return {.parts = std::move(parts), .columns = columns};
 }
 
@@ -19,13 +22,41 @@ LinearStack fused(const std::string& name, const LinearStack& stack) {
   LinearStack one = stack;
   int64_t first = 0;
   for (LinearRows& part : one.parts) {
-    part = {.name = name, .first = first, .rows = part.rows, .tensor_rows = stack.rows()};
+    part = {.name = name,
+            .first = first,
+            .rows = part.rows,
+            .tensor_rows = stack.rows(),
+            .tensor_columns = stack.columns};
     first += part.rows;
   }
   return one;
 }
 
-/// Of a layer that is a mixture of experts: its router, and what all experts have of gate and up, and of down.
+/// Adds the shared experts, which are slices of one feed-forward network: of its rows, and of the columns of down.
+void add_shared_experts(const ModelFacts& facts, const MixtureNames& names, std::vector<LinearRows>& gate_up,
+                        std::vector<LinearRows>& down) {
+  const int64_t width = facts.expert_ffn;
+  const int64_t all = facts.shared_experts * width;
+  const auto name = [&](const char* layer) { return fmt::format("{}.{}", names.shared, layer); };
+  for (int64_t first = 0; first < all; first += width) {
+    for (const char* layer : {names.gate, names.up})
+      gate_up.push_back({.name = name(layer), .first = first, .rows = width, .tensor_rows = all});
+    down.push_back(
+        {.name = name(names.down), .rows = facts.hidden, .first_column = first, .tensor_columns = all});
+  }
+}
+
+/// The router of a layer, and what all experts have of gate and up, and of down, which are given.
+std::array<LinearStack, 3> with_router(const ModelFacts& facts, const MixtureNames& names,
+                                       std::vector<LinearRows> gate_up, std::vector<LinearRows> down) {
+  add_shared_experts(facts, names, gate_up, down);
+  std::vector<LinearRows> router = {{.name = names.router, .rows = facts.num_experts}};
+  if (facts.shared_gate != 0) router.push_back({.name = names.shared_gate, .rows = 1});
+  return {apart(facts.hidden, std::move(router)), apart(facts.hidden, std::move(gate_up)),
+          apart(facts.expert_ffn, std::move(down))};
+}
+
+/// Of a layer that is a mixture of experts, each of which has linear layers of its own.
 std::array<LinearStack, 3> mixture_stacks(const ModelFacts& facts, const MixtureNames& names) {
   std::vector<LinearRows> gate_up;
   std::vector<LinearRows> down;
@@ -37,8 +68,28 @@ std::array<LinearStack, 3> mixture_stacks(const ModelFacts& facts, const Mixture
     gate_up.push_back({.name = name(names.up), .rows = facts.expert_ffn});
     down.push_back({.name = name(names.down), .rows = facts.hidden});
   }
-  return {apart(facts.hidden, {{.name = names.router, .rows = facts.num_experts}}),
-          apart(facts.hidden, std::move(gate_up)), apart(facts.expert_ffn, std::move(down))};
+  return with_router(facts, names, std::move(gate_up), std::move(down));
+}
+
+/// The same where all experts' stand in one tensor, and in one more.
+std::array<LinearStack, 3> fused_mixture_stacks(const ModelFacts& facts, MixtureNames names) {
+  names.router = MixtureNames{}.router;
+  names.experts = MixtureNames{}.experts;
+  const int64_t count = facts.num_experts;
+  std::vector<LinearRows> gate_up;
+  std::vector<LinearRows> down;
+  const auto add = [&](std::vector<LinearRows>& to, const char* name, int64_t all, int64_t rows) {
+    for (int64_t first = 0; first < all; first += rows) {
+      to.push_back({.name = fmt::format("{}.{}", names.experts, name),
+                    .first = first,
+                    .rows = rows,
+                    .tensor_rows = all,
+                    .num_layers = count});
+    }
+  };
+  add(gate_up, "gate_up_proj", 2 * count * facts.expert_ffn, facts.expert_ffn);
+  add(down, "down_proj", count * facts.hidden, facts.hidden);
+  return with_router(facts, names, std::move(gate_up), std::move(down));
 }
 
 }  // namespace
@@ -59,9 +110,11 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
   const Graph graph = build_graph(facts);
   Checkpoint checkpoint = {.embedding = "model.embed_tokens",
                            .stacks = {},
+                           .other_stacks = {},
                            .norms = {},
                            .head_norms = {"self_attn.q_norm", "self_attn.k_norm"}};
   const auto add = [&](LinearStack stack) { checkpoint.stacks.push_back(std::move(stack)); };
+  const auto grow = [&] { checkpoint.other_stacks.resize(checkpoint.stacks.size()); };
   for (int kind = 0; kind < graph.once(); ++kind) {
     const auto first = std::find(graph.layers.begin(), graph.layers.end(), kind) - graph.layers.begin();
     const int64_t ffn = ffn_of_layer(facts, static_cast<int>(first));
@@ -72,6 +125,8 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
     add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
     if (ffn == kMixture) {
       for (LinearStack& stack : mixture_stacks(facts, mixture)) add(std::move(stack));
+      grow();
+      std::ranges::move(fused_mixture_stacks(facts, mixture), checkpoint.other_stacks.end() - 3);
     } else {
       const LinearStack gate_up =
           apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
@@ -82,6 +137,7 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
   }
   const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : "lm_head";
   add(apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}}));
+  grow();
   checkpoint.norms.push_back({"model.norm"});
   return checkpoint;
 }

@@ -11,18 +11,30 @@
 
 namespace soliton {
 
-/// Neighbouring rows of one linear layer's weights, [tensor_rows][columns], and of its bias if there is one.
+/// Neighbouring rows of one linear layer's weights, [tensor_rows][tensor_columns], and of its bias if there is one: all their
+/// columns, or as many as the matrix has, neighbours too.
 struct LinearRows {
-  std::string name = {};  // of the layer, without ".weight"
+  std::string name = {};  // of the layer, without ".weight"; of a tensor of several layers all of it
   int64_t first = 0;
   int64_t rows = 0;
   int64_t tensor_rows = 0;
+  int64_t first_column = 0;
+  int64_t tensor_columns = 0;
+  int64_t num_layers =
+      0;  // if not 0, the tensor is one of several linear layers: [num_layers][rows of each][tensor_columns]
+
+  /// What stands behind the name in that of the weights' tensor.
+  const char* suffix() const { return num_layers == 0 ? ".weight" : ""; }
+  std::vector<int64_t> tensor_shape() const {
+    if (num_layers == 0) return {tensor_rows, tensor_columns};
+    return {num_layers, tensor_rows / num_layers, tensor_columns};
+  }
 };
 
 /// A matrix of the step: rows of linear layers, stacked in this order; of experts those of one after another.
 struct LinearStack {
   std::vector<LinearRows> parts;
-  int64_t columns = 0;
+  int64_t columns = 0;  // of each part
 
   int64_t rows() const;
 };
@@ -31,6 +43,8 @@ struct LinearStack {
 struct Checkpoint {
   std::string embedding;            // [vocabulary][hidden], as all that is no linear layer with ".weight"
   std::vector<LinearStack> stacks;  // of Graph::matrices
+  /// Likewise, where they may also stand elsewhere; else without parts. They do if the first part's tensor is there.
+  std::vector<LinearStack> other_stacks;
   std::vector<std::vector<std::string>> norms;  // of Graph::kinds
   std::array<std::string, 2> head_norms;        // [head_dim], of a layer: of q's heads and of k's
 };
@@ -46,13 +60,16 @@ enum class Projections { kApart, kFused };
 /// What a mixture's linear layers are called, within a layer of the model; of experts, within an expert.
 struct MixtureNames {
   const char* router = "mlp.gate";
-  const char* experts = "mlp.experts";  // the expert's number follows, between dots
+  const char* experts = "mlp.experts";                 // the expert's number follows, between dots
+  const char* shared = "mlp.shared_expert";            // all shared ones together, if there are any
+  const char* shared_gate = "mlp.shared_expert_gate";  // of one row
   const char* gate = "gate_proj";
   const char* up = "up_proj";
   const char* down = "down_proj";
 };
 
-/// Named as transformers names the tensors of Llama, and those who followed it.
+/// Named as transformers names the tensors of Llama, and those who followed it. Experts may also be named as version 5 holds
+/// those of all families in memory: gate and up of all experts in one tensor, and down in another.
 Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections,
                            const MixtureNames& mixture = {});
 

@@ -113,11 +113,11 @@ class KindBuilder {
 
   /// The router is small, and what it decides delicate: its weights are never integers.
   void add_mixture() {
-    const int router = add_matrix({.name = "router", .rows = facts_.num_experts, .columns = facts_.hidden});
-    const int ffn = facts_.experts_per_token * facts_.expert_ffn;
+    const int router = add_matrix({.name = "router", .rows = router_rows(facts_), .columns = facts_.hidden});
+    const int ffn = used_experts(facts_) * facts_.expert_ffn;
     const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
     graph_.vectors[gated].elements = ffn;
-    const int routes = add_vector("routes", route_words(facts_.num_experts));
+    const int routes = add_vector("routes", route_words(router_rows(facts_)));
     add_op({.name = "router",
             .matrix = router,
             .reads = kPostAttention,
@@ -126,7 +126,7 @@ class KindBuilder {
             .output = OutputKind::kRouter,
             .norm = kFfnNorm});
     const auto experts = [&](ExpertAxis axis) {
-      return ExpertParts{axis, facts_.num_experts, facts_.experts_per_token};
+      return ExpertParts{axis, stored_experts(facts_), used_experts(facts_)};
     };
     add_gated({.name = "gate_up",
                .rows = 2 * ffn,

@@ -156,7 +156,12 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   read_fact_or(head_dim, &ModelFacts::head_dim,
                head_dim.is_null() ? implied_head_dim(config, family, facts) : 0, stated);
   const Place family_place = config["architectures"].place();
-  state_flag(&ModelFacts::qkv_bias, family.qkv_bias, part_of(family_place, "biases of q, k and v"), stated);
+  if (family.qkv_bias_member != nullptr) {
+    const JsonView has_bias = config[family.qkv_bias_member];
+    state_flag(&ModelFacts::qkv_bias, boolean_or(has_bias, family.qkv_bias), has_bias.place(), stated);
+  } else {
+    state_flag(&ModelFacts::qkv_bias, family.qkv_bias, part_of(family_place, "biases of q, k and v"), stated);
+  }
   state_flag(&ModelFacts::head_norm, family.head_norm, part_of(family_place, "norms of heads"), stated);
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
@@ -184,6 +189,24 @@ std::vector<int64_t> read_dense_layers(const JsonView& config, const MixtureFami
   return layers;
 }
 
+/// Kernels see shared experts as so many of the width of the others.
+void read_shared_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
+  if (family.shared_ffn == nullptr) return;
+  const JsonView shared = config[family.shared_ffn];
+  const int64_t width = shared.integer(0, std::numeric_limits<int32_t>::max());
+  const int32_t expert_ffn = stated.facts.expert_ffn;
+  if (!kFfnLimit.contains(expert_ffn)) return;  // check() says so
+  if (width % expert_ffn != 0) {
+    throw shared.error(ExitCode::kMismatch, "expected a multiple of {} = {}, got {}", family.ffn, expert_ffn,
+                       width);
+  }
+  Place place = shared.place();
+  place.got += fmt::format(", which is {} times {}", width / expert_ffn, family.ffn);
+  stated.state(&ModelFacts::shared_experts, width / expert_ffn, std::move(place));
+  state_flag(&ModelFacts::shared_gate, family.shared_gate && width > 0,
+             part_of(config["architectures"].place(), "gate of shared experts"), stated);
+}
+
 void read_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
   const JsonView count = config[family.count];
   read_fact(count, &ModelFacts::num_experts, stated);
@@ -194,6 +217,7 @@ void read_experts(const JsonView& config, const MixtureFamily& family, StatedFac
   }
   read_fact(config["num_experts_per_tok"], &ModelFacts::experts_per_token, stated);
   read_fact(config[family.ffn], &ModelFacts::expert_ffn, stated);
+  read_shared_experts(config, family, stated);
   if (family.renormalised == nullptr) {
     state_flag(&ModelFacts::renormalised, true,
                part_of(config["architectures"].place(), "weights of experts"), stated);

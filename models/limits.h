@@ -12,6 +12,7 @@ inline constexpr IntegerRange kHiddenLimit = {.min = 64, .max = 65536, .multiple
 inline constexpr IntegerRange kFfnLimit = {.min = 64, .max = 262144, .multiple_of = 64};
 inline constexpr IntegerRange kExpertsLimit = {.min = 2, .max = 512};
 inline constexpr IntegerRange kChosenExpertsLimit = {.min = 1, .max = 16};
+inline constexpr IntegerRange kSharedExpertsLimit = {.min = 0, .max = 16};
 inline constexpr IntegerRange kLayersLimit = {.min = 1, .max = 1024};
 inline constexpr IntegerRange kHeadsLimit = {.min = 1, .max = 1024};
 inline constexpr IntegerRange kVocabularyLimit = {.min = 1, .max = 1 << 24};

@@ -61,11 +61,13 @@ void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
 
 /// What layers have in place of one feed-forward network; without the key none has.
 void read_experts(const StrictYaml& experts, StatedFacts& stated) {
-  experts.allow_keys({"count", "per_token", "ffn", "renormalised", "dense_layers"});
+  experts.allow_keys({"count", "per_token", "ffn", "renormalised", "shared", "shared_gate", "dense_layers"});
   read_fact(experts, "count", &ModelFacts::num_experts, stated);
   read_fact(experts, "per_token", &ModelFacts::experts_per_token, stated);
   read_fact(experts, "ffn", &ModelFacts::expert_ffn, stated);
   read_flag(experts, "renormalised", &ModelFacts::renormalised, stated);
+  read_fact_if_there(experts, "shared", &ModelFacts::shared_experts, stated);
+  read_flag_if_there(experts, "shared_gate", &ModelFacts::shared_gate, stated);
   if (!experts.has("dense_layers")) return;
   const std::vector<int64_t> layers = experts.any_integers("dense_layers", "numbers of layers");
   Place place = experts.place("dense_layers");
@@ -176,10 +178,14 @@ namespace {
 /// The inverse of read_experts(); nothing where there are none.
 std::string format_experts(const ModelFacts& facts) {
   if (facts.num_experts == 0) return "";
+  std::string text =
+      fmt::format("experts:\n  count: {}\n  per_token: {}\n  ffn: {}\n  renormalised: {}\n",
+                  facts.num_experts, facts.experts_per_token, facts.expert_ffn, facts.renormalised != 0);
+  if (facts.shared_experts != 0) text += fmt::format("  shared: {}\n", facts.shared_experts);
+  if (facts.shared_gate != 0) text += "  shared_gate: true\n";
   const std::vector<int> dense = dense_layers(facts);
-  return fmt::format("experts:\n  count: {}\n  per_token: {}\n  ffn: {}\n  renormalised: {}\n{}",
-                     facts.num_experts, facts.experts_per_token, facts.expert_ffn, facts.renormalised != 0,
-                     dense.empty() ? "" : fmt::format("  dense_layers: [{}]\n", fmt::join(dense, ", ")));
+  if (!dense.empty()) text += fmt::format("  dense_layers: [{}]\n", fmt::join(dense, ", "));
+  return text;
 }
 
 /// The inverse of read_quantization(); nothing for matrices in bf16.
@@ -217,7 +223,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       if (facts.kv_bits != ModelFacts{}.kv_bits) text += fmt::format("{}: {}\n", key, value);
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {
       return;  // format_quantization()
-    } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert")) {
+    } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert") ||
+               key.starts_with("shared_")) {
       return;  // format_experts()
     } else if (!key.starts_with(kRope)) {
       text += fmt::format("{}: {}\n", key, value);

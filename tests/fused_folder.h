@@ -1,4 +1,5 @@
-// A checkpoint whose q, k and v, and whose gate and up, stand in one linear layer each, as Phi-3's do.
+// Checkpoints of which several linear layers stand in one tensor: q, k and v, and gate and up, as Phi-3's do, or those of all
+// experts.
 #pragma once
 
 #include <algorithm>
@@ -46,6 +47,59 @@ inline OwnedTensor joined(std::string_view kind, const std::vector<const Tensor*
   return all;
 }
 
+inline void write_tensors(const std::filesystem::path& folder,
+                          const std::map<std::string, OwnedTensor>& tensors) {
+  nlohmann::json header;
+  size_t end = 0;
+  for (const auto& [name, tensor] : tensors) {
+    header[name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
+    end += tensor.bytes.size();
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  std::ofstream file(folder / "model.safetensors", std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << text;
+  for (const auto& [name, tensor] : tensors) file << tensor.bytes;
+}
+
+/// Rewrites the folder of write_hf_folder() as transformers 5 holds experts: of a layer all of gate and up in one tensor
+/// [experts][2 widths][hidden], all of down in another.
+inline void fuse_experts(const std::filesystem::path& folder) {
+  std::map<std::string, OwnedTensor> tensors;
+  {
+    const TensorSource source = TensorSource::open(folder);
+    for (const std::string_view view : source.names()) {
+      const std::string name(view);
+      const size_t at = name.find(".experts.");
+      if (at == std::string::npos) {
+        tensors[name] = joined("", {source.find(name)});
+        continue;
+      }
+      if (!name.ends_with(".0.gate_proj.weight")) continue;
+      const std::string prefix = name.substr(0, at) + ".experts.";
+      std::vector<const Tensor*> gate_up;
+      std::vector<const Tensor*> down;
+      for (int64_t expert = 0;; ++expert) {
+        const auto find = [&](const char* layer) {
+          return source.find(prefix + std::to_string(expert) + "." + layer + ".weight");
+        };
+        if (find("gate_proj") == nullptr) break;
+        gate_up.insert(gate_up.end(), {find("gate_proj"), find("up_proj")});
+        down.push_back(find("down_proj"));
+      }
+      const auto count = static_cast<int64_t>(down.size());
+      for (const auto& [layer, parts] : {std::pair("gate_up_proj", gate_up), std::pair("down_proj", down)}) {
+        OwnedTensor all = joined("", parts);
+        all.shape = {count, all.shape[0] / count, all.shape[1]};
+        tensors[prefix + layer] = std::move(all);
+      }
+    }
+  }
+  write_tensors(folder, tensors);
+}
+
 /// Rewrites the folder of write_hf_folder() as one of Phi3ForCausalLM with the same weights.
 inline void fuse_projections(const std::filesystem::path& folder) {
   std::map<std::string, OwnedTensor> tensors;
@@ -75,19 +129,7 @@ inline void fuse_projections(const std::filesystem::path& folder) {
       tensors[name] = joined(name.substr(name.rfind('.') + 1), list);
     }
   }
-  nlohmann::json header;
-  size_t end = 0;
-  for (const auto& [name, tensor] : tensors) {
-    header[name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {end, end + tensor.bytes.size()}}};
-    end += tensor.bytes.size();
-  }
-  const std::string text = header.dump();
-  const uint64_t length = text.size();
-  std::ofstream file(folder / "model.safetensors", std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file << text;
-  for (const auto& [name, tensor] : tensors) file << tensor.bytes;
+  write_tensors(folder, tensors);
 
   std::ifstream stream(folder / "config.json");
   nlohmann::json config = nlohmann::json::parse(stream);

@@ -10,6 +10,7 @@
 
 #include "long_tests.h"
 #include "models/hf_config.h"
+#include "models/model_config.h"
 #include "models/strict_json.h"
 #include "tests/reference_testing.h"
 
@@ -103,6 +104,25 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LayerPair,
                          testing::Values("llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.1-70b",
                                          "qwen2.5-1.5b", "qwen3-0.6b"),
                          test_name);
+
+class Mixture : public testing::TestWithParam<const char*> {};
+
+TEST_P(Mixture, AgreesWithTransformers) {
+  const std::string name = GetParam();
+  const fs::path models = fs::path(SOLITON_SOURCE_DIR) / "tests" / "models";
+  const ModelFacts facts = load_model_config(models / (name + ".yaml")).facts;
+  const json golden = read_json(kGoldens / (name + ".json"));
+  const auto weights =
+      std::make_shared<const ReferenceWeights>(random_weights(facts, golden.at("seed").get<uint64_t>()));
+  expect_checksums(*weights, facts, golden.at("tensor_checksums"));
+  const auto expected = golden.at("logits").get<std::vector<std::vector<float>>>();
+  const auto logits = run(ReferenceModel(facts, weights, {.round_cache = false}),
+                          golden.at("tokens").get<std::vector<int>>());
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_LT(max_difference(logits[i], expected[i]), kFloatTolerance) << "position " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Mixture, testing::Values("mixture-shared"), test_name);
 
 class TinyStories : public testing::Test {
  protected:

@@ -343,12 +343,18 @@ ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector&
   return multiply(weights.down, round(std::move(result)));
 }
 
-/// The outputs of the experts that the token goes through, each times its weight.
+/// The outputs of the experts that the token goes through, each times its weight, shared ones among them.
 ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, const Vector& x) const {
   Vector sum(x.size());
   for (const RoutedExpert& routed : route(multiply(layer.router, x), facts_)) {
     const Vector output = gated(layer.experts[static_cast<size_t>(routed.expert)], x);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += routed.weight * output[i];
+  }
+  if (facts_.shared_experts != 0) {
+    const double weight =
+        layer.shared_gate.empty() ? 1.0 : 1.0 / (1.0 + std::exp(-multiply(layer.shared_gate, x)[0]));
+    const Vector output = gated(layer.shared, x);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += weight * output[i];
   }
   return round(std::move(sum));
 }

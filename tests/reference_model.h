@@ -28,21 +28,23 @@ struct ReferenceExpert {
 };
 
 struct ReferenceLayer {
-  Bf16Bits attention_norm;  // [hidden]
-  Bf16Bits q_bias;          // [num_heads * head_dim]; empty without biases
-  Bf16Bits k_bias;          // [num_kv_heads * head_dim]
-  Bf16Bits v_bias;          // [num_kv_heads * head_dim]
-  Bf16Bits q_norm;          // [head_dim]; empty where heads are not normed
-  Bf16Bits k_norm;          // [head_dim]
-  Bf16Bits q;               // [num_heads * head_dim][hidden]
-  Bf16Bits k;               // [num_kv_heads * head_dim][hidden]
-  Bf16Bits v;               // [num_kv_heads * head_dim][hidden]
-  Bf16Bits o;               // [hidden][num_heads * head_dim]
-  Bf16Bits ffn_norm;        // [hidden]
-  Bf16Bits gate;            // [ffn][hidden]; empty where there are experts, as up and down are
-  Bf16Bits up;              // [ffn][hidden]
-  Bf16Bits down;            // [hidden][ffn]
-  Bf16Bits router;          // [num_experts][hidden]
+  Bf16Bits attention_norm;      // [hidden]
+  Bf16Bits q_bias;              // [num_heads * head_dim]; empty without biases
+  Bf16Bits k_bias;              // [num_kv_heads * head_dim]
+  Bf16Bits v_bias;              // [num_kv_heads * head_dim]
+  Bf16Bits q_norm;              // [head_dim]; empty where heads are not normed
+  Bf16Bits k_norm;              // [head_dim]
+  Bf16Bits q;                   // [num_heads * head_dim][hidden]
+  Bf16Bits k;                   // [num_kv_heads * head_dim][hidden]
+  Bf16Bits v;                   // [num_kv_heads * head_dim][hidden]
+  Bf16Bits o;                   // [hidden][num_heads * head_dim]
+  Bf16Bits ffn_norm;            // [hidden]
+  Bf16Bits gate;                // [ffn][hidden]; empty where there are experts, as up and down are
+  Bf16Bits up;                  // [ffn][hidden]
+  Bf16Bits down;                // [hidden][ffn]
+  Bf16Bits router;              // [num_experts][hidden]
+  Bf16Bits shared_gate;         // [1][hidden]; empty without
+  ReferenceExpert shared = {};  // of all shared experts together
   std::vector<ReferenceExpert> experts = {};
 };
 
@@ -98,6 +100,11 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     for (size_t expert = 0; expert < layer.experts.size(); ++expert)
       visit_gated(prefix + "mlp.experts." + std::to_string(expert) + ".", facts.expert_ffn,
                   layer.experts[expert]);
+    if (facts.shared_experts == 0) continue;
+    visit_gated(prefix + "mlp.shared_expert.", int64_t{facts.shared_experts} * facts.expert_ffn,
+                layer.shared);
+    if (facts.shared_gate != 0)
+      visit(prefix + "mlp.shared_expert_gate.weight", Shape{1, hidden}, layer.shared_gate);
   }
   visit(std::string("model.norm.weight"), Shape{hidden}, weights.final_norm);
   if (!facts.tied_lm_head) {

@@ -34,20 +34,21 @@ float matrix_bound(const std::string& name, int64_t columns) {
   return static_cast<float>(std::sqrt(3.0 * variance));
 }
 
+/// Its architecture and model_type.
+std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
+  if (facts.shared_gate != 0) return {"Qwen2MoeForCausalLM", "qwen2_moe"};
+  if (facts.num_experts > 0) return {"Qwen3MoeForCausalLM", "qwen3_moe"};
+  if (facts.head_norm != 0) return {"Qwen3ForCausalLM", "qwen3"};
+  if (facts.qkv_bias != 0) return {"Qwen2ForCausalLM", "qwen2"};
+  return {"LlamaForCausalLM", "llama"};
+}
+
 ordered_json classic_config(const ModelFacts& facts) {
   const bool is_mixture = facts.num_experts > 0;
-  const bool is_qwen3 = !is_mixture && facts.head_norm != 0;
-  const bool is_qwen2 = !is_mixture && !is_qwen3 && facts.qkv_bias != 0;
+  const auto [architecture, model_type] = family_of(facts);
   ordered_json config = {
-      {"architectures",
-       {is_mixture ? "Qwen3MoeForCausalLM"
-        : is_qwen3 ? "Qwen3ForCausalLM"
-        : is_qwen2 ? "Qwen2ForCausalLM"
-                   : "LlamaForCausalLM"}},
-      {"model_type", is_mixture ? "qwen3_moe"
-                     : is_qwen3 ? "qwen3"
-                     : is_qwen2 ? "qwen2"
-                                : "llama"},
+      {"architectures", {architecture}},
+      {"model_type", model_type},
       {"hidden_size", facts.hidden},
       {"intermediate_size", facts.ffn},
       {"num_hidden_layers", facts.num_layers},
@@ -73,6 +74,8 @@ ordered_json classic_config(const ModelFacts& facts) {
     config["moe_intermediate_size"] = facts.expert_ffn;
     config["norm_topk_prob"] = facts.renormalised != 0;
     config["decoder_sparse_step"] = 1;
+    if (facts.shared_experts > 0)
+      config["shared_expert_intermediate_size"] = facts.shared_experts * facts.expert_ffn;
     std::vector<int> dense;
     for (int layer = 0; layer < facts.num_layers; ++layer) {
       if (ffn_of_layer(facts, layer) != kMixture) dense.push_back(layer);

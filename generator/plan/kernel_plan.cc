@@ -93,7 +93,9 @@ ModelShape model_shape(const Plan& plan) {
       shape.mixture = {.experts = facts.num_experts,
                        .chosen = facts.experts_per_token,
                        .ffn = facts.expert_ffn,
-                       .renormalised = facts.renormalised != 0};
+                       .renormalised = facts.renormalised != 0,
+                       .shared = facts.shared_experts,
+                       .shared_gate = facts.shared_gate != 0};
     }
   }
   return shape;

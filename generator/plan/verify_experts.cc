@@ -13,9 +13,9 @@ ExpertParts expected_experts(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
   if (!is_mixture(plan, phase)) return {};
   if (phase.output == OutputKind::kSwiglu)
-    return {ExpertAxis::kRows, facts.num_experts, facts.experts_per_token};
+    return {ExpertAxis::kRows, stored_experts(facts), used_experts(facts)};
   if (phase.output == OutputKind::kResidual && !phase.appends)
-    return {ExpertAxis::kColumns, facts.num_experts, facts.experts_per_token};
+    return {ExpertAxis::kColumns, stored_experts(facts), used_experts(facts)};
   return {};
 }
 

@@ -78,6 +78,8 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("chosen experts", is_mixed ? facts.experts_per_token : 0, model.mixture.chosen);
   check.same("ffn of an expert", is_mixed ? facts.expert_ffn : 0, model.mixture.ffn);
   check.same("renormalised", is_mixed && facts.renormalised == 1, model.mixture.renormalised);
+  check.same("shared experts", is_mixed ? facts.shared_experts : 0, model.mixture.shared);
+  check.same("gate of shared experts", is_mixed && facts.shared_gate == 1, model.mixture.shared_gate);
   check.same("activation", facts.activation, static_cast<int32_t>(model.activation));
   const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);

@@ -42,7 +42,7 @@ int qkv_elements(const ModelFacts& facts) {
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
   const int width = ffn_of(plan, phase);
-  const int ffn = width == kMixture ? facts.experts_per_token * facts.expert_ffn : width;
+  const int ffn = width == kMixture ? used_experts(facts) * facts.expert_ffn : width;
   const int qkv = qkv_elements(facts);
   const OutputShape shapes[] = {
       {qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
@@ -50,7 +50,7 @@ OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
       {2 * ffn, RowOrder::kGateUp, ffn, 4},               // kSwiglu
       {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
        8},  // kLogits: a candidate of each CTA, and to stop
-      {facts.num_experts, RowOrder::kPlain, round_up(facts.num_experts, 4) * phase.column_slices,
+      {router_rows(facts), RowOrder::kPlain, round_up(router_rows(facts), 4) * phase.column_slices,
        4}};  // kRouter: whole loads of 4, of each slice of columns
   return shapes[static_cast<int>(phase.output)];
 }

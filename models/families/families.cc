@@ -5,8 +5,9 @@
 namespace soliton {
 
 // A further family is a further name, that of a file's definition.
-#define SOLITON_FAMILIES(each) \
-  each(kLlama) each(kMistral) each(kQwen2) each(kQwen3) each(kPhi3) each(kQwen3Moe) each(kMixtral)
+#define SOLITON_FAMILIES(each)                                                                     \
+  each(kLlama) each(kMistral) each(kQwen2) each(kQwen3) each(kPhi3) each(kQwen3Moe) each(kMixtral) \
+      each(kQwen2Moe)
 #define SOLITON_DECLARE(family) extern const Family family;
 #define SOLITON_ADDRESS(family) &family,
 

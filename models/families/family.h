@@ -24,6 +24,8 @@ struct MixtureFamily {
   const char* renormalised = nullptr;  // whether it is so; nullptr: it is
   const char* sparse_step = nullptr;   // every how manieth layer is a mixture, absent: all
   const char* dense_layers = nullptr;  // the list of those that are none all the same
+  const char* shared_ffn = nullptr;    // the width of the shared experts together
+  bool shared_gate = false;            // they have one
   MixtureNames names = {};
 };
 
@@ -36,8 +38,9 @@ struct Family {
   std::optional<int32_t> absent_window = {};    // sliding_window, in tokens; else none
   double absent_norm_epsilon = 1e-6;            // rms_norm_eps
   Window window = Window::kNone;
-  bool qkv_bias = false;   // always: attention_bias says nothing
-  bool head_norm = false;  // heads of q and k are normed
+  bool qkv_bias = false;                  // always: attention_bias says nothing
+  const char* qkv_bias_member = nullptr;  // that says whether they are there; absent: as `qkv_bias` says
+  bool head_norm = false;                 // heads of q and k are normed
   Projections projections = Projections::kApart;
   std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
 };

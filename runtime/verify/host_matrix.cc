@@ -30,26 +30,35 @@ float dot(const float* a, const float* b, int64_t size) {
 
 HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* quantization,
                        const std::string& name, const LinearRows& rows, int64_t columns)
-    : first_(rows.first), rows_(rows.rows), columns_(columns) {
+    : first_(rows.first),
+      rows_(rows.rows),
+      first_column_(rows.first_column),
+      columns_(columns),
+      all_columns_(rows.tensor_columns) {
   if (quantization != nullptr)
-    integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, columns);
-  const int64_t shape[] = {rows.tensor_rows, columns};
-  if (!integers_) floats_ = &require_floats(source, name + ".weight", shape);
+    integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, all_columns_);
+  if (!integers_) floats_ = &require_floats(source, name + rows.suffix(), rows.tensor_shape());
 }
 
 void HostMatrix::read(int64_t first, int count, float* values) const {
   first += first_;
-  if (integers_) return read_integers(first, count, values);
-  const int64_t size = count * columns_;
-  std::vector<uint16_t> bits(static_cast<size_t>(size));
-  read_bf16(*floats_, first * columns_, size, bits.data());
-  for (int64_t i = 0; i < size; ++i) values[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
+  std::vector<float> all(static_cast<size_t>(count * all_columns_));
+  if (integers_) {
+    read_integers(first, count, all.data());
+  } else {
+    std::vector<uint16_t> bits(all.size());
+    read_bf16(*floats_, first * all_columns_, std::ssize(bits), bits.data());
+    for (size_t i = 0; i < bits.size(); ++i)
+      all[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
+  }
+  for (int row = 0; row < count; ++row)
+    std::copy_n(all.data() + row * all_columns_ + first_column_, columns_, values + row * columns_);
 }
 
 void HostMatrix::read_integers(int64_t first, int count, float* values) const {
   const int num_groups = integers_->num_groups();
   const int group_size = integers_->group_size();
-  std::vector<uint8_t> integers(static_cast<size_t>(count * columns_));
+  std::vector<uint8_t> integers(static_cast<size_t>(count * all_columns_));
   std::vector<float> scales(static_cast<size_t>(count) * num_groups);
   std::vector<uint8_t> zeros(scales.size());
   integers_->unpack_values(first, count, integers.data());
@@ -57,11 +66,11 @@ void HostMatrix::read_integers(int64_t first, int count, float* values) const {
   integers_->unpack_zeros(first, count, zeros.data());
   const std::vector<int32_t>& order = integers_->order();
   for (int row = 0; row < count; ++row) {
-    for (int64_t column = 0; column < columns_; ++column) {
+    for (int64_t column = 0; column < all_columns_; ++column) {
       const int64_t group = row * num_groups + column / group_size;
-      const int difference = integers[row * columns_ + column] - zeros[group];
+      const int difference = integers[row * all_columns_ + column] - zeros[group];
       const int64_t input = order.empty() ? column : order[column];
-      values[row * columns_ + input] = scales[group] * static_cast<float>(difference);
+      values[row * all_columns_ + input] = scales[group] * static_cast<float>(difference);
     }
   }
 }

@@ -40,11 +40,14 @@ class HostMatrix {
   TokenRows multiply(const TokenRows& x) const;
 
  private:
+  /// All columns of the tensor's rows.
   void read_integers(int64_t first, int count, float* values) const;
 
   int64_t first_;  // of the tensor's rows
   int64_t rows_;
+  int64_t first_column_;
   int64_t columns_;
+  int64_t all_columns_;             // of the tensor
   const Tensor* floats_ = nullptr;  // or
   std::optional<QuantizedLinear> integers_;
 };

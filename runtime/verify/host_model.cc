@@ -78,7 +78,8 @@ void attend(const float* query, const TokenRows& keys, const TokenRows& values, 
 TokenRows HostModel::embed(std::span<const int32_t> text) const {
   // Never quantised.
   const int64_t vocabulary = config_.facts.vocabulary;
-  const LinearRows rows{.rows = vocabulary, .tensor_rows = vocabulary};
+  const LinearRows rows{
+      .rows = vocabulary, .tensor_rows = vocabulary, .tensor_columns = config_.facts.hidden};
   const HostMatrix embedding(source_, nullptr, config_.checkpoint.embedding, rows, config_.facts.hidden);
   TokenRows x(text.size(), config_.facts.hidden);
   for (size_t token = 0; token < text.size(); ++token) embedding.read(text[token], 1, x.of(token));
@@ -109,7 +110,7 @@ std::string HostModel::name_of(const std::string& name, int layer) const {
 
 /// By each linear layer of a matrix, with its bias if there is one.
 HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRows& x) const {
-  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
+  const LinearStack& stack = stack_of(config_.checkpoint, op.matrix, layer, source_);
   Parts parts;
   for (const LinearRows& rows : stack.parts) {
     const std::string name = name_of(rows.name, layer);
@@ -161,12 +162,17 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   return {std::move(result)};
 }
 
-HostModel::Routes HostModel::route(const TokenRows& logits) const {
+/// Of the logits of experts, and of the gate of shared ones if there is one.
+HostModel::Routes HostModel::route(const Parts& logits) const {
   const ModelFacts& facts = config_.facts;
   const int chosen = facts.experts_per_token;
   Routes routes;
-  for (size_t token = 0; token < logits.num_tokens(); ++token) {
-    const float* own = logits.of(token);
+  for (size_t token = 0; token < logits[0].num_tokens(); ++token) {
+    const float* own = logits[0].of(token);
+    for (int i = 0; i < facts.shared_experts; ++i) {
+      routes.experts.push_back(facts.num_experts + i);
+      routes.weights.push_back(facts.shared_gate != 0 ? 1 / (1 + std::exp(-*logits[1].of(token))) : 1.0f);
+    }
     std::vector<int32_t> order(static_cast<size_t>(facts.num_experts));
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return own[a] > own[b]; });
@@ -192,7 +198,7 @@ TokenRows HostModel::multiply_rows(const LinearRows& rows, int64_t columns, int 
 /// Calls body(expert, places in Routes) for all experts that some token goes through.
 template <class Body>
 void HostModel::for_each_expert(const Routes& routes, const Body& body) const {
-  for (int32_t expert = 0; expert < config_.facts.num_experts; ++expert) {
+  for (int32_t expert = 0; expert < stored_experts(config_.facts); ++expert) {
     std::vector<size_t> places;
     for (size_t i = 0; i < routes.experts.size(); ++i) {
       if (routes.experts[i] == expert) places.push_back(i);
@@ -205,17 +211,17 @@ void HostModel::for_each_expert(const Routes& routes, const Body& body) const {
 TokenRows HostModel::gate_experts(const GraphOp& op, int layer, const TokenRows& x,
                                   const Routes& routes) const {
   const ModelFacts& facts = config_.facts;
-  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
-  const auto chosen = static_cast<size_t>(facts.experts_per_token);
-  TokenRows gated(x.num_tokens(), int64_t{facts.experts_per_token} * facts.expert_ffn);
+  const LinearStack& stack = stack_of(config_.checkpoint, op.matrix, layer, source_);
+  const auto used = static_cast<size_t>(used_experts(facts));
+  TokenRows gated(x.num_tokens(), int64_t{used_experts(facts)} * facts.expert_ffn);
   for_each_expert(routes, [&](size_t expert, const std::vector<size_t>& places) {
     TokenRows own(places.size(), x.width);
-    for (size_t i = 0; i < places.size(); ++i) std::copy_n(x.of(places[i] / chosen), x.width, own.of(i));
+    for (size_t i = 0; i < places.size(); ++i) std::copy_n(x.of(places[i] / used), x.width, own.of(i));
     TokenRows gate = multiply_rows(stack.parts[2 * expert], stack.columns, layer, own);
     gate_by(static_cast<Activation>(facts.activation), gate,
             multiply_rows(stack.parts[2 * expert + 1], stack.columns, layer, own));
     for (size_t i = 0; i < places.size(); ++i) {
-      float* to = gated.of(places[i] / chosen) + static_cast<int64_t>(places[i] % chosen) * gate.width;
+      float* to = gated.of(places[i] / used) + static_cast<int64_t>(places[i] % used) * gate.width;
       for (int64_t j = 0; j < gate.width; ++j) to[j] = gate.of(i)[j] * routes.weights[places[i]];
     }
   });
@@ -226,18 +232,18 @@ TokenRows HostModel::gate_experts(const GraphOp& op, int layer, const TokenRows&
 TokenRows HostModel::join_experts(const GraphOp& op, int layer, const TokenRows& gated,
                                   const Routes& routes) const {
   const ModelFacts& facts = config_.facts;
-  const LinearStack& stack = config_.checkpoint.stacks[op.matrix];
-  const auto chosen = static_cast<size_t>(facts.experts_per_token);
+  const LinearStack& stack = stack_of(config_.checkpoint, op.matrix, layer, source_);
+  const auto used = static_cast<size_t>(used_experts(facts));
   TokenRows sum(gated.num_tokens(), facts.hidden);
   for_each_expert(routes, [&](size_t expert, const std::vector<size_t>& places) {
     TokenRows own(places.size(), facts.expert_ffn);
     for (size_t i = 0; i < places.size(); ++i) {
-      const float* from = gated.of(places[i] / chosen) + static_cast<int64_t>(places[i] % chosen) * own.width;
+      const float* from = gated.of(places[i] / used) + static_cast<int64_t>(places[i] % used) * own.width;
       std::copy_n(from, own.width, own.of(i));
     }
     const TokenRows down = multiply_rows(stack.parts[expert], stack.columns, layer, own);
     for (size_t i = 0; i < places.size(); ++i) {
-      float* to = sum.of(places[i] / chosen);
+      float* to = sum.of(places[i] / used);
       for (int64_t j = 0; j < down.width; ++j) to[j] += down.of(i)[j];
     }
   });
@@ -266,7 +272,7 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
       parts = {join_experts(op, layer, input(), routes)};
       break;
   }
-  if (op.output == OutputKind::kRouter) routes = route(parts[0]);
+  if (op.output == OutputKind::kRouter) routes = route(parts);
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
   if (op.output == OutputKind::kSwiglu)
     gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);

@@ -27,7 +27,7 @@ class HostModel {
   /// What ops pass on: of each linear layer of the matrix before.
   using Parts = std::vector<TokenRows>;
 
-  /// The experts that tokens go through in a layer: [token][experts_per_token], the first chosen first.
+  /// The experts that tokens go through in a layer: [token][used_experts()], the shared ones, then the first chosen first.
   struct Routes {
     std::vector<int32_t> experts;
     std::vector<float> weights;
@@ -39,7 +39,7 @@ class HostModel {
   void norm_heads(TokenRows& heads, const std::string& name) const;
   Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
   Parts attention(Parts heads, int layer) const;
-  Routes route(const TokenRows& logits) const;
+  Routes route(const Parts& logits) const;
   TokenRows multiply_rows(const LinearRows& rows, int64_t columns, int layer, const TokenRows& x) const;
   template <class Body>
   void for_each_expert(const Routes& routes, const Body& body) const;

@@ -109,17 +109,42 @@ void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
   for (int r = 0; r < kTileRows; ++r) {
     int64_t row = source_row_of(tile, r);
     if (row == kNoRow) continue;
-    const Tensor& tensor = *part_of(row).floats;
+    const LinearTensors& part = part_of(row);
+    const Tensor& tensor = *part.floats;
+    const int64_t first = row * part.columns + part.first_column;
     if (tensor.dtype == DType::kBF16) {
-      rows[r] = tensor.data.data() + row * columns * 2;
+      rows[r] = tensor.data.data() + first * 2;
       continue;
     }
     rounded.resize(static_cast<size_t>(kTileRows * columns));
     uint16_t* values = rounded.data() + r * columns;
-    read_bf16(tensor, row * columns, columns, values);
+    read_bf16(tensor, first, columns, values);
     rows[r] = reinterpret_cast<const std::byte*>(values);
   }
   pack_tile(rows, stored_columns(), stored_padded(), bytes);
+}
+
+/// Rows `row` to `row` + `count` - 1 of a part, as rows of a tile from `to` on.
+void MatrixSource::unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows,
+                          int to) const {
+  const QuantizedLinear& linear = *part.integers;
+  if (part.columns == stored_columns()) {
+    linear.unpack_values(row, count, rows.row_values(to));
+    linear.unpack_scales(row, count, rows.row_scales(to));
+    linear.unpack_zeros(row, count, rows.row_zeros(to));
+    return;
+  }
+  // Some columns of wider rows: their groups are whole, as widths of experts are multiples of a unit.
+  IntegerTile wide(static_cast<int>(part.columns), linear.num_groups());
+  linear.unpack_values(row, count, wide.row_values(0));
+  linear.unpack_scales(row, count, wide.row_scales(0));
+  linear.unpack_zeros(row, count, wide.row_zeros(0));
+  const int64_t group = part.first_column / linear.group_size();
+  for (int i = 0; i < count; ++i) {
+    std::copy_n(wide.row_values(i) + part.first_column, rows.columns, rows.row_values(to + i));
+    std::copy_n(wide.row_scales(i) + group, rows.num_groups, rows.row_scales(to + i));
+    std::copy_n(wide.row_zeros(i) + group, rows.num_groups, rows.row_zeros(to + i));
+  }
 }
 
 void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
@@ -132,12 +157,9 @@ void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
     if (row == kNoRow) continue;
     while (r + count < kTileRows && source_row_of(tile, r + count) == row + count) ++count;
     const LinearTensors& part = part_of(row);
-    const QuantizedLinear& linear = *part.integers;
     const int64_t end = part.first + part.rows;
     if (count > end - row) count = static_cast<int>(end - row);
-    linear.unpack_values(row, count, rows.row_values(r));
-    linear.unpack_scales(row, count, rows.row_scales(r));
-    linear.unpack_zeros(row, count, rows.row_zeros(r));
+    unpack(part, row, count, rows, r);
   }
   const int group = parts_[0].integers->group_size();
   if (matrix_.experts.axis == ExpertAxis::kColumns) {

@@ -8,6 +8,7 @@
 
 #include "layout/packed_matrix.h"
 #include "runtime/weights/model_tensors.h"
+#include "runtime/weights/packing.h"
 
 namespace soliton {
 
@@ -42,6 +43,7 @@ class MatrixSource {
  private:
   void pack_floats(int tile, std::byte* bytes) const;
   void pack_integers(int tile, std::byte* bytes) const;
+  void unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows, int to) const;
   int expert_rows() const { return matrix_.experts.rows(matrix_.rows); }
   int stored_columns() const { return matrix_.experts.columns(matrix_.columns); }
   int stored_padded() const { return matrix_.experts.columns(matrix_.padded_columns); }

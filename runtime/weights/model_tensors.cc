@@ -93,7 +93,8 @@ class TensorFinder {
   void find_matrices(int layer, ModelTensors& tensors) const {
     for (size_t i = 0; i < graph_.matrices.size(); ++i) {
       if (graph_.matrices[i].layer_kind == graph_.layers[layer])
-        tensors.matrices[i][layer] = find_matrix(graph_.matrices[i], checkpoint_.stacks[i], layer);
+        tensors.matrices[i][layer] =
+            find_matrix(graph_.matrices[i], stack_of(checkpoint_, i, layer, source_), layer);
     }
   }
 
@@ -106,10 +107,11 @@ class TensorFinder {
       if (before != nullptr && before->name == rows.name) {
         parts.push_back(parts.back());
       } else {
-        parts.push_back(find_linear(matrix, name, rows.tensor_rows, stack.columns));
+        parts.push_back(find_linear(matrix, rows, name));
       }
       parts.back().first = rows.first;
       parts.back().rows = rows.rows;
+      parts.back().first_column = rows.first_column;
       before = &rows;
       const auto& first = parts.front().integers;
       if (first && parts.back().integers->order() != first->order()) {
@@ -120,12 +122,16 @@ class TensorFinder {
   }
 
   /// All rows of one.
-  LinearTensors find_linear(const GraphMatrix& matrix, const std::string& name, int64_t rows,
-                            int64_t columns) const {
-    LinearTensors linear{.rows = rows, .floats = nullptr, .integers = std::nullopt, .bias = nullptr};
+  LinearTensors find_linear(const GraphMatrix& matrix, const LinearRows& rows,
+                            const std::string& name) const {
+    LinearTensors linear{.rows = rows.tensor_rows,
+                         .columns = rows.tensor_columns,
+                         .floats = nullptr,
+                         .integers = std::nullopt,
+                         .bias = nullptr};
     const bool has_scales = matrix.format.has_scales();
     if (quantization_ != nullptr)
-      linear.integers = find_quantized(source_, *quantization_, name, rows, columns);
+      linear.integers = find_quantized(source_, *quantization_, name, linear.rows, linear.columns);
     if (linear.integers.has_value() != has_scales) {
       throw mismatch(name, "expected {} weights, as the config says, got {}", has_scales ? "4-bit" : "16-bit",
                      has_scales ? "others" : "4-bit ones");
@@ -133,7 +139,7 @@ class TensorFinder {
     if (has_scales) {
       check_integers(*linear.integers, name);
     } else {
-      linear.floats = &require(name, {rows, columns});
+      linear.floats = &require_floats(source_, name + rows.suffix(), rows.tensor_shape());
     }
     linear.bias = find_bias(matrix, linear, name);
     return linear;
@@ -179,6 +185,15 @@ class TensorFinder {
 ModelTensors find_tensors(const TensorSource& source, const QuantizationConfig* quantization,
                           const ModelFacts& facts, const Checkpoint& checkpoint) {
   return read_whole(source, [&] { return TensorFinder(source, quantization, facts, checkpoint).find(); });
+}
+
+const LinearStack& stack_of(const Checkpoint& checkpoint, size_t matrix, int layer,
+                            const TensorSource& source) {
+  const LinearStack& other = checkpoint.other_stacks[matrix];
+  if (other.parts.empty()) return checkpoint.stacks[matrix];
+  const LinearRows& first = other.parts[0];
+  const bool is_there = source.find(in_layer(layer, first.name + first.suffix())) != nullptr;
+  return is_there ? other : checkpoint.stacks[matrix];
 }
 
 const Tensor& require_floats(const TensorSource& source, const std::string& name,

@@ -16,10 +16,13 @@
 
 namespace soliton {
 
-/// Rows of one linear layer of the checkpoint, from row `first` of the tensors on.
+/// Rows of one linear layer of the checkpoint, from row `first` of the tensors on, and of these the columns of the matrix, from
+/// `first_column` on.
 struct LinearTensors {
   int64_t first = 0;
   int64_t rows = 0;
+  int64_t first_column = 0;
+  int64_t columns = 0;             // of the whole layer
   const Tensor* floats = nullptr;  // [of the whole layer][columns]; or
   std::optional<QuantizedLinear> integers;
   const Tensor* bias = nullptr;  // [of the whole layer]; null without
@@ -42,6 +45,10 @@ struct ModelTensors {
 /// these facts; kBadFile for an order of inputs that cannot be, and if a file is cut short meanwhile.
 ModelTensors find_tensors(const TensorSource& source, const QuantizationConfig* quantization,
                           const ModelFacts& facts, const Checkpoint& checkpoint);
+
+/// The rows of a matrix in a layer, wherever the checkpoint has them.
+const LinearStack& stack_of(const Checkpoint& checkpoint, size_t matrix, int layer,
+                            const TensorSource& source);
 
 /// The tensor; throws kMismatch if it is absent, of another shape, or not BF16, F16 or F32.
 const Tensor& require_floats(const TensorSource& source, const std::string& name,

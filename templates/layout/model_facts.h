@@ -48,6 +48,8 @@ struct ModelFacts {
   int32_t experts_per_token = 0;      // that each token goes through
   int32_t expert_ffn = 0;             // like ffn, of one expert
   int32_t renormalised = 0;           // do weights of those that a token goes through add up to 1?
+  int32_t shared_experts = 0;         // further ones, that every token goes through
+  int32_t shared_gate = 0;  // do they have a weight, the sigmoid of a row of the router? Else it is 1
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
@@ -62,6 +64,19 @@ struct ModelFacts {
 
 constexpr int32_t kMixture = -1;
 
+/// Experts of a mixture that lie in memory: those that tokens are routed to, then the shared ones.
+constexpr int32_t stored_experts(const ModelFacts& facts) {
+  return facts.num_experts + facts.shared_experts;
+}
+/// Experts that a token is multiplied with: the shared ones, then those that it is routed to.
+constexpr int32_t used_experts(const ModelFacts& facts) {
+  return facts.shared_experts + facts.experts_per_token;
+}
+/// A logit of each expert that tokens are routed to, and of the shared ones together if these have a gate.
+constexpr int32_t router_rows(const ModelFacts& facts) {
+  return facts.num_experts + facts.shared_gate;
+}
+
 /// Has every layer a feed-forward network of its own width?
 constexpr bool lists_layers(const ModelFacts& facts) {
   return facts.layer_ffn[0] != 0;
@@ -72,8 +87,8 @@ constexpr int32_t ffn_of_layer(const ModelFacts& facts, int layer) {
   return facts.num_experts > 0 ? kMixture : facts.ffn;
 }
 
-/// Calls visit(name, value) for every fact but the list of layers, of experts only where there are any, in a fixed order;
-/// names are those of models/*.yaml.
+/// Calls visit(name, value) for every fact but the list of layers, of experts only where there are any, and of what few
+/// models have only where it is so, in a fixed order; names are those of models/*.yaml.
 template <class Facts, class Visitor>
 constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("hidden", facts.hidden);
@@ -102,6 +117,8 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
     visit("experts_per_token", facts.experts_per_token);
     visit("expert_ffn", facts.expert_ffn);
     visit("renormalised", facts.renormalised);
+    if (facts.shared_experts != 0) visit("shared_experts", facts.shared_experts);
+    if (facts.shared_gate != 0) visit("shared_gate", facts.shared_gate);
   }
   visit("norm_epsilon", facts.norm_epsilon);
   visit("rope_theta", facts.rope_theta);

@@ -11,15 +11,22 @@ namespace soliton {
 
 /// Experts of the layers that are mixtures of them.
 struct Mixture {
-  int experts = 0;            // 0: there is no such layer
-  int chosen = 0;             // that a token goes through
+  int experts = 0;            // that tokens are routed to; 0: there is no such layer
+  int chosen = 0;             // of these, by each token
   int ffn = 0;                // elements between gate and down of each
   bool renormalised = false;  // do weights of the chosen add up to 1?
+  int shared = 0;             // experts behind those, in memory, that every token goes through
+  bool shared_gate = false;   // do they have a logit too, whose sigmoid is their weight? Else it is 1
+
+  /// A token is multiplied with the shared experts, then with those that it chose.
+  SOLITON_HOST_DEVICE constexpr int used() const { return shared + chosen; }
+  /// That the router puts out.
+  SOLITON_HOST_DEVICE constexpr int logits() const { return experts + (shared_gate ? 1 : 0); }
 };
 
 /// Words of a router's logits: whole loads of 4.
-SOLITON_HOST_DEVICE constexpr int route_words(int num_experts) {
-  return round_up(num_experts, 4);
+SOLITON_HOST_DEVICE constexpr int route_words(int num_logits) {
+  return round_up(num_logits, 4);
 }
 
 struct ModelShape {

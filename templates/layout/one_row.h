@@ -107,7 +107,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kToken] = {"token", token_layout(plan).bytes, 16};
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
   rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};
-  rules[RegionId::kExperts] = {"experts", 4 * plan.model.mixture.chosen, 4};
+  rules[RegionId::kExperts] = {"experts", 4 * plan.model.mixture.used(), 4};
   rules[RegionId::kWaiting] = {"waiting", 4, 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

@@ -23,7 +23,8 @@ enum class ExpertAxis : int {
   kColumns,  // side by side
 };
 
-/// Of the `count` equal parts of a matrix that lie in memory, one behind the other, a token is multiplied with `chosen`.
+/// Of the `count` equal parts of a matrix that lie in memory, one behind the other, a token is multiplied with `chosen`, those
+/// that are shared by all tokens among them.
 struct ExpertParts {
   ExpertAxis axis = ExpertAxis::kNone;
   int32_t count = 1;

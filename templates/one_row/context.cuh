@@ -90,7 +90,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return load_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
   }
 
-  /// Numbers of the experts that the step's token goes through in the layer, by those that it chose first.
+  /// Numbers of the experts that the step's token goes through in the layer: shared ones, then those that it chose first.
   SOLITON_DEVICE int32_t* experts() const { return this->template region<int32_t>(RegionId::kExperts); }
 
   SOLITON_DEVICE int position() const { return params.first_position + step; }

@@ -81,7 +81,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::choose(const MatrixPhase& phase, int layer)
     context_.wait(context_.barrier(BarrierId::kExpertsTaken), (choices_ - 1) & 1, WaitKind::kExpertsTaken,
                   choices_);
   }
-  if (context_.lane < kPlan.model.mixture.chosen)
+  if (context_.lane < kPlan.model.mixture.used())
     store_shared(context_.experts() + context_.lane, static_cast<int32_t>(choice.expert()));
   warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
   ++choices_;

@@ -1,5 +1,6 @@
 // Layers that are mixtures of experts: how the kernel of one row finds the pages of those that the step's token goes
-// through. The stream keeps its static shape, of as many experts as a token is multiplied with; where they begin is data.
+// through. The stream keeps its static shape, of as many experts as a token is multiplied with; where they begin is data. Those
+// that all tokens share come first: their pages are on their way while the others are being chosen.
 //
 // Every CTA's epilogue chooses them alike, out of the router's logits, keeps their weights and tells its producers their
 // numbers. Consumers know nothing of it.
@@ -17,7 +18,7 @@ namespace soliton::one_row {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE auto read_routes(const Context<kPlan>& context, const Vector& routes, uint32_t use) {
   using Slices = RouterSlices<kPlan>;
-  using Logits = RouterLogits<kPlan.model.mixture.experts>;
+  using Logits = RouterLogits<kPlan.model.mixture.logits()>;
   wait_for_grid(context);
   const uint32_t tag = tag_of(use);
   const int first = Logits::first_expert(context.lane);
@@ -83,8 +84,10 @@ class ExpertPageCursor : public PageCursor<kPlan> {
     while (this->tile() - matrix_ >= (number_ + 1) * phase_->expert_bytes) ++number_;
   }
 
+  /// Shared experts are the last in memory, and known without being chosen.
   SOLITON_DEVICE int64_t begin_of(int number) const {
-    return load_shared(experts_ + number) * phase_->expert_bytes;
+    const int expert = number < kMixture.shared ? kMixture.experts + number : load_shared(experts_ + number);
+    return expert * phase_->expert_bytes;
   }
 
   /// Calls body(offset in the page, source, bytes).
@@ -99,7 +102,7 @@ class ExpertPageCursor : public PageCursor<kPlan> {
   /// The same of columns of experts: a run of each, and their scales behind all of a page, or of an expert.
   template <WeightFormat kFormat, class Body>
   SOLITON_DEVICE void for_each_expert(const Body& body) const {
-    const int64_t tile = (this->tile() - matrix_) / kMixture.chosen;  // in one expert's matrix
+    const int64_t tile = (this->tile() - matrix_) / kMixture.used();  // in one expert's matrix
     const int columns = this->columns();
     int number = this->column() / kMixture.ffn;
     int within = this->column() % kMixture.ffn;

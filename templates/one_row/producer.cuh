@@ -35,10 +35,14 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
     begin_phase();
     prefetch_norm(at);
     if (at.phase.output == OutputKind::kSwiglu) prefetch_qkv((at.layer + 1) % kPlan.model.num_layers);
+    TileRun run = context_.tiles(at.phase);
     if constexpr (kMixes<kPlan>) {
-      if (axis_of(at) == ExpertAxis::kRows && !wait_experts()) return;
+      if (axis_of(at) == ExpertAxis::kRows) {
+        stream_shared(at, run);
+        if (!wait_experts()) return;
+      }
     }
-    this->stream(pages(at), PageWindow(kPlan.window, kPlan.waiting_window),
+    this->stream(pages(at, run), PageWindow(kPlan.window, kPlan.waiting_window),
                  [&] { return known_pages(next); });
     if constexpr (kMixes<kPlan>) {
       if (axis_of(at) == ExpertAxis::kColumns) release_experts();
@@ -75,23 +79,41 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
   }
 
  private:
-  SOLITON_DEVICE Cursor<kPlan> pages(const MatrixInstance& at) const {
+  SOLITON_DEVICE Cursor<kPlan> pages(const MatrixInstance& at, const TileRun& run) const {
     const char* matrix = layer_weights<kPlan>(context_.params, at.phase, at.layer);
     if constexpr (kMixes<kPlan>) {
-      return {matrix, at.phase, context_.tiles(at.phase), context_.experts()};
+      return {matrix, at.phase, run, context_.experts()};
     } else {
-      return {matrix, at.phase.format.type, at.phase.padded, context_.tiles(at.phase)};
+      return {matrix, at.phase.format.type, at.phase.padded, run};
     }
   }
   SOLITON_DEVICE ExpertAxis axis_of(const MatrixInstance& at) const {
     return kExpertTable<kPlan>.phases[at.phase.number].axis;
   }
-  /// While experts are not known, their pages can't be looked at.
+  /// While experts are not known, their pages can't be looked at, but for those of shared ones.
   SOLITON_DEVICE Cursor<kPlan> known_pages(const MatrixInstance& next) const {
+    TileRun run = context_.tiles(next.phase);
     if constexpr (kMixes<kPlan>) {
-      if (axis_of(next) == ExpertAxis::kRows) return {};
+      if (axis_of(next) == ExpertAxis::kRows) run.count = num_shared(next, run);
     }
-    return pages(next);
+    return pages(next, run);
+  }
+  /// Tiles of a run that are those of shared experts: the first.
+  SOLITON_DEVICE int num_shared(const MatrixInstance& at, const TileRun& run) const {
+    const int end = kPlan.model.mixture.shared * kExpertTable<kPlan>.phases[at.phase.number].tiles;
+    const int count = run.first < end ? ceil_divide(end - run.first, run.stride) : 0;
+    return count < run.count ? count : run.count;
+  }
+  /// Copies them before the token's own experts are known, and leaves those behind them in `run`.
+  SOLITON_DEVICE void stream_shared(const MatrixInstance& at, TileRun& run) {
+    if constexpr (kPlan.model.mixture.shared > 0) {
+      TileRun shared = run;
+      shared.count = num_shared(at, run);
+      this->stream(pages(at, shared), PageWindow(kPlan.window, kPlan.waiting_window),
+                   [] { return Cursor<kPlan>(); });
+      run.first += shared.count * run.stride;
+      run.count -= shared.count;
+    }
   }
   /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the epilogue's arrival in
   /// choose().

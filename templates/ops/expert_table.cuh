@@ -47,7 +47,7 @@ struct RouterSlices {
     return 1;
   }
   static constexpr int kCount = count();
-  static constexpr int kWords = route_words(kPlan.model.mixture.experts);  // of a slice
+  static constexpr int kWords = route_words(kPlan.model.mixture.logits());  // of a slice
 };
 
 /// The kind of these layers.

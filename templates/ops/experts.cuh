@@ -6,10 +6,10 @@
 
 namespace soliton {
 
-/// A mixture's logits as one lane has them: of kOwn neighbouring experts.
-template <int kExperts>
+/// A mixture's logits as one lane has them: of kOwn neighbouring ones.
+template <int kLogits>
 struct RouterLogits {
-  static constexpr int kLoads = ceil_divide(kExperts, 4 * kWarpLanes);
+  static constexpr int kLoads = ceil_divide(kLogits, 4 * kWarpLanes);
   static constexpr int kOwn = 4 * kLoads;
   float4 value[kLoads];
 
@@ -26,15 +26,16 @@ SOLITON_DEVICE float value_of_key(uint32_t key) {
   return float_from_bits(key >> 31 != 0 ? key & 0x7fffffffu : ~key);
 }
 
-/// The experts of the highest logits, of equal ones the lowest. Collective of a warp.
+/// The experts that a token is multiplied with: the shared ones, then those of the highest logits, of equal ones the lowest.
+/// Lane i learns the i-th. Collective of a warp.
 template <Mixture kMixture>
 class ExpertChoice {
-  using Logits = RouterLogits<kMixture.experts>;
+  static_assert(kMixture.used() <= kWarpLanes, "a lane knows one");
+  using Logits = RouterLogits<kMixture.logits()>;
   static constexpr int kOwn = Logits::kOwn;
 
  public:
-  /// Lane i learns the i-th.
-  SOLITON_DEVICE ExpertChoice(const RouterLogits<kMixture.experts>& logits, int lane) {
+  SOLITON_DEVICE ExpertChoice(const RouterLogits<kMixture.logits()>& logits, int lane) {
     const int first = Logits::first_expert(lane);
     Candidate own[kOwn];
     SOLITON_UNROLL
@@ -46,6 +47,12 @@ class ExpertChoice {
       keys_[i] = own[i].key;
     }
     sort(own);
+    if constexpr (kMixture.shared_gate) {
+      const float4 v = logits.value[kMixture.experts % kOwn / 4];
+      const float values[4] = {v.x, v.y, v.z, v.w};
+      gate_ = shuffle(values[kMixture.experts % 4], kMixture.experts / kOwn);
+    }
+    if (lane < kMixture.shared) expert_ = kMixture.experts + lane;
     // Who has the highest of all puts his next one forward; lanes with lower experts go first.
     SOLITON_UNROLL
     for (int pick = 0; pick < kMixture.chosen; ++pick) {
@@ -58,19 +65,21 @@ class ExpertChoice {
         own[kOwn - 1].key = 0;
       }
       if (pick == 0) highest_ = best;
-      if (lane == pick) {
+      if (lane == kMixture.shared + pick) {
         expert_ = expert;
         key_ = best;
       }
     }
   }
 
+  /// Its number in memory; the lane has one if lane < kMixture.used().
   SOLITON_DEVICE int expert() const { return expert_; }
 
   /// What the output of this lane's expert is multiplied with, 0 in lanes that have none: a softmax of all logits; if
-  /// `kMixture` says so, divided by the sum over the chosen.
+  /// `kMixture` says so, divided by the sum over the chosen. Of shared experts the sigmoid of their own logit, or 1.
   SOLITON_DEVICE float weight(int lane) const {
-    const float own = lane < kMixture.chosen ? exponential(key_) : 0.0f;
+    const bool is_routed = lane >= kMixture.shared && lane < kMixture.used();
+    const float own = is_routed ? exponential(key_) : 0.0f;
     float sum = own;
     if constexpr (!kMixture.renormalised) {
       sum = 0.0f;
@@ -78,7 +87,8 @@ class ExpertChoice {
       for (int i = 0; i < kOwn; ++i) sum += keys_[i] == 0 ? 0.0f : exponential(keys_[i]);
     }
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
-    return lane < kMixture.chosen ? own / sum : 0.0f;
+    if (lane < kMixture.shared) return kMixture.shared_gate ? sigmoid(gate_) : 1.0f;
+    return is_routed ? own / sum : 0.0f;
   }
 
  private:
@@ -102,8 +112,9 @@ class ExpertChoice {
     }
   }
 
+  static constexpr float kLog2E = 1.4426950408889634f;
+  static SOLITON_DEVICE float sigmoid(float x) { return 1.0f / (1.0f + exp2_fast(-x * kLog2E)); }
   SOLITON_DEVICE float exponential(uint32_t key) const {
-    constexpr float kLog2E = 1.4426950408889634f;
     return exp2_fast((value_of_key(key) - value_of_key(highest_)) * kLog2E);
   }
 
@@ -111,6 +122,7 @@ class ExpertChoice {
   uint32_t highest_ = 0;
   uint32_t key_ = 0;
   int expert_ = 0;
+  float gate_ = 0;  // the logit of the shared experts
 };
 
 }  // namespace soliton

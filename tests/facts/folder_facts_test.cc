@@ -114,6 +114,26 @@ json qwen3_moe() {
   return config;
 }
 
+/// Qwen1.5-MoE-A2.7B.
+json qwen2_moe() {
+  json config = qwen2(2048, 5632, 16, 16, 151936, false);
+  config.update({{"architectures", {"Qwen2MoeForCausalLM"}},
+                 {"model_type", "qwen2_moe"},
+                 {"decoder_sparse_step", 1},
+                 {"max_position_embeddings", 8192},
+                 {"max_window_layers", 21},
+                 {"moe_intermediate_size", 1408},
+                 {"norm_topk_prob", false},
+                 {"num_experts", 60},
+                 {"num_experts_per_tok", 4},
+                 {"num_hidden_layers", 24},
+                 {"output_router_logits", false},
+                 {"router_aux_loss_coef", 0.001},
+                 {"shared_expert_intermediate_size", 5632},
+                 {"sliding_window", 32768}});
+  return config;
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -142,6 +162,7 @@ std::map<std::string, json> published_configs() {
           {"qwen3-8b", qwen3(4096, 12288, 36, 32, false)},
           {"qwen3-30b-a3b", qwen3_moe()},
           {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
+          {"qwen1.5-moe-a2.7b", qwen2_moe()},
           {"mixtral-8x7b",
            {{"architectures", {"MixtralForCausalLM"}},
             {"bos_token_id", 1},

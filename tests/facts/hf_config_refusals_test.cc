@@ -67,14 +67,38 @@ TEST_F(HfConfigTest, RefusesBadExperts) {
           "mlp_only_layers: expected an array, got \"all\"");
 }
 
+TEST_F(HfConfigTest, RefusesBadSharedExperts) {
+  const json mixture = {{"architectures", {"Qwen2MoeForCausalLM"}},
+                        {"model_type", "qwen2_moe"},
+                        {"num_experts", 16},
+                        {"num_experts_per_tok", 2},
+                        {"moe_intermediate_size", 128},
+                        {"norm_topk_prob", false},
+                        {"shared_expert_intermediate_size", 256}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = mixture;
+    members.update(patch);
+    expect_refused(members, code, message);
+  };
+  refused({{"shared_expert_intermediate_size", 192}}, ExitCode::kMismatch,
+          "shared_expert_intermediate_size: expected a multiple of moe_intermediate_size = 128, got 192");
+  refused({{"shared_expert_intermediate_size", 128 * 17}}, ExitCode::kBadFile,
+          "shared_expert_intermediate_size: expected an integer from 0 to 16, got 2176, which is 17 times "
+          "moe_intermediate_size");
+  refused({{"shared_expert_intermediate_size", nullptr}}, ExitCode::kBadFile,
+          "shared_expert_intermediate_size: expected an integer, got nothing");
+  refused({{"shared_expert_intermediate_size", 64}, {"moe_intermediate_size", 64}}, ExitCode::kMismatch,
+          "moe_intermediate_size: expected a width of which 3 are a multiple of 128, got 64");
+}
+
 TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused(patch, ExitCode::kMismatch, message);
   };
   refused({{"architectures", {"Gemma2ForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-          "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, got "
-          "\"Gemma2ForCausalLM\"");
+          "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
+          "Qwen2MoeForCausalLM, got \"Gemma2ForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(

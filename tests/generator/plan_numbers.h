@@ -220,8 +220,8 @@ class KernelNumberWalk {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
            ordered, norm_epsilon, score_scale, attention, activation, mixture, integers] = shape;
-    auto& [experts, chosen, ffn, renormalised] = mixture;
-    numbers(experts, chosen, ffn, renormalised);
+    auto& [experts, chosen, ffn, renormalised, shared, shared_gate] = mixture;
+    numbers(experts, chosen, ffn, renormalised, shared, shared_gate);
     at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
             activation);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Makes the golden results that tests/reference_model_test.cc holds the reference forward pass to.
 
-transformers runs in float32 with eager attention on the CPU. Two kinds, each one JSON file below 200 KB:
+transformers runs in float32 with eager attention on the CPU. Three kinds, each one JSON file below 200 KB:
 
     make_goldens.py --tiny models/tiny-stories   a real model: first logits and greedy tokens of three prompts
     make_goldens.py --layer-pair llama-3.1-8b    two layers of a real shape, vocabulary 512, all logits
+    make_goldens.py --mixture mixture-shared     a mixture of experts of tests/models, all logits
 
-A layer pair's weights are not stored: random_tensor() below and random_weights() of tests/reference_model.cc
+Weights of the last two are not stored: random_tensor() below and random_weights() of tests/reference_model.cc
 make the same bits from the seed. Checksums of every tensor are in the file, so that a difference shows as one
 of weights.
 """
@@ -109,6 +110,53 @@ ARCHITECTURES = {  # by qkv_bias, head_norm
 }
 
 
+MIXTURES = {  # by mixture_family()
+    "qwen2": ("Qwen2MoeForCausalLM", "qwen2_moe"),
+    "qwen3": ("Qwen3MoeForCausalLM", "qwen3_moe"),
+    "mixtral": ("MixtralForCausalLM", "mixtral"),
+    "glm4": ("Glm4MoeForCausalLM", "glm4_moe"),
+    "olmoe": ("OlmoeForCausalLM", "olmoe"),
+}
+SHARED_EXPERTS = {"qwen2": "mlp.shared_expert", "glm4": "mlp.shared_experts"}
+
+
+def mixture_family(facts):
+    """Whose mixture of experts it is."""
+    experts = facts["experts"]
+    if experts.get("scores") == "sigmoid":
+        return "glm4"
+    if experts.get("shared_gate"):
+        return "qwen2"
+    if facts.get("joint_norm"):
+        return "olmoe"
+    return "qwen3" if facts["head_norm"] else "mixtral"
+
+
+def mixture_config(facts):
+    """What config.json says of experts, and what it says of all else in words of the family."""
+    experts, family = facts["experts"], mixture_family(facts)
+    dense = experts.get("dense_layers", [])
+    members = {"num_experts_per_tok": experts["per_token"]}
+    if family == "mixtral":
+        return members | {"num_local_experts": experts["count"], "sliding_window": None}
+    members["norm_topk_prob"] = experts["renormalised"]
+    if family == "olmoe":
+        return members | {"num_experts": experts["count"], "intermediate_size": experts["ffn"]}
+    members["moe_intermediate_size"] = experts["ffn"]
+    if family == "glm4":
+        assert dense == list(range(len(dense)))
+        return members | {
+            "n_routed_experts": experts["count"], "n_shared_experts": experts["shared"], "n_group": 1, "topk_group": 1,
+            "routed_scaling_factor": experts["scale"], "first_k_dense_replace": len(dense),
+            "use_qk_norm": bool(facts["head_norm"]), "attention_bias": bool(facts["qkv_bias"]),
+            "partial_rotary_factor": (facts["rope_dims"] or facts["head_dim"]) / facts["head_dim"],
+            "num_nextn_predict_layers": 0}
+    members |= {"num_experts": experts["count"], "decoder_sparse_step": 1, "mlp_only_layers": dense}
+    if family == "qwen2":
+        members["shared_expert_intermediate_size"] = experts["shared"] * experts["ffn"]
+    return members
+
+
 def read_facts(name):
     """Facts of models/<name>.yaml or tests/models/<name>.yaml, by the names of layout/model_facts.h."""
     paths = [folder / f"{name}.yaml" for folder in (ROOT / "models", ROOT / "tests" / "models")]
@@ -117,8 +165,9 @@ def read_facts(name):
     facts = {key: document[key] for key in ("hidden", "ffn", "num_layers", "num_heads", "num_kv_heads",
                                             "head_dim", "vocabulary", "tied_lm_head", "max_context")}
     facts["tied_lm_head"] = int(facts["tied_lm_head"])
-    for key in ("qkv_bias", "head_norm"):
+    for key in ("qkv_bias", "head_norm", "joint_norm"):
         facts[key] = int(document.get(key, False))
+    facts["rope_dims"] = int(rope.get("dims", 0))
     facts["experts"] = document.get("experts")
     facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
     facts["rope_kind"] = ROPE_KINDS.index(rope["kind"])
@@ -140,22 +189,10 @@ def classic_config(facts):
             "high_freq_factor": facts["rope_high_freq_factor"],
             "original_max_position_embeddings": facts["rope_original_context"],
         }
-    architecture, model_type = ARCHITECTURES[facts["qkv_bias"], facts["head_norm"]]
     experts = facts.get("experts")
-    mixture = {}
-    if experts:
-        # As Qwen3's, or Mixtral's where heads are not normed.
-        is_qwen3 = bool(facts["head_norm"])
-        architecture, model_type = (("Qwen3MoeForCausalLM", "qwen3_moe") if is_qwen3
-                                    else ("MixtralForCausalLM", "mixtral"))
-        mixture = {"num_experts_per_tok": experts["per_token"]}
-        if is_qwen3:
-            mixture |= {"num_experts": experts["count"], "moe_intermediate_size": experts["ffn"],
-                        "norm_topk_prob": experts["renormalised"], "decoder_sparse_step": 1,
-                        "mlp_only_layers": experts.get("dense_layers", [])}
-        else:
-            mixture |= {"num_local_experts": experts["count"], "sliding_window": None}
-    return mixture | {
+    architecture, model_type = MIXTURES[mixture_family(facts)] if experts else ARCHITECTURES[
+        facts["qkv_bias"], facts["head_norm"]]
+    return {
         "architectures": [architecture],
         "model_type": model_type,
         "hidden_size": facts["hidden"],
@@ -176,7 +213,7 @@ def classic_config(facts):
         "bos_token_id": 0,
         "eos_token_id": 1,
         "torch_dtype": "bfloat16",
-    }
+    } | (mixture_config(facts) if experts else {})
 
 
 def facts_of_config(config):
@@ -204,17 +241,26 @@ def facts_of_config(config):
     }
 
 
-def expert_shapes(prefix, experts, hidden, is_qwen3):
-    """Of a layer that is a mixture of experts, in Qwen3's names or Mixtral's."""
-    block = prefix + ("mlp" if is_qwen3 else "block_sparse_moe")
-    gate, up, down = ("gate_proj", "up_proj", "down_proj") if is_qwen3 else ("w1", "w3", "w2")
+def expert_shapes(prefix, facts):
+    """Of a layer that is a mixture of experts, in the names of its family."""
+    experts, hidden, family = facts["experts"], facts["hidden"], mixture_family(facts)
+    is_mixtral = family == "mixtral"
+    block = prefix + ("block_sparse_moe" if is_mixtral else "mlp")
+    gate, up, down = ("w1", "w3", "w2") if is_mixtral else ("gate_proj", "up_proj", "down_proj")
+
+    def network(name, width):
+        return {f"{name}.{gate}.weight": (width, hidden), f"{name}.{up}.weight": (width, hidden),
+                f"{name}.{down}.weight": (hidden, width)}
+
     shapes = {f"{block}.gate.weight": (experts["count"], hidden)}
+    if family == "glm4":
+        shapes[f"{block}.gate.e_score_correction_bias"] = (experts["count"],)
     for expert in range(experts["count"]):
-        shapes |= {
-            f"{block}.experts.{expert}.{gate}.weight": (experts["ffn"], hidden),
-            f"{block}.experts.{expert}.{up}.weight": (experts["ffn"], hidden),
-            f"{block}.experts.{expert}.{down}.weight": (hidden, experts["ffn"]),
-        }
+        shapes |= network(f"{block}.experts.{expert}", experts["ffn"])
+    if family in SHARED_EXPERTS:
+        shapes |= network(prefix + SHARED_EXPERTS[family], experts["shared"] * experts["ffn"])
+    if family == "qwen2":
+        shapes[prefix + "mlp.shared_expert_gate.weight"] = (1, hidden)
     return shapes
 
 
@@ -239,9 +285,10 @@ def tensor_shapes(facts):
                 prefix + "self_attn.v_proj.bias": (kv_rows,),
             }
         if facts["head_norm"]:
+            is_joint = facts.get("joint_norm")
             shapes |= {
-                prefix + "self_attn.q_norm.weight": (facts["head_dim"],),
-                prefix + "self_attn.k_norm.weight": (facts["head_dim"],),
+                prefix + "self_attn.q_norm.weight": (q_rows if is_joint else facts["head_dim"],),
+                prefix + "self_attn.k_norm.weight": (kv_rows if is_joint else facts["head_dim"],),
             }
         shapes |= {
             prefix + "self_attn.o_proj.weight": (hidden, q_rows),
@@ -249,7 +296,7 @@ def tensor_shapes(facts):
         }
         experts = facts.get("experts")
         if experts and layer not in experts.get("dense_layers", []):
-            shapes |= expert_shapes(prefix, experts, hidden, bool(facts["head_norm"]))
+            shapes |= expert_shapes(prefix, facts)
         else:
             shapes |= {
                 prefix + "mlp.gate_proj.weight": (ffn, hidden),
@@ -262,22 +309,39 @@ def tensor_shapes(facts):
     return shapes
 
 
+def fused_experts(name, bits):
+    """Tensor `name` of all experts as transformers keeps it, stacked out of those of each."""
+    prefix = name[:name.rfind(".")]
+    own = {"gate_proj": "gate", "w1": "gate", "up_proj": "up", "w3": "up", "down_proj": "down", "w2": "down"}
+    parts = {"gate": [], "up": [], "down": []}
+    for each, tensor in bits.items():  # experts in ascending order
+        if each.replace("block_sparse_moe", "mlp").startswith(prefix + "."):
+            parts[own[each.split(".")[-2]]].append(tensor)
+    if name.endswith("down_proj"):
+        return np.stack(parts["down"])
+    return np.stack([np.concatenate(pair) for pair in zip(parts["gate"], parts["up"])])
+
+
 def pair_model(facts):
-    """The float32 model of a layer pair and the checksums of its weights."""
+    """The float32 model of a layer pair, or of a mixture, and the checksums of its weights."""
     members = classic_config(facts)
     config = transformers.AutoConfig.for_model(members.pop("model_type"), **members)
     config.dtype = None  # build in torch's default, float32
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
-    parameters = dict(model.named_parameters())
-    shapes = tensor_shapes(facts)
-    assert set(parameters) == set(shapes), set(parameters) ^ set(shapes)
-    checksums = {}
-    for name, shape in shapes.items():
-        bits = random_tensor(name, shape, PAIR_SEED)
-        checksums[name] = checksum(bits)
+    bits = {name: random_tensor(name, shape, PAIR_SEED) for name, shape in tensor_shapes(facts).items()}
+    unused = set(bits)
+    for name, tensor in model.state_dict().items():
+        if name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
+            value = fused_experts(name, bits)
+            unused = {each for each in unused if ".experts." not in each}
+        else:
+            stored = name if name in bits else name.replace("mlp.", "block_sparse_moe.")
+            value = bits[stored]
+            unused.discard(stored)
         with torch.no_grad():
-            parameters[name].copy_(torch.from_numpy(bits).view(torch.bfloat16))
-    return model, checksums
+            tensor.copy_(torch.from_numpy(value).view(torch.bfloat16))
+    assert not unused, unused
+    return model, {name: checksum(value) for name, value in bits.items()}
 
 
 # ---- Results.
@@ -304,6 +368,16 @@ def layer_pair(name):
         "tokens": PAIR_TOKENS,
         "logits": [rounded(row.tolist()) for row in logits],
     }
+
+
+def mixture(name):
+    facts = read_facts(name)
+    model, checksums = pair_model(facts)
+    tokens = [token % facts["vocabulary"] for token in PAIR_TOKENS]
+    with torch.inference_mode():
+        logits = model(torch.tensor([tokens])).logits[0].float()
+    return {"seed": PAIR_SEED, "tensor_checksums": checksums, "tokens": tokens,
+            "logits": [rounded(row.tolist()) for row in logits]}
 
 
 def tiny_prompts(folder):
@@ -380,10 +454,13 @@ def main():
     kind = parser.add_mutually_exclusive_group(required=True)
     kind.add_argument("--tiny", metavar="FOLDER", type=pathlib.Path, help="a Hugging Face folder")
     kind.add_argument("--layer-pair", metavar="NAME", help="of models/NAME.yaml")
+    kind.add_argument("--mixture", metavar="NAME", help="of tests/models/NAME.yaml")
     parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, default=GOLDENS)
     arguments = parser.parse_args()
     if arguments.tiny:
         write(arguments.output / "tiny-stories.json", tiny(arguments.tiny))
+    elif arguments.mixture:
+        write(arguments.output / f"{arguments.mixture}.json", mixture(arguments.mixture))
     else:
         write(arguments.output / f"{arguments.layer_pair}-pair.json", layer_pair(arguments.layer_pair))
 

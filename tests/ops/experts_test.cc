@@ -14,22 +14,22 @@
 namespace soliton {
 namespace {
 
-/// Chooses for params.num_steps tokens: their logits, [token][experts], then the experts and weights, [token][chosen] each,
-/// stand in the workspace.
+/// Chooses for params.num_steps tokens: their logits, [token][logits], then the experts and weights, [token][used] each, stand
+/// in the workspace.
 template <Mixture kMixture>
 void choose(LaunchParams params) {
-  using Logits = RouterLogits<kMixture.experts>;
+  using Logits = RouterLogits<kMixture.logits()>;
   const int lane = thread_index() % kWarpLanes;
   const auto* all = static_cast<const float*>(params.workspace);
-  auto* experts = static_cast<float*>(params.workspace) + params.num_steps * kMixture.experts;
-  float* weights = experts + params.num_steps * kMixture.chosen;
+  auto* experts = static_cast<float*>(params.workspace) + params.num_steps * kMixture.logits();
+  float* weights = experts + params.num_steps * kMixture.used();
   for (int token = 0; token < params.num_steps; ++token) {
     Logits logits;
     float own[Logits::kOwn] = {};
     for (int i = 0; i < Logits::kOwn; ++i) {
       const int expert = Logits::first_expert(lane) + i;
       // What stands behind the last is not looked at.
-      own[i] = expert < kMixture.experts ? load_global(all + token * kMixture.experts + expert) : 1e30f;
+      own[i] = expert < kMixture.logits() ? load_global(all + token * kMixture.logits() + expert) : 1e30f;
     }
     for (int load = 0; load < Logits::kLoads; ++load) {
       const float* four = own + 4 * load;
@@ -37,12 +37,12 @@ void choose(LaunchParams params) {
     }
     const ExpertChoice<kMixture> choice(logits, lane);
     const float weight = choice.weight(lane);
-    if (lane >= kMixture.chosen) {
+    if (lane >= kMixture.used()) {
       EXPECT_EQ(weight, 0.0f);
       continue;
     }
-    store_global(experts + token * kMixture.chosen + lane, static_cast<float>(choice.expert()));
-    store_global(weights + token * kMixture.chosen + lane, weight);
+    store_global(experts + token * kMixture.used() + lane, static_cast<float>(choice.expert()));
+    store_global(weights + token * kMixture.used() + lane, weight);
   }
 }
 
@@ -50,8 +50,8 @@ template <Mixture kMixture>
 class Chosen {
  public:
   explicit Chosen(const std::vector<float>& logits)
-      : num_tokens_(logits.size() / kMixture.experts),
-        buffer_(logits.size() + 2 * num_tokens_ * kMixture.chosen) {
+      : num_tokens_(logits.size() / kMixture.logits()),
+        buffer_(logits.size() + 2 * num_tokens_ * kMixture.used()) {
     std::copy(logits.begin(), logits.end(), buffer_.data());
     LaunchParams params = with_workspace(buffer_.data());
     params.num_steps = static_cast<int>(num_tokens_);
@@ -62,7 +62,7 @@ class Chosen {
 
  private:
   float at(size_t row, int i) {
-    return buffer_[num_tokens_ * kMixture.experts + row * kMixture.chosen + static_cast<size_t>(i)];
+    return buffer_[num_tokens_ * kMixture.logits() + row * kMixture.used() + static_cast<size_t>(i)];
   }
 
   const size_t num_tokens_;
@@ -70,10 +70,10 @@ class Chosen {
 };
 
 /// Every fourth token's logits are so coarse that many are alike, zeros of both signs among them.
-std::vector<float> random_logits(size_t num_tokens, int num_experts) {
+std::vector<float> random_logits(size_t num_tokens, int num_logits) {
   std::vector<float> logits;
   for (size_t token = 0; token < num_tokens; ++token) {
-    for (int expert = 0; expert < num_experts; ++expert) {
+    for (int expert = 0; expert < num_logits; ++expert) {
       const float value = 4.0f * random_unit(logits.size(), 7);
       logits.push_back(token % 4 == 0 ? std::trunc(value) : value);
     }
@@ -83,18 +83,24 @@ std::vector<float> random_logits(size_t num_tokens, int num_experts) {
 
 template <Mixture kMixture>
 void expect_like_rule(size_t num_tokens) {
-  const std::vector<float> logits = random_logits(num_tokens, kMixture.experts);
+  const std::vector<float> logits = random_logits(num_tokens, kMixture.logits());
   Chosen<kMixture> chosen(logits);
   const ModelFacts facts = {.num_experts = kMixture.experts,
                             .experts_per_token = kMixture.chosen,
                             .renormalised = kMixture.renormalised ? 1 : 0};
   for (size_t token = 0; token < num_tokens; ++token) {
-    const auto own = logits.begin() + static_cast<std::ptrdiff_t>(token) * kMixture.experts;
+    const auto own = logits.begin() + static_cast<std::ptrdiff_t>(token) * kMixture.logits();
+    for (int i = 0; i < kMixture.shared; ++i) {
+      const double gate = own[kMixture.logits() - 1];
+      ASSERT_EQ(chosen.expert(token, i), kMixture.experts + i) << token;
+      ASSERT_NEAR(chosen.weight(token, i), kMixture.shared_gate ? 1 / (1 + std::exp(-gate)) : 1, 1e-6)
+          << token;
+    }
     const std::vector<RoutedExpert> expected = route(std::vector<double>(own, own + kMixture.experts), facts);
     for (int i = 0; i < kMixture.chosen; ++i) {
-      ASSERT_EQ(chosen.expert(token, i), expected[static_cast<size_t>(i)].expert) << token << ", " << i;
-      ASSERT_NEAR(chosen.weight(token, i), expected[static_cast<size_t>(i)].weight, 1e-6)
-          << token << ", " << i;
+      const auto& [expert, weight] = expected[static_cast<size_t>(i)];
+      ASSERT_EQ(chosen.expert(token, kMixture.shared + i), expert) << token << ", " << i;
+      ASSERT_NEAR(chosen.weight(token, kMixture.shared + i), weight, 1e-6) << token << ", " << i;
     }
   }
 }
@@ -105,6 +111,12 @@ TEST(ExpertChoice, FollowsTheRule) {
   expect_like_rule<Mixture{.experts = 64, .chosen = 8, .ffn = 64, .renormalised = false}>(1000);
   expect_like_rule<Mixture{.experts = 300, .chosen = 16, .ffn = 64, .renormalised = false}>(200);
   expect_like_rule<Mixture{.experts = 3, .chosen = 3, .ffn = 64, .renormalised = false}>(100);
+}
+
+TEST(ExpertChoice, BeginsWithSharedExperts) {
+  expect_like_rule<Mixture{.experts = 60, .chosen = 4, .ffn = 64, .shared = 4, .shared_gate = true}>(1000);
+  expect_like_rule<Mixture{.experts = 128, .chosen = 8, .ffn = 64, .shared = 8, .shared_gate = true}>(200);
+  expect_like_rule<Mixture{.experts = 8, .chosen = 2, .ffn = 64, .renormalised = true, .shared = 1}>(100);
 }
 
 TEST(ExpertChoice, TakesInfinities) {

@@ -203,6 +203,32 @@ TEST(ModelTensors, OfSeveralLinearLayersAreNamed) {
   expect_error(find, ExitCode::kMismatch, name + ": expected ");
 }
 
+TEST(ModelTensors, OfAllExpertsAreNamed) {
+  const ModelFacts facts = facts_of("mixture-shared");
+  const TemporaryFolder folder;
+  write_hf_folder(random_weights(facts, kSeed), facts, folder.path());
+  fuse_experts(folder.path());
+  const auto find = [&](const MixtureNames& names) {
+    const TensorSource source = TensorSource::open(folder.path());
+    const Checkpoint checkpoint = make_checkpoint(facts, Projections::kApart, names);
+    const ModelTensors tensors = find_tensors(source, nullptr, facts, checkpoint);
+    const std::vector<LinearTensors>& gate_up =
+        tensors.matrices[facts.layer_ffn[0] == kMixture ? 3 : 7].at(1);
+    ASSERT_EQ(gate_up.size(), 2u * (facts.num_experts + facts.shared_experts));
+    EXPECT_EQ(gate_up[3].first, 3 * facts.expert_ffn);
+    EXPECT_EQ(gate_up[3].floats, gate_up[0].floats);
+  };
+  find({});
+  find(
+      {.router = "block_sparse_moe.gate", .experts = "block_sparse_moe.experts"});  // which version 5 renames
+  // Older ones have inputs before outputs.
+  const std::string name = in_layer(1, "mlp.experts.gate_up_proj");
+  change_header(folder.path() / "model.safetensors",
+                [&](json& header) { std::swap(header[name]["shape"][1], header[name]["shape"][2]); });
+  expect_error([&] { find({}); }, ExitCode::kMismatch,
+               name + ": expected BF16 [9, 384, 128], got BF16 [9, 128, 384]");
+}
+
 TEST(ModelTensors, SayThatAFileWasCutShort) {
   const StoredModel checkpoint("int4-ordered");
   const TensorSource source = TensorSource::open(checkpoint.file());

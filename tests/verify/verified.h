@@ -20,11 +20,12 @@ class Verified {
   static constexpr uint64_t kSeed = 7;
   static constexpr int kContext = 64;
 
-  explicit Verified(const std::string& kernel, Projections projections = Projections::kApart)
+  /// `rewrite`: of the folder.
+  explicit Verified(const std::string& kernel, void (*rewrite)(const std::filesystem::path& folder) = nullptr)
       : engine_(KernelLibrary::open(kernel), {.context = kContext}) {
     const ModelFacts& facts = engine_.library().model().facts;
     write_hf_folder(random_weights(facts, kSeed), facts, folder_.path());
-    if (projections == Projections::kFused) fuse_projections(folder_.path());
+    if (rewrite != nullptr) rewrite(folder_.path());
     config_ = HfConfig::open(folder_.path());
     source_ = std::make_unique<TensorSource>(TensorSource::open(folder_.path()));
   }

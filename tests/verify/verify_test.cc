@@ -31,7 +31,8 @@ class VerifyFaults : public testing::TestWithParam<const char*> {};  // of each 
 INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                          testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
                                          "int4-bias-3-all", "norm128-4-all", "kinds-14-all",
-                                         "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5"),
+                                         "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5",
+                                         "mixture-shared-5"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
@@ -55,7 +56,7 @@ TEST_P(Verify, AgreesWithWhatIsInTheFolder) {
 TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
   for (const char* kernel : {"micro-3", "int4-3"}) {
     SCOPED_TRACE(kernel);
-    Verified model(test_kernel(kernel), Projections::kFused);
+    Verified model(test_kernel(kernel), fuse_projections);
     const Verdict verdict = model.verify_intact();
     EXPECT_TRUE(verdict.agrees) << verdict.line;
     const bool has_integers = model.config().facts.weight_bits < 16;
@@ -64,6 +65,14 @@ TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
       EXPECT_FALSE(model.verify_without(tensor, 4).agrees) << tensor;
     }
   }
+}
+
+TEST(VerifyFused, AgreesWhereAllExpertsStandInOneTensor) {
+  Verified model(test_kernel("mixture-shared-5"), fuse_experts);
+  const Verdict verdict = model.verify_intact();
+  EXPECT_TRUE(verdict.agrees) << verdict.line;
+  for (const char* name : {"mlp.experts.gate_up_proj", "mlp.experts.down_proj"})
+    EXPECT_FALSE(model.verify_without(in_layer(1, name), 4).agrees) << name;
 }
 
 // An expert that no token of the text goes through may be anything.
