@@ -102,6 +102,8 @@ std::string mixture_text(const Mixture& mixture) {
                                  mixture.experts, mixture.chosen, mixture.ffn, mixture.renormalised);
   if (mixture.shared > 0)
     text += fmt::format(", .shared = {}, .shared_gate = {}", mixture.shared, mixture.shared_gate);
+  if (mixture.scores == RouterScores::kSigmoid)
+    text += fmt::format(", .scores = RouterScores::kSigmoid, .biased = {}", mixture.biased);
   return "{" + text + "}";
 }
 
@@ -169,6 +171,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
     if (shape.mixture.experts > 0) out.line(".mixture = {},", mixture_text(shape.mixture));
+    if (shape.router_scale != 1) out.line(".router_scale = {},", literal(shape.router_scale));
     out.line(".integers = {},", format_text(shape.integers));
   });
   out.line("}};");

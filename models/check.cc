@@ -25,6 +25,9 @@ bool has_integers(const ModelFacts& facts) {
 bool has_experts(const ModelFacts& facts) {
   return facts.num_experts != 0;
 }
+bool rotates_some(const ModelFacts& facts) {
+  return facts.rope_dims != 0;
+}
 bool has_original_context(const ModelFacts& facts) {
   return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn;
 }
@@ -36,16 +39,16 @@ struct AnyKind {
 };
 
 /// One that has a name.
-struct AnyActivation {
-  constexpr bool contains(int32_t activation) const {
-    return activation >= 0 && activation < std::ssize(kActivationNames);
-  }
-  std::string describe() const { return fmt::format("\"{}\"", fmt::join(kActivationNames, "\" or \"")); }
+struct AnyNamed {
+  std::span<const char* const> names;  // by enumerator
+
+  constexpr bool contains(int32_t value) const { return value >= 0 && value < std::ssize(names); }
+  std::string describe() const { return fmt::format("\"{}\"", fmt::join(names, "\" or \"")); }
 };
 
 struct Rule {
   Fact fact;
-  std::variant<IntegerRange, IntegerChoice, NumberRange, AnyKind, AnyActivation> limit;
+  std::variant<IntegerRange, IntegerChoice, NumberRange, AnyKind, AnyNamed> limit;
   bool (*applies)(const ModelFacts& facts) = always;
 };
 
@@ -61,7 +64,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::tied_lm_head, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::qkv_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
-    Rule{&ModelFacts::activation, AnyActivation{}},
+    Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
     Rule{&ModelFacts::num_experts, kExpertsLimit, has_experts},
@@ -70,6 +73,9 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::renormalised, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::shared_experts, kSharedExpertsLimit},
     Rule{&ModelFacts::shared_gate, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::router_scores, AnyNamed{kRouterScoresNames}},
+    Rule{&ModelFacts::router_bias, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::router_scale, kRouterScaleLimit},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
@@ -78,6 +84,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::rope_kind, AnyKind{}},
     Rule{&ModelFacts::rope_theta, kRopeThetaLimit},
+    Rule{&ModelFacts::rope_dims, kRopeDimsLimit, rotates_some},
     Rule{&ModelFacts::rope_original_context, kContextLimit, has_original_context},
     Rule{&ModelFacts::rope_factor, kRopeFactorLimit},
     Rule{&ModelFacts::rope_low_freq_factor, kRopeFreqFactorLimit},
@@ -105,7 +112,7 @@ bool is_possible(const NumberRange&, double) {
 bool is_possible(const AnyKind&, RopeKind) {
   return true;
 }
-bool is_possible(const AnyActivation&, int32_t) {
+bool is_possible(const AnyNamed&, int32_t) {
   return true;
 }
 
@@ -169,6 +176,10 @@ void check_experts(const StatedFacts& stated) {
   if (facts.shared_gate != 0 && facts.shared_experts == 0) {
     throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::shared_gate), "false without shared experts");
   }
+  if (facts.router_bias != 0 && facts.router_scores != static_cast<int32_t>(RouterScores::kSigmoid)) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::router_bias),
+                  "no bias of scores that are no sigmoids");
+  }
   if (facts.weight_order != 0) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_order),
                   "inputs in natural order where there are experts");
@@ -185,6 +196,11 @@ void check_together(const StatedFacts& stated) {
   if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::head_dim),
                   "64 or 128 where heads are normed");
+  }
+  if (facts.rope_dims > facts.head_dim) {
+    throw refusal(
+        ExitCode::kBadFile, stated.place(&ModelFacts::rope_dims),
+        fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::head_dim).key), facts.head_dim));
   }
   check_experts(stated);
   // Frequencies between the two are interpolated.
@@ -226,8 +242,13 @@ void check_listed(const StatedFacts& stated) {
 
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
-  static const ModelFacts facts = {
-      .num_experts = 1, .shared_experts = 1, .shared_gate = 1};  // so that all are visited
+  static const ModelFacts facts = {.rope_dims = 1,  // so that all are visited
+                                   .num_experts = 1,
+                                   .shared_experts = 1,
+                                   .shared_gate = 1,
+                                   .router_scores = 1,
+                                   .router_bias = 1,
+                                   .router_scale = 0};
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
   for_each_fact(facts, [&](const char* name, const auto& value) {
@@ -249,7 +270,8 @@ std::string show(const Value& value) {
 
 /// The fact's value as files have it: of what is so or not so, a word.
 std::string show_fact(const ModelFacts& facts, const Rule& rule) {
-  if (rule.fact == Fact(&ModelFacts::activation)) return kActivationNames[facts.activation];
+  if (const auto* const named = std::get_if<AnyNamed>(&rule.limit))
+    return named->names[facts.*std::get<int32_t ModelFacts::*>(rule.fact)];
   const auto* const choice = std::get_if<IntegerChoice>(&rule.limit);
   const bool is_flag = choice != nullptr && choice->choices.data() == kNoOrYes.data();
   const std::string value = std::visit([&](auto member) { return show(facts.*member); }, rule.fact);

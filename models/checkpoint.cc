@@ -112,7 +112,8 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
                            .stacks = {},
                            .other_stacks = {},
                            .norms = {},
-                           .head_norms = {"self_attn.q_norm", "self_attn.k_norm"}};
+                           .head_norms = {"self_attn.q_norm", "self_attn.k_norm"},
+                           .router_bias = "mlp.gate.e_score_correction_bias"};
   const auto add = [&](LinearStack stack) { checkpoint.stacks.push_back(std::move(stack)); };
   const auto grow = [&] { checkpoint.other_stacks.resize(checkpoint.stacks.size()); };
   for (int kind = 0; kind < graph.once(); ++kind) {

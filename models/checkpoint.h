@@ -47,6 +47,8 @@ struct Checkpoint {
   std::vector<LinearStack> other_stacks;
   std::vector<std::vector<std::string>> norms;  // of Graph::kinds
   std::array<std::string, 2> head_norms;        // [head_dim], of a layer: of q's heads and of k's
+  std::string router_bias;                      // [num_experts], of a layer, all of its name
+  int further_layers = 0;  // behind the model's own: what predicts tokens beyond the next, which is not read
 };
 
 /// What the names of all layers' tensors begin with; the layer's number follows, and a dot.

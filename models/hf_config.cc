@@ -121,7 +121,8 @@ bool end_context_with_window(const JsonView& config, const Family& family, State
 
 void refuse_unsupported(const JsonView& config, const Family& family) {
   for (const std::string_view bias : {"attention_bias", "mlp_bias"}) {
-    if (family.qkv_bias && bias == "attention_bias") continue;
+    const char* const member = family.qkv_bias_member;
+    if (bias == "attention_bias" && (family.qkv_bias || (member != nullptr && bias == member))) continue;
     const JsonView view = config[bias];
     if (boolean_or(view, false))
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
@@ -156,13 +157,13 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   read_fact_or(head_dim, &ModelFacts::head_dim,
                head_dim.is_null() ? implied_head_dim(config, family, facts) : 0, stated);
   const Place family_place = config["architectures"].place();
-  if (family.qkv_bias_member != nullptr) {
-    const JsonView has_bias = config[family.qkv_bias_member];
-    state_flag(&ModelFacts::qkv_bias, boolean_or(has_bias, family.qkv_bias), has_bias.place(), stated);
-  } else {
-    state_flag(&ModelFacts::qkv_bias, family.qkv_bias, part_of(family_place, "biases of q, k and v"), stated);
-  }
-  state_flag(&ModelFacts::head_norm, family.head_norm, part_of(family_place, "norms of heads"), stated);
+  const auto state_either = [&](int32_t ModelFacts::*fact, const char* member, bool fallback,
+                                std::string_view what) {
+    if (member == nullptr) return state_flag(fact, fallback, part_of(family_place, what), stated);
+    state_flag(fact, boolean_or(config[member], fallback), config[member].place(), stated);
+  };
+  state_either(&ModelFacts::qkv_bias, family.qkv_bias_member, family.qkv_bias, "biases of q, k and v");
+  state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
   const JsonView activation = config["hidden_act"];
@@ -181,6 +182,11 @@ std::vector<int64_t> read_dense_layers(const JsonView& config, const MixtureFami
     const JsonView listed = config[family.dense_layers];
     for (size_t i = 0; i < listed.array_size(); ++i) layers.push_back(listed[i].integer());
   }
+  if (family.first_sparse != nullptr) {
+    const JsonView first = config[family.first_sparse];
+    const int64_t end = first.is_null() ? 1 : first.integer(0, kLayersLimit.max);
+    for (int64_t layer = 0; layer < end; ++layer) layers.push_back(layer);
+  }
   if (family.sparse_step == nullptr || config[family.sparse_step].is_null()) return layers;
   const int64_t step = config[family.sparse_step].integer(1, std::numeric_limits<int32_t>::max());
   for (int64_t layer = 0; layer < std::min(num_layers, kMostListedLayers); ++layer) {
@@ -191,6 +197,8 @@ std::vector<int64_t> read_dense_layers(const JsonView& config, const MixtureFami
 
 /// Kernels see shared experts as so many of the width of the others.
 void read_shared_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
+  if (family.shared_count != nullptr)
+    read_fact_or(config[family.shared_count], &ModelFacts::shared_experts, 1, stated);
   if (family.shared_ffn == nullptr) return;
   const JsonView shared = config[family.shared_ffn];
   const int64_t width = shared.integer(0, std::numeric_limits<int32_t>::max());
@@ -207,6 +215,27 @@ void read_shared_experts(const JsonView& config, const MixtureFamily& family, St
              part_of(config["architectures"].place(), "gate of shared experts"), stated);
 }
 
+/// How a token's experts are chosen, and what their outputs are multiplied with.
+void read_router(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
+  const Place place = config["architectures"].place();
+  if (family.renormalised == nullptr) {
+    state_flag(&ModelFacts::renormalised, true, part_of(place, "weights of experts"), stated);
+  } else {
+    const JsonView renormalised = config[family.renormalised];
+    state_flag(&ModelFacts::renormalised, boolean_or(renormalised, family.absent_renormalised),
+               renormalised.place(), stated);
+  }
+  Place scores = part_of(place, "scores of experts");
+  scores.got = kRouterScoresNames[static_cast<int32_t>(family.scores)];
+  stated.state(&ModelFacts::router_scores, static_cast<int32_t>(family.scores), std::move(scores));
+  state_flag(&ModelFacts::router_bias, family.bias, part_of(place, "biases of scores"), stated);
+  if (family.scale != nullptr) read_fact_or(config[family.scale], &ModelFacts::router_scale, 1.0, stated);
+  if (family.num_groups == nullptr) return;
+  const JsonView groups = config[family.num_groups];
+  if (!groups.is_null() && groups.integer(1, kExpertsLimit.max) != 1)
+    throw groups.error(ExitCode::kMismatch, "expected 1, got {}: not supported", groups.describe());
+}
+
 void read_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
   const JsonView count = config[family.count];
   read_fact(count, &ModelFacts::num_experts, stated);
@@ -218,14 +247,9 @@ void read_experts(const JsonView& config, const MixtureFamily& family, StatedFac
   read_fact(config["num_experts_per_tok"], &ModelFacts::experts_per_token, stated);
   read_fact(config[family.ffn], &ModelFacts::expert_ffn, stated);
   read_shared_experts(config, family, stated);
-  if (family.renormalised == nullptr) {
-    state_flag(&ModelFacts::renormalised, true,
-               part_of(config["architectures"].place(), "weights of experts"), stated);
-  } else {
-    const JsonView renormalised = config[family.renormalised];
-    state_flag(&ModelFacts::renormalised, boolean_or(renormalised, false), renormalised.place(), stated);
-  }
-  Place place = config[family.dense_layers == nullptr ? family.count : family.dense_layers].place();
+  read_router(config, family, stated);
+  const char* const dense = family.dense_layers != nullptr ? family.dense_layers : family.first_sparse;
+  Place place = config[dense == nullptr ? family.count : dense].place();
   stated.state_dense_layers(read_dense_layers(config, family, stated.facts.num_layers), std::move(place));
 }
 
@@ -309,18 +333,25 @@ void read_yarn_rope(const JsonView& rope, StatedFacts& stated) {
   stretch_context(rope, stated);
 }
 
-void refuse_partial_rotary(const JsonView& parent) {
-  const JsonView view = parent["partial_rotary_factor"];
-  if (number_or(view, 1.0, 0.0, 1.0) != 1.0) {
+/// Which share of a head's dims is rotated. Families that have no such share take 1.
+void read_rotary_factor(const JsonView& view, const Family& family, StatedFacts& stated) {
+  if (view.is_null()) return;
+  const double factor = view.number(0.0, 1.0);
+  if (!family.absent_rotary_factor && factor != 1.0)
     throw view.error(ExitCode::kMismatch, "expected 1, got {}: not supported", view.describe());
-  }
+  const auto dims = static_cast<int32_t>(stated.facts.head_dim * factor);
+  Place place = view.place();
+  place.got += fmt::format(", which is {} dims", dims);
+  stated.state(&ModelFacts::rope_dims, factor == 1.0 ? 0 : dims, std::move(place));
 }
 
-void read_rope(const JsonView& config, StatedFacts& stated) {
+void read_rope(const JsonView& config, const Family& family, StatedFacts& stated) {
   constexpr double kDefaultTheta = 10000.0;
   const JsonView top_theta = config["rope_theta"];
   read_fact_or(top_theta, &ModelFacts::rope_theta, kDefaultTheta, stated);
-  refuse_partial_rotary(config);
+  stated.facts.rope_dims =
+      static_cast<int32_t>(stated.facts.head_dim * family.absent_rotary_factor.value_or(0));
+  read_rotary_factor(config["partial_rotary_factor"], family, stated);
   const JsonView rope = find_rope(config);
   if (rope.is_null()) {
     Place place = config["rope_scaling"].place();
@@ -334,7 +365,7 @@ void read_rope(const JsonView& config, StatedFacts& stated) {
     }
     read_fact(theta, &ModelFacts::rope_theta, stated);
   }
-  refuse_partial_rotary(rope);
+  read_rotary_factor(rope["partial_rotary_factor"], family, stated);
   const RopeKind kind = read_rope_kind(rope);
   Place kind_place = rope["rope_type"].is_null() ? rope["type"].place() : rope["rope_type"].place();
   kind_place.got = rope_name(kind);
@@ -426,7 +457,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   StatedFacts stated = {.file = name, .unsupported = ExitCode::kMismatch};
   read_sizes(root, family, stated);
   if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
-  read_rope(root, stated);
+  read_rope(root, family, stated);
   config.quantization = QuantizationConfig::read(root, folder);
   state_quantization(root, config.quantization, stated);
   check(stated);
@@ -435,6 +466,10 @@ HfConfig HfConfig::open(const fs::path& folder) {
   config.stated = stated;
   config.checkpoint = make_checkpoint(config.facts, family.projections,
                                       family.mixture ? family.mixture->names : MixtureNames{});
+  if (family.further_layers != nullptr && !root[family.further_layers].is_null()) {
+    config.checkpoint.further_layers =
+        static_cast<int>(root[family.further_layers].integer(0, kLayersLimit.max));
+  }
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
 

@@ -13,6 +13,7 @@ inline constexpr IntegerRange kFfnLimit = {.min = 64, .max = 262144, .multiple_o
 inline constexpr IntegerRange kExpertsLimit = {.min = 2, .max = 512};
 inline constexpr IntegerRange kChosenExpertsLimit = {.min = 1, .max = 16};
 inline constexpr IntegerRange kSharedExpertsLimit = {.min = 0, .max = 16};
+inline constexpr NumberRange kRouterScaleLimit = {.min = 0, .max = 1024, .open = true};
 inline constexpr IntegerRange kLayersLimit = {.min = 1, .max = 1024};
 inline constexpr IntegerRange kHeadsLimit = {.min = 1, .max = 1024};
 inline constexpr IntegerRange kVocabularyLimit = {.min = 1, .max = 1 << 24};
@@ -20,6 +21,7 @@ inline constexpr IntegerRange kContextLimit = {.min = 1, .max = 1 << 22};
 inline constexpr NumberRange kNormEpsilonLimit = {.min = 0, .max = 0.1, .open = true};
 inline constexpr NumberRange kRopeThetaLimit = {
     .min = 1, .max = 1e12, .open = true};  // 1 turns all pairs alike
+inline constexpr IntegerRange kRopeDimsLimit = {.min = 2, .max = 256, .multiple_of = 2};
 inline constexpr NumberRange kRopeFactorLimit = {.min = 1, .max = 1024};
 inline constexpr NumberRange kRopeFreqFactorLimit = {.min = 0, .max = 1024, .open = true};
 inline constexpr NumberRange kRopeBetaLimit = {.min = 0, .max = 65536, .open = true};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -61,13 +62,20 @@ void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
 
 /// What layers have in place of one feed-forward network; without the key none has.
 void read_experts(const StrictYaml& experts, StatedFacts& stated) {
-  experts.allow_keys({"count", "per_token", "ffn", "renormalised", "shared", "shared_gate", "dense_layers"});
+  experts.allow_keys({"count", "per_token", "ffn", "renormalised", "shared", "shared_gate", "scores",
+                      "choice_bias", "scale", "dense_layers"});
   read_fact(experts, "count", &ModelFacts::num_experts, stated);
   read_fact(experts, "per_token", &ModelFacts::experts_per_token, stated);
   read_fact(experts, "ffn", &ModelFacts::expert_ffn, stated);
   read_flag(experts, "renormalised", &ModelFacts::renormalised, stated);
   read_fact_if_there(experts, "shared", &ModelFacts::shared_experts, stated);
   read_flag_if_there(experts, "shared_gate", &ModelFacts::shared_gate, stated);
+  if (experts.has("scores")) {
+    stated.state(&ModelFacts::router_scores, find_router_scores(experts.text("scores")),
+                 experts.place("scores"));
+  }
+  read_flag_if_there(experts, "choice_bias", &ModelFacts::router_bias, stated);
+  read_fact_if_there(experts, "scale", &ModelFacts::router_scale, stated);
   if (!experts.has("dense_layers")) return;
   const std::vector<int64_t> layers = experts.any_integers("dense_layers", "numbers of layers");
   Place place = experts.place("dense_layers");
@@ -75,9 +83,18 @@ void read_experts(const StrictYaml& experts, StatedFacts& stated) {
   stated.state_dense_layers(layers, std::move(place));
 }
 
-const std::initializer_list<std::string_view> kRopeKeys = {
-    "kind",      "theta",     "factor",           "low_freq_factor", "high_freq_factor", "original_context",
-    "beta_fast", "beta_slow", "attention_factor", "truncate"};
+const std::initializer_list<std::string_view> kRopeKeys = {"kind",
+                                                           "theta",
+                                                           "dims",
+                                                           "factor",
+                                                           "low_freq_factor",
+                                                           "high_freq_factor",
+                                                           "original_context",
+                                                           "beta_fast",
+                                                           "beta_slow",
+                                                           "attention_factor",
+                                                           "truncate"};
+constexpr std::array<std::string_view, 3> kCommonRopeKeys = {"kind", "theta", "dims"};
 
 /// What a kind of RoPE says beside its theta.
 struct RopeKeys {
@@ -123,8 +140,10 @@ void read_rope(const StrictYaml& rope, StatedFacts& stated) {
     if (name == rope_name(each.kind)) facts.rope_kind = each.kind;
   }
   read_fact(rope, "theta", &ModelFacts::rope_theta, stated);
+  read_fact_if_there(rope, "dims", &ModelFacts::rope_dims, stated);
   for (const std::string_view key : kRopeKeys) {
-    if (key == "kind" || key == "theta" || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
+    const bool is_common = std::ranges::find(kCommonRopeKeys, key) != kCommonRopeKeys.end();
+    if (is_common || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
     std::vector<std::string> kinds;
     for (const RopeKeys& each : rope_keys()) {
       if (rope_has(each.kind, key)) kinds.emplace_back(rope_name(each.kind));
@@ -183,6 +202,10 @@ std::string format_experts(const ModelFacts& facts) {
                   facts.num_experts, facts.experts_per_token, facts.expert_ffn, facts.renormalised != 0);
   if (facts.shared_experts != 0) text += fmt::format("  shared: {}\n", facts.shared_experts);
   if (facts.shared_gate != 0) text += "  shared_gate: true\n";
+  if (facts.router_scores != 0)
+    text += fmt::format("  scores: {}\n", kRouterScoresNames[facts.router_scores]);
+  if (facts.router_bias != 0) text += "  choice_bias: true\n";
+  if (facts.router_scale != 1.0) text += fmt::format("  scale: {}\n", facts.router_scale);
   const std::vector<int> dense = dense_layers(facts);
   if (!dense.empty()) text += fmt::format("  dense_layers: [{}]\n", fmt::join(dense, ", "));
   return text;
@@ -224,13 +247,14 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
     } else if (key.starts_with("weight_") || key == "lm_head_bits") {
       return;  // format_quantization()
     } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert") ||
-               key.starts_with("shared_")) {
+               key.starts_with("shared_") || key.starts_with("router_")) {
       return;  // format_experts()
     } else if (!key.starts_with(kRope)) {
       text += fmt::format("{}: {}\n", key, value);
     } else if (key == "rope_truncate") {
       if (facts.rope_kind == RopeKind::kYarn) rope += fmt::format("  truncate: {}\n", value != 0);
-    } else if (key == "rope_theta" || rope_has(facts.rope_kind, key.substr(kRope.size()))) {
+    } else if (key == "rope_theta" || key == "rope_dims" ||
+               rope_has(facts.rope_kind, key.substr(kRope.size()))) {
       rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
     }
   });

@@ -1,5 +1,6 @@
 #include "models/model_tables.h"
 
+#include "layout/model_shape.h"
 #include "layout/order.h"
 #include "models/graph.h"
 
@@ -16,7 +17,8 @@ int64_t ModelTables::embedding_bytes() const {
 
 int64_t ModelTables::bytes() const {
   return embedding_bytes() + kBf16Bytes * (norms + head_norms) +
-         qkv_biases * static_cast<int64_t>(sizeof(float)) + positions * static_cast<int64_t>(sizeof(int32_t));
+         (qkv_biases + router_biases) * static_cast<int64_t>(sizeof(float)) +
+         positions * static_cast<int64_t>(sizeof(int32_t));
 }
 
 ModelTables model_tables(const ModelFacts& facts) {
@@ -32,11 +34,16 @@ ModelTables model_tables(const ModelFacts& facts) {
     const GraphMatrix& matrix = graph.matrices[op.matrix];
     if (matrix.has_bias) tables.qkv_biases += matrix.rows;
   });
+  tables.router_biases = layers * router_bias_words(facts);
   if (facts.weight_order != 0) {
     tables.positions =
         OrderTables{num_norms, facts.hidden, facts.num_heads * facts.head_dim}.of_attention(layers);
   }
   return tables;
+}
+
+int64_t router_bias_words(const ModelFacts& facts) {
+  return facts.router_bias != 0 ? route_words(router_rows(facts)) : 0;
 }
 
 int64_t rotary_token_bytes(const ModelFacts& facts) {

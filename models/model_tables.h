@@ -10,11 +10,12 @@ namespace soliton {
 
 /// Elements of each table, as LaunchParams describes them; 0: the model has none.
 struct ModelTables {
-  int64_t embedding = 0;   // bf16 [vocabulary][hidden]
-  int64_t norms = 0;       // bf16 [Graph::num_norms()][hidden]
-  int64_t head_norms = 0;  // bf16 [num_layers][q, k][head_dim]
-  int64_t qkv_biases = 0;  // float [num_layers][rows of the matrix that has them]
-  int64_t positions = 0;   // int32, see layout/order.h
+  int64_t embedding = 0;      // bf16 [vocabulary][hidden]
+  int64_t norms = 0;          // bf16 [Graph::num_norms()][hidden]
+  int64_t head_norms = 0;     // bf16 [num_layers][q, k][head_dim]
+  int64_t qkv_biases = 0;     // float [num_layers][rows of the matrix that has them]
+  int64_t router_biases = 0;  // float, see LaunchParams
+  int64_t positions = 0;      // int32, see layout/order.h
 
   int64_t embedding_bytes() const;
   /// Of all of them.
@@ -22,6 +23,9 @@ struct ModelTables {
 };
 
 ModelTables model_tables(const ModelFacts& facts);
+
+/// Words of a layer's biases of experts' scores; 0: it has none.
+int64_t router_bias_words(const ModelFacts& facts);
 
 /// Of the rotary table, for each token of context: cosine and sine of each pair of dims, as floats.
 int64_t rotary_token_bytes(const ModelFacts& facts);

@@ -82,7 +82,7 @@ namespace {
 /// pair's exponent.
 float yarn_frequency(const ModelFacts& facts, size_t pair, float power) {
   const double pi = std::numbers::pi;
-  const double dim = facts.head_dim;
+  const double dim = rotated_dims(facts);
   const auto correction_dim = [&](double rotations) {
     return dim * std::log(facts.rope_original_context / (rotations * 2 * pi)) /
            (2 * std::log(facts.rope_theta));
@@ -114,9 +114,10 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts) {
   const auto longest_blended = static_cast<float>(facts.rope_original_context / facts.rope_low_freq_factor);
   constexpr auto kTurn = static_cast<float>(2.0 * std::numbers::pi);
 
-  std::vector<float> frequencies(static_cast<size_t>(facts.head_dim / 2));
+  const int dims = rotated_dims(facts);
+  std::vector<float> frequencies(static_cast<size_t>(dims / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(facts.head_dim);
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dims);
     const auto power = static_cast<float>(std::pow(double{theta}, double{exponent}));
     float frequency = 1.0f / power;
     if (facts.rope_kind == RopeKind::kLlama3) {
@@ -311,16 +312,25 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
   return round(std::move(output));
 }
 
-std::vector<RoutedExpert> route(std::span<const double> logits, const ModelFacts& facts) {
+std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const float> biases,
+                                const ModelFacts& facts) {
+  std::vector<double> scores = softmax(logits);
+  if (facts.router_scores != 0)
+    std::ranges::transform(logits, scores.begin(),
+                           [](double logit) { return 1.0 / (1.0 + std::exp(-logit)); });
+  std::vector<double> compared = scores;
+  for (size_t i = 0; i < biases.size(); ++i) compared[i] += biases[i];
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
-  const std::vector<double> shares = softmax(logits);
+  // A softmax may round what differs to the same.
+  const std::span<const double> keys = facts.router_scores != 0 ? std::span<const double>(compared) : logits;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] > keys[b]; });
   double sum = 0;
-  for (int i = 0; i < facts.experts_per_token; ++i) sum += shares[order[i]];
+  for (int i = 0; i < facts.experts_per_token; ++i) sum += scores[order[i]];
   if (facts.renormalised == 0) sum = 1;
   std::vector<RoutedExpert> routed;
-  for (int i = 0; i < facts.experts_per_token; ++i) routed.push_back({order[i], shares[order[i]] / sum});
+  for (int i = 0; i < facts.experts_per_token; ++i)
+    routed.push_back({order[i], scores[order[i]] / sum * facts.router_scale});
   return routed;
 }
 
@@ -346,7 +356,9 @@ ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector&
 /// The outputs of the experts that the token goes through, each times its weight, shared ones among them.
 ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, const Vector& x) const {
   Vector sum(x.size());
-  for (const RoutedExpert& routed : route(multiply(layer.router, x), facts_)) {
+  std::vector<float> biases;
+  for (const uint16_t bits : layer.router_bias) biases.push_back(from_bf16_bits(bits));
+  for (const RoutedExpert& routed : route(multiply(layer.router, x), biases, facts_)) {
     const Vector output = gated(layer.experts[static_cast<size_t>(routed.expert)], x);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += routed.weight * output[i];
   }

@@ -43,7 +43,8 @@ struct ReferenceLayer {
   Bf16Bits up;                  // [ffn][hidden]
   Bf16Bits down;                // [hidden][ffn]
   Bf16Bits router;              // [num_experts][hidden]
-  Bf16Bits shared_gate;         // [1][hidden]; empty without
+  Bf16Bits router_bias;         // [num_experts]; empty without
+  Bf16Bits shared_gate;         // [1][hidden]; the same
   ReferenceExpert shared = {};  // of all shared experts together
   std::vector<ReferenceExpert> experts = {};
 };
@@ -96,13 +97,15 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       continue;
     }
     visit(prefix + "mlp.gate.weight", Shape{facts.num_experts, hidden}, layer.router);
+    if (facts.router_bias != 0)
+      visit(prefix + "mlp.gate.e_score_correction_bias", Shape{facts.num_experts}, layer.router_bias);
     if constexpr (!std::is_const_v<Weights>) layer.experts.resize(static_cast<size_t>(facts.num_experts));
     for (size_t expert = 0; expert < layer.experts.size(); ++expert)
       visit_gated(prefix + "mlp.experts." + std::to_string(expert) + ".", facts.expert_ffn,
                   layer.experts[expert]);
     if (facts.shared_experts == 0) continue;
-    visit_gated(prefix + "mlp.shared_expert.", int64_t{facts.shared_experts} * facts.expert_ffn,
-                layer.shared);
+    visit_gated(prefix + (facts.shared_gate != 0 ? "mlp.shared_expert." : "mlp.shared_experts."),
+                int64_t{facts.shared_experts} * facts.expert_ffn, layer.shared);
     if (facts.shared_gate != 0)
       visit(prefix + "mlp.shared_expert_gate.weight", Shape{1, hidden}, layer.shared_gate);
   }
@@ -215,9 +218,9 @@ float from_bf16_bits(uint16_t bits);
 
 /// x / sqrt(mean(x^2) + epsilon) * weight.
 std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon);
-/// Inverse frequencies [head_dim / 2], float operation by float operation as transformers computes them.
+/// Inverse frequencies [rotated dims / 2], float operation by float operation as transformers computes them.
 std::vector<float> rotary_frequencies(const ModelFacts& facts);
-/// Turns the pairs (i, i + head_dim / 2) of one head. The angle is a float product; its cosine and sine are
+/// Turns the pairs (i, i + frequencies) of one head. The angle is a float product; its cosine and sine are
 /// the exact ones rounded to float, times `scale`.
 void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale = 1.0f);
 std::vector<double> softmax(std::span<const double> scores);
@@ -227,7 +230,8 @@ struct RoutedExpert {
   int expert;
   double weight;
 };
-/// Where a token goes by its logits, of equal ones to the lower expert first.
-std::vector<RoutedExpert> route(std::span<const double> logits, const ModelFacts& facts);
+/// Where a token goes by its logits, of equal scores to the lower expert first. `biases`: of the scores; empty without.
+std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const float> biases,
+                                const ModelFacts& facts);
 
 }  // namespace soliton

@@ -36,6 +36,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 
 /// Its architecture and model_type.
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
+  if (facts.router_scores != 0) return {"Glm4MoeForCausalLM", "glm4_moe"};
   if (facts.shared_gate != 0) return {"Qwen2MoeForCausalLM", "qwen2_moe"};
   if (facts.num_experts > 0) return {"Qwen3MoeForCausalLM", "qwen3_moe"};
   if (facts.head_norm != 0) return {"Qwen3ForCausalLM", "qwen3"};
@@ -81,6 +82,15 @@ ordered_json classic_config(const ModelFacts& facts) {
       if (ffn_of_layer(facts, layer) != kMixture) dense.push_back(layer);
     }
     config["mlp_only_layers"] = dense;
+    if (facts.router_scores != 0) {  // GLM's
+      config["attention_bias"] = facts.qkv_bias != 0;
+      config["use_qk_norm"] = facts.head_norm != 0;
+      config["partial_rotary_factor"] = 1.0 * rotated_dims(facts) / facts.head_dim;
+      config["n_routed_experts"] = facts.num_experts;
+      config["n_shared_experts"] = facts.shared_experts;
+      config["first_k_dense_replace"] = dense.size();
+      config["routed_scaling_factor"] = facts.router_scale;
+    }
   } else if (lists_layers(facts)) {
     config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
   }

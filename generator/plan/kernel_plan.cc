@@ -95,7 +95,10 @@ ModelShape model_shape(const Plan& plan) {
                        .ffn = facts.expert_ffn,
                        .renormalised = facts.renormalised != 0,
                        .shared = facts.shared_experts,
-                       .shared_gate = facts.shared_gate != 0};
+                       .shared_gate = facts.shared_gate != 0,
+                       .scores = static_cast<RouterScores>(facts.router_scores),
+                       .biased = facts.router_bias != 0};
+      shape.router_scale = static_cast<float>(facts.router_scale);
     }
   }
   return shape;

@@ -80,6 +80,11 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("renormalised", is_mixed && facts.renormalised == 1, model.mixture.renormalised);
   check.same("shared experts", is_mixed ? facts.shared_experts : 0, model.mixture.shared);
   check.same("gate of shared experts", is_mixed && facts.shared_gate == 1, model.mixture.shared_gate);
+  check.same("scores of routers", is_mixed ? facts.router_scores : 0,
+             static_cast<int32_t>(model.mixture.scores));
+  check.same("biases of routers", is_mixed && facts.router_bias == 1, model.mixture.biased);
+  check.same("scale of routers", is_mixed ? static_cast<float>(facts.router_scale) : 1.0f,
+             model.router_scale);
   check.same("activation", facts.activation, static_cast<int32_t>(model.activation));
   const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);

@@ -22,10 +22,17 @@ struct MixtureFamily {
   const char* count = "num_experts";
   const char* ffn = "moe_intermediate_size";
   const char* renormalised = nullptr;  // whether it is so; nullptr: it is
+  bool absent_renormalised = false;
   const char* sparse_step = nullptr;   // every how manieth layer is a mixture, absent: all
   const char* dense_layers = nullptr;  // the list of those that are none all the same
   const char* shared_ffn = nullptr;    // the width of the shared experts together
+  const char* shared_count = nullptr;  // or how many there are, as wide as the others
   bool shared_gate = false;            // they have one
+  const char* first_sparse = nullptr;  // the first layer that is a mixture
+  const char* num_groups = nullptr;    // of experts, of which a token's are in some only
+  const char* scale = nullptr;         // of the weights of those that a token is routed to
+  RouterScores scores = RouterScores::kSoftmax;
+  bool bias = false;  // of the scores, for the choice alone
   MixtureNames names = {};
 };
 
@@ -38,9 +45,14 @@ struct Family {
   std::optional<int32_t> absent_window = {};    // sliding_window, in tokens; else none
   double absent_norm_epsilon = 1e-6;            // rms_norm_eps
   Window window = Window::kNone;
-  bool qkv_bias = false;                  // always: attention_bias says nothing
-  const char* qkv_bias_member = nullptr;  // that says whether they are there; absent: as `qkv_bias` says
-  bool head_norm = false;                 // heads of q and k are normed
+  bool qkv_bias = false;                   // always: attention_bias says nothing
+  const char* qkv_bias_member = nullptr;   // that says whether they are there; absent: as `qkv_bias` says
+  bool head_norm = false;                  // heads of q and k are normed
+  const char* head_norm_member = nullptr;  // likewise
+  std::optional<double> absent_rotary_factor =
+      {};  // partial_rotary_factor; if it has no value, it may only be 1
+  const char* further_layers =
+      nullptr;  // how many tensors of layers there are behind the last, for other uses
   Projections projections = Projections::kApart;
   std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
 };

@@ -29,12 +29,12 @@ struct Ramp {
 Ramp yarn_ramp(const ModelFacts& facts) {
   // The pair, as a real number, that turns so many times within the original context.
   const auto pair_of = [&](double turns) {
-    return facts.head_dim * std::log(facts.rope_original_context / (turns * 2.0 * std::numbers::pi)) /
+    return rotated_dims(facts) * std::log(facts.rope_original_context / (turns * 2.0 * std::numbers::pi)) /
            (2.0 * std::log(facts.rope_theta));
   };
   Ramp ramp{pair_of(facts.rope_beta_fast), pair_of(facts.rope_beta_slow)};
   if (facts.rope_truncate != 0) ramp = {std::floor(ramp.first), std::ceil(ramp.last)};
-  ramp = {std::max(ramp.first, 0.0), std::min(ramp.last, facts.head_dim - 1.0)};
+  ramp = {std::max(ramp.first, 0.0), std::min(ramp.last, rotated_dims(facts) - 1.0)};
   constexpr double kLeast = 0.001;  // its length divides
   if (ramp.first == ramp.last) ramp.last += kLeast;
   return ramp;
@@ -49,12 +49,13 @@ float yarn_frequency(float power, int pair, const Ramp& ramp, const ModelFacts& 
   return slowed * (1.0f - share_kept) + kept * share_kept;
 }
 
-/// [head_dim / 2], radians a token.
+/// [rotated_dims() / 2], radians a token.
 std::vector<float> make_frequencies(const ModelFacts& facts) {
   const Ramp ramp = facts.rope_kind == RopeKind::kYarn ? yarn_ramp(facts) : Ramp{};
   std::vector<float> frequencies;
-  for (int pair = 0; pair < facts.head_dim / 2; ++pair) {
-    const float exponent = static_cast<float>(2 * pair) / static_cast<float>(facts.head_dim);
+  const int dims = rotated_dims(facts);
+  for (int pair = 0; pair < dims / 2; ++pair) {
+    const float exponent = static_cast<float>(2 * pair) / static_cast<float>(dims);
     const float power = std::pow(static_cast<float>(facts.rope_theta), exponent);
     const float plain = 1.0f / power;
     switch (facts.rope_kind) {
@@ -81,13 +82,15 @@ std::vector<float> make_rotary_table(const ModelFacts& facts, int context) {
   const std::vector<float> frequencies = make_frequencies(facts);
   const auto scale = static_cast<float>(facts.rope_attention_factor);
   std::vector<float> table;
-  table.reserve(static_cast<size_t>(context) * frequencies.size() * 2);
+  table.reserve(static_cast<size_t>(context) * facts.head_dim);
   for (int position = 0; position < context; ++position) {
     for (const float frequency : frequencies) {
       const double angle = static_cast<float>(position) * frequency;
       table.push_back(static_cast<float>(std::cos(angle)) * scale);
       table.push_back(static_cast<float>(std::sin(angle)) * scale);
     }
+    for (int dim = rotated_dims(facts); dim < facts.head_dim; dim += 2)
+      table.insert(table.end(), {1.0f, 0.0f});
   }
   return table;
 }

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "layout/activation.h"
 #include "layout/f16.h"
+#include "layout/router_scores.h"
 #include "runtime/engine/rotary.h"
 #include "runtime/weights/matrix_source.h"
 
@@ -38,11 +40,12 @@ void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
     gate.values[i] = activate(activation, gate.values[i]) * up.values[i];
 }
 
-/// Turns the pairs (i, i + head_dim / 2) of every head by the angles of its token's position.
-void rotate(TokenRows& heads, std::span<const float> table, int head_dim) {
-  const int half = head_dim / 2;
+/// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position.
+void rotate(TokenRows& heads, std::span<const float> table, int head_dim, int rotated) {
+  const int half = rotated / 2;
   for (size_t token = 0; token < heads.num_tokens(); ++token) {
-    const float* rotations = table.data() + token * static_cast<size_t>(head_dim);  // [half]{cos, sin}
+    const float* rotations =
+        table.data() + token * static_cast<size_t>(head_dim);  // [head_dim / 2]{cos, sin}
     for (float* head = heads.of(token); head < heads.of(token) + heads.width; head += head_dim) {
       for (int i = 0; i < half; ++i) {
         const float a = head[i];
@@ -145,8 +148,8 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
     norm_heads(keys, in_layer(layer, config_.checkpoint.head_norms[1]));
   }
   const std::vector<float> table = make_rotary_table(facts, static_cast<int>(queries.num_tokens()));
-  rotate(queries, table, facts.head_dim);
-  rotate(keys, table, facts.head_dim);
+  rotate(queries, table, facts.head_dim, rotated_dims(facts));
+  rotate(keys, table, facts.head_dim, rotated_dims(facts));
   for (TokenRows* cached : {&keys, &values}) {
     for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }
@@ -162,27 +165,48 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   return {std::move(result)};
 }
 
-/// Of the logits of experts, and of the gate of shared ones if there is one.
-HostModel::Routes HostModel::route(const Parts& logits) const {
+/// What each expert's output is multiplied with if it is chosen, but for what makes the sum of all of them 1.
+std::vector<double> HostModel::scores(const float* logits) const {
   const ModelFacts& facts = config_.facts;
-  const int chosen = facts.experts_per_token;
+  std::vector<double> scores(logits, logits + facts.num_experts);
+  if (facts.router_scores == static_cast<int32_t>(RouterScores::kSigmoid)) {
+    for (double& score : scores) score = 1 / (1 + std::exp(-score));
+    return scores;
+  }
+  const double highest = *std::ranges::max_element(scores);
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - highest);
+  for (double& score : scores) score /= sum;
+  return scores;
+}
+
+/// Of the logits of experts, and of the gate of shared ones if there is one.
+HostModel::Routes HostModel::route(const Parts& logits, int layer) const {
+  const ModelFacts& facts = config_.facts;
+  std::vector<float> biases(static_cast<size_t>(facts.num_experts));
+  if (facts.router_bias != 0) {
+    const int64_t shape[] = {facts.num_experts};
+    const std::string name = in_layer(layer, config_.checkpoint.router_bias);
+    read_floats(require_floats(source_, name, shape), 0, facts.num_experts, biases.data());
+  }
   Routes routes;
   for (size_t token = 0; token < logits[0].num_tokens(); ++token) {
-    const float* own = logits[0].of(token);
     for (int i = 0; i < facts.shared_experts; ++i) {
       routes.experts.push_back(facts.num_experts + i);
       routes.weights.push_back(facts.shared_gate != 0 ? 1 / (1 + std::exp(-*logits[1].of(token))) : 1.0f);
     }
-    std::vector<int32_t> order(static_cast<size_t>(facts.num_experts));
+    const std::vector<double> own = scores(logits[0].of(token));
+    std::vector<int32_t> order(own.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return own[a] > own[b]; });
-    const auto exponential = [&](int32_t expert) { return std::exp(double{own[expert]} - own[order[0]]); };
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](int32_t expert) { return own[expert] + biases[expert]; });
+    order.resize(static_cast<size_t>(facts.experts_per_token));
     double sum = 0;
-    for (int i = 0; i < (facts.renormalised != 0 ? chosen : facts.num_experts); ++i)
-      sum += exponential(order[i]);
-    for (int i = 0; i < chosen; ++i) {
-      routes.experts.push_back(order[i]);
-      routes.weights.push_back(static_cast<float>(exponential(order[i]) / sum));
+    for (const int32_t expert : order) sum += own[expert];
+    for (const int32_t expert : order) {
+      const double share = facts.renormalised != 0 ? own[expert] / sum : own[expert];
+      routes.experts.push_back(expert);
+      routes.weights.push_back(static_cast<float>(share * facts.router_scale));
     }
   }
   return routes;
@@ -272,7 +296,7 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
       parts = {join_experts(op, layer, input(), routes)};
       break;
   }
-  if (op.output == OutputKind::kRouter) routes = route(parts);
+  if (op.output == OutputKind::kRouter) routes = route(parts, layer);
   if (op.output == OutputKind::kResidual) add(stream, parts[0]);
   if (op.output == OutputKind::kSwiglu)
     gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);

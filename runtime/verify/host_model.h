@@ -39,7 +39,8 @@ class HostModel {
   void norm_heads(TokenRows& heads, const std::string& name) const;
   Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
   Parts attention(Parts heads, int layer) const;
-  Routes route(const Parts& logits) const;
+  std::vector<double> scores(const float* logits) const;
+  Routes route(const Parts& logits, int layer) const;
   TokenRows multiply_rows(const LinearRows& rows, int64_t columns, int layer, const TokenRows& x) const;
   template <class Body>
   void for_each_expert(const Routes& routes, const Body& body) const;

@@ -86,7 +86,8 @@ int64_t MatrixSource::source_row_of(int tile, int row) const {
   const int packed = tile % matrix_.expert_tiles() * kTileRows + row;
   if (packed >= expert_rows()) return kNoRow;
   const int rotary_rows = (facts_.num_heads + facts_.num_kv_heads) * facts_.head_dim;
-  const int row_of = source_row(matrix_.row_order, packed, expert_rows(), rotary_rows, facts_.head_dim);
+  const int row_of =
+      source_row(matrix_.row_order, packed, expert_rows(), rotary_rows, facts_.head_dim, facts_.rope_dims);
   if (output_order_.empty()) return first_of_expert + row_of;
   const int half = matrix_.rows / 2;  // gate, then up
   return row_of < half ? output_order_[row_of] : half + output_order_[row_of - half];

@@ -28,13 +28,16 @@ class TensorFinder {
     tensors.source = &source_;
     tensors.facts = facts_;
     tensors.embedding = &require(checkpoint_.embedding, {facts_.vocabulary, facts_.hidden});
-    refuse_further_layers();
+    std::set<std::string> remarks;
+    for (const int layer : further_layers())
+      remarks.insert(
+          fmt::format("{}: not read: a layer that predicts tokens beyond the next", in_layer(layer, "*")));
     tensors.matrices.resize(graph_.matrices.size());
     for (int layer = 0; layer <= facts_.num_layers; ++layer) {
       find_norms(layer, tensors);
+      find_router_bias(layer, tensors);
       find_matrices(layer, tensors);
     }
-    std::set<std::string> remarks;
     for (const auto& layers : tensors.matrices) {
       for (const auto& [layer, parts] : layers) {
         for (const LinearTensors& part : parts) {
@@ -57,8 +60,9 @@ class TensorFinder {
     return require_floats(source_, name + kWeight, std::span(shape));
   }
 
-  /// A model without its last layers answers, but is not this one.
-  void refuse_further_layers() const {
+  /// Those behind the last that the checkpoint may have. A model without its last layers answers, but is not this one.
+  std::set<int> further_layers() const {
+    std::set<int> further;
     const std::string_view prefix = kLayersPrefix;
     for (const std::string_view name : source_.names()) {
       if (!name.starts_with(prefix)) continue;
@@ -66,9 +70,14 @@ class TensorFinder {
       const char* const begin = name.data() + prefix.size();
       const auto [rest, failure] = std::from_chars(begin, name.data() + name.size(), layer);
       if (failure != std::errc{} || layer < facts_.num_layers) continue;
+      if (layer - facts_.num_layers < checkpoint_.further_layers) {
+        further.insert(layer);
+        continue;
+      }
       throw mismatch(in_layer(layer, "*"), "expected {} layers (num_hidden_layers), got tensors of number {}",
                      facts_.num_layers, layer + 1);
     }
+    return further;
   }
 
   /// Names of a layer's tensors, or of those that stand once.
@@ -88,6 +97,13 @@ class TensorFinder {
         throw mismatch(name + kWeight, "expected no norm of heads, as the config says, got one");
       }
     }
+  }
+
+  void find_router_bias(int layer, ModelTensors& tensors) const {
+    if (facts_.router_bias == 0 || layer == facts_.num_layers || ffn_of_layer(facts_, layer) != kMixture)
+      return;
+    const int64_t shape[] = {facts_.num_experts};
+    tensors.router_biases[layer] = &require_floats(source_, in_layer(layer, checkpoint_.router_bias), shape);
   }
 
   void find_matrices(int layer, ModelTensors& tensors) const {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "layout/order.h"
+#include "layout/rows.h"
 #include "models/error.h"
 #include "models/graph.h"
 #include "models/model_tables.h"
@@ -190,6 +191,25 @@ std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int widt
   return values;
 }
 
+/// Of every head, and so of every layer twice, as kernels have its dims.
+std::vector<uint16_t> gather_head_norms(const ModelTensors& tensors, const ModelFacts& facts) {
+  std::vector<uint16_t> norms = gather(tensors.head_norms, facts.head_dim);
+  std::vector<int32_t> dims;
+  for (int dim = 0; dim < facts.head_dim; ++dim)
+    dims.push_back(model_dim(dim, facts.head_dim, facts.rope_dims));
+  for (size_t first = 0; first < norms.size(); first += dims.size())
+    reorder(std::span(norms).subspan(first, dims.size()), dims);
+  return norms;
+}
+
+/// Of layer after layer, zeros of one that is no mixture.
+std::vector<float> gather_router_biases(const ModelTensors& tensors, const ModelFacts& facts) {
+  std::vector<float> biases(static_cast<size_t>(model_tables(facts).router_biases));
+  for (const auto& [layer, tensor] : tensors.router_biases)
+    read_floats(*tensor, 0, facts.num_experts, biases.data() + layer * router_bias_words(facts));
+  return biases;
+}
+
 /// Calls body(row of the norms, matrix, layer) for each norm and the matrix that reads what it scales.
 template <class Body>
 void for_each_norm(const Graph& graph, const Body& body) {
@@ -315,8 +335,7 @@ std::vector<uint16_t> random_head_norms(const ModelFacts& facts, uint64_t seed) 
   return norms;
 }
 
-std::vector<float> random_biases(const ModelFacts& facts, float bound, uint64_t seed) {
-  const int64_t count = model_tables(facts).qkv_biases;
+std::vector<float> random_biases(int64_t count, float bound, uint64_t seed) {
   std::vector<float> biases;
   for (int64_t i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
   return biases;
@@ -341,7 +360,8 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   }
   if (progress != nullptr) progress->add(embedding_bytes(facts));
   weights.norms = upload(library, gather_norms(tensors, packer, facts));
-  weights.head_norms = upload(library, gather(tensors.head_norms, facts.head_dim));
+  weights.head_norms = upload(library, gather_head_norms(tensors, facts));
+  weights.router_biases = upload(library, gather_router_biases(tensors, facts));
   weights.qkv_biases = upload(library, packer.biases());
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
@@ -391,7 +411,9 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   const std::vector<uint16_t> norms(static_cast<size_t>(model_tables(facts).norms), kBf16One);
   weights.norms = upload(library, norms);
   weights.head_norms = upload(library, random_head_norms(facts, seed));
-  weights.qkv_biases = upload(library, random_biases(facts, bound, seed));
+  const ModelTables tables = model_tables(facts);
+  weights.qkv_biases = upload(library, random_biases(tables.qkv_biases, bound, seed));
+  weights.router_biases = upload(library, random_biases(tables.router_biases, bound, seed + 1));
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
         make_positions(facts, [](int, int) { return std::vector<int32_t>{}; });

@@ -13,12 +13,13 @@ class Progress;
 
 /// All constant inputs of a kernel.
 struct DeviceWeights {
-  DeviceMemory pages;       // ModelDescriptor::weight_bytes
-  DeviceMemory embedding;   // bf16 [vocabulary][hidden]
-  DeviceMemory qkv_biases;  // see LaunchParams; empty where there are none
-  DeviceMemory head_norms;  // the same
-  DeviceMemory norms;       // the same
-  DeviceMemory positions;   // see layout/order.h; empty where columns are in natural order
+  DeviceMemory pages;          // ModelDescriptor::weight_bytes
+  DeviceMemory embedding;      // bf16 [vocabulary][hidden]
+  DeviceMemory qkv_biases;     // see LaunchParams; empty where there are none
+  DeviceMemory head_norms;     // the same
+  DeviceMemory router_biases;  // the same
+  DeviceMemory norms;          // the same
+  DeviceMemory positions;      // see layout/order.h; empty where columns are in natural order
 };
 
 /// Bytes that load_weights() reports as progress.

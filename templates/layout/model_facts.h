@@ -7,6 +7,7 @@
 
 #include "layout/activation.h"
 #include "layout/page.h"
+#include "layout/router_scores.h"
 
 namespace soliton {
 
@@ -39,6 +40,7 @@ struct ModelFacts {
   RopeKind rope_kind = RopeKind::kDefault;
   int32_t rope_original_context = 0;  // tokens; llama3 and yarn
   int32_t rope_truncate = 1;          // are the bounds of the ramp whole dims? yarn only
+  int32_t rope_dims = 0;              // of a head, the first, that are rotated; 0: all
   int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16) or 4 (integers)
   int32_t weight_group = 0;           // columns that share a scale, -1: all; 4 bits only
   int32_t weight_zeros = 0;           // have groups zeros of their own? 4 bits only
@@ -49,7 +51,10 @@ struct ModelFacts {
   int32_t expert_ffn = 0;             // like ffn, of one expert
   int32_t renormalised = 0;           // do weights of those that a token goes through add up to 1?
   int32_t shared_experts = 0;         // further ones, that every token goes through
-  int32_t shared_gate = 0;  // do they have a weight, the sigmoid of a row of the router? Else it is 1
+  int32_t shared_gate = 0;    // do they have a weight, the sigmoid of a row of the router? Else it is 1
+  int32_t router_scores = 0;  // by which tokens are routed: a RouterScores
+  int32_t router_bias = 0;    // has each expert one that is added to its score for the choice alone?
+  double router_scale = 1.0;  // of the weights of those that a token chose
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
@@ -75,6 +80,11 @@ constexpr int32_t used_experts(const ModelFacts& facts) {
 /// A logit of each expert that tokens are routed to, and of the shared ones together if these have a gate.
 constexpr int32_t router_rows(const ModelFacts& facts) {
   return facts.num_experts + facts.shared_gate;
+}
+
+/// Dims of a head that are rotated, the first: each of the first half of them with one of the second half.
+constexpr int32_t rotated_dims(const ModelFacts& facts) {
+  return facts.rope_dims > 0 ? facts.rope_dims : facts.head_dim;
 }
 
 /// Has every layer a feed-forward network of its own width?
@@ -107,6 +117,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_kind", facts.rope_kind);
   visit("rope_original_context", facts.rope_original_context);
   visit("rope_truncate", facts.rope_truncate);
+  if (facts.rope_dims != 0) visit("rope_dims", facts.rope_dims);
   visit("weight_bits", facts.weight_bits);
   visit("weight_group", facts.weight_group);
   visit("weight_zeros", facts.weight_zeros);
@@ -119,6 +130,9 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
     visit("renormalised", facts.renormalised);
     if (facts.shared_experts != 0) visit("shared_experts", facts.shared_experts);
     if (facts.shared_gate != 0) visit("shared_gate", facts.shared_gate);
+    if (facts.router_scores != 0) visit("router_scores", facts.router_scores);
+    if (facts.router_bias != 0) visit("router_bias", facts.router_bias);
+    if (facts.router_scale != 1.0) visit("router_scale", facts.router_scale);
   }
   visit("norm_epsilon", facts.norm_epsilon);
   visit("rope_theta", facts.rope_theta);

@@ -6,6 +6,7 @@
 #include "layout/deal.h"
 #include "layout/packed_matrix.h"
 #include "layout/page.h"
+#include "layout/router_scores.h"
 
 namespace soliton {
 
@@ -17,6 +18,8 @@ struct Mixture {
   bool renormalised = false;  // do weights of the chosen add up to 1?
   int shared = 0;             // experts behind those, in memory, that every token goes through
   bool shared_gate = false;   // do they have a logit too, whose sigmoid is their weight? Else it is 1
+  RouterScores scores = RouterScores::kSoftmax;
+  bool biased = false;  // is a bias of each expert added to its score for the choice alone? See LaunchParams
 
   /// A token is multiplied with the shared experts, then with those that it chose.
   SOLITON_HOST_DEVICE constexpr int used() const { return shared + chosen; }
@@ -45,6 +48,7 @@ struct ModelShape {
   AttentionVariant attention = {};
   Activation activation = Activation::kSilu;
   Mixture mixture = {};
+  float router_scale = 1;      // of the weights of the experts that a token chose
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
 
   SOLITON_HOST_DEVICE constexpr bool has_windows() const {

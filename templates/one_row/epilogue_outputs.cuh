@@ -74,8 +74,10 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::choose(const MatrixPhase& phase, int layer) {
   const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
   if (experts.axis != ExpertAxis::kRows) return;
+  RouterBias<kPlan.model.mixture> bias;
+  bias.load(context_.params.router_biases, layer, context_.lane);
   const auto logits = read_routes(context_, experts.routes, context_.use(experts.routes, layer));
-  const ExpertChoice<kPlan.model.mixture> choice(logits, context_.lane);
+  const ExpertChoice<kPlan.model.mixture> choice(logits, bias, context_.lane);
   if (choices_ > 0) {
     // Pairs with the producers' arrivals when they have issued all copies of the experts before.
     context_.wait(context_.barrier(BarrierId::kExpertsTaken), (choices_ - 1) & 1, WaitKind::kExpertsTaken,
@@ -85,7 +87,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::choose(const MatrixPhase& phase, int layer)
     store_shared(context_.experts() + context_.lane, static_cast<int32_t>(choice.expert()));
   warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
   ++choices_;
-  expert_weight_ = choice.weight(context_.lane);
+  expert_weight_ = choice.weight(context_.lane, kPlan.model.router_scale);
 }
 
 /// 1 where there are no experts.

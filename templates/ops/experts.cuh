@@ -16,6 +16,36 @@ struct RouterLogits {
   static SOLITON_DEVICE int first_expert(int lane) { return lane * kOwn; }
 };
 
+/// What is added to the scores for the choice alone, of the experts whose logits a lane has. It depends on nothing that the step
+/// computes, so that it can be loaded before these have arrived. Of a mixture that has none it is nothing.
+template <Mixture kMixture>
+class RouterBias {
+  using Logits = RouterLogits<kMixture.logits()>;
+
+ public:
+  SOLITON_DEVICE void load(const float* biases, int layer, int lane) {
+    if constexpr (kMixture.biased) {
+      const int first = Logits::first_expert(lane);
+      SOLITON_UNROLL
+      for (int i = 0; i < Logits::kLoads; ++i) {
+        if (first + 4 * i >= kWords) continue;
+        const float* words = biases + static_cast<int64_t>(layer) * kWords + first + 4 * i;
+        value_[i] = load_constant(reinterpret_cast<const float4*>(words));
+      }
+    }
+  }
+  SOLITON_DEVICE float of(int own) const {
+    if constexpr (!kMixture.biased) return 0.0f;
+    const float4 v = value_[own / 4];
+    const float values[4] = {v.x, v.y, v.z, v.w};
+    return values[own % 4];
+  }
+
+ private:
+  static constexpr int kWords = route_words(kMixture.logits());
+  float4 value_[kMixture.biased ? Logits::kLoads : 1] = {};
+};
+
 /// Numbers in the order of their values, 0 of no number. NaN is above all: who meets one chooses it, and it spreads.
 SOLITON_DEVICE uint32_t ordered_key(float value) {
   if (value != value) return 0xffffffffu;
@@ -26,16 +56,19 @@ SOLITON_DEVICE float value_of_key(uint32_t key) {
   return float_from_bits(key >> 31 != 0 ? key & 0x7fffffffu : ~key);
 }
 
-/// The experts that a token is multiplied with: the shared ones, then those of the highest logits, of equal ones the lowest.
-/// Lane i learns the i-th. Collective of a warp.
+/// The experts that a token is multiplied with: the shared ones, then those of the highest scores, of equal ones the lowest. Lane
+/// i learns the i-th. A softmax keeps the order of logits, so it is worked out of the chosen alone. Collective of a warp.
 template <Mixture kMixture>
 class ExpertChoice {
   static_assert(kMixture.used() <= kWarpLanes, "a lane knows one");
   using Logits = RouterLogits<kMixture.logits()>;
   static constexpr int kOwn = Logits::kOwn;
+  static constexpr bool kSigmoid = kMixture.scores == RouterScores::kSigmoid;
+  static_assert(kSigmoid || !kMixture.biased, "logits are compared, not scores");
 
  public:
-  SOLITON_DEVICE ExpertChoice(const RouterLogits<kMixture.logits()>& logits, int lane) {
+  SOLITON_DEVICE ExpertChoice(const RouterLogits<kMixture.logits()>& logits, const RouterBias<kMixture>& bias,
+                              int lane) {
     const int first = Logits::first_expert(lane);
     Candidate own[kOwn];
     SOLITON_UNROLL
@@ -43,7 +76,8 @@ class ExpertChoice {
       const float4 v = logits.value[i / 4];
       const float values[4] = {v.x, v.y, v.z, v.w};
       const bool is_there = kMixture.experts == kOwn * kWarpLanes || first + i < kMixture.experts;
-      own[i] = {is_there ? ordered_key(values[i % 4]) : 0, first + i};
+      const float score = kSigmoid ? sigmoid(values[i % 4]) : values[i % 4];
+      own[i] = {is_there ? ordered_key(kSigmoid ? score + bias.of(i) : score) : 0, first + i, score};
       keys_[i] = own[i].key;
     }
     sort(own);
@@ -59,6 +93,7 @@ class ExpertChoice {
       const uint32_t best = warp_max(own[0].key);
       const int winner = lowest_lane(own[0].key == best);
       const int expert = shuffle(own[0].expert, winner);
+      const float score = kSigmoid ? shuffle(own[0].score, winner) : 0.0f;
       if (lane == winner) {
         SOLITON_UNROLL
         for (int i = 0; i + 1 < kOwn; ++i) own[i] = own[i + 1];
@@ -68,6 +103,7 @@ class ExpertChoice {
       if (lane == kMixture.shared + pick) {
         expert_ = expert;
         key_ = best;
+        score_ = score;
       }
     }
   }
@@ -75,26 +111,30 @@ class ExpertChoice {
   /// Its number in memory; the lane has one if lane < kMixture.used().
   SOLITON_DEVICE int expert() const { return expert_; }
 
-  /// What the output of this lane's expert is multiplied with, 0 in lanes that have none: a softmax of all logits; if
-  /// `kMixture` says so, divided by the sum over the chosen. Of shared experts the sigmoid of their own logit, or 1.
-  SOLITON_DEVICE float weight(int lane) const {
+  /// What the output of this lane's expert is multiplied with, 0 in lanes that have none: its score; if `kMixture` says so,
+  /// divided by the sum over the chosen; times `scale`. Of shared experts the sigmoid of their own logit, or 1.
+  SOLITON_DEVICE float weight(int lane, float scale) const {
     const bool is_routed = lane >= kMixture.shared && lane < kMixture.used();
-    const float own = is_routed ? exponential(key_) : 0.0f;
+    float own = 0.0f;
+    if (is_routed) own = kSigmoid ? score_ : exponential(key_);
     float sum = own;
-    if constexpr (!kMixture.renormalised) {
+    if constexpr (!kSigmoid && !kMixture.renormalised) {
       sum = 0.0f;
       SOLITON_UNROLL
       for (int i = 0; i < kOwn; ++i) sum += keys_[i] == 0 ? 0.0f : exponential(keys_[i]);
     }
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
     if (lane < kMixture.shared) return kMixture.shared_gate ? sigmoid(gate_) : 1.0f;
-    return is_routed ? own / sum : 0.0f;
+    if (!is_routed) return 0.0f;
+    if constexpr (!kSigmoid) return own / sum * scale;
+    return (kMixture.renormalised ? own / (sum + kLeastScores) : own) * scale;
   }
 
  private:
   struct Candidate {
     uint32_t key;
     int expert;
+    float score;  // without the bias; of sigmoids only
   };
 
   /// The highest first, of equal ones the lower expert.
@@ -122,6 +162,7 @@ class ExpertChoice {
   uint32_t highest_ = 0;
   uint32_t key_ = 0;
   int expert_ = 0;
+  float score_ = 0;
   float gate_ = 0;  // the logit of the shared experts
 };
 

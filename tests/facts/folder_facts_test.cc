@@ -134,6 +134,41 @@ json qwen2_moe() {
   return config;
 }
 
+/// GLM-4.5-Air.
+json glm4_moe() {
+  return {{"architectures", {"Glm4MoeForCausalLM"}},
+          {"model_type", "glm4_moe"},
+          {"attention_bias", true},
+          {"eos_token_id", {151329, 151336, 151338}},
+          {"first_k_dense_replace", 1},
+          {"head_dim", 128},
+          {"hidden_act", "silu"},
+          {"hidden_size", 4096},
+          {"intermediate_size", 10944},
+          {"max_position_embeddings", 131072},
+          {"moe_intermediate_size", 1408},
+          {"n_group", 1},
+          {"n_routed_experts", 128},
+          {"n_shared_experts", 1},
+          {"norm_topk_prob", true},
+          {"num_attention_heads", 96},
+          {"num_experts_per_tok", 8},
+          {"num_hidden_layers", 46},
+          {"num_key_value_heads", 8},
+          {"num_nextn_predict_layers", 1},
+          {"pad_token_id", 151329},
+          {"partial_rotary_factor", 0.5},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling", nullptr},
+          {"rope_theta", 1000000},
+          {"routed_scaling_factor", 1.0},
+          {"tie_word_embeddings", false},
+          {"topk_group", 1},
+          {"torch_dtype", "bfloat16"},
+          {"use_qk_norm", false},
+          {"vocab_size", 151552}};
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -163,6 +198,7 @@ std::map<std::string, json> published_configs() {
           {"qwen3-30b-a3b", qwen3_moe()},
           {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
           {"qwen1.5-moe-a2.7b", qwen2_moe()},
+          {"glm-4.5-air", glm4_moe()},
           {"mixtral-8x7b",
            {{"architectures", {"MixtralForCausalLM"}},
             {"bos_token_id", 1},
@@ -225,6 +261,26 @@ TEST(FolderFacts, AreThoseOfTheShippedModels) {
   for (const char* name : {"tiny-stories", "tiny-stories-gptq"}) {
     expect_alike(HfConfig::open(kModelsFolder / name).facts, name);
   }
+}
+
+// As version 5 of transformers writes it: what is rotated stands in rope_parameters, and absent members mean something.
+TEST(FolderFacts, OfGlmAreTheSameInEitherSchema) {
+  const TemporaryFolder folder;
+  json config = glm4_moe();
+  for (const char* key :
+       {"partial_rotary_factor", "rope_scaling", "rope_theta", "routed_scaling_factor", "n_group",
+        "first_k_dense_replace", "norm_topk_prob", "use_qk_norm", "num_nextn_predict_layers"})
+    config.erase(key);
+  config["rope_parameters"] = {
+      {"partial_rotary_factor", 0.5}, {"rope_theta", 1000000}, {"rope_type", "default"}};
+  std::ofstream(folder.path() / "config.json") << config;
+  expect_alike(HfConfig::open(folder.path()).facts, "glm-4.5-air");
+  config["rope_parameters"].erase("partial_rotary_factor");
+  std::ofstream(folder.path() / "config.json") << config;
+  expect_alike(HfConfig::open(folder.path()).facts, "glm-4.5-air");
+  config["partial_rotary_factor"] = 1.0;
+  std::ofstream(folder.path() / "config.json") << config;
+  EXPECT_EQ(HfConfig::open(folder.path()).facts.rope_dims, 0);
 }
 
 TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {

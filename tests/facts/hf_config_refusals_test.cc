@@ -91,6 +91,31 @@ TEST_F(HfConfigTest, RefusesBadSharedExperts) {
           "moe_intermediate_size: expected a width of which 3 are a multiple of 128, got 64");
 }
 
+TEST_F(HfConfigTest, RefusesBadSigmoids) {
+  const json mixture = {{"architectures", {"Glm4MoeForCausalLM"}},
+                        {"model_type", "glm4_moe"},
+                        {"n_routed_experts", 16},
+                        {"n_shared_experts", 1},
+                        {"num_experts_per_tok", 3},
+                        {"moe_intermediate_size", 128}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = mixture;
+    members.update(patch);
+    expect_refused(members, code, message);
+  };
+  refused({{"n_group", 8}}, ExitCode::kMismatch, "n_group: expected 1, got 8: not supported");
+  refused({{"routed_scaling_factor", 0}}, ExitCode::kBadFile,
+          "routed_scaling_factor: expected a number above 0 and below 1024, got 0");
+  refused({{"n_shared_experts", -1}}, ExitCode::kBadFile,
+          "n_shared_experts: expected an integer from 0 to 16, got -1");
+  refused({{"first_k_dense_replace", -1}}, ExitCode::kBadFile,
+          "first_k_dense_replace: expected an integer in [0, 1024], got -1");
+  refused({{"num_nextn_predict_layers", -1}}, ExitCode::kBadFile,
+          "num_nextn_predict_layers: expected an integer in [0, 1024], got -1");
+  refused({{"partial_rotary_factor", 0.02}}, ExitCode::kMismatch,
+          "partial_rotary_factor: expected a multiple of 2 from 2 to 256, got 0.02, which is 1 dims");
+}
+
 TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused(patch, ExitCode::kMismatch, message);
@@ -98,7 +123,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"Gemma2ForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
           "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
-          "Qwen2MoeForCausalLM, got \"Gemma2ForCausalLM\"");
+          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, got \"Gemma2ForCausalLM\"");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(

@@ -303,7 +303,7 @@ TEST(ModelConfig, RefusesImpossibleRope) {
   EXPECT_EQ(
       changed("  factor: 8", "  fator: 8"),
       refusal(15,
-              "rope.fator: expected one of kind, theta, factor, low_freq_factor, high_freq_factor, "
+              "rope.fator: expected one of kind, theta, dims, factor, low_freq_factor, high_freq_factor, "
               "original_context, beta_fast, beta_slow, attention_factor, truncate, got an unknown key"));
 }
 

@@ -180,7 +180,8 @@ class KernelUnderTest {
             const ReferenceOptions& options = {}) {
     reference_ = std::make_unique<ReferenceModel>(facts_, std::move(weights), options);
     const HfConfig config = HfConfig::open(folder);
-    engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
+    const TensorSource source = TensorSource::open(folder);
+    engine_->load(find_tensors(source, config.quantization_or_null(), facts_, config.checkpoint), nullptr);
   }
 
   /// A launch says where it lies on each card.
@@ -213,7 +214,8 @@ class KernelUnderTest {
         unsigned char* half =
             static_cast<unsigned char*>(kv_pool(head % cards)) + shape.page_offset(page, layer, head / cards);
         for (int dim = 0; dim < facts_.head_dim; ++dim) {
-          write(half, false, dim, keys[head * facts_.head_dim + dim]);
+          const int key_dim = model_dim(dim, facts_.head_dim, facts_.rope_dims);
+          write(half, false, dim, keys[head * facts_.head_dim + key_dim]);
           write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);
         }
       }

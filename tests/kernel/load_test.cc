@@ -111,15 +111,17 @@ void expect_counted(const KernelLibrary& library, const DeviceWeights& weights) 
   EXPECT_EQ(weights.norms.bytes(), 2 * static_cast<size_t>(tables.norms));
   EXPECT_EQ(weights.head_norms.bytes(), 2 * static_cast<size_t>(tables.head_norms));
   EXPECT_EQ(weights.qkv_biases.bytes(), 4 * static_cast<size_t>(tables.qkv_biases));
+  EXPECT_EQ(weights.router_biases.bytes(), 4 * static_cast<size_t>(tables.router_biases));
   EXPECT_EQ(weights.positions.bytes(), 4 * static_cast<size_t>(tables.positions));
   const size_t all = weights.embedding.bytes() + weights.norms.bytes() + weights.head_norms.bytes() +
-                     weights.qkv_biases.bytes() + weights.positions.bytes();
+                     weights.qkv_biases.bytes() + weights.router_biases.bytes() + weights.positions.bytes();
   EXPECT_EQ(all, static_cast<size_t>(tables.bytes()));
 }
 
 // What is said of a model's memory before it is loaded, and what loading it takes.
 TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
-  for (const char* name : {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3-all"}) {
+  for (const char* name :
+       {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3-all", "int4-sigmoid-5"}) {
     SCOPED_TRACE(name);
     KernelLibrary library = KernelLibrary::open(fs::path(SOLITON_TEST_KERNELS) / fmt::format("{}.so", name));
     library.select_device(0);

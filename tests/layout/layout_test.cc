@@ -299,6 +299,19 @@ TEST(Rows, RotationPairsStandEightRowsApartInATile) {
   }
 }
 
+// Heads of 12 dims of which 4 are rotated: pairs (0, 2) and (1, 3).
+TEST(Rows, DimsThatAreNotRotatedArePairsToo) {
+  std::vector<int> dims;
+  for (int dim = 0; dim < 12; ++dim) dims.push_back(model_dim(dim, 12, 4));
+  EXPECT_EQ(dims, (std::vector{0, 1, 4, 5, 6, 7, 2, 3, 8, 9, 10, 11}));
+  for (int dim = 0; dim < 128; ++dim) {
+    EXPECT_EQ(model_dim(dim, 128, 0), dim);
+    EXPECT_EQ(model_dim(dim, 128, 128), dim);
+  }
+  const int source = source_row(RowOrder::kRotary, 64 + 8, 4 * 64, 3 * 64, 64, 32);
+  EXPECT_EQ(source, 64 + 16) << "of the second head the other half of dim 0";
+}
+
 TEST(Rows, GateAndUpOfAnElementStandEightRowsApartInATile) {
   constexpr int kFfn = 192;
   for (int element = 0; element < kFfn; ++element) {

@@ -14,6 +14,8 @@
 namespace soliton {
 namespace {
 
+constexpr float kScale = 2.5f;
+
 /// Chooses for params.num_steps tokens: their logits, [token][logits], then the experts and weights, [token][used] each, stand
 /// in the workspace.
 template <Mixture kMixture>
@@ -35,8 +37,10 @@ void choose(LaunchParams params) {
       const float* four = own + 4 * load;
       logits.value[load] = make_float4(four[0], four[1], four[2], four[3]);
     }
-    const ExpertChoice<kMixture> choice(logits, lane);
-    const float weight = choice.weight(lane);
+    RouterBias<kMixture> bias;
+    bias.load(params.router_biases, 0, lane);
+    const ExpertChoice<kMixture> choice(logits, bias, lane);
+    const float weight = choice.weight(lane, kScale);
     if (lane >= kMixture.used()) {
       EXPECT_EQ(weight, 0.0f);
       continue;
@@ -49,12 +53,15 @@ void choose(LaunchParams params) {
 template <Mixture kMixture>
 class Chosen {
  public:
-  explicit Chosen(const std::vector<float>& logits)
+  explicit Chosen(const std::vector<float>& logits, const std::vector<float>& biases = {})
       : num_tokens_(logits.size() / kMixture.logits()),
-        buffer_(logits.size() + 2 * num_tokens_ * kMixture.used()) {
+        buffer_(logits.size() + 2 * num_tokens_ * kMixture.used()),
+        biases_(biases.size()) {
+    std::copy(biases.begin(), biases.end(), biases_.data());
     std::copy(logits.begin(), logits.end(), buffer_.data());
     LaunchParams params = with_workspace(buffer_.data());
     params.num_steps = static_cast<int>(num_tokens_);
+    params.router_biases = biases_.data();
     EXPECT_EQ(run(choose<kMixture>, params, {}, {}), "");
   }
   int expert(size_t token, int i) { return static_cast<int>(at(token, i)); }
@@ -67,6 +74,7 @@ class Chosen {
 
   const size_t num_tokens_;
   Buffer<float> buffer_;
+  Buffer<float> biases_;
 };
 
 /// Every fourth token's logits are so coarse that many are alike, zeros of both signs among them.
@@ -84,10 +92,16 @@ std::vector<float> random_logits(size_t num_tokens, int num_logits) {
 template <Mixture kMixture>
 void expect_like_rule(size_t num_tokens) {
   const std::vector<float> logits = random_logits(num_tokens, kMixture.logits());
-  Chosen<kMixture> chosen(logits);
+  std::vector<float> biases;
+  for (int i = 0; kMixture.biased && i < route_words(kMixture.logits()); ++i)
+    biases.push_back(0.5f * random_unit(static_cast<uint64_t>(i), 8));
+  Chosen<kMixture> chosen(logits, biases);
+  biases.resize(kMixture.experts);
   const ModelFacts facts = {.num_experts = kMixture.experts,
                             .experts_per_token = kMixture.chosen,
-                            .renormalised = kMixture.renormalised ? 1 : 0};
+                            .renormalised = kMixture.renormalised ? 1 : 0,
+                            .router_scores = static_cast<int32_t>(kMixture.scores),
+                            .router_scale = kScale};
   for (size_t token = 0; token < num_tokens; ++token) {
     const auto own = logits.begin() + static_cast<std::ptrdiff_t>(token) * kMixture.logits();
     for (int i = 0; i < kMixture.shared; ++i) {
@@ -96,7 +110,8 @@ void expect_like_rule(size_t num_tokens) {
       ASSERT_NEAR(chosen.weight(token, i), kMixture.shared_gate ? 1 / (1 + std::exp(-gate)) : 1, 1e-6)
           << token;
     }
-    const std::vector<RoutedExpert> expected = route(std::vector<double>(own, own + kMixture.experts), facts);
+    const std::vector<RoutedExpert> expected =
+        route(std::vector<double>(own, own + kMixture.experts), biases, facts);
     for (int i = 0; i < kMixture.chosen; ++i) {
       const auto& [expert, weight] = expected[static_cast<size_t>(i)];
       ASSERT_EQ(chosen.expert(token, kMixture.shared + i), expert) << token << ", " << i;
@@ -119,13 +134,23 @@ TEST(ExpertChoice, BeginsWithSharedExperts) {
   expect_like_rule<Mixture{.experts = 8, .chosen = 2, .ffn = 64, .renormalised = true, .shared = 1}>(100);
 }
 
+// The bias decides who is chosen, and has no part in the weights.
+TEST(ExpertChoice, ComparesSigmoidsWithTheirBiases) {
+  constexpr RouterScores kSigmoid = RouterScores::kSigmoid;
+  expect_like_rule<Mixture{
+      .experts = 128, .chosen = 8, .renormalised = true, .shared = 1, .scores = kSigmoid, .biased = true}>(
+      1000);
+  expect_like_rule<Mixture{.experts = 160, .chosen = 8, .scores = kSigmoid, .biased = true}>(200);
+  expect_like_rule<Mixture{.experts = 10, .chosen = 3, .renormalised = true, .scores = kSigmoid}>(100);
+}
+
 TEST(ExpertChoice, TakesInfinities) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Chosen<Mixture{.experts = 4, .chosen = 2, .ffn = 64, .renormalised = true}> chosen(
       {-kInfinity, 1.0f, -kInfinity, 0.0f});
   EXPECT_EQ(chosen.expert(0, 0), 1);
   EXPECT_EQ(chosen.expert(0, 1), 3);
-  EXPECT_NEAR(chosen.weight(0, 0) + chosen.weight(0, 1), 1.0f, 1e-6f);
+  EXPECT_NEAR(chosen.weight(0, 0) + chosen.weight(0, 1), kScale, 1e-6f);
 }
 
 // So that it reaches the logits of the step, which end the launch.

@@ -203,6 +203,26 @@ TEST(ModelTensors, OfSeveralLinearLayersAreNamed) {
   expect_error(find, ExitCode::kMismatch, name + ": expected ");
 }
 
+// As GLM's checkpoints have it behind the last layer.
+TEST(ModelTensors, OfALayerThatPredictsFurtherTokensAreNotRead) {
+  const ModelFacts facts = facts_of("plain");
+  const TemporaryFolder folder;
+  write_hf_folder(random_weights(facts, kSeed), facts, folder.path());
+  change_header(folder.path() / "model.safetensors", [&](json& header) {
+    for (const char* name : {"eh_proj.weight", "enorm.weight"}) {
+      header[in_layer(facts.num_layers, name)] = {
+          {"dtype", "BF16"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+    }
+  });
+  const TensorSource source = TensorSource::open(folder.path());
+  Checkpoint checkpoint = make_checkpoint(facts, Projections::kApart);
+  const auto find = [&] { return find_tensors(source, nullptr, facts, checkpoint); };
+  const std::string layer = in_layer(facts.num_layers, "*");
+  expect_error(find, ExitCode::kMismatch, layer + ": expected ");
+  checkpoint.further_layers = 1;
+  EXPECT_EQ(find().remarks, std::vector{layer + ": not read: a layer that predicts tokens beyond the next"});
+}
+
 TEST(ModelTensors, OfAllExpertsAreNamed) {
   const ModelFacts facts = facts_of("mixture-shared");
   const TemporaryFolder folder;
