@@ -164,6 +164,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     out.line(".hidden = {},", shape.hidden);
     out.line(".qkv_bias = {},", shape.qkv_bias);
     out.line(".head_norm = {},", shape.head_norm);
+    if (shape.joint_norm) out.line(".joint_norm = true,");
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
     out.line(".score_scale = {},", literal(shape.score_scale));

@@ -64,6 +64,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::tied_lm_head, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::qkv_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::joint_norm, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
@@ -186,6 +187,19 @@ void check_experts(const StatedFacts& stated) {
   }
 }
 
+void check_joint_norm(const StatedFacts& stated) {
+  constexpr int kMostDims = 65536;  // of q and k, so that a lane polls at most 32 groups of sums
+  const ModelFacts& facts = stated.facts;
+  if (facts.joint_norm == 0) return;
+  if (facts.head_norm == 0)
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::joint_norm),
+                  "false where heads are not normed");
+  if (rotary_heads(facts) * facts.head_dim > kMostDims) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::num_heads),
+                  fmt::format("heads of {} dims of q and k, where all are normed together", kMostDims));
+  }
+}
+
 void check_together(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
   if (facts.num_heads % facts.num_kv_heads != 0) {
@@ -197,6 +211,7 @@ void check_together(const StatedFacts& stated) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::head_dim),
                   "64 or 128 where heads are normed");
   }
+  check_joint_norm(stated);
   if (facts.rope_dims > facts.head_dim) {
     throw refusal(
         ExitCode::kBadFile, stated.place(&ModelFacts::rope_dims),
@@ -242,7 +257,8 @@ void check_listed(const StatedFacts& stated) {
 
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
-  static const ModelFacts facts = {.rope_dims = 1,  // so that all are visited
+  static const ModelFacts facts = {.joint_norm = 1,  // so that all are visited
+                                   .rope_dims = 1,
                                    .num_experts = 1,
                                    .shared_experts = 1,
                                    .shared_gate = 1,

@@ -46,9 +46,10 @@ struct Checkpoint {
   /// Likewise, where they may also stand elsewhere; else without parts. They do if the first part's tensor is there.
   std::vector<LinearStack> other_stacks;
   std::vector<std::vector<std::string>> norms;  // of Graph::kinds
-  std::array<std::string, 2> head_norms;        // [head_dim], of a layer: of q's heads and of k's
-  std::string router_bias;                      // [num_experts], of a layer, all of its name
-  int further_layers = 0;  // behind the model's own: what predicts tokens beyond the next, which is not read
+  std::array<std::string, 2>
+      head_norms;           // of a layer: of q's heads and of k's, [head_dim], or of all of them
+  std::string router_bias;  // [num_experts], of a layer, all of its name
+  int further_layers = 0;   // behind the model's own: what predicts tokens beyond the next, which is not read
 };
 
 /// What the names of all layers' tensors begin with; the layer's number follows, and a dot.

@@ -193,7 +193,7 @@ WeightFormat weight_format(const ModelFacts& facts, int bits) {
 Graph build_graph(const ModelFacts& facts) {
   const int heads = facts.num_heads * facts.head_dim;
   Graph graph;
-  graph.vectors = {{.name = "qkv", .elements = heads + 2 * facts.num_kv_heads * facts.head_dim},
+  graph.vectors = {{.name = "qkv", .elements = qkv_words(facts)},
                    {.name = "heads", .elements = heads},
                    {.name = "post_attention", .elements = facts.hidden},
                    {.name = "ffn", .elements = 0},

@@ -127,6 +127,10 @@ void refuse_unsupported(const JsonView& config, const Family& family) {
     if (boolean_or(view, false))
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
   }
+  if (family.unsupported != nullptr && !config[family.unsupported].is_null()) {
+    const JsonView view = config[family.unsupported];
+    throw view.error(ExitCode::kMismatch, "expected null, got {}: not supported", view.describe());
+  }
 }
 
 /// What an absent head_dim means. Zero where what it is worked out from cannot be, which check() says first.
@@ -164,6 +168,7 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   };
   state_either(&ModelFacts::qkv_bias, family.qkv_bias_member, family.qkv_bias, "biases of q, k and v");
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
+  state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
   const JsonView activation = config["hidden_act"];

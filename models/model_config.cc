@@ -164,8 +164,8 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
   yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "activation", "kv_bits",
-                   "max_context", "norm_epsilon", "experts", "quantization", "rope"});
+                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "joint_norm", "activation",
+                   "kv_bits", "max_context", "norm_epsilon", "experts", "quantization", "rope"});
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
@@ -181,6 +181,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   // Some families alone have these.
   read_flag_if_there(yaml, "qkv_bias", &ModelFacts::qkv_bias, stated);
   read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
+  read_flag_if_there(yaml, "joint_norm", &ModelFacts::joint_norm, stated);
   if (yaml.has("activation")) {
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
   }
@@ -238,7 +239,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       text += fmt::format("{}: {}\n", key, value != 0);
     } else if (key == "ffn") {
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
-    } else if (key == "qkv_bias" || key == "head_norm") {
+    } else if (key == "qkv_bias" || key == "head_norm" || key == "joint_norm") {
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "activation") {
       if (value != 0) text += fmt::format("{}: {}\n", key, kActivationNames[facts.activation]);

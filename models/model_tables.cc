@@ -28,7 +28,7 @@ ModelTables model_tables(const ModelFacts& facts) {
   ModelTables tables;
   tables.embedding = int64_t{facts.vocabulary} * facts.hidden;
   tables.norms = num_norms * facts.hidden;
-  if (facts.head_norm != 0) tables.head_norms = 2 * layers * facts.head_dim;
+  tables.head_norms = layers * head_norm_weights(facts);
   graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
     if (op.matrix == kNone) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];

@@ -123,7 +123,8 @@ TEST_P(Mixture, AgreesWithTransformers) {
     EXPECT_LT(max_difference(logits[i], expected[i]), kFloatTolerance) << "position " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Mixture, testing::Values("mixture-shared", "int4-sigmoid"), test_name);
+INSTANTIATE_TEST_SUITE_P(Families, Mixture,
+                         testing::Values("mixture-shared", "int4-sigmoid", "mixture-joint"), test_name);
 
 class TinyStories : public testing::Test {
  protected:

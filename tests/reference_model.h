@@ -32,8 +32,8 @@ struct ReferenceLayer {
   Bf16Bits q_bias;              // [num_heads * head_dim]; empty without biases
   Bf16Bits k_bias;              // [num_kv_heads * head_dim]
   Bf16Bits v_bias;              // [num_kv_heads * head_dim]
-  Bf16Bits q_norm;              // [head_dim]; empty where heads are not normed
-  Bf16Bits k_norm;              // [head_dim]
+  Bf16Bits q_norm;              // [head_dim], or of all heads; empty where they are not normed
+  Bf16Bits k_norm;              // likewise
   Bf16Bits q;                   // [num_heads * head_dim][hidden]
   Bf16Bits k;                   // [num_kv_heads * head_dim][hidden]
   Bf16Bits v;                   // [num_kv_heads * head_dim][hidden]
@@ -82,8 +82,9 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       visit(prefix + "self_attn.v_proj.bias", Shape{kv_rows}, layer.v_bias);
     }
     if (facts.head_norm != 0) {
-      visit(prefix + "self_attn.q_norm.weight", Shape{facts.head_dim}, layer.q_norm);
-      visit(prefix + "self_attn.k_norm.weight", Shape{facts.head_dim}, layer.k_norm);
+      const bool is_joint = facts.joint_norm != 0;
+      visit(prefix + "self_attn.q_norm.weight", Shape{is_joint ? q_rows : facts.head_dim}, layer.q_norm);
+      visit(prefix + "self_attn.k_norm.weight", Shape{is_joint ? kv_rows : facts.head_dim}, layer.k_norm);
     }
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
     visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);

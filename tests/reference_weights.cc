@@ -37,6 +37,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 /// Its architecture and model_type.
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.router_scores != 0) return {"Glm4MoeForCausalLM", "glm4_moe"};
+  if (facts.joint_norm != 0) return {"OlmoeForCausalLM", "olmoe"};
   if (facts.shared_gate != 0) return {"Qwen2MoeForCausalLM", "qwen2_moe"};
   if (facts.num_experts > 0) return {"Qwen3MoeForCausalLM", "qwen3_moe"};
   if (facts.head_norm != 0) return {"Qwen3ForCausalLM", "qwen3"};
@@ -82,7 +83,8 @@ ordered_json classic_config(const ModelFacts& facts) {
       if (ffn_of_layer(facts, layer) != kMixture) dense.push_back(layer);
     }
     config["mlp_only_layers"] = dense;
-    if (facts.router_scores != 0) {  // GLM's
+    if (facts.joint_norm != 0) config["intermediate_size"] = facts.expert_ffn;  // OLMoE's
+    if (facts.router_scores != 0) {                                             // GLM's
       config["attention_bias"] = facts.qkv_bias != 0;
       config["use_qk_norm"] = facts.head_norm != 0;
       config["partial_rotary_factor"] = 1.0 * rotated_dims(facts) / facts.head_dim;

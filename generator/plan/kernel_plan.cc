@@ -83,6 +83,7 @@ ModelShape model_shape(const Plan& plan) {
       .hidden = facts.hidden,
       .qkv_bias = facts.qkv_bias != 0,
       .head_norm = facts.head_norm != 0,
+      .joint_norm = facts.joint_norm != 0,
       .ordered = facts.weight_order != 0,
       .norm_epsilon = static_cast<float>(facts.norm_epsilon),
       .score_scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim))),

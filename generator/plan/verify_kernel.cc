@@ -68,6 +68,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("hidden", facts.hidden, model.hidden);
   check.same("biases", facts.qkv_bias == 1, model.qkv_bias);
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
+  check.same("heads normed together", facts.joint_norm == 1, model.joint_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);
   check.same("epsilon of norms", static_cast<float>(facts.norm_epsilon), model.norm_epsilon);
   const bool is_mixed =

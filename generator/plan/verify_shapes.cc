@@ -38,6 +38,10 @@ int heads_elements(const ModelFacts& facts) {
 int qkv_elements(const ModelFacts& facts) {
   return (facts.num_heads + 2 * facts.num_kv_heads) * facts.head_dim;
 }
+/// A sum of squares of each tile of q and k, if they are normed whole.
+int squares_elements(const ModelFacts& facts) {
+  return facts.joint_norm == 0 ? 0 : (facts.num_heads + facts.num_kv_heads) * facts.head_dim / kTileRows;
+}
 
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
@@ -45,9 +49,9 @@ OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const int ffn = width == kMixture ? used_experts(facts) * facts.expert_ffn : width;
   const int qkv = qkv_elements(facts);
   const OutputShape shapes[] = {
-      {qkv, RowOrder::kRotary, qkv, 4},                   // kRotary
-      {facts.hidden, RowOrder::kPlain, facts.hidden, 4},  // kResidual
-      {2 * ffn, RowOrder::kGateUp, ffn, 4},               // kSwiglu
+      {qkv, RowOrder::kRotary, qkv + squares_elements(facts), 4},  // kRotary
+      {facts.hidden, RowOrder::kPlain, facts.hidden, 4},           // kResidual
+      {2 * ffn, RowOrder::kGateUp, ffn, 4},                        // kSwiglu
       {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
        8},  // kLogits: a candidate of each CTA, and to stop
       {router_rows(facts), RowOrder::kPlain, round_up(router_rows(facts), 4) * phase.column_slices,
@@ -114,7 +118,8 @@ void check_vectors(const Plan& plan, const PlanPhase& phase, Report& report) {
   const bool attention = phase.kind == PhaseKind::kAttention;
   if (attention && phase.reads >= 0) {
     const PlanVector& read = plan.vectors[phase.reads];
-    const Count counts[] = {{"elements for attention to read", qkv_elements(plan.facts), read.elements}};
+    const Count counts[] = {{"elements for attention to read",
+                             qkv_elements(plan.facts) + squares_elements(plan.facts), read.elements}};
     check_counts(Rule::kVectorShape, read.name, counts, report);
   }
   if (phase.writes < 0) return;

@@ -49,6 +49,8 @@ struct Family {
   const char* qkv_bias_member = nullptr;   // that says whether they are there; absent: as `qkv_bias` says
   bool head_norm = false;                  // heads of q and k are normed
   const char* head_norm_member = nullptr;  // likewise
+  bool joint_norm = false;                 // all heads of q together, and all of k
+  const char* unsupported = nullptr;       // a member that may only be null
   std::optional<double> absent_rotary_factor =
       {};  // partial_rotary_factor; if it has no value, it may only be 1
   const char* further_layers =

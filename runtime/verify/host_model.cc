@@ -129,8 +129,12 @@ HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRo
   return parts;
 }
 
-/// Every head by itself, with the same weights.
+/// Every head by itself, with the same weights; or all together.
 void HostModel::norm_heads(TokenRows& heads, const std::string& name) const {
+  if (config_.facts.joint_norm != 0) {
+    heads = norm(heads, name);
+    return;
+  }
   const int64_t head_dim = config_.facts.head_dim;
   TokenRows each(heads.values.size() / static_cast<size_t>(head_dim), head_dim);
   each.values = std::move(heads.values);

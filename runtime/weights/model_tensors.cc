@@ -89,10 +89,11 @@ class TensorFinder {
     for (const std::string& norm : checkpoint_.norms[graph_.layers[layer]])
       tensors.norms.push_back(&require(name_of(norm, layer), {facts_.hidden}));
     if (layer == facts_.num_layers) return;
-    for (const std::string& norm : checkpoint_.head_norms) {
-      const std::string name = in_layer(layer, norm);
+    for (const bool is_key : {false, true}) {
+      const std::string name = in_layer(layer, checkpoint_.head_norms[is_key ? 1 : 0]);
+      const int64_t heads = facts_.joint_norm == 0 ? 1 : is_key ? facts_.num_kv_heads : facts_.num_heads;
       if (facts_.head_norm != 0) {
-        tensors.head_norms.push_back(&require(name, {facts_.head_dim}));
+        tensors.head_norms.push_back(&require(name, {heads * facts_.head_dim}));
       } else if (source_.find(name + kWeight) != nullptr) {
         throw mismatch(name + kWeight, "expected no norm of heads, as the config says, got one");
       }

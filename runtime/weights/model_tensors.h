@@ -37,7 +37,7 @@ struct ModelTensors {
   std::vector<std::map<int, std::vector<LinearTensors>>> matrices;
   std::vector<const Tensor*> norms;  // [hidden]: those of layer after layer, see Graph::first_norm()
   std::vector<const Tensor*>
-      head_norms;  // [head_dim]: of each layer q's and k's; empty where heads are not normed
+      head_norms;  // of each layer q's and k's, see Checkpoint; empty where heads are not normed
   std::map<int, const Tensor*> router_biases;  // [num_experts]: of each layer that has one
   std::vector<std::string> remarks;  // that the user should read on how tensors were read, each once
 };

@@ -191,9 +191,14 @@ std::vector<uint16_t> gather(const std::vector<const Tensor*>& tensors, int widt
   return values;
 }
 
-/// Of every head, and so of every layer twice, as kernels have its dims.
+/// Of layer after layer, with each head's dims as kernels have them.
 std::vector<uint16_t> gather_head_norms(const ModelTensors& tensors, const ModelFacts& facts) {
-  std::vector<uint16_t> norms = gather(tensors.head_norms, facts.head_dim);
+  std::vector<uint16_t> norms;
+  for (const Tensor* tensor : tensors.head_norms) {
+    const auto width = static_cast<size_t>(tensor->shape[0]);
+    norms.resize(norms.size() + width);
+    read_bf16(*tensor, 0, tensor->shape[0], norms.data() + norms.size() - width);
+  }
   std::vector<int32_t> dims;
   for (int dim = 0; dim < facts.head_dim; ++dim)
     dims.push_back(model_dim(dim, facts.head_dim, facts.rope_dims));

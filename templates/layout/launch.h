@@ -119,8 +119,9 @@ struct LaunchParams {
   const uint16_t* embedding;  // bf16 [vocabulary][hidden]
   const uint16_t*
       norms;  // bf16 [KernelPlan::num_norms][hidden]: those of layer after layer, then those that stand once
-  const float* qkv_biases;      // [num_layers][rows of qkv], as the packed rows stand; null without
-  const uint16_t* head_norms;   // bf16 [num_layers][q, k][head_dim], see model_dim(); null without
+  const float* qkv_biases;  // [num_layers][rows of qkv], as the packed rows stand; null without
+  const uint16_t*
+      head_norms;  // bf16 [num_layers][head_norm_weights()]: of q, then k, see model_dim(); null without
   const float* router_biases;   // [num_layers][route_words()]: of each expert; null without
   const float* rotary;          // [context][head_dim / 2]{cos, sin}
   const int32_t* positions;     // see layout/order.h; null where columns are in natural order

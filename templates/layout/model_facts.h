@@ -34,6 +34,7 @@ struct ModelFacts {
   int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
   int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
   int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
+  int32_t joint_norm = 0;    // all heads of q are normed together, and all of k; only with head_norm
   int32_t activation = 0;    // that gates go through: an Activation
   int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
   int32_t max_context = 0;   // tokens
@@ -111,6 +112,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("tied_lm_head", facts.tied_lm_head);
   visit("qkv_bias", facts.qkv_bias);
   visit("head_norm", facts.head_norm);
+  if (facts.joint_norm != 0) visit("joint_norm", facts.joint_norm);
   visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);
@@ -142,6 +144,21 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_beta_fast", facts.rope_beta_fast);
   visit("rope_beta_slow", facts.rope_beta_slow);
   visit("rope_attention_factor", facts.rope_attention_factor);
+}
+
+/// Heads of q and k, which are rotated.
+constexpr int32_t rotary_heads(const ModelFacts& facts) {
+  return facts.num_heads + facts.num_kv_heads;
+}
+/// What attention reads of a token: q, k and v; if q and k are normed whole, then the sum of squares of each of their tiles.
+constexpr int32_t qkv_words(const ModelFacts& facts) {
+  const int32_t rotary = rotary_heads(facts) * facts.head_dim;
+  return rotary + facts.num_kv_heads * facts.head_dim + (facts.joint_norm != 0 ? rotary / kTileRows : 0);
+}
+/// Weights of a layer's norms of q and k.
+constexpr int32_t head_norm_weights(const ModelFacts& facts) {
+  if (facts.head_norm == 0) return 0;
+  return (facts.joint_norm != 0 ? rotary_heads(facts) : 2) * facts.head_dim;
 }
 
 constexpr KvShape kv_shape(const ModelFacts& facts) {

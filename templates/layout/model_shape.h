@@ -42,7 +42,8 @@ struct ModelShape {
   int hidden = 0;
   bool qkv_bias = false;
   bool head_norm = false;
-  bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
+  bool joint_norm = false;  // of all heads of q together, and of all of k
+  bool ordered = false;     // do writers place activations in their reader's order? See layout/order.h
   float norm_epsilon = 0;
   float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
   AttentionVariant attention = {};
@@ -62,6 +63,10 @@ struct ModelShape {
   SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
   SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
   SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  /// Weights of a layer's norms of heads.
+  SOLITON_HOST_DEVICE constexpr int head_norm_weights() const {
+    return (joint_norm ? rotary_heads() : 2) * head_dim;
+  }
   /// Heads of q and k, which are rotated.
   SOLITON_HOST_DEVICE constexpr int rotary_heads() const { return num_heads + num_kv_heads; }
   /// Head blocks of one row's attention.

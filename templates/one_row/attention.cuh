@@ -130,6 +130,65 @@ class AttentionState {
   float output_[kSteps][4];
 };
 
+/// The factors by which all of q and all of k are normed, out of the sums of squares of their tiles, which stand behind q, k and
+/// v. Every warp that attends works them out alike. Of models that do not norm so it is nothing.
+template <const KernelPlan& kPlan, bool kJoint = kPlan.model.joint_norm>
+class JointNorm {
+ public:
+  SOLITON_DEVICE JointNorm(const float* /*input*/, int /*lane*/) {}
+  SOLITON_DEVICE void issue(bool /*works*/) {}
+  SOLITON_DEVICE bool retry(uint32_t /*tag*/) { return false; }
+  SOLITON_DEVICE JointScales scales() const { return {}; }
+};
+
+template <const KernelPlan& kPlan>
+class JointNorm<kPlan, true> {
+ public:
+  /// `input`: q | k | v.
+  SOLITON_DEVICE JointNorm(const float* input, int lane)
+      : groups_(reinterpret_cast<const float4*>(input + kPlan.model.qkv_rows())), lane_(lane) {}
+
+  SOLITON_DEVICE void issue(bool works) {
+    loads_.issue(address(), [&](int i) { return works && group(i) < kGroups; });
+  }
+  SOLITON_DEVICE bool retry(uint32_t tag) { return loads_.retry(address(), tag); }
+  /// Collective.
+  SOLITON_DEVICE JointScales scales() const {
+    float q = 0.0f;
+    float k = 0.0f;
+    SOLITON_UNROLL
+    for (int i = 0; i < kLoads; ++i) {
+      const float4 v = without_tag(loads_.value[i]);
+      const float sum = (v.x + v.y) + (v.z + v.w);
+      (group(i) < kQueryGroups ? q : k) += sum;
+    }
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
+      q += shuffle_xor(q, mask);
+      k += shuffle_xor(k, mask);
+    }
+    const auto scale = [](float squares, int heads) {
+      return rsqrt_fast(squares / (heads * kPlan.model.head_dim) + kPlan.model.norm_epsilon);
+    };
+    return {scale(q, kPlan.model.num_heads), scale(k, kPlan.model.num_kv_heads)};
+  }
+
+ private:
+  static constexpr int kHeadGroups = kPlan.model.head_dim / kTileRows / 4;  // of 4 tiles
+  static_assert(kHeadGroups * kTileRows * 4 == kPlan.model.head_dim, "a head has whole groups");
+  static constexpr int kQueryGroups = kPlan.model.num_heads * kHeadGroups;
+  static constexpr int kGroups = kPlan.model.rotary_heads() * kHeadGroups;
+  static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
+
+  SOLITON_DEVICE int group(int load) const { return load * kWarpLanes + lane_; }
+  SOLITON_DEVICE auto address() const {
+    return [this](int i) { return groups_ + group(i); };
+  }
+
+  const float4* groups_;
+  int lane_;
+  PolledLoads<float4, kLoads, kPlan> loads_;
+};
+
 /// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread +
 /// all consumers' threads, ...
 template <const KernelPlan& kPlan>
@@ -145,17 +204,12 @@ class StagedGroups {
   SOLITON_DEVICE bool present(int i) const { return kGroups % kThreads == 0 || group(i) < kGroups; }
   /// Group of the phase's input. Heads that the block does not have are stood in for by its first.
   SOLITON_DEVICE int source(int i) const {
-    const int row = group(i) / kHeadGroups;
-    const int head = row < kHeadsPerBlock ? heads_.first_head + (row < heads_.count ? row : 0)
-                     : row == kHeadsPerBlock
-                         ? kPlan.model.num_heads + heads_.kv_head
-                         : kPlan.model.num_heads + kPlan.model.num_kv_heads + heads_.kv_head;
-    return head * kHeadGroups + group(i) % kHeadGroups;
+    return head_of(group(i) / kHeadGroups) * kHeadGroups + group(i) % kHeadGroups;
   }
   /// The head that it belongs to, whose groups neighbouring lanes bring.
   SOLITON_DEVICE HeadOfToken head(int i, int layer, int position) const {
     const int row = group(i) / kHeadGroups;
-    return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock};
+    return {layer, position, row == kHeadsPerBlock, present(i) && row <= kHeadsPerBlock, head_of(row)};
   }
   SOLITON_DEVICE void store(const Context<kPlan>& context, int i, float4 words) const {
     const int row = group(i) / kHeadGroups;
@@ -171,6 +225,12 @@ class StagedGroups {
 
  private:
   SOLITON_DEVICE int group(int i) const { return i * kThreads + thread_; }
+  /// Among all heads of q, k and v.
+  SOLITON_DEVICE int head_of(int row) const {
+    return row < kHeadsPerBlock    ? heads_.first_head + (row < heads_.count ? row : 0)
+           : row == kHeadsPerBlock ? kPlan.model.num_heads + heads_.kv_head
+                                   : kPlan.model.rotary_heads() + heads_.kv_head;
+  }
 
   const HeadBlock<kPlan>& heads_;
   int thread_;
@@ -199,13 +259,17 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   SOLITON_UNROLL
   for (int i = 0; i < Staged::kLoads; ++i)
     norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
+  JointNorm<kPlan> joint(input, lane);
+  joint.issue(works);
   if (is_first && warp_ == 0) signatures.issue();
   wait_for_input(
-      tag, [&] { return loads.retry(address, tag); }, [&] { return signatures.retry(tag); });
+      tag, [&] { return loads.retry(address, tag); }, [&] { return joint.retry(tag); },
+      [&] { return signatures.retry(tag); });
   if (!works) return;
+  const JointScales scales = joint.scales();
   SOLITON_UNROLL
   for (int i = 0; i < Staged::kLoads; ++i) {
-    const float4 words = norms[i].finish(without_tag(loads.value[i]), lane);
+    const float4 words = norms[i].finish(without_tag(loads.value[i]), lane, scales);
     if (staged.present(i)) staged.store(context_, i, words);
   }
   warp_arrive(&context_.barrier(BarrierId::kQueryFull));

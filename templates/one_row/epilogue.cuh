@@ -180,6 +180,7 @@ class Epilogue {
   // What becomes of a tile's sums, and the choice of a token: epilogue_outputs.cuh.
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
   SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
+  SOLITON_DEVICE void publish_squares(float* output, int tile, float value);
   SOLITON_DEVICE void swiglu(float* output, int tile, float scale, int phase);
   SOLITON_DEVICE void route(float* output, int tile, float scale);
   SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer);

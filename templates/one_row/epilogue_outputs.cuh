@@ -35,6 +35,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   load_bias(OutputKind::kRotary, layer, next_tile);
   float value = take_tile() * scale;
   if constexpr (kPlan.model.qkv_bias) value += bias;
+  if constexpr (kPlan.model.joint_norm) publish_squares(output, tile, value);
   if constexpr (!kPlan.model.head_norm) {
     const float partner = shuffle_xor(value, 8);
     value = value * rotation.x + (row < 8 ? -partner : partner) * rotation.y;
@@ -43,6 +44,16 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
       rotates ? packed - packed % kPlan.model.head_dim + rotary_dim(tile_in_head, row, kPlan.model.head_dim)
               : packed + row;
   if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, value, tag_);
+}
+
+/// Of a tile of q or k the sum of squares, behind q, k and v: whoever attends adds up those of all tiles.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, float value) {
+  if (tile >= kPlan.model.rotary_heads() * kPlan.model.head_dim / kTileRows) return;
+  float squares = value * value;
+  SOLITON_UNROLL
+  for (int mask = kTileRows / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
+  if (context_.lane == 0) publish<kPlan>(context_, output + kPlan.model.qkv_rows() + tile, squares, tag_);
 }
 
 /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its

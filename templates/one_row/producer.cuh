@@ -151,7 +151,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
                kPlan.model.qkv_rows() * 4);
     }
     if constexpr (kPlan.model.head_norm) {
-      constexpr int kWeights = 2 * kPlan.model.head_dim;
+      constexpr int kWeights = kPlan.model.head_norm_weights();
       prefetch(context_.params.head_norms + layer * kWeights, kWeights * 2);
     }
   }

@@ -169,6 +169,33 @@ json glm4_moe() {
           {"vocab_size", 151552}};
 }
 
+/// OLMoE-1B-7B-0924.
+json olmoe() {
+  return {{"architectures", {"OlmoeForCausalLM"}},
+          {"model_type", "olmoe"},
+          {"attention_bias", false},
+          {"clip_qkv", nullptr},
+          {"eos_token_id", 50279},
+          {"hidden_act", "silu"},
+          {"hidden_size", 2048},
+          {"intermediate_size", 1024},
+          {"max_position_embeddings", 4096},
+          {"norm_topk_prob", false},
+          {"num_attention_heads", 16},
+          {"num_experts", 64},
+          {"num_experts_per_tok", 8},
+          {"num_hidden_layers", 16},
+          {"num_key_value_heads", 16},
+          {"output_router_logits", false},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling", nullptr},
+          {"rope_theta", 10000.0},
+          {"router_aux_loss_coef", 0.01},
+          {"tie_word_embeddings", false},
+          {"torch_dtype", "bfloat16"},
+          {"vocab_size", 50304}};
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -199,6 +226,7 @@ std::map<std::string, json> published_configs() {
           {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
           {"qwen1.5-moe-a2.7b", qwen2_moe()},
           {"glm-4.5-air", glm4_moe()},
+          {"olmoe-1b-7b", olmoe()},
           {"mixtral-8x7b",
            {{"architectures", {"MixtralForCausalLM"}},
             {"bos_token_id", 1},

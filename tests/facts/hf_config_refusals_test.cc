@@ -123,7 +123,9 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"Gemma2ForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
           "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
-          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, got \"Gemma2ForCausalLM\"");
+          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, got \"Gemma2ForCausalLM\"");
+  refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
+          "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused(

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "error_of.h"
+#include "models/graph.h"
+#include "models/model_tables.h"
 #include "models/strict_yaml.h"
 
 namespace soliton {
@@ -154,6 +156,9 @@ TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {
   EXPECT_EQ(facts_of(kGood + "qkv_bias: true\n").qkv_bias, 1);
   EXPECT_EQ(facts_of(kGood + "head_norm: true\n").head_norm, 1);
   EXPECT_NE(hash_facts(facts_of(kGood + "qkv_bias: true\n")), hash_facts(facts_of(kGood)));
+  EXPECT_NE(
+      parse_error(kGood + "joint_norm: true\n").find("joint_norm: expected false where heads are not normed"),
+      std::string::npos);
   EXPECT_NE(hash_facts(facts_of(kGood + "head_norm: true\n")), hash_facts(facts_of(kGood)));
   EXPECT_EQ(parse_error(with(kGood, "head_dim: 128", "head_dim: 96") + "head_norm: true\n"),
             refusal(7, "head_dim: expected 64 or 128 where heads are normed, got 96"));
@@ -343,11 +348,11 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
 TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(
       parse_error(kGood + "dtype: bf16\n"),
-      refusal(
-          19,
-          "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-          "vocabulary, tied_lm_head, qkv_bias, head_norm, activation, kv_bits, max_context, norm_epsilon, "
-          "experts, quantization, rope, got an unknown key"));
+      refusal(19,
+              "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
+              "vocabulary, tied_lm_head, qkv_bias, head_norm, joint_norm, activation, kv_bits, max_context, "
+              "norm_epsilon, "
+              "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
   EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),
@@ -378,6 +383,35 @@ TEST(ModelConfig, ShippedModelsHaveTheirKnownNumberOfParameters) {
   EXPECT_EQ(num_parameters("llama-3.2-1b"), 1235814400);
   EXPECT_EQ(num_parameters("llama-3.2-3b"), 3212749824);
   EXPECT_EQ(num_parameters("mistral-7b"), 7248023552);
+}
+
+// In memory, as transformers counts them, and of those that a token goes through.
+TEST(ModelConfig, ShippedMixturesHaveTheirKnownNumberOfParameters) {
+  struct Parameters {
+    int64_t all = 0;
+    int64_t used = 0;
+    bool operator==(const Parameters&) const = default;
+  };
+  const auto count = [](const std::string& name) {
+    const ModelFacts facts = load_model_config(kShippedModels / (name + ".yaml")).facts;
+    const Graph graph = build_graph(facts);
+    const ModelTables tables = model_tables(facts);
+    Parameters parameters;
+    graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
+      if (op.matrix == kNone) return;
+      const GraphMatrix& matrix = graph.matrices[op.matrix];
+      const int64_t used = int64_t{matrix.rows} * matrix.columns;
+      parameters.used += used;
+      parameters.all += used / matrix.experts.chosen * matrix.experts.count;
+    });
+    const int64_t others = tables.embedding + tables.norms + tables.head_norms + tables.qkv_biases;
+    return Parameters{parameters.all + others, parameters.used + others};
+  };
+  EXPECT_EQ(count("mixtral-8x7b"), (Parameters{46702792704, 12879925248}));
+  EXPECT_EQ(count("qwen3-30b-a3b"), (Parameters{30532122624, 3353032704}));
+  EXPECT_EQ(count("qwen1.5-moe-a2.7b"), (Parameters{14315784192, 2689173504}));
+  EXPECT_EQ(count("glm-4.5-air"), (Parameters{106852245504, 13424123904}));
+  EXPECT_EQ(count("olmoe-1b-7b"), (Parameters{6919161856, 1282017280}));
 }
 
 TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {

@@ -219,13 +219,13 @@ class KernelNumberWalk {
   void shape(ModelShape& shape) {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
-           ordered, norm_epsilon, score_scale, attention, activation, mixture, router_scale, integers] =
-        shape;
+           joint_norm, ordered, norm_epsilon, score_scale, attention, activation, mixture, router_scale,
+           integers] = shape;
     auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased] = mixture;
     numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased);
     at_ = "mixture";
-    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, ordered,
-            activation);
+    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, joint_norm,
+            ordered, activation);
     format(integers);
     at_ = "kernel";
   }

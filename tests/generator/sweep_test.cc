@@ -31,6 +31,11 @@ bool has_one_layer(const Plan& plan) {
   return plan.facts.num_layers == 1;
 }
 
+/// Is the first layer the only one of its kind?
+bool begins_alone(const Plan& plan) {
+  return std::ranges::count(plan.layers, plan.layers[0].kind, &Layer::kind) == 1;
+}
+
 /// A number that may be another, in plans to which that applies. `name`: a '*' stands for one part of it.
 struct Free {
   const char* name;
@@ -73,6 +78,7 @@ constexpr Free kFree[] = {
     {"workspace.counters.offset", "further on: the last piece of the workspace, which ends with it"},
     // What nothing reads.
     {"phases.*.waits_for", "in layers that do not begin the step", has_one_layer},
+    {"phases.qkv.waits_for", "the same, of the kind of the first layer", begins_alone},
     {"needed_weight_bytes", "said to people"},
     {"tile_slots", "of one row only", has_several_rows},
 };

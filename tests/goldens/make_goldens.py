@@ -147,7 +147,7 @@ def mixture_config(facts):
         assert dense == list(range(len(dense)))
         return members | {
             "n_routed_experts": experts["count"], "n_shared_experts": experts["shared"], "n_group": 1, "topk_group": 1,
-            "routed_scaling_factor": experts["scale"], "first_k_dense_replace": len(dense),
+            "routed_scaling_factor": experts.get("scale", 1.0), "first_k_dense_replace": len(dense),
             "use_qk_norm": bool(facts["head_norm"]), "attention_bias": bool(facts["qkv_bias"]),
             "partial_rotary_factor": (facts["rope_dims"] or facts["head_dim"]) / facts["head_dim"],
             "num_nextn_predict_layers": 0}

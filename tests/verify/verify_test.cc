@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                          testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
                                          "int4-bias-3-all", "norm128-4-all", "kinds-14-all",
                                          "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5",
-                                         "mixture-shared-5", "int4-sigmoid-5"),
+                                         "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
