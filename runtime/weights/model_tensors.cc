@@ -1,12 +1,15 @@
 #include "runtime/weights/model_tensors.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 #include <string_view>
 
 #include "layout/weight_format.h"
 #include "models/error.h"
 #include "models/limits.h"
+#include "runtime/weights/matrix_source.h"
 
 namespace soliton {
 namespace {
@@ -104,7 +107,14 @@ class TensorFinder {
     if (facts_.router_bias == 0 || layer == facts_.num_layers || ffn_of_layer(facts_, layer) != kMixture)
       return;
     const int64_t shape[] = {facts_.num_experts};
-    tensors.router_biases[layer] = &require_floats(source_, in_layer(layer, checkpoint_.router_bias), shape);
+    const std::string name = in_layer(layer, checkpoint_.router_bias);
+    const Tensor& tensor = require_floats(source_, name, shape);
+    std::vector<float> biases(static_cast<size_t>(facts_.num_experts));
+    read_floats(tensor, 0, facts_.num_experts, biases.data());
+    // It would decide who is chosen, and not show in any weight.
+    if (!std::ranges::all_of(biases, [](float bias) { return std::isfinite(bias); }))
+      throw mismatch(name, "expected finite numbers, got NaN or infinity");
+    tensors.router_biases[layer] = &tensor;
   }
 
   void find_matrices(int layer, ModelTensors& tensors) const {

@@ -1,5 +1,9 @@
 // The emulation finds what it is there for: each wait, fence and count of a real kernel is taken away in
 // turn, and each time the launch must be reported or its result differ.
+#include <span>
+#include <string_view>
+
+#include "error_of.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -154,6 +158,38 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(FaultInjection, IsFound) {
   KernelUnderTest kernel(GetParam().kernel);
   EXPECT_TRUE(is_found(kernel, GetParam().fault));
+}
+
+/// The first of the experts that a token goes through becomes another one between the epilogue, which knows its weight, and
+/// the producers, which copy its pages.
+Fault spoil_expert(const KernelUnderTest& kernel, int delta) {
+  const KernelPlan& plan = *const_cast<KernelUnderTest&>(kernel).engine().library().descriptor().plan;
+  Fault fault = {.kind = FaultKind::kSpoilWord, .delta = delta};
+  for (int i = 0; plan.barriers[i].name != std::string_view("experts_chosen"); ++i)
+    fault.ordinal += plan.barriers[i].slots;
+  for (const Region& region : std::span(plan.regions).first(plan.num_regions)) {
+    if (region.name == std::string_view("experts"))
+      fault.place = region.offset + 4 * plan.model.mixture.shared;
+  }
+  return fault;
+}
+
+TEST(ExpertFaults, ProducersThatCopyAnotherExpertAreFound) {
+  KernelUnderTest kernel("mixture-shared-5");
+  EXPECT_TRUE(is_found(kernel, spoil_expert(kernel, 1), 1));
+}
+
+TEST(ExpertFaults, ProducersThatCopyTheChosenExpertAreNot) {
+  KernelUnderTest kernel("mixture-shared-5");
+  EXPECT_FALSE(is_found(kernel, spoil_expert(kernel, 0), 1));
+}
+
+TEST(ExpertFaults, AnExpertBehindTheLastIsFound) {
+  KernelUnderTest kernel("mixture-shared-5");
+  kernel.emulation().check = true;
+  kernel.emulation().fault = spoil_expert(kernel, 1 << 20);
+  EXPECT_NE(error_of([&] { kernel.decode(kernel.prompt(1), 1); }).find("out of bounds"), std::string::npos)
+      << error_of([&] { kernel.decode(kernel.prompt(1), 1); });
 }
 
 // Else anything that is wrong with a kernel would pass for the fault that was looked for.

@@ -66,6 +66,25 @@ TEST_P(NotFinite, EndsAGreedyAnswer) {
   }
 }
 
+// An expert whose logit is no number is chosen, and its weight is none.
+TEST(NotFiniteRouter, EndsAnAnswer) {
+  for (const char* name : {"mixture-shared-5", "int4-sigmoid-5"}) {
+    const KernelUnderTest sound(name);
+    const auto last = static_cast<size_t>(sound.facts().num_layers - 1);
+    for (const bool is_gate : {false, true}) {
+      if (is_gate && sound.facts().shared_gate == 0) continue;
+      auto weights = std::make_shared<ReferenceWeights>(random_weights(sound.facts(), kWeightSeed));
+      ReferenceLayer& layer = weights->layers[last];
+      (is_gate ? layer.shared_gate : layer.router).back() = kNan;
+      const TemporaryModel folder(*weights, sound.facts());
+      KernelUnderTest kernel(name, folder.path(), weights);
+      EXPECT_EQ(error_of([&] { kernel.engine().decode({.tokens = kernel.prompt(3), .max_tokens = 6}); }),
+                expected())
+          << name << (is_gate ? ", gate" : ", router");
+    }
+  }
+}
+
 TEST_P(NotFinite, EndsADrawnAnswer) {
   for (const Damage& damage : kDamages) {
     for (const RowSampling& sampling :

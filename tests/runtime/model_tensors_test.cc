@@ -223,6 +223,20 @@ TEST(ModelTensors, OfALayerThatPredictsFurtherTokensAreNotRead) {
   EXPECT_EQ(find().remarks, std::vector{layer + ": not read: a layer that predicts tokens beyond the next"});
 }
 
+TEST(ModelTensors, BiasesOfScoresAreFinite) {
+  const ModelFacts facts = facts_of("int4-sigmoid");
+  ReferenceWeights weights = random_weights(facts, kSeed);
+  weights.layers[1].router_bias[3] = 0x7fc0;
+  const TemporaryFolder folder;
+  write_hf_folder(weights, facts, folder.path());
+  const HfConfig config = HfConfig::open(folder.path());
+  const TensorSource source = TensorSource::open(folder.path());
+  expect_error(
+      [&] { find_tensors(source, config.quantization_or_null(), facts, config.checkpoint); },
+      ExitCode::kMismatch,
+      "model.layers.1.mlp.gate.e_score_correction_bias: expected finite numbers, got NaN or infinity");
+}
+
 TEST(ModelTensors, OfAllExpertsAreNamed) {
   const ModelFacts facts = facts_of("mixture-shared");
   const TemporaryFolder folder;

@@ -59,6 +59,12 @@ void Launch::arrive(Barrier* address, int bytes) {
   if (barrier.pending == 0) {
     fail("one arrival too many on " + name_barrier(barrier) + " by " + describe_thread(scheduler_.current()));
   }
+  if (holds(FaultKind::kSpoilWord) && barrier.ordinal == options_.fault.ordinal) {
+    int32_t word = 0;
+    std::memcpy(&word, running->shared + options_.fault.place, sizeof word);
+    word += options_.fault.delta;
+    std::memcpy(running->shared + options_.fault.place, &word, sizeof word);
+  }
   barrier.transaction_bytes += bytes;
   --barrier.pending;
   ++barrier.arrivals;

@@ -37,6 +37,7 @@ enum class FaultKind : int32_t {
   kNoProductWait,        // warpgroup_wait returns at once
   kKeepMemory,           // Library::fill does nothing: a launch finds what the one before has left
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
+  kSpoilWord,  // in every CTA, who arrives there adds `delta` to the word at byte `place` of shared memory before
 };
 
 struct Fault {
@@ -44,6 +45,7 @@ struct Fault {
   WaitKind wait = WaitKind::kNone;
   int32_t ordinal = 0;
   int32_t delta = 0;
+  int32_t place = 0;
 };
 
 /// Read when a launch starts.
