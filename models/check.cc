@@ -153,11 +153,9 @@ void check_above(const StatedFacts& stated, double ModelFacts::*high, double Mod
                 fmt::format("a number above {} = {}", last_word(stated.place(low).key), stated.facts.*low));
 }
 
-/// What a token is multiplied with of experts has no padding between them, and of integers whole units of whole pages.
+/// Where experts stand side by side they have whole blocks in bf16; of integers they are widened.
 void check_experts(const StatedFacts& stated) {
   constexpr int kBlocks = 4 * kColumnBlock;  // columns of which each of four consumer warps has some
-  constexpr int kPage = WeightFormat{.type = type_of_bits(kIntegerBits)}.page_columns();
-  constexpr int kUnit = kPage / kUnits;
   const ModelFacts& facts = stated.facts;
   if (!has_experts(facts)) return;
   if (facts.experts_per_token > facts.num_experts) {
@@ -165,14 +163,15 @@ void check_experts(const StatedFacts& stated) {
                   fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::num_experts).key),
                               facts.num_experts));
   }
-  const int all = used_experts(facts) * facts.expert_ffn;
-  const bool is_integers = has_integers(facts);
-  if (is_integers ? facts.expert_ffn % kUnit != 0 || all % kPage != 0 : all % kBlocks != 0) {
-    throw refusal(
-        stated.unsupported, stated.place(&ModelFacts::expert_ffn),
-        is_integers ? fmt::format("a multiple of {} of which {} are a multiple of {}", kUnit,
-                                  used_experts(facts), kPage)
-                    : fmt::format("a width of which {} are a multiple of {}", used_experts(facts), kBlocks));
+  if (!has_integers(facts) && used_experts(facts) * facts.expert_ffn % kBlocks != 0) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::expert_ffn),
+                  fmt::format("a width of which {} are a multiple of {}", used_experts(facts), kBlocks));
+  }
+  const bool divides_groups =
+      facts.shared_experts > 1 && facts.weight_group > 0 && facts.expert_ffn % facts.weight_group != 0;
+  if (has_integers(facts) && divides_groups) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::expert_ffn),
+                  fmt::format("a multiple of {}, the columns of a group", facts.weight_group));
   }
   if (facts.shared_gate != 0 && facts.shared_experts == 0) {
     throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::shared_gate), "false without shared experts");

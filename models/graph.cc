@@ -114,7 +114,7 @@ class KindBuilder {
   /// The router is small, and what it decides delicate: its weights are never integers.
   void add_mixture() {
     const int router = add_matrix({.name = "router", .rows = router_rows(facts_), .columns = facts_.hidden});
-    const int ffn = used_experts(facts_) * facts_.expert_ffn;
+    const int ffn = used_experts(facts_) * expert_width(facts_);
     const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
     graph_.vectors[gated].elements = ffn;
     const int routes = add_vector("routes", route_words(router_rows(facts_)));

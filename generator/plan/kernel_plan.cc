@@ -93,7 +93,7 @@ ModelShape model_shape(const Plan& plan) {
     if (matrix.experts.axis != ExpertAxis::kNone) {
       shape.mixture = {.experts = facts.num_experts,
                        .chosen = facts.experts_per_token,
-                       .ffn = facts.expert_ffn,
+                       .ffn = expert_width(facts),
                        .renormalised = facts.renormalised != 0,
                        .shared = facts.shared_experts,
                        .shared_gate = facts.shared_gate != 0,

@@ -340,6 +340,13 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
       {kMaxRegistersPerThread, gpu.max_registers_per_thread, gpu.registers_per_sm / plan.threads() / 8 * 8});
 }
 
+/// Columns with padding: pages that are put together of experts' columns are full.
+int padded_matrix(const GraphMatrix& matrix, int padding_warps) {
+  const int padded = padded_columns(matrix.format, matrix.columns, padding_warps);
+  const bool is_joined = matrix.experts.axis == ExpertAxis::kColumns && matrix.format.has_scales();
+  return is_joined ? round_up(padded, matrix.format.page_columns()) : padded;
+}
+
 /// Matrices, vectors and phases as the graph has them.
 void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
   for (const GraphMatrix& matrix : graph.matrices) {
@@ -348,7 +355,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
                              .format = matrix.format,
                              .rows = matrix.rows,
                              .columns = matrix.columns,
-                             .padded = padded_columns(matrix.format, matrix.columns, padding_warps),
+                             .padded = padded_matrix(matrix, padding_warps),
                              .num_tiles = ceil_divide(matrix.rows, kTileRows),
                              .card_tiles = tiles_of_card(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
                              .layer_kind = matrix.layer_kind,

@@ -24,11 +24,16 @@ int64_t align(int64_t value, int64_t alignment) {
 /// Bytes of a matrix without any padding: of those with scales also 2 bytes for each row and group, and if
 /// there are zeros as many bits as weights have.
 int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
-  const int rows = std::min(matrix.rows, matrix.card_tiles * kTileRows);
-  const int64_t weights = static_cast<int64_t>(rows) * matrix.columns;
+  const auto needed = [&](int all, ExpertAxis axis) {  // without what experts are widened by
+    const bool is_widened = matrix.experts.axis == axis && expert_width(facts) > facts.expert_ffn;
+    return is_widened ? all / expert_width(facts) * facts.expert_ffn : all;
+  };
+  const int rows = needed(std::min(matrix.rows, matrix.card_tiles * kTileRows), ExpertAxis::kRows);
+  const int columns = needed(matrix.columns, ExpertAxis::kColumns);
+  const int64_t weights = static_cast<int64_t>(rows) * columns;
   const int bits = matrix.format.bits();
   if (!matrix.format.has_scales()) return weights * bits / 8;
-  const int64_t groups = facts.weight_group > 0 ? ceil_divide(matrix.columns, facts.weight_group) : 1;
+  const int64_t groups = facts.weight_group > 0 ? ceil_divide(columns, facts.weight_group) : 1;
   return weights * bits / 8 + rows * groups * 2 + (matrix.format.has_zeros ? rows * groups * bits / 8 : 0);
 }
 

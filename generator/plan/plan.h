@@ -65,7 +65,10 @@ struct PlanMatrix {
 
   /// Of a card: what a token is multiplied with, and what lies in memory.
   int64_t token_bytes() const { return static_cast<int64_t>(card_tiles) * tile_bytes(format, padded); }
-  int64_t layer_bytes() const { return token_bytes() / experts.chosen * experts.count; }
+  int64_t layer_bytes() const {
+    const int stored = experts.axis == ExpertAxis::kColumns ? experts.columns(columns) : padded;
+    return int64_t{experts.count} * experts.rows(card_tiles) * tile_bytes(format, stored);
+  }
 };
 
 struct PlanPhase {

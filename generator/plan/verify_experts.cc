@@ -23,10 +23,11 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const ExpertParts expected = expected_experts(plan, phase);
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const ExpertParts& got = matrix.experts;
-  // Pages are put together of what experts have: padding would stand among these.
-  if (got.axis == ExpertAxis::kColumns && matrix.padded != matrix.columns) {
+  // Pages are put together of what experts have: padding would stand among these. Integers fill the last page with others.
+  const int unit = matrix.format.has_scales() ? matrix.format.page_columns() : 1;
+  if (got.axis == ExpertAxis::kColumns && matrix.padded != round_up(matrix.columns, unit)) {
     report.refuse(Rule::kExpertsUnlike, "{}: expected {} columns of experts without padding, got {}",
-                  phase.name, matrix.columns, matrix.padded);
+                  phase.name, round_up(matrix.columns, unit), matrix.padded);
   }
   if (got == expected) return;
   report.refuse(Rule::kExpertsUnlike, "{}: expected {} of {} experts by axis {}, got {} of {} by axis {}",

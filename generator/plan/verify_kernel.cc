@@ -77,7 +77,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
       });
   check.same("experts", is_mixed ? facts.num_experts : 0, model.mixture.experts);
   check.same("chosen experts", is_mixed ? facts.experts_per_token : 0, model.mixture.chosen);
-  check.same("ffn of an expert", is_mixed ? facts.expert_ffn : 0, model.mixture.ffn);
+  check.same("ffn of an expert", is_mixed ? expert_width(facts) : 0, model.mixture.ffn);
   check.same("renormalised", is_mixed && facts.renormalised == 1, model.mixture.renormalised);
   check.same("shared experts", is_mixed ? facts.shared_experts : 0, model.mixture.shared);
   check.same("gate of shared experts", is_mixed && facts.shared_gate == 1, model.mixture.shared_gate);

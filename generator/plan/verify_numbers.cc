@@ -72,7 +72,7 @@ constexpr int kMostPageColumns = 2048;  // of any format
 void check_sizes(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
-  const int64_t ffn = std::max<int64_t>(facts.ffn, int64_t{used_experts(facts)} * facts.expert_ffn);
+  const int64_t ffn = std::max<int64_t>(facts.ffn, int64_t{used_experts(facts)} * expert_width(facts));
   const int64_t rows = 2 * std::max<int64_t>({facts.vocabulary, 2 * ffn, 3 * heads, facts.hidden});
   const int64_t columns = 2 * std::max<int64_t>({ffn, heads, facts.hidden}) + kMostPageColumns;
   for (const PlanMatrix& matrix : plan.matrices) {

@@ -46,7 +46,7 @@ int squares_elements(const ModelFacts& facts) {
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
   const int width = ffn_of(plan, phase);
-  const int ffn = width == kMixture ? used_experts(facts) * facts.expert_ffn : width;
+  const int ffn = width == kMixture ? used_experts(facts) * expert_width(facts) : width;
   const int qkv = qkv_elements(facts);
   const OutputShape shapes[] = {
       {qkv, RowOrder::kRotary, qkv + squares_elements(facts), 4},  // kRotary
@@ -64,8 +64,10 @@ const char* order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
-/// Columns that padding is to: whole blocks for each consumer, of integers whole steps.
+/// Columns that padding is to: whole blocks for each consumer, of integers whole steps, or pages if these are put together.
 int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
+  if (matrix.experts.axis == ExpertAxis::kColumns && matrix.format.has_scales())
+    return matrix.format.page_columns();
   return matrix.format.least_columns() > 0 ? matrix.format.least_columns() : kColumnBlock * consumer_warps;
 }
 

@@ -9,17 +9,9 @@
 #include "layout/packed_matrix.h"
 #include "runtime/weights/model_tensors.h"
 #include "runtime/weights/packing.h"
+#include "runtime/weights/tensor_values.h"
 
 namespace soliton {
-
-/// Bits of the nearest bf16, ties to even.
-uint16_t round_to_bf16(float value);
-
-/// Copies `count` elements of a BF16, F16 or F32 tensor from `first` on, rounded to bf16.
-void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values);
-
-/// The same as floats, not rounded.
-void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values);
 
 /// One packed matrix of one layer; of experts all of them, one after another. Refers to the ModelTensors.
 class MatrixSource {
@@ -46,7 +38,9 @@ class MatrixSource {
   void unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows, int to) const;
   int expert_rows() const { return matrix_.experts.rows(matrix_.rows); }
   int stored_columns() const { return matrix_.experts.columns(matrix_.columns); }
-  int stored_padded() const { return matrix_.experts.columns(matrix_.padded_columns); }
+  /// Of an expert, without what kernels have beyond its width.
+  int source_rows() const;
+  int source_columns() const;
   int64_t source_row_of(int tile, int row) const;
   const LinearTensors& part_of(int64_t& row) const;
 

@@ -9,7 +9,7 @@
 #include "layout/weight_format.h"
 #include "models/error.h"
 #include "models/limits.h"
-#include "runtime/weights/matrix_source.h"
+#include "runtime/weights/tensor_values.h"
 
 namespace soliton {
 namespace {

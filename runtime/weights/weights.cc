@@ -323,7 +323,7 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
                                {tile / 2, card, num_cards});
   }
   const RandomTiles tiles{.format = matrix.format,
-                          .padded = matrix.experts.columns(matrix.padded_columns),
+                          .padded = matrix.stored_columns(),
                           .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
                           .scale = f16_bits(bound / kSymmetricZero),
                           .is_part = matrix.experts.axis == ExpertAxis::kColumns};

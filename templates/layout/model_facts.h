@@ -8,6 +8,7 @@
 #include "layout/activation.h"
 #include "layout/page.h"
 #include "layout/router_scores.h"
+#include "layout/weight_format.h"
 
 namespace soliton {
 
@@ -81,6 +82,12 @@ constexpr int32_t used_experts(const ModelFacts& facts) {
 /// A logit of each expert that tokens are routed to, and of the shared ones together if these have a gate.
 constexpr int32_t router_rows(const ModelFacts& facts) {
   return facts.num_experts + facts.shared_gate;
+}
+
+/// Elements between gate and down of an expert as kernels have it: of integers whole units of a page, further ones are zero.
+constexpr int32_t expert_width(const ModelFacts& facts) {
+  const WeightFormat format{.type = type_of_bits(facts.weight_bits)};
+  return format.has_scales() ? round_up(facts.expert_ffn, format.page_columns() / kUnits) : facts.expert_ffn;
 }
 
 /// Dims of a head that are rotated, the first: each of the first half of them with one of the second half.

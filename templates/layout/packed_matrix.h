@@ -57,9 +57,11 @@ struct PackedMatrix {
   /// In memory: tiles of all experts, each with the columns of one.
   SOLITON_HOST_DEVICE constexpr int expert_tiles() const { return experts.rows(num_tiles); }
   SOLITON_HOST_DEVICE constexpr int stored_tiles() const { return experts.count * expert_tiles(); }
-  SOLITON_HOST_DEVICE constexpr int stored_tile_bytes() const {
-    return tile_bytes(format, experts.columns(padded_columns));
+  /// Columns that a tile has in memory: what fills pages behind the last of several experts is none of theirs.
+  SOLITON_HOST_DEVICE constexpr int stored_columns() const {
+    return experts.axis == ExpertAxis::kColumns ? experts.columns(columns) : padded_columns;
   }
+  SOLITON_HOST_DEVICE constexpr int stored_tile_bytes() const { return tile_bytes(format, stored_columns()); }
   /// From one expert to the next.
   SOLITON_HOST_DEVICE constexpr int64_t expert_bytes() const {
     return static_cast<int64_t>(expert_tiles()) * stored_tile_bytes();

@@ -77,6 +77,10 @@ class ExpertPageCursor : public PageCursor<kPlan> {
 
  private:
   static constexpr Mixture kMixture = kPlan.model.mixture;
+  /// Do the columns of all that a token is multiplied with fill their last page? If not, those of the first are read again.
+  template <WeightFormat kFormat>
+  static constexpr bool kFills =
+      !kFormat.has_scales() || kMixture.used() * kMixture.ffn % kFormat.page_columns() == 0;
 
   /// Tiles of one expert follow those of the one before.
   SOLITON_DEVICE void find_number() {
@@ -102,7 +106,10 @@ class ExpertPageCursor : public PageCursor<kPlan> {
   /// The same of columns of experts: a run of each, and their scales behind all of a page, or of an expert.
   template <WeightFormat kFormat, class Body>
   SOLITON_DEVICE void for_each_expert(const Body& body) const {
-    const int64_t tile = (this->tile() - matrix_) / kMixture.used();  // in one expert's matrix
+    // In one expert's matrix. Divisions by constants are cheap.
+    const int64_t done_bytes = this->tile() - matrix_;
+    const int64_t tile = kFills<kFormat> ? done_bytes / kMixture.used()
+                                         : done_bytes / phase_->tile_bytes * phase_->stored_tile_bytes;
     const int columns = this->columns();
     int number = this->column() / kMixture.ffn;
     int within = this->column() % kMixture.ffn;
@@ -119,7 +126,7 @@ class ExpertPageCursor : public PageCursor<kPlan> {
       }
       done += count;
       within = 0;
-      ++number;
+      if (++number == kMixture.used()) number = 0;  // anything finite: x is zero there
     }
   }
 

@@ -8,9 +8,11 @@ namespace soliton {
 /// What a matrix phase of experts knows beside MatrixPhase.
 struct ExpertPhase {
   ExpertAxis axis = ExpertAxis::kNone;
-  int tiles = 1;             // of one expert's rows that are written
-  int64_t expert_bytes = 0;  // from one expert to the next
-  Vector routes = {};        // of who chooses
+  int tiles = 1;              // of one expert's rows that are written
+  int64_t expert_bytes = 0;   // from one expert to the next
+  int tile_bytes = 0;         // of all that a token is multiplied with
+  int stored_tile_bytes = 0;  // of one expert
+  Vector routes = {};         // of who chooses
 };
 
 /// By MatrixPhase::number.
@@ -23,8 +25,9 @@ struct ExpertTable {
       const Phase& phase = kPlan.phases[i];
       if (phase.kind != PhaseKind::kMatrix) continue;
       const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
-      phases[next++] = {matrix.experts.axis, matrix.expert_tiles(), matrix.expert_bytes(),
-                        kPlan.vector(phase.routes)};
+      phases[next++] = {matrix.experts.axis,        matrix.expert_tiles(),
+                        matrix.expert_bytes(),      tile_bytes(matrix.format, matrix.padded_columns),
+                        matrix.stored_tile_bytes(), kPlan.vector(phase.routes)};
     }
   }
 };

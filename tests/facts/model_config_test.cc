@@ -345,6 +345,21 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
             refusal(19, "quantization: expected a map of keys, got gptq"));
 }
 
+// Shared experts are slices of columns of one network.
+TEST(ModelConfig, RefusesSharedExpertsThatDivideGroups) {
+  const std::string quantization =
+      "quantization:\n  bits: 4\n  group: 128\n  symmetric: true\n  act_order: false\n  lm_head: false\n";
+  const auto experts = [](const std::string& width, const std::string& shared) {
+    return "experts:\n  count: 8\n  per_token: 2\n  ffn: " + width + "\n  renormalised: true\n" + shared;
+  };
+  EXPECT_EQ(facts_of(kGood + experts("192", "") + quantization).expert_ffn, 192);
+  EXPECT_EQ(facts_of(kGood + experts("192", "  shared: 1\n") + quantization).shared_experts, 1);
+  EXPECT_EQ(facts_of(kGood + experts("1408", "  shared: 4\n") + quantization).shared_experts, 4);
+  EXPECT_NE(parse_error(kGood + experts("192", "  shared: 2\n") + quantization)
+                .find("experts.ffn: expected a multiple of 128, the columns of a group, got 192"),
+            std::string::npos);
+}
+
 TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(
       parse_error(kGood + "dtype: bf16\n"),
