@@ -108,7 +108,7 @@ void deal_phases(Plan& plan) {
 }
 
 /// Shared memory holds all of an input that is normed, of one out of attention, about as wide, and of what experts put out
-/// if that is not wide; others come in chunks of that width. Where they meet integers, whose pages go by four times as fast,
+/// if that is not wide, nor so wide that digits of it have several scales; others come in chunks of that width. Where they meet integers, whose pages go by four times as fast,
 /// in wider ones if there is room.
 int choose_chunk(const Plan& plan) {
   int widest = 0;
@@ -117,8 +117,10 @@ int choose_chunk(const Plan& plan) {
     const bool is_mixed = phase.matrix >= 0 &&
                           plan.matrices[phase.matrix].experts.axis == ExpertAxis::kColumns &&
                           plan.matrices[phase.matrix].padded <= kMostWholeColumns;
-    const bool whole = phase.input != InputKind::kVector || is_mixed ||
-                       (before != nullptr && before->kind == PhaseKind::kAttention);
+    const bool is_attended = before != nullptr && before->kind == PhaseKind::kAttention &&
+                             (!plan.matrices[phase.matrix].format.takes_digits() ||
+                              plan.matrices[phase.matrix].padded <= kIntegerChunkColumns);
+    const bool whole = phase.input != InputKind::kVector || is_mixed || is_attended;
     if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
     before = &phase;
   }

@@ -130,7 +130,8 @@ TEST(Integers, SlotsHoldTheLargestPage) {
   }
 }
 
-// Inputs of integers come in chunks of up to 8192 columns, also where those that are normed are narrower.
+// Inputs of integers come in chunks of up to 8192 columns, also where those that are normed are narrower; wider ones out of
+// attention too.
 TEST(Integers, ChunksAreWholePages) {
   EXPECT_EQ(shipped_plan("llama-3.1-8b-gptq", "h200").chunk_columns, 8192);  // hidden 4096, ffn 14336
   EXPECT_EQ(shipped_plan("llama-3.1-70b-gptq", "h200").chunk_columns, 8192);
@@ -142,7 +143,7 @@ TEST(Integers, ChunksAreWholePages) {
     EXPECT_GT(plan.chunk_columns, 0);
     EXPECT_EQ(plan.chunk_columns % WeightFormat{WeightType::kInt4}.page_columns(), 0) << random.describe();
     for (const PlanMatrix& matrix : plan.matrices) {
-      if (matrix.name == "down") continue;
+      if (matrix.name == "down" || (matrix.name == "o" && matrix.padded > 8192)) continue;
       EXPECT_GE(plan.chunk_columns, matrix.padded) << random.describe() << ": " << matrix.name;
     }
   }
