@@ -68,7 +68,7 @@ int64_t activation_bytes(const Plan& plan, int vector, int columns) {
 /// Elements between gate and down: of a mixture those of as many experts as a row goes through.
 int gated_elements(const Plan& plan, const PlanPhase& phase) {
   const int ffn = ffn_of(plan, phase);
-  return ffn == kMixture ? plan.facts.experts_per_token * plan.facts.expert_ffn : ffn;
+  return ffn == kMixture ? used_experts(plan.facts) * expert_width(plan.facts) : ffn;
 }
 
 /// q, k and v of all rows, as attention reads them: of a card's heads.
@@ -122,7 +122,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
       check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
       break;
     case OutputKind::kRouter:
-      check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(facts.num_experts, 4) * phase.column_slices,
+      check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(router_rows(facts), 4) * phase.column_slices,
                   report);
       break;
   }
@@ -141,7 +141,7 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
                 {facts.hidden, phase.appends ? heads : ffn, RowOrder::kPlain},
                 {2 * ffn, facts.hidden, RowOrder::kGateUp},
                 {facts.vocabulary, facts.hidden, RowOrder::kPlain},
-                {facts.num_experts, facts.hidden, RowOrder::kPlain}};
+                {router_rows(facts), facts.hidden, RowOrder::kPlain}};
   const auto& shape = shapes[static_cast<int>(phase.output)];
   const int num_tiles = ceil_divide(shape.rows, kTileRows);
   if (matrix.rows != shape.rows || matrix.row_order != shape.order || matrix.num_tiles != num_tiles ||
@@ -152,9 +152,11 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
                   matrix.num_tiles, matrix.card_tiles);
   }
   // For as many warps as a kernel of one row has consumers: 4, 8 or 16.
-  const int unit = std::max(matrix.format.least_columns(), kMinColumns);
+  const bool is_joined = matrix.experts.axis == ExpertAxis::kColumns && matrix.format.has_scales();
+  const int unit =
+      is_joined ? matrix.format.page_columns() : std::max(matrix.format.least_columns(), kMinColumns);
   if (matrix.columns != shape.columns || matrix.padded % unit != 0 || matrix.padded < shape.columns ||
-      matrix.padded >= shape.columns + kPageColumns) {
+      matrix.padded >= shape.columns + std::max(unit, kPageColumns)) {
     report.refuse(Rule::kMatrixShape,
                   "matrix {}: expected {} columns, padded to a multiple of {}, got {} in {}", matrix.name,
                   shape.columns, unit, matrix.columns, matrix.padded);

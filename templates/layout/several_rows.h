@@ -74,9 +74,11 @@ struct ExpertsLayout {
   int rows = 0;
   Mixture mixture = {};
 
-  SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.chosen; }
+  SOLITON_HOST_DEVICE constexpr int stored() const { return mixture.experts + mixture.shared; }
+  SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
   SOLITON_HOST_DEVICE constexpr int slots() const {
-    return mixture.experts < pairs() ? mixture.experts : pairs();
+    const int chosen = rows * mixture.chosen;
+    return mixture.shared + (mixture.experts < chosen ? mixture.experts : chosen);
   }
   SOLITON_HOST_DEVICE constexpr int mask_words() const { return ceil_divide(rows, 32); }
 
@@ -92,11 +94,9 @@ struct ExpertsLayout {
   SOLITON_HOST_DEVICE constexpr int picks() const { return pair_weights() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int pick_weights() const { return picks() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int expert_masks() const { return pick_weights() + pairs(); }
-  SOLITON_HOST_DEVICE constexpr int slots_of() const {
-    return expert_masks() + mixture.experts * mask_words();
-  }
+  SOLITON_HOST_DEVICE constexpr int slots_of() const { return expert_masks() + stored() * mask_words(); }
   SOLITON_HOST_DEVICE constexpr int bytes() const {
-    return mixture.experts == 0 ? 0 : 4 * (slots_of() + mixture.experts);
+    return mixture.experts == 0 ? 0 : 4 * (slots_of() + stored());
   }
 };
 

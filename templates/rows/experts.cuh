@@ -52,7 +52,7 @@ class ExpertChooser {
   static constexpr Mixture kMixture = kPlan.model.mixture;
   static constexpr ExpertsLayout kLayout{kPlan.rows, kMixture};
   static constexpr int kMaskWords = kLayout.mask_words();
-  using Logits = RouterLogits<kMixture.experts>;
+  using Logits = RouterLogits<kMixture.logits()>;
 
  public:
   SOLITON_DEVICE ExpertChooser(const Context<kPlan>& context, int worker)
@@ -60,8 +60,10 @@ class ExpertChooser {
 
   /// Chooses the experts of a layer, once all CTAs have ended the router's phase. Collective of the workers.
   SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
+    RouterBias<kMixture> bias;
+    bias.load(context_.params.router_biases, layer, context_.lane);
     if (worker_ < context_.params.tree.num_rows) wait_routes(layer);
-    for (int row = worker_; row < context_.params.tree.num_rows; row += kWorkers) pick(routes, row);
+    for (int row = worker_; row < context_.params.tree.num_rows; row += kWorkers) pick(routes, row, bias);
     warp_arrive(&context_.barrier(BarrierId::kPicksKnown));
     if (worker_ == 0) {
       const uint32_t before = context_.choices(layer);
@@ -94,7 +96,7 @@ class ExpertChooser {
   }
 
   /// What a row goes through.
-  SOLITON_DEVICE void pick(const Vector& routes, int row) const {
+  SOLITON_DEVICE void pick(const Vector& routes, int row, const RouterBias<kMixture>& bias) const {
     using Slices = RouterSlices<kPlan>;
     constexpr int kSliceWords = kPlan.rows * Slices::kWords;
     const int first = Logits::first_expert(context_.lane);
@@ -119,10 +121,10 @@ class ExpertChooser {
       }
       logits.value[i] = sum;
     }
-    const ExpertChoice<kMixture> choice(logits, context_.lane);
-    const float weight = choice.weight(context_.lane);
-    if (context_.lane >= kMixture.chosen) return;
-    const int place = row * kMixture.chosen + context_.lane;
+    const ExpertChoice<kMixture> choice(logits, bias, context_.lane);
+    const float weight = choice.weight(context_.lane, kPlan.model.router_scale);
+    if (context_.lane >= kMixture.used()) return;
+    const int place = row * kMixture.used() + context_.lane;
     store_shared(words(kLayout.picks()) + place, static_cast<uint32_t>(choice.expert()));
     store_shared(words(kLayout.pick_weights()) + place, float_bits(weight));
     add_shared(words(kLayout.expert_masks()) + choice.expert() * kMaskWords + row / 32, 1u << row % 32);
@@ -130,7 +132,8 @@ class ExpertChooser {
 
   /// Every lane looks after some neighbouring experts; leaves their masks empty for the next choice.
   SOLITON_DEVICE void list_slots() const {
-    constexpr int kOwn = ceil_divide(kMixture.experts, kWarpLanes);
+    constexpr int kExperts = kLayout.stored();
+    constexpr int kOwn = ceil_divide(kExperts, kWarpLanes);
     constexpr int kPairBits = 16;
     uint32_t masks[kOwn][kMaskWords];
     uint32_t own = 0;  // slots, and in the upper half pairs
@@ -141,8 +144,8 @@ class ExpertChooser {
       SOLITON_UNROLL
       for (int word = 0; word < kMaskWords; ++word) {
         uint32_t* mask = words(kLayout.expert_masks()) + expert * kMaskWords + word;
-        masks[i][word] = expert < kMixture.experts ? load_shared(mask) : 0;
-        if (expert < kMixture.experts) store_shared(mask, 0u);
+        masks[i][word] = expert < kExperts ? load_shared(mask) : 0;
+        if (expert < kExperts) store_shared(mask, 0u);
         pairs += count_bits(masks[i][word]);
       }
       own += pairs == 0 ? 0 : 1 | pairs << kPairBits;
@@ -178,10 +181,10 @@ class ExpertChooser {
   }
 
   SOLITON_DEVICE void list_pairs() const {
-    const int count = context_.params.tree.num_rows * kMixture.chosen;
+    const int count = context_.params.tree.num_rows * kMixture.used();
     SOLITON_NO_UNROLL
     for (int i = context_.lane; i < count; i += kWarpLanes) {
-      const int row = i / kMixture.chosen;
+      const int row = i / kMixture.used();
       const int expert = static_cast<int>(load_shared(words(kLayout.picks()) + i));
       const ExpertSlot<kPlan> slot(context_,
                                    static_cast<int>(load_shared(words(kLayout.slots_of()) + expert)));
