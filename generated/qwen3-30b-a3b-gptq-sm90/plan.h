@@ -1,4 +1,4 @@
-// Generated from models/qwen3-30b-a3b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b-gptq.yaml --gpu h200,h100
+// Generated from models/qwen3-30b-a3b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32
 #pragma once
 
 #include "layout/library.h"
@@ -7,7 +7,7 @@ namespace soliton::generated {
 
 // What phases name.
 struct Matrices { enum : int { kQkv = 0, kO = 1, kRouter = 2, kGateUp = 3, kDown = 4, kLmHead = 5 }; };
-struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
   {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kInt4, 128, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
@@ -190,6 +190,189 @@ constexpr KernelPlan kDecodeNumbers{
     {"attention_empty", 1, 8, true},
     {"token_ready", 1, 1, true},
     {"step_read", 1, 1, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 294912, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 49152, .signatures = 0},  // ffn
+  {.offset = 557056, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 622592, .elements = 2066, .signatures = 0},  // candidates
+  {.offset = 631040, .elements = 4096, .signatures = 0},  // routes
+  {.offset = 647424, .elements = 2048, .signatures = 0},  // squares
+  {.offset = 655616, .elements = 36864, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 9,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 129,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 803072, .counter_bytes = 384, .workspace_bytes = 803584,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 135168},
+    {"input", 135168, 52224},
+    {"tiles", 187392, 22016},
+    {"residual", 209408, 512},
+    {"factors", 209920, 32},
+    {"held", 209952, 2624},
+    {"decision", 212576, 32},
+    {"experts", 212608, 2824},
+    {"status", 215440, 320},
+    {"barriers", 215760, 496},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 294912, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 49152, .signatures = 0},  // ffn
+  {.offset = 557056, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 622592, .elements = 4130, .signatures = 0},  // candidates
+  {.offset = 639232, .elements = 8192, .signatures = 0},  // routes
+  {.offset = 672000, .elements = 4096, .signatures = 0},  // squares
+  {.offset = 688384, .elements = 73728, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 9,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 129,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 983296, .counter_bytes = 384, .workspace_bytes = 983808,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 135168},
+    {"input", 135168, 52224},
+    {"tiles", 187392, 22016},
+    {"residual", 209408, 1024},
+    {"factors", 210432, 64},
+    {"held", 210496, 2752},
+    {"decision", 213248, 32},
+    {"experts", 213280, 4616},
+    {"status", 217904, 320},
+    {"barriers", 218224, 496},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+  {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 589824, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 720896, .elements = 98304, .signatures = 0},  // ffn
+  {.offset = 1114112, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1245184, .elements = 8258, .signatures = 0},  // candidates
+  {.offset = 1278464, .elements = 16384, .signatures = 0},  // routes
+  {.offset = 1344000, .elements = 8192, .signatures = 0},  // squares
+  {.offset = 1376768, .elements = 147456, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 9,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 129,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 9, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 1966592, .counter_bytes = 384, .workspace_bytes = 1967104,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 135168},
+    {"input", 135168, 55296},
+    {"tiles", 190464, 31232},
+    {"residual", 221696, 2048},
+    {"factors", 223744, 128},
+    {"held", 223872, 928},
+    {"decision", 224800, 32},
+    {"experts", 224832, 6664},
+    {"status", 231504, 320},
+    {"barriers", 231824, 496},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 8, 1, false},
+    {"page_empty", 8, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
     {"experts_chosen", 1, 1, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},

@@ -1,4 +1,4 @@
-// Generated from models/qwen3-30b-a3b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b.yaml --gpu h200,h100
+// Generated from models/qwen3-30b-a3b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b.yaml --gpu h200,h100 --rows 1,8,16,32,64
 #pragma once
 
 #include "layout/library.h"
@@ -7,7 +7,7 @@ namespace soliton::generated {
 
 // What phases name.
 struct Matrices { enum : int { kQkv = 0, kO = 1, kRouter = 2, kGateUp = 3, kDown = 4, kLmHead = 5 }; };
-struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
   {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
@@ -158,7 +158,7 @@ constexpr KernelPlan kDecodeNumbers{
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 12, .slot_bytes = 16384, .window = 4, .waiting_window = 2, .kv_window = 3,
-  .prefetch_pages = 16,
+  .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 97,
   .tile_slots = 4, .chunk_columns = 6144, .min_pages_per_split = 2,
   .partials = {.offset = 81152, .elements = 66560},
@@ -194,6 +194,250 @@ constexpr KernelPlan kDecodeNumbers{
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 6, false},
+  },
+};
+
+constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 294912, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 49152, .signatures = 0},  // ffn
+  {.offset = 557056, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 622592, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 631040, .elements = 4096, .signatures = 0},  // routes
+  {.offset = 647424, .elements = 1024, .signatures = 0},  // squares
+  {.offset = 651520, .elements = 36864, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows8Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 9,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 798976, .counter_bytes = 384, .workspace_bytes = 799488,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 147456},
+    {"input", 147456, 52224},
+    {"tiles", 199680, 22016},
+    {"residual", 221696, 512},
+    {"factors", 222208, 32},
+    {"held", 222240, 2624},
+    {"decision", 224864, 32},
+    {"experts", 224896, 2824},
+    {"status", 227728, 320},
+    {"barriers", 228048, 512},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows16Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 32768, .signatures = 0},  // heads
+  {.offset = 294912, .elements = 16384, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 49152, .signatures = 0},  // ffn
+  {.offset = 557056, .elements = 16384, .signatures = 0},  // hidden
+  {.offset = 622592, .elements = 4098, .signatures = 0},  // candidates
+  {.offset = 639232, .elements = 8192, .signatures = 0},  // routes
+  {.offset = 672000, .elements = 2048, .signatures = 0},  // squares
+  {.offset = 680192, .elements = 73728, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows16Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows16Vectors, .num_vectors = 9,
+  .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 9, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 975104, .counter_bytes = 384, .workspace_bytes = 975616,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 147456},
+    {"input", 147456, 52224},
+    {"tiles", 199680, 22016},
+    {"residual", 221696, 1024},
+    {"factors", 222720, 64},
+    {"held", 222784, 2752},
+    {"decision", 225536, 32},
+    {"experts", 225568, 4616},
+    {"status", 230192, 320},
+    {"barriers", 230512, 512},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 9, 1, false},
+    {"page_empty", 9, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 4, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 4, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows32Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 81920, .signatures = 0},  // qkv
+  {.offset = 327680, .elements = 65536, .signatures = 0},  // heads
+  {.offset = 589824, .elements = 32768, .signatures = 0},  // post_attention
+  {.offset = 720896, .elements = 98304, .signatures = 0},  // ffn
+  {.offset = 1114112, .elements = 32768, .signatures = 0},  // hidden
+  {.offset = 1245184, .elements = 8194, .signatures = 0},  // candidates
+  {.offset = 1278208, .elements = 16384, .signatures = 0},  // routes
+  {.offset = 1343744, .elements = 4096, .signatures = 0},  // squares
+  {.offset = 1360128, .elements = 147456, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows32Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows32Vectors, .num_vectors = 9,
+  .rows = 32, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 7, .slot_bytes = 16384, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 2, .max_query_tiles = 13, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 1949952, .counter_bytes = 384, .workspace_bytes = 1950464,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 114688},
+    {"input", 114688, 69632},
+    {"tiles", 184320, 33280},
+    {"residual", 217600, 2048},
+    {"factors", 219648, 128},
+    {"held", 219776, 928},
+    {"decision", 220704, 32},
+    {"experts", 220736, 6664},
+    {"status", 227408, 320},
+    {"barriers", 227728, 464},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 7, 1, false},
+    {"page_empty", 7, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows64Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 163840, .signatures = 0},  // qkv
+  {.offset = 655360, .elements = 131072, .signatures = 0},  // heads
+  {.offset = 1179648, .elements = 65536, .signatures = 0},  // post_attention
+  {.offset = 1441792, .elements = 196608, .signatures = 0},  // ffn
+  {.offset = 2228224, .elements = 65536, .signatures = 0},  // hidden
+  {.offset = 2490368, .elements = 16386, .signatures = 0},  // candidates
+  {.offset = 2556160, .elements = 32768, .signatures = 0},  // routes
+  {.offset = 2687232, .elements = 8192, .signatures = 0},  // squares
+  {.offset = 2720000, .elements = 294912, .signatures = 0},  // unnormed
+};
+constexpr KernelPlan kDecodeRows64Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows64Vectors, .num_vectors = 9,
+  .rows = 64, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 4, .waiting_window = 4, .kv_window = 4,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 2, .max_query_tiles = 10, .warp_dims = 128,
+  .shares_registers = true,
+  .squares = Vectors::kSquares,
+  .counter_offset = 3899648, .counter_bytes = 384, .workspace_bytes = 3900160,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 73728},
+    {"tiles", 172032, 40960},
+    {"residual", 212992, 4096},
+    {"factors", 217088, 256},
+    {"held", 217344, 1440},
+    {"decision", 218784, 32},
+    {"experts", 218816, 11784},
+    {"status", 230608, 320},
+    {"barriers", 230928, 448},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
   },
 };
 

@@ -28,7 +28,6 @@ class InputLoader {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
-    constexpr int kChunk = kRowsShape.chunk_columns();
     const MatrixPhase& phase = at.phase;
     const ExpertAxis axis = expert_axis<kPlan>(phase);
     // A router writes what workers wait for themselves, and what experts read was there before.

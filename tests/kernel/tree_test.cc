@@ -309,7 +309,7 @@ class TreeBits : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
                                          "group8-3-rows64", "deep256-group4-3-rows32", "norm64-bias-3-rows32",
-                                         "mixture-4-rows8", "mixture-wide-9-rows32", "int4-mixture-3-rows16"),
+                                         "mixture-4-rows8", "mixture-few-21-rows64", "int4-mixture-3-rows16"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.
