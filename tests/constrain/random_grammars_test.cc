@@ -60,6 +60,8 @@ class Search {
         return places;
       case Expression::kRepeat:
         return of_repeat(expression, at);
+      default:  // of schemas and patterns
+        break;
     }
     return places;
   }

@@ -35,7 +35,7 @@ struct Row {
 std::vector<Row> rows() {
   const std::string long_name(500'000, 'n');
   return {
-      {"unknown members", "{" + members(49'000, "0") + "}", "not supported"},
+      {"unknown members", "{" + members(49'000, "0") + "}", nullptr},
       {"annotations", "{" + list(49'000, [](int i) { return fmt::format("\"x-{}\": 0", i); }) + "}", nullptr},
       {"enum", "{\"enum\": [" + numbers(20'000) + "]}", nullptr},
       {"large enum", "{\"enum\": [" + numbers(90'000) + "]}", "at most 20000 values of enum"},
@@ -51,7 +51,42 @@ std::vector<Row> rows() {
        nullptr},
       {"oneOf of many",
        "{\"oneOf\": [" + list(1900, [](int i) { return fmt::format("{{\"const\": {}}}", i); }) + "]}",
+       nullptr},
+      {"oneOf of many kinds",
+       "{\"oneOf\": [" +
+           list(700,
+                [](int i) {
+                  return fmt::format(
+                      R"({{"properties": {{"k": {{"const": {}}}}}, "required": ["k"], "type": "object"}})",
+                      i);
+                }) +
+           "]}",
+       nullptr},
+      {"oneOf of many that do not exclude each other",
+       "{\"oneOf\": [" +
+           list(1000, [](int i) { return fmt::format(R"({{"required": ["k{}"], "type": "object"}})", i); }) +
+           "]}",
        "to merge and compare"},
+      {"conditions",
+       "{\"allOf\": [" +
+           list(200,
+                [](int i) {
+                  return fmt::format(
+                      R"({{"if": {{"required": ["a{0}"]}}, "then": {{"required": ["b{0}"]}}}})", i);
+                }) +
+           "]}",
+       "at most"},
+      {"patterns",
+       "{\"properties\": {" +
+           list(
+               500,
+               [](int i) {
+                 return fmt::format(
+                     R"("p{0}": {{"type": "string", "pattern": "([a-z]+[{0}a-f]*x){{3}}", "minLength": 500}})",
+                     i);
+               }) +
+           "}}",
+       "fewer states"},
       {"required", "{\"type\": \"object\", \"required\": [" + names(3000) + "]}", nullptr},
       {"more required", "{\"type\": \"object\", \"required\": [" + names(50'000) + "]}",
        "at most 4000 names of required"},

@@ -120,6 +120,8 @@ class Builder {
       case Expression::kRepeat:
         if (expression.max < 0) return kCalled;
         return std::min<int>(kCalled, cost * std::min(expression.max, kCalled));
+      case Expression::kGraph:
+        return std::min<int>(kCalled, cost + std::min(expression.graph->num_states, kCalled));
       default:
         return cost;
     }
@@ -151,7 +153,24 @@ class Builder {
         return;
       case Expression::kRepeat:
         return emit_repeat(expression, from, to);
+      case Expression::kGraph:
+        return emit_graph(expression, from, to);
+      case Expression::kStart:
+      case Expression::kEnd:
+        throw Error(ExitCode::kInternal, "grammar: anchors of a pattern are none of a grammar");
     }
+  }
+
+  void emit_graph(const Expression& expression, int32_t from, int32_t to) {
+    std::vector<int32_t> states;
+    for (int i = 0; i < expression.graph->num_states; ++i) states.push_back(new_state());
+    const auto state = [&](int index) { return states[static_cast<size_t>(index)]; };
+    if (!states.empty()) link(from, states[0]);
+    for (size_t i = 0; i < expression.parts.size(); ++i) {
+      const StateGraph::Edge& edge = expression.graph->edges[i];
+      emit(expression.parts[i], state(edge.from), state(edge.to));
+    }
+    for (const int end : expression.graph->ends) link(state(end), to);
   }
 
   void emit_text(const std::string& text, int32_t from, int32_t to) {

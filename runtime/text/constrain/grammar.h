@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ namespace soliton::constrain {
 inline constexpr char32_t kMaxCode = 0x10ffff;
 inline constexpr int kMaxNesting = 64;                      // of groups, of schemas in schemas
 inline constexpr int kMaxRepetitions = 4096;                // that bounds may say
+inline constexpr int kMaxLength = 100'000'000;              // of texts, in characters, that bounds may say
 inline constexpr size_t kMaxRules = 4000;                   // of a grammar
 inline constexpr size_t kMaxSourceBytes = size_t{1} << 20;  // of a grammar's or a schema's text
 
@@ -32,17 +34,30 @@ CodeSet code_set(std::vector<CodeRange> ranges);
 CodeSet complement(const CodeSet& set);
 CodeSet intersection(const CodeSet& a, const CodeSet& b);
 
+/// The states of an automaton between which the parts of an expression are read; the first one is where it begins.
+struct StateGraph {
+  struct Edge {
+    int from;
+    int to;
+  };
+  std::vector<Edge> edges;  // one for each part
+  std::vector<int> ends;    // states where the text may end
+  int num_states = 0;
+};
+
 /// A set of byte strings.
 struct Expression {
-  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat };
+  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat, kGraph, kStart, kEnd };
 
-  Kind kind = kSequence;               // of nothing: the empty text
-  std::string text = {};               // kText
-  CodeSet codes = {};                  // kCodes: one of them, as UTF-8; surrogates have none
-  int rule = 0;                        // kRule: which
-  std::vector<Expression> parts = {};  // kSequence, kChoice; kRepeat has one
-  int min = 0;                         // kRepeat
-  int max = 0;                         // kRepeat; negative: no bound
+  Kind kind = kSequence;                         // of nothing: the empty text
+  std::string text = {};                         // kText
+  CodeSet codes = {};                            // kCodes: one of them, as UTF-8; surrogates have none
+  int rule = 0;                                  // kRule: which
+  std::vector<Expression> parts = {};            // kSequence, kChoice, kGraph; kRepeat has one
+  int min = 0;                                   // kRepeat
+  int max = 0;                                   // kRepeat; negative: no bound
+  std::shared_ptr<const StateGraph> graph = {};  // kGraph
+  // kStart, kEnd: nothing, where the text begins or ends. Of patterns only: grammars have none.
 };
 
 Expression text(std::string_view bytes);

@@ -1,8 +1,9 @@
 #include "runtime/text/constrain/json_members.h"
 
 #include <algorithm>
+#include <map>
 
-#include "runtime/text/tokenizer/utf8.h"
+#include "runtime/text/constrain/schema_patterns.h"
 
 namespace soliton::constrain {
 namespace {
@@ -61,24 +62,72 @@ class Members {
   std::vector<int> rests_;
 };
 
-using Codes = std::u32string;
+/// Members in order, of which there may be only so many: what is left to write from a member on, with some written.
+class CountedList {
+ public:
+  CountedList(Grammar& grammar, JsonRules& json, std::vector<Member> members,
+              std::optional<Expression> others, Counts counts)
+      : grammar_(grammar),
+        json_(json),
+        members_(std::move(members)),
+        others_(std::move(others)),
+        counts_(counts),
+        most_(counts.max >= 0 ? counts.max : std::max(counts.min, 1)) {}
 
-Codes codes_of(std::string_view name) {
-  Codes characters;
-  while (!name.empty()) {
-    const tokenization::Character character = tokenization::first_character(name);
-    characters.push_back(character.code);
-    name.remove_prefix(character.length);
+  Expression written() { return rule(rest_rule(0, 0)); }
+
+ private:
+  Expression behind_comma(Expression part, int num_written) {
+    return num_written == 0 ? part : sequence({text(","), json_.space(), std::move(part)});
   }
-  return characters;
-}
+
+  int rest_rule(size_t i, int num_written) {
+    const auto known = rests_.find({i, num_written});
+    if (known != rests_.end()) return known->second;
+    const int index = grammar_.add("members");
+    rests_.emplace(std::pair(i, num_written), index);
+    Expression rest = i == members_.size() ? further(num_written) : from(i, num_written);
+    grammar_.rules[static_cast<size_t>(index)].expression = std::move(rest);
+    return index;
+  }
+  Expression from(size_t i, int num_written) {
+    std::vector<Expression> alternatives;
+    if (counts_.max < 0 || num_written < counts_.max) {
+      const int next = std::min(num_written + 1, most_);
+      alternatives.push_back(
+          sequence({behind_comma(members_[i].written, num_written), rule(rest_rule(i + 1, next))}));
+    }
+    if (!members_[i].is_required) alternatives.push_back(rule(rest_rule(i + 1, num_written)));
+    return choice(std::move(alternatives));
+  }
+  /// Behind all members.
+  Expression further(int num_written) {
+    const int least = std::max(0, counts_.min - num_written);
+    const int most = counts_.max < 0 ? -1 : counts_.max - num_written;
+    if (least > (others_ ? 1 : 0)) return choice({});
+    if (!others_ || most == 0) return text("");
+    if (num_written > 0) return repeat(behind_comma(*others_, num_written), least, most);
+    Expression all = sequence({*others_, repeat(behind_comma(*others_, 1), 0, most < 0 ? -1 : most - 1)});
+    return least > 0 ? all : optional(std::move(all));
+  }
+
+  Grammar& grammar_;
+  JsonRules& json_;
+  std::vector<Member> members_;
+  std::optional<Expression> others_;
+  Counts counts_;
+  int most_;  // that are told apart
+  std::map<std::pair<size_t, int>, int> rests_;
+};
+
+using Codes = std::u32string;
 
 const CodeSet& plain_characters() {
   static const CodeSet set = JsonRules::plain_characters();
   return set;
 }
 
-bool is_plain(char32_t code) {
+bool is_unescaped(char32_t code) {
   return std::any_of(plain_characters().begin(), plain_characters().end(),
                      [code](const CodeRange& range) { return range.first <= code && code <= range.last; });
 }
@@ -123,11 +172,18 @@ Expression members_object(Grammar& grammar, JsonRules& json, std::vector<Member>
   return in_brackets(json, "{", all.written(), may_be_empty, "}");
 }
 
+Expression counted_list(Grammar& grammar, JsonRules& json, const char* open, std::vector<Member> members,
+                        std::optional<Expression> others, Counts counts, const char* close) {
+  CountedList list(grammar, json, std::move(members), std::move(others), counts);
+  return sequence({text(open), json.space(), list.written(), json.space(), text(close)});
+}
+
 Expression key_but(const std::vector<std::string>& names) {
   std::vector<Codes> plain;  // others have escapes, which this key has not
   for (const std::string& name : names) {
     Codes characters = codes_of(name);
-    if (std::all_of(characters.begin(), characters.end(), is_plain)) plain.push_back(std::move(characters));
+    if (std::all_of(characters.begin(), characters.end(), is_unescaped))
+      plain.push_back(std::move(characters));
   }
   std::sort(plain.begin(), plain.end());
   plain.erase(std::unique(plain.begin(), plain.end()), plain.end());

@@ -40,18 +40,7 @@ Expression digits_between(std::string_view low, std::string_view high) {
   return choice(std::move(alternatives));
 }
 
-/// From low, at least 0, to high; nothing if that is less.
-Expression magnitudes_between(int64_t low, int64_t high) {
-  std::vector<Expression> alternatives;
-  for (int64_t first = 0, last = 9; first <= high; first = last + 1, last = last * 10 + 9) {
-    const int64_t from = std::max(low, first);
-    const int64_t to = std::min(high, last);
-    if (from <= to) alternatives.push_back(digits_between(std::to_string(from), std::to_string(to)));
-  }
-  return choice(std::move(alternatives));
-}
-
-/// The same with fractions.
+/// Numbers from low, at least 0, to high, with fractions.
 Expression real_magnitudes_between(Bound low, Bound high) {
   const Expression fraction = sequence({text("."), repeat(digit(), 1, kMaxDigits)});
   const Expression above_nothing =
@@ -70,6 +59,16 @@ Expression real_magnitudes_between(Bound low, Bound high) {
 }
 
 }  // namespace
+
+Expression magnitudes_between(int64_t low, int64_t high) {
+  std::vector<Expression> alternatives;
+  for (int64_t first = 0, last = 9; first <= high; first = last + 1, last = last * 10 + 9) {
+    const int64_t from = std::max(low, first);
+    const int64_t to = std::min(high, last);
+    if (from <= to) alternatives.push_back(digits_between(std::to_string(from), std::to_string(to)));
+  }
+  return choice(std::move(alternatives));
+}
 
 Expression integers_between(int64_t low, int64_t high) {
   std::vector<Expression> alternatives;
@@ -117,6 +116,9 @@ Expression JsonRules::array() {
 }
 Expression JsonRules::string() {
   return once(string_, "JSON string", &JsonRules::make_string);
+}
+Expression JsonRules::string(int min, int max) {
+  return sequence({text("\""), repeat(character(), min, std::min(max, kMaxRepetitions)), text("\"")});
 }
 Expression JsonRules::number() {
   return once(number_, "JSON number", &JsonRules::make_number);

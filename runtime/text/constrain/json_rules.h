@@ -24,6 +24,8 @@ class JsonRules {
   Expression object();  // of any members
   Expression array();   // of any values
   Expression string();
+  /// Of `min` to `max` characters; negative: no bound.
+  Expression string(int min, int max);
   Expression number();
   Expression integer();
   Expression boolean() const;
@@ -57,6 +59,8 @@ struct Bound {
   bool is_open = false;
 };
 
+/// Whole numbers from `low`, at least 0, to `high`; nothing if that is less.
+Expression magnitudes_between(int64_t low, int64_t high);
 /// Whole numbers from `low` to `high`, both included, within kMaxJsonInteger.
 Expression integers_between(int64_t low, int64_t high);
 /// Numbers with or without a fraction.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 namespace soliton::constrain {
 namespace {
@@ -13,9 +14,11 @@ bool is_object(const Schema& schema, const char* keyword) {
 /// Where no object is written that has members other than those that `properties` and `required` name. Alternatives may add
 /// some.
 bool is_closed(const Schema& schema) {
-  if (schema.contains("anyOf") || schema.contains("oneOf")) return false;
+  for (const char* keyword : {"~choices", "~ones", "~nots", "patternProperties", "unevaluatedProperties"}) {
+    if (schema.contains(keyword)) return false;
+  }
   return schema.contains("additionalProperties") ? schema["additionalProperties"] == false
-                                                 : schema.contains("properties");
+                                                 : schema.contains("~closes");
 }
 
 /// Of ascending lists.
@@ -33,8 +36,12 @@ bool have_common(const std::vector<std::string>& a, const std::vector<std::strin
 Outline::Outline(const SchemaDocument& document, const Schema& schema, const std::string& path, int depth)
     : document_(document), path_(path), depth_(depth), schema_(&schema) {
   if (!SchemaDocument::is_flat(schema)) {
-    made_ = std::make_unique<Schema>(document.flattened(schema, path));
+    made_ = std::make_unique<Schema>(false);
     schema_ = made_.get();
+    try {
+      *made_ = document.flattened(schema, path);
+    } catch (const NoValue&) {
+    }
   }
   if (!schema_->is_object()) {
     types_ = *schema_ == false ? 0 : kAllTypes;
@@ -47,12 +54,15 @@ Outline::Outline(const SchemaDocument& document, const Schema& schema, const std
     if (is_true(*schema_, "nullable")) listed_->push_back(canonical(nullptr));
     std::sort(listed_->begin(), listed_->end());
   }
-  if (schema_->contains("required") && (*schema_)["required"].is_array()) {
-    for (const Schema& name : (*schema_)["required"]) {
-      if (name.is_string()) required_.push_back(name.get_ref<const std::string&>());
+  const auto read_names = [&](const char* keyword, std::vector<std::string_view>& names) {
+    if (!schema_->contains(keyword) || !(*schema_)[keyword].is_array()) return;
+    for (const Schema& name : (*schema_)[keyword]) {
+      if (name.is_string()) names.push_back(name.get_ref<const std::string&>());
     }
-    std::sort(required_.begin(), required_.end());
-  }
+    std::sort(names.begin(), names.end());
+  };
+  read_names("required", required_);
+  read_names("~absent", absent_);
   if (is_object(*schema_, "properties")) {
     for (const auto& [name, value] : (*schema_)["properties"].get_ref<const Schema::object_t&>())
       properties_.emplace_back(name, &value);
@@ -70,7 +80,57 @@ bool Outline::excludes(const Outline& other) const {
     return !have_common(*listed_, *other.listed_);
   }
   if (both != kObjectType) return false;
+  const auto have_common_name = [](const auto& a, const auto& b) {
+    return std::any_of(a.begin(), a.end(),
+                       [&](std::string_view name) { return std::binary_search(b.begin(), b.end(), name); });
+  };
+  if (have_common_name(absent_, other.required_) || have_common_name(other.absent_, required_)) return true;
   return differs_in_a_member(other) || (lacks_required(other) && other.lacks_required(*this));
+}
+
+/// Null if nothing is said of it.
+const Schema* Outline::property(std::string_view name) const {
+  const auto found =
+      std::lower_bound(properties_.begin(), properties_.end(), name,
+                       [](const auto& member, std::string_view key) { return member.first < key; });
+  return found == properties_.end() || found->first != name ? nullptr : found->second;
+}
+
+bool Outline::have_no_value_twice(const std::vector<const Outline*>& outlines) {
+  std::set<std::string_view> values;
+  for (const Outline* const outline : outlines) {
+    if (!outline->listed_) return false;
+    outline->document_.spend(outline->listed_->size(), outline->path_);
+    for (const std::string& value : *outline->listed_) {
+      if (!values.insert(value).second) return false;
+    }
+  }
+  return true;
+}
+
+bool Outline::are_listed_apart(const std::vector<Outline>& outlines) {
+  constexpr int kMostNames = 4;
+  std::vector<const Outline*> all;
+  for (const Outline& outline : outlines) all.push_back(&outline);
+  if (all.empty() || have_no_value_twice(all)) return true;
+  if (std::any_of(all.begin(), all.end(), [](const Outline* each) { return each->types_ != kObjectType; }))
+    return false;
+  int num_looked = 0;
+  for (const std::string_view name : all[0]->required_) {
+    if (std::any_of(all.begin(), all.end(), [&](const Outline* each) {
+          return each->property(name) == nullptr ||
+                 !std::binary_search(each->required_.begin(), each->required_.end(), name);
+        }))
+      continue;
+    if (++num_looked > kMostNames) return false;
+    std::vector<Outline> members;
+    for (const Outline* const each : all)
+      members.emplace_back(each->document_, *each->property(name), each->path_, each->depth_ + 1);
+    std::vector<const Outline*> pointers;
+    for (const Outline& member : members) pointers.push_back(&member);
+    if (have_no_value_twice(pointers)) return true;
+  }
+  return false;
 }
 
 /// Whether both have a member whose values exclude each other.
@@ -81,15 +141,9 @@ bool Outline::differs_in_a_member(const Outline& other) const {
   std::vector<std::string_view> names;
   std::set_intersection(required_.begin(), required_.end(), other.required_.begin(), other.required_.end(),
                         std::back_inserter(names));
-  const auto schema_of = [](const Outline& outline, std::string_view name) -> const Schema* {
-    const auto found =
-        std::lower_bound(outline.properties_.begin(), outline.properties_.end(), name,
-                         [](const auto& member, std::string_view key) { return member.first < key; });
-    return found == outline.properties_.end() || found->first != name ? nullptr : found->second;
-  };
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    const Schema* const own = schema_of(*this, name);
-    const Schema* const others = schema_of(other, name);
+    const Schema* const own = property(name);
+    const Schema* const others = other.property(name);
     if (own == nullptr || others == nullptr) return false;
     document_.spend(weight(*own) + weight(*others), path_);
     return Outline(document_, *own, path_, depth_ + 1)
@@ -102,9 +156,7 @@ bool Outline::lacks_required(const Outline& other) const {
   if (!is_closed_) return false;
   document_.spend(other.required_.size(), path_);
   return std::any_of(other.required_.begin(), other.required_.end(), [&](std::string_view name) {
-    const auto is_before = [](const auto& member, std::string_view key) { return member.first < key; };
-    const auto found = std::lower_bound(properties_.begin(), properties_.end(), name, is_before);
-    const bool is_property = found != properties_.end() && found->first == name;
+    const bool is_property = property(name) != nullptr;
     return !is_property && !std::binary_search(required_.begin(), required_.end(), name);
   });
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/text/constrain/schema_merge.h"
+#include "runtime/text/constrain/schema_document.h"
 
 namespace soliton::constrain {
 
@@ -19,8 +19,13 @@ class Outline {
 
   /// Whether no value that is written by one of them fits the other.
   bool excludes(const Outline& other) const;
+  /// Whether that is so of any two, as far as listed values say it: those of the alternatives, or of a member that all
+  /// require. In about linear time.
+  static bool are_listed_apart(const std::vector<Outline>& outlines);
 
  private:
+  static bool have_no_value_twice(const std::vector<const Outline*>& outlines);
+  const Schema* property(std::string_view name) const;
   bool lacks_required(const Outline& other) const;
   bool differs_in_a_member(const Outline& other) const;
 
@@ -33,6 +38,7 @@ class Outline {
   std::optional<std::vector<std::string>> listed_;                      // ascending
   std::vector<std::string_view> required_;                              // ascending
   std::vector<std::pair<std::string_view, const Schema*>> properties_;  // ascending
+  std::vector<std::string_view> absent_;                                // ascending
   bool is_closed_ = false;  // what is written has no members but these
 };
 

@@ -10,35 +10,6 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr std::array<std::string_view, 24> kKeywords = {"type",
-                                                        "properties",
-                                                        "required",
-                                                        "additionalProperties",
-                                                        "items",
-                                                        "prefixItems",
-                                                        "minItems",
-                                                        "maxItems",
-                                                        "enum",
-                                                        "const",
-                                                        "anyOf",
-                                                        "oneOf",
-                                                        "allOf",
-                                                        "$ref",
-                                                        "minLength",
-                                                        "maxLength",
-                                                        "pattern",
-                                                        "format",
-                                                        "minimum",
-                                                        "maximum",
-                                                        "exclusiveMinimum",
-                                                        "exclusiveMaximum",
-                                                        "multipleOf",
-                                                        "nullable"};
-constexpr std::array<std::string_view, 18> kAnnotations = {
-    "title",    "description", "default",    "examples",      "example",         "$schema",
-    "$id",      "id",          "$comment",   "$anchor",       "$defs",           "definitions",
-    "readOnly", "writeOnly",   "deprecated", "discriminator", "contentEncoding", "contentMediaType"};
-
 struct NamedType {
   std::string_view name;
   Types types;
@@ -121,16 +92,6 @@ std::string member_path(const std::string& path, std::string_view member) {
     name.replace(cut, std::string::npos, "...");
   }
   return path.empty() ? name : fmt::format("{}.{}", path, name);
-}
-
-bool is_annotation(std::string_view keyword) {
-  return is_one_of(kAnnotations, keyword) || keyword.starts_with("x-");
-}
-
-bool is_supported(std::string_view keyword, const Schema& value) {
-  const bool says_nothing = (keyword == "uniqueItems" && value == false) ||
-                            ((keyword == "minProperties" || keyword == "minContains") && value == 0);
-  return says_nothing || is_annotation(keyword) || is_one_of(kKeywords, keyword);
 }
 
 bool is_true(const Schema& schema, const char* keyword) {

@@ -40,10 +40,6 @@ bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_vie
 
 /// Path of a member, for errors. Of long names it has the begin: paths stand in every rule of a grammar.
 std::string member_path(const std::string& path, std::string_view member);
-/// Keywords that say nothing about values.
-bool is_annotation(std::string_view keyword);
-/// Whether grammars can be made of this keyword, with this value.
-bool is_supported(std::string_view keyword, const Schema& value);
 /// Whether the value of a keyword is a list with something in it, a member `true`, and so on.
 bool is_true(const Schema& schema, const char* keyword);
 

@@ -1,9 +1,13 @@
 #include "runtime/text/constrain/string_pattern.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "runtime/text/constrain/characters.h"
+#include "runtime/text/constrain/code_classes.h"
 #include "runtime/text/constrain/json_rules.h"
 #include "runtime/text/tokenizer/utf8.h"
 
@@ -11,9 +15,7 @@ namespace soliton::constrain {
 namespace {
 
 const CodeSet kDigits = {{'0', '9'}};
-const CodeSet kWords = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const CodeSet kSpaces = {{'\t', '\r'}, {' ', ' '}};
-const CodeSet kAscii = {{0, 0x7f}};
+const CodeSet kLetters = {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
 
 struct ShortEscape {
   char32_t code;
@@ -31,31 +33,27 @@ bool contains(const CodeSet& set, char32_t code) {
   return !intersection(set, {{code, code}}).empty();
 }
 
+Dialects opposite(Dialects dialects) {
+  return dialects == Dialects::kAll ? Dialects::kAny : Dialects::kAll;
+}
+
 class PatternParser {
  public:
-  /// `is_whole`: a text is all of the pattern, and stands as it is; else it is found in a JSON string.
-  PatternParser(std::string_view pattern, std::string_view place, bool is_whole)
-      : pattern_(pattern), place_(place), is_whole_(is_whole) {}
+  PatternParser(std::string_view pattern, std::string_view place, Dialects dialects)
+      : pattern_(pattern), place_(place), dialects_(dialects) {}
 
-  Expression run() {
-    std::vector<Expression> alternatives;
-    do {
-      const bool is_start = take('^');
-      std::vector<Expression> parts;
-      if (!is_start && !is_whole_) parts.push_back(anything());
-      parts.push_back(read_sequence(0));
-      if (!take('$') && !is_whole_) parts.push_back(anything());
-      alternatives.push_back(sequence(std::move(parts)));
-    } while (take('|'));
+  TextPattern run() {
+    TextPattern found;
+    read_ahead(found);
+    found.expression = read_choice(0);
     if (peek() != kEndOfText) throw unexpected("an alternative or the end");
-    return choice(std::move(alternatives));
+    if (found.ahead.empty()) return found;
+    if (has_alternatives_) throw unsupported("an assertion (? beside an alternative");
+    found.expression = sequence({{.kind = Expression::kStart}, std::move(found.expression)});
+    return found;
   }
 
  private:
-  static Expression anything() { return repeat(in_json({{0, kMaxCode}}), 0); }
-
-  Expression written(CodeSet set) const { return is_whole_ ? codes(std::move(set)) : in_json(set); }
-
   char32_t peek() const {
     return position_ < pattern_.size() ? tokenization::first_character(pattern_.substr(position_)).code
                                        : kEndOfText;
@@ -85,6 +83,28 @@ class PatternParser {
     return error(ExitCode::kMismatch, fmt::format("{} is not supported", what));
   }
 
+  /// Assertions behind ^, of which no more is left.
+  void read_ahead(TextPattern& found) {
+    const auto is_next = [this] {
+      return pattern_.substr(position_).starts_with("(?=") || pattern_.substr(position_).starts_with("(?!");
+    };
+    if (peek() == '^') {
+      ++position_;
+      if (!is_next()) --position_;
+    }
+    while (position_ > 0 && is_next()) {
+      const bool is_negated = pattern_[position_ + 2] == '!';
+      position_ += 3;
+      const Dialects outside = dialects_;
+      if (is_negated) dialects_ = opposite(outside);
+      Expression inside = read_choice(1);
+      dialects_ = outside;
+      if (!take(')')) throw unexpected("a )");
+      found.ahead.push_back({sequence({{.kind = Expression::kStart}, std::move(inside)}), is_negated});
+    }
+    has_alternatives_ = false;
+  }
+
   Expression read_choice(int depth) {
     if (depth > kMaxNesting)
       throw error(ExitCode::kOutOfMemory,
@@ -93,6 +113,7 @@ class PatternParser {
     do {
       alternatives.push_back(read_sequence(depth));
     } while (take('|'));
+    has_alternatives_ = has_alternatives_ || (depth == 0 && alternatives.size() > 1);
     return choice(std::move(alternatives));
   }
 
@@ -100,16 +121,17 @@ class PatternParser {
     std::vector<Expression> parts;
     for (;;) {
       const char32_t c = peek();
-      if (c == kEndOfText || c == '|' || (c == ')' && depth > 0) ||
-          (c == '$' && depth == 0 && ends_alternative()))
-        return sequence(std::move(parts));
+      if (c == kEndOfText || c == '|' || (c == ')' && depth > 0)) return sequence(std::move(parts));
+      if (c == '^' || c == '$') {
+        parts.push_back({.kind = c == '^' ? Expression::kStart : Expression::kEnd});
+        take();
+        continue;
+      }
       Expression part = read_part(depth);
       read_repetition(part);
       parts.push_back(std::move(part));
     }
   }
-
-  bool ends_alternative() const { return position_ + 1 == pattern_.size() || pattern_[position_ + 1] == '|'; }
 
   Expression read_part(int depth) {
     const char32_t c = peek();
@@ -117,32 +139,33 @@ class PatternParser {
       case '(':
         return read_group(depth);
       case '[':
-        return written(read_class());
+        return codes(read_class());
       case '.':
         take();
-        return written(intersection(kAscii, complement({{'\n', '\n'}, {'\r', '\r'}})));
-      case '^':
-      case '$':
-        throw unsupported("an anchor that is not at the end of an alternative outside of groups");
+        return codes(taken(line_codes(), false));
       case '*':
       case '+':
       case '?':
-      case '{':
-      case '}':
-      case ']':
       case ')':
         throw unexpected("something to repeat or an escape");
       case '\\':
-        return written(read_escape());
+        return codes(read_escape());
       default:
         take();
-        return written({{c, c}});
+        return codes({{c, c}});
     }
   }
 
   Expression read_group(int depth) {
     take();
-    if (take('?') && !take(':')) throw unsupported("a group of the kind (?");
+    if (take('?') && !take(':')) {
+      const bool is_named = pattern_.substr(position_).starts_with("<") &&
+                            !pattern_.substr(position_).starts_with("<=") &&
+                            !pattern_.substr(position_).starts_with("<!");
+      const size_t end = pattern_.find('>', position_);
+      if (!is_named || end == std::string_view::npos) throw unsupported("a group of the kind (?");
+      position_ = end + 1;
+    }
     Expression inside = read_choice(depth + 1);
     if (!take(')')) throw unexpected("a )");
     return inside;
@@ -155,7 +178,8 @@ class PatternParser {
       part = repeat(std::move(part), 1);
     } else if (take('?')) {
       part = optional(std::move(part));
-    } else if (take('{')) {
+    } else if (repeats_by_number()) {
+      take();
       const int min = read_count();
       int max = min;
       if (take(',')) max = peek() == '}' ? -1 : read_count();
@@ -167,7 +191,14 @@ class PatternParser {
       return;
     }
     take('?');  // whether it is the shortest match makes no difference here
-    if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') throw unexpected("one repetition");
+    if (peek() == '*' || peek() == '+' || peek() == '?' || repeats_by_number())
+      throw unexpected("one repetition");
+  }
+
+  /// Else a brace stands for itself.
+  bool repeats_by_number() const {
+    return peek() == '{' && position_ + 1 < pattern_.size() &&
+           contains(kDigits, static_cast<unsigned char>(pattern_[position_ + 1]));
   }
 
   int read_count() {
@@ -183,28 +214,41 @@ class PatternParser {
     return count;
   }
 
+  /// A class, or all that is not in it. What is to be left out is taken as other dialects may have it.
+  CodeSet taken(const CodeClass& known, bool is_negated) const {
+    const bool is_least = (dialects_ == Dialects::kAll) != is_negated;
+    const CodeSet& set = is_least ? known.least : known.most;
+    return is_negated ? complement(set) : set;
+  }
+
   CodeSet read_class() {
     take();
     const bool is_negated = take('^');
+    const Dialects outside = dialects_;
+    if (is_negated) dialects_ = opposite(outside);
     std::vector<CodeRange> ranges;
-    bool names_kinds = false;
     while (!take(']')) {
       const CodeSet first = read_class_item();
-      names_kinds = names_kinds || first.size() > 1 || first == kDigits;
       if (peek() != '-' || pattern_.substr(position_).starts_with("-]")) {
         ranges.insert(ranges.end(), first.begin(), first.end());
         continue;
       }
       take();
       const CodeSet last = read_class_item();
-      const bool is_range = first.size() == 1 && last.size() == 1 && first[0].first == first[0].last &&
-                            last[0].first == last[0].last && first[0].first <= last[0].first;
-      if (!is_range) throw error(ExitCode::kBadFile, "expected a range that ascends, got another one");
-      ranges.push_back({first[0].first, last[0].first});
+      const auto is_one = [](const CodeSet& set) { return set.size() == 1 && set[0].first == set[0].last; };
+      if (is_one(first) && is_one(last) && first[0].first <= last[0].first) {
+        ranges.push_back({first[0].first, last[0].first});
+      } else if (is_one(first) && is_one(last)) {
+        throw error(ExitCode::kBadFile, "expected a range that ascends, got another one");
+      } else {  // of a class and something else, as [\\w-.]
+        ranges.insert(ranges.end(), first.begin(), first.end());
+        ranges.push_back({'-', '-'});
+        ranges.insert(ranges.end(), last.begin(), last.end());
+      }
     }
+    dialects_ = outside;
     CodeSet set = code_set(std::move(ranges));
-    if (!is_negated) return set;
-    return names_kinds ? intersection(kAscii, complement(set)) : complement(set);
+    return is_negated ? complement(set) : set;
   }
 
   CodeSet read_class_item() {
@@ -216,20 +260,16 @@ class PatternParser {
   CodeSet read_escape(bool in_class = false) {
     take();
     const char32_t c = take();
-    const auto but = [](const CodeSet& set) { return intersection(kAscii, complement(set)); };
     switch (c) {
       case 'd':
-        return kDigits;
       case 'D':
-        return but(kDigits);
+        return taken(digit_codes(), c == 'D');
       case 'w':
-        return kWords;
       case 'W':
-        return but(kWords);
+        return taken(word_codes(), c == 'W');
       case 's':
-        return kSpaces;
       case 'S':
-        return but(kSpaces);
+        return taken(space_codes(), c == 'S');
       case 'n':
         return {{'\n', '\n'}};
       case 't':
@@ -243,14 +283,35 @@ class PatternParser {
       case 'x':
         return read_hex(2);
       case 'u':
-        return read_hex(4);
+        return take('{') ? read_long_hex() : read_hex(4);
+      case 'c':
+        return read_control();
+      case '0':
+        if (!contains(kDigits, peek())) return {{0, 0}};
+        break;
       default:
         break;
     }
-    const bool is_letter = contains(kWords, c) && c != '_';
+    const bool is_letter = contains(kLetters, c);
     if (is_letter && !(in_class && c == 'b')) throw unsupported(fmt::format("\\{}", static_cast<char>(c)));
     if (is_letter) return {{'\b', '\b'}};
     return {{c, c}};
+  }
+
+  CodeSet read_control() {
+    const char32_t letter = take() | 0x20;
+    if (letter < 'a' || letter > 'z') throw unsupported("\\c without a letter");
+    return {{letter & 0x1f, letter & 0x1f}};
+  }
+
+  CodeSet read_long_hex() {
+    char32_t code = 0;
+    for (int digit = hex_digit(peek()); digit >= 0 && code <= kMaxCode; digit = hex_digit(peek())) {
+      take();
+      code = code * 16 + static_cast<char32_t>(digit);
+    }
+    if (!take('}') || code > kMaxCode) throw unexpected("a hexadecimal number and }");
+    return {{code, code}};
   }
 
   CodeSet read_hex(int num_digits) {
@@ -267,9 +328,54 @@ class PatternParser {
 
   std::string_view pattern_;
   std::string_view place_;
-  bool is_whole_;
+  Dialects dialects_;
   size_t position_ = 0;
+  bool has_alternatives_ = false;  // outside of groups
 };
+
+using Written = Expression (*)(const CodeSet& set);
+
+/// Characters as they are written. No anchors may be left.
+void write(Expression& expression, Written written, std::string_view place) {
+  if (expression.kind == Expression::kStart || expression.kind == Expression::kEnd)
+    throw file_error(ExitCode::kMismatch, place,
+                     "an anchor that is not at the end of an alternative outside of groups is not supported");
+  if (expression.kind == Expression::kCodes) {
+    expression = written(expression.codes);
+    return;
+  }
+  for (Expression& part : expression.parts) write(part, written, place);
+}
+
+/// Of alternatives with anchors at their ends. Where there is none stands what `open` says, if it says something.
+Expression without_anchors(TextPattern pattern, const std::optional<Expression>& open, Written written,
+                           std::string_view place) {
+  if (!pattern.ahead.empty())
+    throw file_error(ExitCode::kMismatch, place, "a group of the kind (? is not supported");
+  std::vector<Expression> alternatives;
+  if (pattern.expression.kind == Expression::kChoice) {
+    alternatives = std::move(pattern.expression.parts);
+  } else {
+    alternatives.push_back(std::move(pattern.expression));
+  }
+  for (Expression& alternative : alternatives) {
+    std::vector<Expression> parts;
+    if (alternative.kind == Expression::kSequence) {
+      parts = std::move(alternative.parts);
+    } else {
+      parts.push_back(std::move(alternative));
+    }
+    const bool starts = !parts.empty() && parts.front().kind == Expression::kStart;
+    if (starts) parts.erase(parts.begin());
+    const bool ends = !parts.empty() && parts.back().kind == Expression::kEnd;
+    if (ends) parts.pop_back();
+    for (Expression& part : parts) write(part, written, place);
+    if (open && !starts) parts.insert(parts.begin(), *open);
+    if (open && !ends) parts.push_back(*open);
+    alternative = sequence(std::move(parts));
+  }
+  return choice(std::move(alternatives));
+}
 
 }  // namespace
 
@@ -283,8 +389,34 @@ Expression in_json(const CodeSet& set) {
   return choice(std::move(alternatives));
 }
 
-Expression pattern_grammar(std::string_view pattern, std::string_view place) {
-  return PatternParser(pattern, place, false).run();
+bool is_plain(const TextPattern& pattern) {
+  const auto is_anchor = [](const Expression& part) {
+    return part.kind == Expression::kStart || part.kind == Expression::kEnd;
+  };
+  const std::function<bool(const Expression&)> has_anchor = [&](const Expression& part) {
+    return is_anchor(part) || std::any_of(part.parts.begin(), part.parts.end(), has_anchor);
+  };
+  const auto is_plain_alternative = [&](const Expression& part) {
+    if (part.kind != Expression::kSequence) return is_anchor(part) || !has_anchor(part);
+    for (size_t i = 0; i < part.parts.size(); ++i) {
+      const bool is_outer = (i == 0 && part.parts[i].kind == Expression::kStart) ||
+                            (i + 1 == part.parts.size() && part.parts[i].kind == Expression::kEnd);
+      if (!is_outer && has_anchor(part.parts[i])) return false;
+    }
+    return true;
+  };
+  if (!pattern.ahead.empty()) return false;
+  const Expression& all = pattern.expression;
+  if (all.kind != Expression::kChoice) return is_plain_alternative(all);
+  return std::all_of(all.parts.begin(), all.parts.end(), is_plain_alternative);
+}
+
+TextPattern parse_text_pattern(std::string_view pattern, std::string_view place, Dialects dialects) {
+  return PatternParser(pattern, place, dialects).run();
+}
+
+Expression pattern_grammar(TextPattern pattern, std::string_view place) {
+  return without_anchors(std::move(pattern), repeat(in_json({{0, kMaxCode}}), 0), in_json, place);
 }
 
 Grammar parse_pattern(std::string_view pattern, const std::string& name) {
@@ -292,7 +424,8 @@ Grammar parse_pattern(std::string_view pattern, const std::string& name) {
     throw file_error(ExitCode::kOutOfMemory, name, "expected at most {} bytes, got {}", kMaxSourceBytes,
                      pattern.size());
   Grammar grammar{.name = name, .rules = {}};
-  grammar.root = grammar.add("pattern", PatternParser(pattern, name, true).run());
+  const Written as_is = [](const CodeSet& set) { return codes(set); };
+  grammar.root = grammar.add("pattern", without_anchors(parse_text_pattern(pattern, name), {}, as_is, name));
   return grammar;
 }
 

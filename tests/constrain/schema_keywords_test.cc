@@ -1,0 +1,202 @@
+// Keywords of schemas beyond the first ones: what may be written by each, at its bounds, and beside others.
+#include <gmock/gmock.h>
+
+#include "schema_testing.h"
+
+namespace soliton::constrain {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SchemaKeywords, UnknownOnesSayNothing) {
+  expect_takes(R"({"type": "integer", "self": {"vendor": "x"}, "typeName": "AWS", "enumNames": [1]})", {"1"},
+               {"null"});
+  expect_takes(R"({"type": "string", "format": "int32"})", {"\"x\""}, {"1"});
+  expect_takes(R"({"then": false, "minContains": 3, "additionalItems": false, "type": "array"})", {"[1]"},
+               {"1"});
+}
+
+TEST(SchemaKeywords, CharactersAreUnicode) {
+  expect_takes(R"({"type": "string", "pattern": "^.*$"})", {"\"日本語\"", "\"😀 é\""}, {"\"a\\nb\""});
+  expect_takes(R"({"pattern": "^\\S+$"})", {"\"日本\""}, {"\"日 本\"", "\"日\u3000本\"", "\"\u00a0\""});
+  expect_takes(R"({"pattern": "^[^,]\\D\\W$"})", {"\"日本、\"", "\"ab-\""},
+               {"\",b-\"", "\"a1-\"", "\"abc\""});
+  // What dialects differ about is written by none of them.
+  expect_takes(R"({"pattern": "^\\d\\D\\w\\W$"})", {"\"1aa-\""},
+               {"\"٣aa-\"", "\"1٣a-\"", "\"1aé-\"", "\"1aaé\""});
+  expect_takes(R"({"pattern": "^[\\w-.]+\\/\\x41\\u{1F600}\\cJ$"})", {"\"a-.b/A😀\\n\""}, {"\"a/A\""});
+}
+
+TEST(SchemaKeywords, AnchorsAndAssertions) {
+  expect_takes(R"s({"pattern": "(^a$)|(^b)"})s", {"\"a\"", "\"bc\""}, {"\"ab\"", "\"xb\""});
+  expect_takes(R"s({"pattern": "^(?!abc$)(?=.*c)[a-d]+$"})s", {"\"c\"", "\"abcd\""}, {"\"abc\"", "\"ab\""});
+  expect_takes(R"({"pattern": "a$^|b"})", {"\"b\"", "\"ab\""}, {"\"a\""});
+  EXPECT_THAT(refusal(R"s({"pattern": "^(?!a)b|c"})s"), HasSubstr("5 s: pattern: an assertion (? beside"));
+}
+
+TEST(SchemaKeywords, PatternsBesideLengthsAndEachOther) {
+  expect_takes(R"({"pattern": "^[a-z]+$", "minLength": 2, "maxLength": 3})", {"\"ab\"", "\"abc\""},
+               {"\"a\"", "\"abcd\"", "\"A2\""});
+  expect_takes(R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}], "maxLength": 3, "type": "string"})",
+               {"\"ab\"", "\"bxa\""}, {"\"aa\"", "\"bxxa\""});
+  expect_takes(R"({"format": "date", "pattern": "^2024"})", {"\"2024-02-28\""}, {"\"2023-02-28\""});
+  expect_takes(R"({"format": "email", "maxLength": 8})", {"\"a@b.com\""}, {"\"ab@b.comm\""});
+  EXPECT_THAT(refusal(R"({"pattern": "^a+$", "format": "date"})"),
+              HasSubstr("expected a text that fits all, got none"));
+  EXPECT_THAT(refusal(R"({"pattern": "^.{5}$", "maxLength": 4})"),
+              HasSubstr("4 s: pattern: expected a text"));
+}
+
+TEST(SchemaKeywords, Formats) {
+  expect_takes(R"({"format": "ipv6"})", {"\"1:2:3:4:5:6:7:8\"", "\"::1\"", "\"fe80::1\""},
+               {"\"1::2::3\"", "\"1:2\""});
+  expect_takes(R"({"format": "hostname"})", {"\"www.example.com\""}, {"\"-a.com\"", "\"a..b\"", "\"a_b\""});
+  expect_takes(R"({"format": "uri"})", {"\"https://example.com/a%20b?q=1#f\"", "\"urn:isbn:123\""},
+               {"\"example.com\"", "\"//a/b\"", "\"https://a b\""});
+  expect_takes(R"({"format": "json-pointer"})", {"\"\"", "\"/a~1b/0\""}, {"\"a\"", "\"/a~2\""});
+  expect_takes(R"({"format": "duration"})", {"\"P1Y2M3DT4H\"", "\"PT5S\"", "\"P2W\""},
+               {"\"P\"", "\"P1YT\"", "\"P1D2H\""});
+}
+
+TEST(SchemaKeywords, Fractions) {
+  expect_takes(R"({"type": "number", "minimum": 0.5, "maximum": 2.25})",
+               {"0.5", "0.50", "1", "2.2", "2.25", "2.250"},
+               {"0.49", "0.4999", "2.26", "2.251", "3", "0", "-1"});
+  expect_takes(R"({"type": "number", "exclusiveMinimum": -0.125, "exclusiveMaximum": 0.001})",
+               {"-0.12", "0", "0.0009", "-0.1249"}, {"-0.125", "-0.2", "0.001", "0.0010", "1"});
+  expect_takes(R"({"type": "number", "minimum": -10.5, "maximum": -9.75})", {"-10.5", "-10", "-9.75"},
+               {"-9.7", "-10.51", "10"});
+  expect_takes(R"({"type": "number", "minimum": 1, "exclusiveMinimum": true, "maximum": 2})", {"1.5", "2"},
+               {"1", "1.0"});
+}
+
+TEST(SchemaKeywords, Multiples) {
+  expect_takes(R"({"type": "integer", "multipleOf": 7, "minimum": -20, "maximum": 100})",
+               {"-14", "0", "7", "98"}, {"-21", "1", "105", "13"});
+  expect_takes(R"({"type": "number", "multipleOf": 0.25})", {"0.25", "3", "-1.5", "2.750"},
+               {"0.2", "0.251", "1.1"});
+  expect_takes(R"({"type": "integer", "multipleOf": 2.5})", {"5", "10"}, {"2", "7"});
+  expect_takes(R"({"allOf": [{"multipleOf": 4}, {"multipleOf": 6}], "type": "integer"})", {"12", "24"},
+               {"4", "6", "18"});
+}
+
+TEST(SchemaKeywords, PatternProperties) {
+  const char* const schema =
+      R"({"type": "object", "properties": {"x_1": {"minimum": 3}}, "patternProperties": {
+      "^x_": {"type": "integer"}, "_2$": {"type": "integer", "maximum": 5}}, "additionalProperties": false})";
+  expect_takes(schema, {"{}", R"({"x_1":3,"x_7":1,"a_2":5,"x_2":5})"},
+               {R"({"x_1":2})", R"({"x_1":null})", R"({"a":1})", R"({"x_2":6})", R"({"x_1":3,"x_1":1})"});
+  expect_takes(R"({"type": "object", "patternProperties": {"^a": {"type": "null"}}})",
+               {R"({"a":null,"b":1})"}, {R"({"a":1})", R"({"ab":1})"});
+  expect_takes(
+      R"({"type": "object", "patternProperties": {"^a": {"type": "null"}}, "required": ["ab", "c"]})",
+      {R"({"ab":null,"c":1})"}, {R"({"ab":1,"c":1})"});
+  expect_takes(R"({"type": "object", "patternProperties": {"": false}})", {"{}"}, {R"({"a":1})"});
+}
+
+TEST(SchemaKeywords, NamesOfProperties) {
+  expect_takes(R"({"type": "object", "propertyNames": {"maxLength": 2, "pattern": "^[a-z]"}})",
+               {"{}", R"({"a":1,"bc":null})"}, {R"({"abc":1})", R"({"1":1})"});
+  expect_takes(R"({"type": "object", "properties": {"a": {}, "bcd": {}}, "propertyNames": {"maxLength": 2}})",
+               {R"({"a":1})"}, {R"({"bcd":1})"});
+  expect_takes(
+      R"({"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "null"}})",
+      {R"({"a":null,"b":null})"}, {R"({"c":null})", R"({"a":1})"});
+}
+
+TEST(SchemaKeywords, NumbersOfProperties) {
+  expect_takes(R"({"properties": {"a": {}, "b": {}, "c": {}}, "minProperties": 2, "type": "object"})",
+               {R"({"a":1,"c":1})", R"({"a":1,"b":1,"c":1})"}, {"{}", R"({"b":1})"});
+  expect_takes(R"({"properties": {"a": {}, "b": {}, "c": {}}, "maxProperties": 1, "type": "object"})",
+               {"{}", R"({"b":1})"}, {R"({"a":1,"b":1})"});
+  expect_takes(R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
+               {R"({"a":1})", R"({"a":1,"b":1})"}, {"{}", R"({"a":1,"b":1,"c":1})"});
+  // The same name twice is one.
+  expect_takes(R"({"type": "object", "required": ["a"], "minProperties": 2})", {R"({"a":1,"b":1})"},
+               {R"({"a":1})"});
+  EXPECT_THAT(refusal(R"({"properties": {"a": {}}, "minProperties": 2, "type": "object"})"),
+              HasSubstr("4 s: minProperties: expected at most 1, got 2"));
+}
+
+TEST(SchemaKeywords, DifferentItems) {
+  expect_takes(R"({"items": {"enum": ["a", "b", "c"]}, "uniqueItems": true, "minItems": 1, "maxItems": 2})",
+               {R"(["a"])", R"(["c", "a"])"}, {"[]", R"(["a","a"])", R"(["a","b","c"])"});
+  expect_takes(R"({"items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8]}, "uniqueItems": true, "type": "array"})",
+               {"[]", "[1,3,8]"}, {"[1,1]", "[9]"});
+  expect_takes(R"({"items": {"type": "boolean"}, "uniqueItems": true})", {"[true,false]", "[false]"},
+               {"[true,true]"});
+  expect_takes(R"({"type": "array", "uniqueItems": true, "maxItems": 1})", {"[]", "[7]"}, {"[7,8]"});
+}
+
+TEST(SchemaKeywords, Contains) {
+  expect_takes(R"({"type": "array", "contains": {"const": 5}, "items": {"type": "integer"}})",
+               {"[5]", "[5,1,5]"}, {"[]", "[1]", "[5,null]"});
+  expect_takes(R"({"type": "array", "contains": {"type": "null"}, "minContains": 2, "maxContains": 2,
+      "items": {"type": ["null", "integer"]}})",
+               {"[null,null]", "[null,null,1]"}, {"[null]", "[null,null,null]"});
+  expect_takes(R"({"type": "array", "contains": {"type": "null"}, "minContains": 0, "maxContains": 0})",
+               {"[]", "[1]"}, {"[null]", "[1,null]"});
+  expect_takes(R"({"prefixItems": [{"type": "string"}], "contains": {"type": "null"}})", {"[\"a\",null]"},
+               {"[\"a\"]"});
+}
+
+TEST(SchemaKeywords, Negations) {
+  expect_takes(R"({"not": {"type": ["string", "object"]}})", {"1", "[]", "null", "true"}, {"\"\"", "{}"});
+  expect_takes(R"({"type": "string", "not": {"enum": ["a", "bc"]}})", {"\"b\"", "\"\"", "\"ab\""},
+               {"\"a\"", "\"bc\""});
+  expect_takes(R"({"type": "string", "not": {"pattern": "^a"}})", {"\"ba\"", "\"\""}, {"\"a\"", "\"ab\""});
+  expect_takes(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"required": ["a"]}})",
+               {"{}"}, {R"({"a":1})"});
+  expect_takes(R"({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+      "not": {"properties": {"a": {"minimum": 3}}}})",
+               {R"({"a":2})"}, {R"({"a":3})"});
+  expect_takes(R"({"type": "integer", "not": {"anyOf": [{"minimum": 3}, {"maximum": -3}]}})", {"2", "-2"},
+               {"3", "-3"});
+  expect_takes(R"({"type": "integer", "not": {"not": {"minimum": 3}}})", {"3"}, {"2"});
+}
+
+TEST(SchemaKeywords, Conditions) {
+  const char* const schema =
+      R"({"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
+      "required": ["kind"], "if": {"properties": {"kind": {"const": "a"}}}, "then": {"required": ["n"]},
+      "else": {"properties": {"n": {"maximum": 3}}}})";
+  expect_takes(schema, {R"({"kind":"a","n":9})", R"({"kind":"b"})", R"({"kind":"b","n":3})"},
+               {R"({"kind":"a"})", R"({"kind":"b","n":4})", "{}"});
+  expect_takes(
+      R"({"type": "object", "properties": {"a": {}, "b": {}, "c": {}}, "dependentRequired": {"a": ["b"]}})",
+      {"{}", R"({"b":1})", R"({"a":1,"b":1,"c":1})"}, {R"({"a":1})", R"({"a":1,"c":1})"});
+  expect_takes(
+      R"({"type": "object", "properties": {"a": {}, "b": {}}, "dependencies": {"a": {"required": ["b"]}, "b": []}})",
+      {R"({"b":1})", R"({"a":1,"b":1})"}, {R"({"a":1})"});
+}
+
+TEST(SchemaKeywords, WhatIsNotEvaluated) {
+  expect_takes(
+      R"({"type": "object", "allOf": [{"properties": {"a": {}}}], "anyOf": [{"properties": {"b": {}}}, {"properties":
+      {"c": {}}, "required": ["c"]}], "unevaluatedProperties": {"type": "null"}})",
+      {R"({"a":1,"b":1})", R"({"a":1,"c":1})", R"({"d":null})"}, {R"({"d":1})"});
+  expect_takes(R"({"prefixItems": [true], "unevaluatedItems": false})", {"[1]"}, {"[1,2]"});
+}
+
+TEST(SchemaKeywords, ListedValuesBesideOthers) {
+  expect_takes(R"({"enum": ["a", "bcd", 7, 3], "maxLength": 2, "minimum": 5})", {"\"a\"", "7"},
+               {"\"bcd\"", "3"});
+  expect_takes(R"({"enum": [1, 2, 3, 4], "not": {"multipleOf": 2}})", {"1", "3"}, {"2", "4"});
+}
+
+TEST(SchemaKeywords, References) {
+  expect_takes(R"({"$ref": "#/$defs/a%20b~1c%25", "$defs": {"a b/c%": {"type": "null"}}})", {"null"}, {"1"});
+  expect_takes(R"({"$ref": "#x", "$defs": {"a": {"$anchor": "x", "type": "null"}}})", {"null"}, {"1"});
+  expect_takes(
+      R"({"$id": "http://a/b/root.json", "$ref": "sub.json#/$defs/n", "$defs": {"s": {"$id": "sub.json",
+      "$defs": {"n": {"$ref": "#/$defs/m"}, "m": {"type": "null"}}}, "m": {"type": "integer"}}})",
+      {"null"}, {"1"});
+  // Two trees at once: rules of their own, that refer to themselves.
+  expect_takes(R"({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {
+      "a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}, "v": {"type": "integer"}}},
+      "b": {"type": "object", "properties": {"next": {"$ref": "#/$defs/b"}, "v": {"minimum": 3}}}}})",
+               {R"({"next":{"next":{"v":3}}})"}, {R"({"next":{"next":{"v":2}}})", R"({"next":{"v":null}})"});
+}
+
+}  // namespace
+}  // namespace soliton::constrain
