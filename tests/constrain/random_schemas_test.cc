@@ -297,5 +297,127 @@ TEST(RandomSchemas, EveryAnswerFitsAllThatHoldTogether) {
   cases.check(num_schemas / 5);
 }
 
+/// Keywords that forbid, count and depend on each other, over a few names and values, so that they meet.
+class KeywordWriter {
+ public:
+  explicit KeywordWriter(uint32_t seed) : random_(seed) {}
+
+  Json schema(int depth = 0) {
+    switch (below(depth < 3 ? 9 : 4)) {
+      case 0:
+        return number();
+      case 1:
+        return string();
+      case 2:
+        return {{"enum", {1, 2.5, "a", "ab", nullptr, true, {1, 2}, {{"a", 1}}}}};
+      case 3:
+        return {{"type", {"integer", "boolean", "null"}}};
+      case 4:
+        return array(depth);
+      case 5:
+        return combined(depth);
+      default:
+        return object(depth);
+    }
+  }
+
+ private:
+  int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
+
+  Json number() {
+    Json schema = {{"type", below(2) == 0 ? "number" : "integer"}};
+    if (below(2) == 0) schema[below(2) == 0 ? "minimum" : "exclusiveMinimum"] = below(40) / 4.0 - 5;
+    if (below(2) == 0) schema[below(2) == 0 ? "maximum" : "exclusiveMaximum"] = below(40) / 8.0 + 4;
+    if (below(3) == 0) schema["multipleOf"] = below(2) == 0 ? 0.5 : 1 + below(5);
+    return schema;
+  }
+
+  Json string() {
+    const char* const patterns[] = {"^a", "b$", "^[ab]*$", "^(?!ab)", "[^a]", "^..$"};
+    Json schema = {{"type", "string"}};
+    if (below(2) == 0) schema["pattern"] = patterns[below(6)];
+    if (below(3) == 0) schema["not"] = {{"pattern", patterns[below(3)]}};
+    if (below(3) == 0) schema["minLength"] = below(3);
+    if (below(3) == 0) schema["maxLength"] = 2 + below(3);
+    return schema;
+  }
+
+  Json array(int depth) {
+    Json schema = {{"type", "array"}};
+    if (below(2) == 0) schema["items"] = schema_of_items(depth);
+    if (below(3) == 0) schema["prefixItems"] = {this->schema(depth + 1)};
+    if (below(3) == 0) schema["contains"] = this->schema(depth + 1);
+    if (below(4) == 0) schema["maxContains"] = 1 + below(2);
+    if (below(3) == 0) schema["minItems"] = below(3);
+    if (below(3) == 0) schema["maxItems"] = 2 + below(2);
+    if (below(4) == 0) schema["unevaluatedItems"] = false;
+    if (schema.contains("items") && schema["items"].contains("enum") && !schema.contains("contains")) {
+      schema.erase("prefixItems");
+      schema["uniqueItems"] = true;
+    }
+    return schema;
+  }
+  Json schema_of_items(int depth) { return below(3) == 0 ? Json{{"enum", {1, 2, "x"}}} : schema(depth + 1); }
+
+  Json object(int depth) {
+    const char* const names[] = {"a", "b", "ab", "c"};
+    Json schema = {{"type", "object"}};
+    for (const char* name : names) {
+      if (below(2) == 0) schema["properties"][name] = this->schema(depth + 1);
+      if (below(5) == 0) schema["required"].push_back(name);
+    }
+    if (below(3) == 0) schema["patternProperties"][below(2) == 0 ? "^a" : "b"] = this->schema(depth + 1);
+    if (below(3) == 0) schema["additionalProperties"] = below(2) == 0 ? Json(false) : this->schema(depth + 1);
+    if (below(5) == 0) schema["propertyNames"] = {{"maxLength", 1 + below(2)}};
+    if (below(4) == 0) schema["minProperties"] = below(3);
+    if (below(4) == 0) schema["maxProperties"] = 2 + below(2);
+    if (below(4) == 0) schema["dependentRequired"] = {{"a", {"b"}}};
+    if (below(5) == 0) schema["dependentSchemas"] = {{"b", piece(depth)}};
+    if (below(5) == 0)
+      schema["unevaluatedProperties"] = below(2) == 0 ? Json(false) : this->schema(depth + 1);
+    return schema;
+  }
+
+  /// Of an object, without its type.
+  Json piece(int depth) {
+    Json schema = object(depth + 1);
+    if (below(2) == 0) schema.erase("type");
+    return schema;
+  }
+
+  Json combined(int depth) {
+    Json schema = below(2) == 0 ? object(depth) : Json::object();
+    switch (below(5)) {
+      case 0:
+        schema["not"] = below(2) == 0 ? piece(depth) : this->schema(depth + 1);
+        return schema;
+      case 1:
+        schema["oneOf"] = {piece(depth), piece(depth)};
+        return schema;
+      case 2:
+        schema["oneOf"] = {this->schema(depth + 1), this->schema(depth + 1), this->schema(depth + 1)};
+        return schema;
+      case 3:
+        schema["if"] = piece(depth);
+        if (below(3) != 0) schema["then"] = piece(depth);
+        if (below(3) != 0) schema["else"] = piece(depth);
+        return schema;
+      default:
+        schema["anyOf"] = {piece(depth), piece(depth)};
+        schema["allOf"] = {piece(depth)};
+        return schema;
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(RandomSchemas, EveryAnswerFitsAllKeywords) {
+  const int num_schemas = long_tests() ? 5000 : 300;
+  Cases cases;
+  for (int i = 0; i < num_schemas; ++i) cases.add(KeywordWriter(static_cast<uint32_t>(i)).schema());
+  cases.check(num_schemas / 3);
+}
+
 }  // namespace
 }  // namespace soliton::constrain

@@ -161,6 +161,43 @@ TEST(TokenConstraint, LeavesOutWhatNoTokenCanWrite) {
   EXPECT_EQ(vocabulary->num_words(), 2u);
 }
 
+// Characters are counted without states of their own: near their bounds, and far from them, masks are what trials say.
+TEST(TokenConstraint, CountsCharacters) {
+  const auto vocabulary =
+      byte_vocabulary({"ab", "abc", "é", "éé", "日本語", "a\"", "\"}", "ab\",", "\\n", "\\n\\n", "\\",
+                       "\\u00", "é\"", "\xc3", "\xa9x", "  ", "cab", std::string(40, 'a')});
+  std::mt19937 random(3);
+  for (const char* string :
+       {R"({"minLength": 2, "maxLength": 3})", R"({"maxLength": 45})", R"({"minLength": 4})",
+        R"({"pattern": "^(ab)*c?é*$", "maxLength": 4})", R"({"pattern": "b", "maxLength": 3})",
+        R"({"pattern": "^[a-c]+$", "not": {"pattern": "ab"}, "maxLength": 5})",
+        R"({"anyOf": [{"maxLength": 2}, {"minLength": 4, "maxLength": 5}]})"}) {
+    const std::string schema = fmt::format(
+        R"({{"properties": {{"a": {{"type": "string", "allOf": [{}]}}}}, "required": ["a"]}})", string);
+    for (int i = 0; i < 4; ++i) {
+      TokenConstraint constraint(ready(schema_grammar(schema), vocabulary), {});
+      walk(std::move(constraint), *vocabulary, random, 30, true);
+    }
+  }
+}
+
+// A hundred thousand characters, and many such texts, have no states of their own.
+TEST(TokenConstraint, CountsWithoutStates) {
+  std::string members;
+  for (int i = 0; i < 40; ++i)
+    members += fmt::format(R"({}"m{}": {{"type": "string", "minLength": {}, "maxLength": {}}})",
+                           i > 0 ? "," : "", i, i, i == 0 ? 100'000 : 255);
+  const Grammar grammar = schema_grammar("{\"properties\": {" + members + "}, \"required\": [\"m0\"]}");
+  Budget budget("s");
+  EXPECT_LT(make_automaton(grammar, byte_vocabulary()->bytes(), budget).states.size(), 4000u);
+  TokenConstraint constraint(ready(grammar), {});
+  EXPECT_TRUE(constraint.accept_bytes("{\"m0\":\"" + std::string(100'000, 'x')));
+  EXPECT_FALSE(constraint.accept_byte('x'));
+  EXPECT_TRUE(constraint.accept_bytes("\",\"m3\":\"é\\u00e9"));
+  EXPECT_FALSE(constraint.accept_byte('"'));
+  EXPECT_TRUE(constraint.accept_bytes("x\"}"));
+}
+
 // Not asserted but for orders of magnitude: how long masks of a large vocabulary take.
 TEST(TokenConstraint, MasksOfLargeVocabulariesTakeLittleTime) {
   std::mt19937 random(11);

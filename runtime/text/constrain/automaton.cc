@@ -2,6 +2,8 @@
 #include "runtime/text/constrain/automaton.h"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <map>
 #include <queue>
 
@@ -38,6 +40,7 @@ class Builder {
       emit(grammar_.rules[i].expression, automaton_.starts[i], end);
     }
     automaton_.root = grammar_.root;
+    automaton_.counter_of.resize(automaton_.states.size(), Automaton::kNoCounter);
     for (Automaton::State& state : automaton_.states) {
       drop_duplicates(state.bytes);
       drop_duplicates(state.calls);
@@ -83,13 +86,13 @@ class Builder {
     count_edge();
     at(from).calls.push_back(edge);
   }
-  void link(int32_t from, ByteRange range, int32_t to) {
+  void link(int32_t from, ByteRange range, int32_t to, bool counts = false) {
     for (int byte = range.first; byte <= range.last; ++byte) {
       if (!bytes_[static_cast<size_t>(byte)]) continue;
       const int first = byte;
       while (byte < range.last && bytes_[static_cast<size_t>(byte) + 1]) ++byte;
       count_edge();
-      at(from).bytes.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(byte), to});
+      at(from).bytes.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(byte), counts, to});
     }
   }
 
@@ -115,6 +118,8 @@ class Builder {
         return std::min<int>(kCalled, static_cast<int>(std::min<size_t>(expression.text.size(), kCalled)));
       case Expression::kCodes:
         return kStatesOfCodes;
+      case Expression::kCounted:
+        return kCalled;
       case Expression::kRule:
         return cost_of_rule(expression.rule, depth);
       case Expression::kRepeat:
@@ -131,9 +136,9 @@ class Builder {
     budget_.charge(1);
     switch (expression.kind) {
       case Expression::kText:
-        return emit_text(expression.text, from, to);
+        return emit_text(expression.text, from, to, expression.counts);
       case Expression::kCodes:
-        return emit_codes(expression.codes, from, to);
+        return emit_codes(expression.codes, from, to, expression.counts);
       case Expression::kRule: {
         const bool is_called = cost_of_rule(expression.rule, 0) >= kCalled;
         if (is_called) return call(from, {expression.rule, to});
@@ -155,10 +160,23 @@ class Builder {
         return emit_repeat(expression, from, to);
       case Expression::kGraph:
         return emit_graph(expression, from, to);
+      case Expression::kCounted:
+        return emit_counted(expression, from, to);
       case Expression::kStart:
       case Expression::kEnd:
         throw Error(ExitCode::kInternal, "grammar: anchors of a pattern are none of a grammar");
     }
+  }
+
+  /// What the call returns to says its counter.
+  void emit_counted(const Expression& expression, int32_t from, int32_t to) {
+    const int32_t behind = new_state();
+    automaton_.counter_of.resize(automaton_.states.size(), Automaton::kNoCounter);
+    automaton_.counter_of.back() = static_cast<int32_t>(automaton_.counters.size());
+    automaton_.counters.push_back(
+        {expression.min, expression.max < 0 ? std::numeric_limits<int32_t>::max() : expression.max});
+    call(from, {expression.rule, behind});
+    link(behind, to);
   }
 
   void emit_graph(const Expression& expression, int32_t from, int32_t to) {
@@ -173,18 +191,18 @@ class Builder {
     for (const int end : expression.graph->ends) link(state(end), to);
   }
 
-  void emit_text(const std::string& text, int32_t from, int32_t to) {
+  void emit_text(const std::string& text, int32_t from, int32_t to, bool counts) {
     if (text.empty()) return link(from, to);
     for (size_t i = 0; i < text.size(); ++i) {
       const auto byte = static_cast<uint8_t>(text[i]);
       const int32_t next = i + 1 == text.size() ? to : new_state();
-      link(from, {byte, byte}, next);
+      link(from, {byte, byte}, next, counts && i == 0);
       from = next;
     }
   }
 
   /// Sequences that end alike share states.
-  void emit_codes(const CodeSet& set, int32_t from, int32_t to) {
+  void emit_codes(const CodeSet& set, int32_t from, int32_t to, bool counts) {
     std::map<ByteSequence, int32_t> states;
     for (const ByteSequence& bytes : utf8_sequences(set)) {
       int32_t next = to;
@@ -200,7 +218,7 @@ class Builder {
         states.emplace(rest, state);
         next = state;
       }
-      link(from, bytes[0], next);
+      link(from, bytes[0], next, counts);
     }
   }
 
@@ -305,6 +323,51 @@ class Heights {
   std::priority_queue<std::pair<int32_t, int32_t>, std::vector<std::pair<int32_t, int32_t>>, std::greater<>>
       queue_;
 };
+
+/// Characters until the end of the rule, along the edges backwards; calls that cannot be so short are cut off.
+void find_characters(Automaton& automaton, Budget& budget) {
+  if (automaton.counters.empty()) return;
+  constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> before(automaton.states.size());
+  std::deque<int32_t> rest;
+  automaton.characters.assign(automaton.states.size(), kNever);
+  for (size_t i = 0; i < automaton.states.size(); ++i) {
+    const auto from = static_cast<int32_t>(i);
+    const Automaton::State& state = automaton.states[i];
+    budget.charge(1 + std::ssize(state.bytes) + std::ssize(state.empty));
+    for (const ByteEdge& edge : state.bytes)
+      before[static_cast<size_t>(edge.target)].emplace_back(from, edge.counts ? 1 : 0);
+    for (const int32_t target : state.empty) before[static_cast<size_t>(target)].emplace_back(from, 0);
+    for (const CallEdge& call : state.calls) before[static_cast<size_t>(call.target)].emplace_back(from, 0);
+    if (!state.ends_rule) continue;
+    automaton.characters[i] = 0;
+    rest.push_back(from);
+  }
+  while (!rest.empty()) {  // nearest first
+    const int32_t state = rest.front();
+    rest.pop_front();
+    const int32_t known = automaton.characters[static_cast<size_t>(state)];
+    budget.charge(1 + std::ssize(before[static_cast<size_t>(state)]));
+    for (const auto& [from, length] : before[static_cast<size_t>(state)]) {
+      int32_t& other = automaton.characters[static_cast<size_t>(from)];
+      if (other <= known + length) continue;
+      other = known + length;
+      length == 0 ? rest.push_front(from) : rest.push_back(from);
+    }
+  }
+  for (const int32_t characters : automaton.characters) {
+    if (characters != kNever) automaton.most_characters = std::max(automaton.most_characters, characters);
+  }
+  for (Automaton::State& state : automaton.states) {
+    std::erase_if(state.calls, [&](const CallEdge& call) {
+      const int32_t counter = automaton.counter_of[static_cast<size_t>(call.target)];
+      if (counter == Automaton::kNoCounter) return false;
+      const int32_t start = automaton.starts[static_cast<size_t>(call.rule)];
+      return automaton.characters[static_cast<size_t>(start)] >
+             automaton.counters[static_cast<size_t>(counter)].max;
+    });
+  }
+}
 
 /// Cuts off what never ends.
 void prune(Automaton& automaton) {
@@ -432,7 +495,11 @@ int32_t Automaton::height(const CallEdge& call) const {
 Automaton make_automaton(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget) {
   Automaton automaton = Builder(grammar, bytes, budget).run();
   for (size_t i = 0; i < automaton.states.size(); ++i)
-    automaton.only_ends.push_back(leads_to_the_end(automaton, static_cast<int32_t>(i)) ? 1 : 0);
+    automaton.only_ends.push_back(automaton.counter_of[i] == Automaton::kNoCounter &&
+                                          leads_to_the_end(automaton, static_cast<int32_t>(i))
+                                      ? 1
+                                      : 0);
+  find_characters(automaton, budget);
   Heights(automaton, budget).run();
   if (automaton.heights[static_cast<size_t>(automaton.starts[static_cast<size_t>(grammar.root)])] >
       kMaxDepth) {

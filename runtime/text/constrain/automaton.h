@@ -20,6 +20,7 @@ inline constexpr size_t kMaxEdges = 1'000'000;
 struct ByteEdge {
   uint8_t first;
   uint8_t last;
+  bool counts;  // a character begins
   int32_t target;
 
   auto operator<=>(const ByteEdge&) const = default;
@@ -32,6 +33,12 @@ struct CallEdge {
   auto operator<=>(const CallEdge&) const = default;
 };
 
+/// How many characters a call may read.
+struct Counter {
+  int32_t min;
+  int32_t max;
+};
+
 struct Automaton {
   struct State {
     std::vector<ByteEdge> bytes = {};
@@ -41,6 +48,7 @@ struct Automaton {
   };
 
   static constexpr int32_t kNoHeight = 1 << 20;  // of what never ends
+  static constexpr int32_t kNoCounter = -1;
 
   std::vector<State> states;
   std::vector<int32_t> starts;   // [rules]
@@ -48,7 +56,12 @@ struct Automaton {
   std::vector<uint8_t>
       only_ends;  // [states]: nothing follows but the end of the rule: a call need not return here
   std::vector<uint8_t> may_be_empty;  // [rules]
-  int root = 0;                       // rule
+  std::vector<Counter> counters;
+  std::vector<int32_t> counter_of;  // [states]: of calls that return to it; kNoCounter: none
+  std::vector<int32_t>
+      characters;               // [states]: how many more it takes to end the rule; empty without counters
+  int32_t most_characters = 0;  // of these
+  int root = 0;                 // rule
 
   /// Calls inside one another until the edge's target is reached and its rule ended.
   int32_t height(const CallEdge& call) const;

@@ -72,10 +72,14 @@ Expression optional(Expression part) {
   return repeat(std::move(part), 0, 1);
 }
 
+Expression counted(int index, int min, int max) {
+  return {.kind = Expression::kCounted, .rule = index, .min = min, .max = max};
+}
+
 namespace {
 
 void renumber(Expression& expression, int by) {
-  if (expression.kind == Expression::kRule) expression.rule += by;
+  if (expression.kind == Expression::kRule || expression.kind == Expression::kCounted) expression.rule += by;
   for (Expression& part : expression.parts) renumber(part, by);
 }
 

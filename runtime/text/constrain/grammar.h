@@ -47,15 +47,16 @@ struct StateGraph {
 
 /// A set of byte strings.
 struct Expression {
-  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat, kGraph, kStart, kEnd };
+  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat, kGraph, kCounted, kStart, kEnd };
 
   Kind kind = kSequence;                         // of nothing: the empty text
   std::string text = {};                         // kText
   CodeSet codes = {};                            // kCodes: one of them, as UTF-8; surrogates have none
-  int rule = 0;                                  // kRule: which
+  int rule = 0;                                  // kRule, kCounted: which
   std::vector<Expression> parts = {};            // kSequence, kChoice, kGraph; kRepeat has one
-  int min = 0;                                   // kRepeat
-  int max = 0;                                   // kRepeat; negative: no bound
+  int min = 0;                                   // kRepeat; kCounted: characters
+  int max = 0;                                   // the same; negative: no bound
+  bool counts = false;                           // kText, kCodes: is a character, within a counted rule
   std::shared_ptr<const StateGraph> graph = {};  // kGraph
   // kStart, kEnd: nothing, where the text begins or ends. Of patterns only: grammars have none.
 };
@@ -68,6 +69,10 @@ Expression sequence(std::vector<Expression> parts);
 Expression choice(std::vector<Expression> alternatives);
 Expression repeat(Expression part, int min, int max = -1);
 Expression optional(Expression part);
+/// Texts of a rule that have `min` to `max` of the characters that count (negative: no bound), without states for each number
+/// of them. The rule calls no others, and what it reads last is no character and stands nowhere before its end; as many
+/// characters as `min` says can always be read before that.
+Expression counted(int index, int min, int max);
 
 struct Rule {
   std::string name;

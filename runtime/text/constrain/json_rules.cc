@@ -117,8 +117,18 @@ Expression JsonRules::array() {
 Expression JsonRules::string() {
   return once(string_, "JSON string", &JsonRules::make_string);
 }
+Expression JsonRules::string(Expression content, int min, int max) {
+  Expression rest = sequence({std::move(content), text("\"")});
+  if (min > 0 || max >= 0) rest = counted(grammar_.add("text", std::move(rest)), min, max);
+  return sequence({text("\""), std::move(rest)});
+}
+
+/// Behind its first quote.
+int JsonRules::rest_of_string() {
+  return once(rest_of_string_, "JSON string", &JsonRules::make_rest_of_string).rule;
+}
 Expression JsonRules::string(int min, int max) {
-  return sequence({text("\""), repeat(character(), min, std::min(max, kMaxRepetitions)), text("\"")});
+  return sequence({text("\""), counted(rest_of_string(), min, max)});
 }
 Expression JsonRules::number() {
   return once(number_, "JSON number", &JsonRules::make_number);
@@ -179,11 +189,18 @@ Expression JsonRules::character() {
                                                     {'r', 'r'},
                                                     {'t', 't'}})),
                                     sequence({text("u"), code})});
-  return choice({codes(plain_characters()), sequence({text("\\"), escape})});
+  Expression plain = codes(plain_characters());
+  Expression escaped = text("\\");
+  plain.counts = escaped.counts = true;
+  return choice({std::move(plain), sequence({std::move(escaped), escape})});
 }
 
 Expression JsonRules::make_string() {
   return sequence({text("\""), repeat(character(), 0), text("\"")});
+}
+
+Expression JsonRules::make_rest_of_string() {
+  return sequence({repeat(character(), 0), text("\"")});
 }
 
 Expression JsonRules::make_number() {

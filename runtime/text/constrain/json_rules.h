@@ -26,6 +26,9 @@ class JsonRules {
   Expression string();
   /// Of `min` to `max` characters; negative: no bound.
   Expression string(int min, int max);
+  /// A string whose content, of `min` to `max` characters (negative: no bound) that count, is `content`. Where there are
+  /// bounds, the content has to have a character more wherever it has fewer than `min`.
+  Expression string(Expression content, int min, int max);
   Expression number();
   Expression integer();
   Expression boolean() const;
@@ -41,12 +44,14 @@ class JsonRules {
   Expression make_value();
   Expression make_object();
   Expression make_array();
+  int rest_of_string();
   Expression make_string();
+  Expression make_rest_of_string();
   Expression make_number();
   Expression make_integer();
 
   Grammar& grammar_;
-  std::optional<int> space_, value_, object_, array_, string_, number_, integer_;
+  std::optional<int> space_, value_, object_, array_, string_, rest_of_string_, number_, integer_;
 };
 
 /// `{`, members or values with commas between them, `}`; `filled` is what stands inside, and nothing may if `may_be_empty`.

@@ -242,8 +242,9 @@ std::optional<Expression> SchemaCompiler::member_of_patterns(const Schema& schem
           document_.flattened(Schema{{"allOf", schema["~names"]}}, member_path(path, rules.keyword));
       counts = string_rules(document_, flat, member_path(path, "propertyNames"), rules);
     }
-    const Expression key = rules.rules.empty() ? json_.string(counts.first, counts.second)
-                                               : text_of(document_, rules, counts.first, counts.second, path);
+    const Expression key = rules.rules.empty()
+                               ? json_.string(counts.first, counts.second)
+                               : text_of(document_, json_, rules, counts.first, counts.second, path);
     const int value = rule_of(all_schemas(std::move(values)), at, depth + 1);
     return rule(grammar_.add("further members", sequence({key, text(":"), json_.space(), rule(value)})));
   } catch (const NoValue&) {

@@ -7,14 +7,83 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr int kMostCounted =
-    256;  // characters more than the fewest, where all of them would be too many states
+/// How many characters texts have.
+struct Lengths {
+  int64_t min;
+  int64_t max;
+};
+constexpr int64_t kNoBound = int64_t{1} << 40;
+
+/// Of an expression whose characters count.
+Lengths lengths_of(const Expression& expression) {
+  const int64_t own = expression.counts ? 1 : 0;
+  Lengths all{own, own};
+  if (expression.kind == Expression::kChoice) all = {kNoBound, 0};
+  for (const Expression& part : expression.parts) {
+    const Lengths each = lengths_of(part);
+    if (expression.kind == Expression::kChoice) {
+      all = {std::min(all.min, each.min), std::max(all.max, each.max)};
+    } else if (expression.kind == Expression::kRepeat) {
+      const bool is_open = expression.max < 0 && each.max > 0;
+      all = {each.min * expression.min, is_open ? kNoBound : each.max * std::max(expression.max, 0)};
+    } else {
+      all = {all.min + each.min, all.max + each.max};
+    }
+    all = {std::min(all.min, kNoBound), std::min(all.max, kNoBound)};
+  }
+  return all;
+}
+
+/// Of a graph whose edges are characters.
+Lengths lengths_of_graph(const StateGraph& graph) {
+  const auto count = static_cast<size_t>(graph.num_states);
+  std::vector<std::vector<size_t>> next(count);
+  std::vector<size_t> num_before(count);
+  for (const StateGraph::Edge& edge : graph.edges) {
+    next[static_cast<size_t>(edge.from)].push_back(static_cast<size_t>(edge.to));
+    ++num_before[static_cast<size_t>(edge.to)];
+  }
+  std::vector<int64_t> shortest(count, kNoBound);
+  std::vector<int64_t> longest(count, 0);
+  std::vector<size_t> rest = {0};  // by breadth
+  shortest[0] = 0;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    for (const size_t to : next[rest[i]]) {
+      if (shortest[to] != kNoBound) continue;
+      shortest[to] = shortest[rest[i]] + 1;
+      rest.push_back(to);
+    }
+  }
+  rest.clear();  // in topological order
+  if (num_before[0] == 0) rest.push_back(0);
+  for (size_t i = 0; i < rest.size(); ++i) {
+    for (const size_t to : next[rest[i]]) {
+      longest[to] = std::max(longest[to], longest[rest[i]] + 1);
+      if (--num_before[to] == 0) rest.push_back(to);
+    }
+  }
+  Lengths all{kNoBound, rest.size() < count ? kNoBound : 0};  // of a cycle not all are there
+  for (const int end : graph.ends) {
+    all = {std::min(all.min, shortest[static_cast<size_t>(end)]),
+           std::max(all.max, longest[static_cast<size_t>(end)])};
+  }
+  return all;
+}
 
 CodeSet all_written() {
   std::vector<CodeRange> ranges = {{'\b', '\n'}, {'\f', '\r'}, {'"', '"'}, {'\\', '\\'}};
   const CodeSet plain = JsonRules::plain_characters();
   ranges.insert(ranges.end(), plain.begin(), plain.end());
   return intersection(code_set(std::move(ranges)), {{0, 0xd7ff}, {0xe000, kMaxCode}});
+}
+
+/// Of content whose lengths are known.
+Expression counted_string(const SchemaDocument& document, JsonRules& json, Expression content,
+                          const Lengths& lengths, int max, const std::string& path,
+                          const StringRules& rules) {
+  if (lengths.min == kNoBound || (max >= 0 && lengths.min > max))
+    throw document.no_value(member_path(path, rules.keyword), "expected a text that fits all, got none");
+  return json.string(std::move(content), 0, lengths.max <= max ? -1 : max);
 }
 
 /// What a flat schema says of texts.
@@ -39,14 +108,18 @@ class StringSchema {
     const auto [min, max] = read();
     const bool has_counts = min > 0 || max >= 0;
     if (all_.rules.empty()) return has_counts ? json.string(min, max) : json.string();
-    if (!has_counts && all_.rules.size() == 1 && is_one_ && list("~unmatched").empty()) {
+    if (all_.rules.size() == 1 && is_one_ && list("~unmatched").empty()) {
       const std::string pattern = list("~formats").empty() ? list("~patterns")[0].get<std::string>()
                                                            : pattern_of_format(list("~formats")[0]);
       TextPattern found = parse_text_pattern(pattern, place(all_.keyword));
-      if (is_plain(found))
-        return sequence({text("\""), pattern_grammar(std::move(found), path_), text("\"")});
+      if (is_plain(found)) {
+        Expression content = pattern_grammar(std::move(found), path_);
+        const Lengths lengths = lengths_of(content);
+        if (lengths.min >= min)
+          return counted_string(document_, json, std::move(content), lengths, max, path_, all_);
+      }
     }
-    return text_of(document_, all_, min, max, path_);
+    return text_of(document_, json, all_, min, max, path_);
   }
 
  private:
@@ -110,25 +183,17 @@ std::pair<int, int> string_rules(const SchemaDocument& document, const Schema& s
   return counts;
 }
 
-Expression text_of(const SchemaDocument& document, const StringRules& rules, int min, int max,
-                   const std::string& path) {
+Expression text_of(const SchemaDocument& document, JsonRules& json, const StringRules& rules, int min,
+                   int max, const std::string& path) {
   static const CodeSet characters = all_written();
-  const auto spend = [&](size_t steps) { document.spend(steps, path); };
-  for (int most = max;;
-       most = most < 0 || most > min + kMostCounted ? min + kMostCounted : (min + most) / 2) {
-    const bool is_counted = min > 0 || most >= 0;
-    std::optional<Expression> made =
-        text_graph(rules.rules, {.min = min, .max = most}, characters, in_json, spend);
-    if (made && made->kind == Expression::kChoice) {
-      if (most == max)
-        throw document.no_value(member_path(path, rules.keyword), "expected a text that fits all, got none");
-    } else if (made) {
-      return sequence({text("\""), std::move(*made), text("\"")});
-    }
-    if (!is_counted || max < 0 || most <= min + 4)
-      throw document.error(ExitCode::kOutOfMemory, member_path(path, rules.keyword),
-                           "expected a pattern of fewer states, got too many with what stands beside it");
-  }
+  std::optional<Expression> made = text_graph(rules.rules, {.min = min}, characters, in_json,
+                                              [&](size_t steps) { document.spend(steps, path); });
+  if (!made)
+    throw document.error(ExitCode::kOutOfMemory, member_path(path, rules.keyword),
+                         "expected a pattern of fewer states, got too many with what stands beside it");
+  const Lengths lengths =
+      made->kind == Expression::kGraph ? lengths_of_graph(*made->graph) : Lengths{kNoBound, 0};
+  return counted_string(document, json, std::move(*made), lengths, max, path, rules);
 }
 
 TextRule none_of(const Schema& texts) {

@@ -29,8 +29,8 @@ struct StringRules {
 std::pair<int, int> string_rules(const SchemaDocument& document, const Schema& schema,
                                  const std::string& path, StringRules& rules);
 /// Texts in quotes that follow all rules and are `min` to `max` characters long (negative: no bound).
-Expression text_of(const SchemaDocument& document, const StringRules& rules, int min, int max,
-                   const std::string& path);
+Expression text_of(const SchemaDocument& document, JsonRules& json, const StringRules& rules, int min,
+                   int max, const std::string& path);
 /// A text that is none of these.
 TextRule none_of(const Schema& texts);
 

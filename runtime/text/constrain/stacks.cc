@@ -1,6 +1,8 @@
 #include "runtime/text/constrain/stacks.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 namespace soliton::constrain {
 namespace {
@@ -9,6 +11,10 @@ constexpr size_t kBytesOfEntry = 48;  // of a hash map, about
 
 uint64_t pair_key(int32_t a, int32_t b) {
   return static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32 | static_cast<uint32_t>(b);
+}
+
+bool is_before(const Group& a, const Group& b) {
+  return std::tie(a.below, a.count, a.frame) < std::tie(b.below, b.count, b.frame);
 }
 
 uint64_t hash_of(std::span<const int32_t> states) {
@@ -35,7 +41,7 @@ StackMachine::StackMachine(const Grammar& grammar, Automaton automaton, Budget& 
     });
     is_kept_.push_back(!state.bytes.empty() || calls || state.ends_rule ? 1 : 0);
   }
-  nodes_.push_back({.state = -1, .below = kBottom, .depth = 0});
+  nodes_.push_back({.state = -1, .below = kBottom, .depth = 0, .counter = Automaton::kNoCounter});
 }
 
 Error StackMachine::too_many_stacks() const {
@@ -95,10 +101,13 @@ FrameIndex StackMachine::found_frame() {
 }
 
 FrameIndex StackMachine::add_frame(uint64_t hash) {
-  Frame frame{.states = set_, .height = Automaton::kNoHeight};
+  constexpr int32_t kMany = std::numeric_limits<int32_t>::max();
+  Frame frame{.states = set_, .height = Automaton::kNoHeight, .characters = kMany};
   for (const int32_t state : set_) {
     frame.ends_rule = frame.ends_rule || automaton_.states[static_cast<size_t>(state)].ends_rule;
     frame.height = std::min(frame.height, automaton_.heights[static_cast<size_t>(state)]);
+    if (!automaton_.characters.empty())
+      frame.characters = std::min(frame.characters, automaton_.characters[static_cast<size_t>(state)]);
   }
   find_calls(frame);
   frame.is_plain = !frame.ends_rule && frame.calls.empty();
@@ -168,11 +177,14 @@ FrameIndex StackMachine::united(std::span<const Group> groups) {
 
 FrameIndex StackMachine::find_step(FrameIndex frame, uint8_t byte) {
   std::vector<int32_t> targets;
+  bool counts = false;
   for (const int32_t state : frames_[static_cast<size_t>(frame)].states) {
     const std::vector<ByteEdge>& edges = automaton_.states[static_cast<size_t>(state)].bytes;
     budget_.charge(1 + std::ssize(edges));
     for (const ByteEdge& edge : edges) {
-      if (edge.first <= byte && byte <= edge.last) targets.push_back(edge.target);
+      if (edge.first > byte || byte > edge.last) continue;
+      targets.push_back(edge.target);
+      counts = counts || edge.counts;
     }
   }
   const FrameIndex next = targets.empty() ? kNone : closed_frame(targets);
@@ -182,7 +194,27 @@ FrameIndex StackMachine::find_step(FrameIndex frame, uint8_t byte) {
     steps = std::make_unique<Steps>();
     steps->fill(kUnknown);
   }
+  frames_[static_cast<size_t>(frame)].counts[byte] = counts;
   return (*steps)[byte] = next;
+}
+
+Group StackMachine::counted_step(const Group& group, uint8_t byte, FrameIndex frame) const {
+  const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
+  const Frame& next = frames_[static_cast<size_t>(frame)];
+  const int32_t count = group.count + (frames_[static_cast<size_t>(group.frame)].counts[byte] ? 1 : 0);
+  const bool may_be = next.characters <= counter.max - count && (!next.ends_rule || count >= counter.min);
+  return {may_be ? frame : kNone, group.below, std::min(count, kMostCounted)};
+}
+
+bool StackMachine::may_count(const Group& group, int num_characters) const {
+  if (counter_of(group.below) == Automaton::kNoCounter) return false;
+  const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
+  return group.count < counter.min || counter.max - group.count < num_characters + automaton_.most_characters;
+}
+
+int32_t StackMachine::room(const Group& group) const {
+  const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
+  return counter.max - group.count - frames_[static_cast<size_t>(group.frame)].characters;
 }
 
 /// Of the rules of a frame's call.
@@ -214,7 +246,10 @@ NodeIndex StackMachine::push(int32_t state, NodeIndex below) {
   if (known != node_of_.end()) return known->second;
   budget_.charge_bytes(sizeof(Node) + kBytesOfEntry);
   const auto node = static_cast<NodeIndex>(nodes_.size());
-  nodes_.push_back({.state = state, .below = below, .depth = depth(below) + 1});
+  nodes_.push_back({.state = state,
+                    .below = below,
+                    .depth = depth(below) + 1,
+                    .counter = automaton_.counter_of[static_cast<size_t>(state)]});
   node_of_.emplace(key, node);
   return node;
 }
@@ -239,7 +274,7 @@ void StackMachine::close(Stacks& stacks, int max_depth) {
     stacks.insert(stacks.end(), levels_[level].begin(), levels_[level].end());
     if (stacks.size() > kMaxStacks) throw too_many_stacks();
   }
-  std::sort(stacks.begin(), stacks.end(), [](const Group& a, const Group& b) { return a.below < b.below; });
+  std::sort(stacks.begin(), stacks.end(), is_before);
 }
 
 void StackMachine::end_rules(size_t level) {
@@ -272,16 +307,16 @@ void StackMachine::begin_rules(size_t level, int max_depth) {
 void StackMachine::unite(std::vector<Group>& level) {
   if (level.size() < 2) return;
   budget_.charge(std::ssize(level));
-  std::sort(level.begin(), level.end(), [](const Group& a, const Group& b) {
-    return a.below != b.below ? a.below < b.below : a.frame < b.frame;
-  });
+  std::sort(level.begin(), level.end(), is_before);
   level.erase(std::unique(level.begin(), level.end()), level.end());
   size_t num_united = 0;
   for (size_t first = 0; first < level.size();) {
     size_t last = first + 1;
-    while (last < level.size() && level[last].below == level[first].below) ++last;
+    while (last < level.size() && level[last].below == level[first].below &&
+           level[last].count == level[first].count)
+      ++last;
     const FrameIndex frame = united(std::span(level).subspan(first, last - first));
-    level[num_united++] = {frame, level[first].below};
+    level[num_united++] = {frame, level[first].below, level[first].count};
     first = last;
   }
   level.resize(num_united);
@@ -298,11 +333,11 @@ void StackMachine::step(const Stacks& stacks, uint8_t byte, int max_depth, Stack
   next.clear();
   budget_.charge(std::ssize(stacks));
   for (const Group& group : stacks) {
-    const FrameIndex frame = step(group.frame, byte);
-    if (frame == kNone) continue;
-    const int needed = depth(group.below) + height(frame);
+    const Group stepped = step(group, byte);
+    if (stepped.frame == kNone) continue;
+    const int needed = depth(group.below) + height(stepped.frame);
     reached_ = std::max(reached_, needed);
-    if (needed <= max_depth) next.push_back({frame, group.below});
+    if (needed <= max_depth) next.push_back(stepped);
   }
   close(next, max_depth);
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,11 +32,12 @@ inline constexpr NodeIndex kBottom = 0;
 struct Group {
   FrameIndex frame;
   NodeIndex below;
+  int32_t count = 0;  // characters that the call below has read, if these are counted
 
   auto operator<=>(const Group&) const = default;
 };
 
-/// Ascending by `below`, of which each is there once.
+/// Ascending by `below` and count, of which each pair is there once.
 using Stacks = std::vector<Group>;
 
 /// Of one grammar. Not for several threads at once. All but what only looks throws what the budget does, and is then as
@@ -67,6 +69,18 @@ class StackMachine {
     return find_step(frame, byte);
   }
   static constexpr FrameIndex kNone = -1;
+  /// The same of a group; of frame kNone if the byte may not follow, or leads to more characters or fewer than are to be read.
+  Group step(const Group& group, uint8_t byte) {
+    const FrameIndex frame = step(group.frame, byte);
+    if (frame == kNone || counter_of(group.below) == Automaton::kNoCounter)
+      return {frame, group.below, group.count};
+    return counted_step(group, byte, frame);
+  }
+  /// Whether it can make a difference within so many characters that a group's are counted.
+  bool may_count(const Group& group, int num_characters) const;
+  bool is_counted(const Group& group) const { return counter_of(group.below) != Automaton::kNoCounter; }
+  /// How many more characters a counted group may read, where those that end its rule are left.
+  int32_t room(const Group& group) const;
   /// No call, and no end of the rule.
   bool is_plain(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].is_plain; }
   bool ends_rule(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].ends_rule; }
@@ -80,6 +94,7 @@ class StackMachine {
 
  private:
   static constexpr FrameIndex kUnknown = -2;
+  static constexpr int32_t kMostCounted = 1 << 30;  // what is longer is counted no more
   using Steps = std::array<FrameIndex, 256>;
 
   /// Calls that return to the same state, as one: of rules that are in called_rules from `first` on.
@@ -98,14 +113,19 @@ class StackMachine {
     bool ends_rule = false;
     bool is_plain = false;
     int32_t height = 0;
+    int32_t characters = 0;            // to the end of the rule
+    std::bitset<256> counts = {};      // bytes with which a character begins, of those in `next`
     std::unique_ptr<Steps> next = {};  // none before the first step
   };
   struct Node {
     int32_t state;  // where the call goes on
     NodeIndex below;
     int32_t depth;
+    int32_t counter;
   };
 
+  int32_t counter_of(NodeIndex node) const { return nodes_[static_cast<size_t>(node)].counter; }
+  Group counted_step(const Group& group, uint8_t byte, FrameIndex frame) const;
   FrameIndex closed_frame(std::span<const int32_t> states);
   void close(int32_t state);
   FrameIndex found_frame();

@@ -227,7 +227,10 @@ class PatternParser {
     const Dialects outside = dialects_;
     if (is_negated) dialects_ = opposite(outside);
     std::vector<CodeRange> ranges;
+    std::string kinds;  // letters of escapes
     while (!take(']')) {
+      if (pattern_.substr(position_).starts_with('\\') && position_ + 1 < pattern_.size())
+        kinds += pattern_[position_ + 1];
       const CodeSet first = read_class_item();
       if (peek() != '-' || pattern_.substr(position_).starts_with("-]")) {
         ranges.insert(ranges.end(), first.begin(), first.end());
@@ -247,6 +250,11 @@ class PatternParser {
       }
     }
     dialects_ = outside;
+    // Whatever a kind has, it and what it has not are everything.
+    for (const auto& [kind, rest] : {std::pair('s', 'S'), std::pair('w', 'W'), std::pair('d', 'D')}) {
+      if (kinds.find(kind) != std::string::npos && kinds.find(rest) != std::string::npos)
+        ranges.push_back({0, kMaxCode});
+    }
     CodeSet set = code_set(std::move(ranges));
     return is_negated ? complement(set) : set;
   }
@@ -386,6 +394,7 @@ Expression in_json(const CodeSet& set) {
   for (const ShortEscape& escape : kShortEscapes) {
     if (contains(set, escape.code)) alternatives.push_back(text(escape.written));
   }
+  for (Expression& alternative : alternatives) alternative.counts = true;
   return choice(std::move(alternatives));
 }
 

@@ -331,13 +331,12 @@ class Product {
   void step(size_t tuple, size_t code_class) {
     if (++num_steps_ > kMostSteps) throw TooMuch();
     const int count = count_at(tuple);
-    if (limits_.max >= 0 && count == limits_.max) return;
     std::vector<int> next;
     for (size_t i = 0; i < rules_.size(); ++i) {
       next.push_back(rules_[i].step((*tuples_[tuple])[i], code_class));
       if (rules_[i].is_dead(next.back())) return;
     }
-    next.push_back(limits_.max >= 0 ? count + 1 : std::min(count + 1, limits_.min));
+    next.push_back(std::min(count + 1, limits_.min));
     next.push_back(0);
     const auto to = static_cast<size_t>(number(next));
     std::vector<CodeRange>& ranges = edges_[{tuple, to}];

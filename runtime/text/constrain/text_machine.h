@@ -25,8 +25,7 @@ struct TextRule {
 TextRule found_somewhere(Expression expression, bool is_negated = false);
 
 struct TextLimits {
-  int min = 0;   // characters
-  int max = -1;  // negative: no bound
+  int min = 0;  // characters
   size_t most_states = 4000;
 };
 
