@@ -67,6 +67,17 @@ std::vector<Row> rows() {
            list(1000, [](int i) { return fmt::format(R"({{"required": ["k{}"], "type": "object"}})", i); }) +
            "]}",
        "to merge and compare"},
+      {"references that meet themselves",
+       "{\"$ref\": \"#/$defs/a0\", \"$defs\": {" +
+           list(
+               30,
+               [](int i) {
+                 return fmt::format(
+                     R"("a{0}": {{"allOf": [{{"$ref": "#/$defs/a{1}"}}, {{"properties": {{"x": {{"$ref": "#/$defs/a{1}"}}}}}}]}})",
+                     i, i + 1);
+               }) +
+           ", \"a30\": {\"type\": \"object\"}}}",
+       nullptr},
       {"conditions",
        "{\"allOf\": [" +
            list(200,

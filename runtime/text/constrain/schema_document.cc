@@ -5,7 +5,7 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr size_t kMostSchemaSteps = 4'000'000;  // of a document: half a second, and 60 MB of copies
+constexpr size_t kMostSchemaSteps = 2'000'000;  // of a document: half a second, and 120 MB of copies
 constexpr size_t kCopySteps = 4;                // of a value
 constexpr std::array<std::string_view, 2> kUnsupported = {"$dynamicRef", "$recursiveRef"};
 constexpr std::array<std::string_view, 3> kDependent = {"dependentRequired", "dependentSchemas",
@@ -31,7 +31,17 @@ SchemaDocument::SchemaDocument(const Schema& root, std::string name, size_t& num
 
 // ---- What schemas say
 
-std::string SchemaDocument::located(const std::string& path, const std::string& message) const {
+std::string SchemaDocument::located(const std::string& whole_path, const std::string& message) const {
+  constexpr size_t kMostBytes = 300;
+  std::string path = whole_path;  // without its middle if it is long
+  if (path.size() > kMostBytes) {
+    size_t begin = kMostBytes / 2;
+    size_t end = path.size() - kMostBytes / 2;
+    const auto is_inside = [&](size_t at) { return (path[at] & 0xc0) == 0x80; };  // of a character
+    while (is_inside(begin)) --begin;
+    while (end < path.size() && is_inside(end)) ++end;
+    path.replace(begin, end - begin, "...");
+  }
   return path.empty() ? fmt::format("{}: {}", name_, message)
                       : fmt::format("{}: {}: {}", name_, path, message);
 }

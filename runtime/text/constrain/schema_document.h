@@ -86,7 +86,7 @@ class SchemaDocument {
   std::string located(const std::string& path, const std::string& message) const;
   const Schema& at_pointer(const std::string& pointer) const;
   Schema both_of(Schema a, Schema b, const std::string& path) const;
-  static Schema joined(Schema a, Schema b);
+  Schema joined(Schema a, Schema b, const std::string& path) const;
   Schema taken(Schema& from, const char* keyword, Schema otherwise, const std::string& path) const;
   void write_null(Schema& schema, const std::string& path) const;
   void merge_members(Schema& a, Schema& b, const std::string& path) const;

@@ -93,6 +93,7 @@ Schema SchemaDocument::both_of(Schema a, Schema b, const std::string& path) cons
   }
   if (a == false || b == true || b.empty() || a == b) return a;
   if (b == false || a == true || a.empty()) return b;
+  spend(a.size() + b.size(), path);
   for (Schema* schema : {&a, &b}) {
     check_keywords(*schema, path);
     resolve_unevaluated(*schema, path);
@@ -108,20 +109,19 @@ Schema SchemaDocument::both_of(Schema a, Schema b, const std::string& path) cons
 }
 
 /// The same of schemas that need not be flat; they are merged when somebody wants to know what they say.
-Schema SchemaDocument::joined(Schema a, Schema b) {
-  if (a == true || b == false || a == b) return b;
+Schema SchemaDocument::joined(Schema a, Schema b, const std::string& path) const {
+  if (a == true || b == false) return b;
   if (b == true || a == false) return a;
-  const auto is_list = [](const Schema& schema) {
-    return schema.is_object() && schema.size() == 1 && schema.contains("allOf") && schema["allOf"].is_array();
+  spend(weight(a) + weight(b), path);
+  const auto parts_of = [](Schema& schema) {
+    const bool is_list =
+        schema.is_object() && schema.size() == 1 && schema.contains("allOf") && schema["allOf"].is_array();
+    return is_list ? std::move(schema["allOf"]) : Schema::array({std::move(schema)});
   };
-  Schema all = Schema::array();
-  for (Schema* schema : {&a, &b}) {
-    if (is_list(*schema)) {
-      for (Schema& part : (*schema)["allOf"]) all.push_back(std::move(part));
-    } else {
-      all.push_back(std::move(*schema));
-    }
-  }
+  Schema all = parts_of(a);
+  Schema further = parts_of(b);
+  unite(all, further);
+  if (all.size() == 1) return std::move(all[0]);
   return Schema{{"allOf", std::move(all)}};
 }
 
@@ -215,10 +215,10 @@ void SchemaDocument::merge_members(Schema& a, Schema& b, const std::string& path
     const auto found = left.find(name);
     Schema other = found == left.end() ? left_of(b, further_others, name) : std::move(*found->second);
     if (found != left.end()) left.erase(found);
-    all.emplace_back(name, joined(std::move(schema), std::move(other)));
+    all.emplace_back(name, joined(std::move(schema), std::move(other), at));
   }
   for (auto& [name, schema] : further.get_ref<Schema::object_t&>()) {
-    if (left.contains(name)) all.emplace_back(name, joined(left_of(a, others, name), std::move(schema)));
+    if (left.contains(name)) all.emplace_back(name, joined(left_of(a, others, name), std::move(schema), at));
   }
   if (has_names) a["properties"] = std::move(all);
   const auto has_own = [](const Schema& schema, const Schema& than) {
@@ -232,7 +232,7 @@ void SchemaDocument::merge_members(Schema& a, Schema& b, const std::string& path
     throw unsupported(path, "patternProperties",
                       "where another schema that holds together with it has additionalProperties");
   merge_patterns(a, b, path);
-  if (has_others) a["additionalProperties"] = joined(others, further_others);
+  if (has_others) a["additionalProperties"] = joined(others, further_others, path);
 }
 
 void SchemaDocument::merge_patterns(Schema& a, Schema& b, const std::string& path) const {
@@ -241,7 +241,7 @@ void SchemaDocument::merge_patterns(Schema& a, Schema& b, const std::string& pat
   Schema further = taken(b, "patternProperties", Schema::object(), path);
   for (auto& [pattern, schema] : further.get_ref<Schema::object_t&>()) {
     if (!all.contains(pattern)) all[pattern] = true;
-    all[pattern] = joined(std::move(all[pattern]), std::move(schema));
+    all[pattern] = joined(std::move(all[pattern]), std::move(schema), path);
   }
   a["patternProperties"] = std::move(all);
 }
@@ -260,10 +260,10 @@ void SchemaDocument::merge_items(Schema& a, Schema& b, const std::string& path) 
     const std::string at = fmt::format("{}[{}]", member_path(path, "prefixItems"), i);
     Schema own = i < firsts.size() ? std::move(firsts[i]) : copied(items, at);
     Schema other = i < further.size() ? std::move(further[i]) : copied(further_items, at);
-    all.push_back(joined(std::move(own), std::move(other)));
+    all.push_back(joined(std::move(own), std::move(other), at));
   }
   if (has_firsts) a["prefixItems"] = std::move(all);
-  if (has_items) a["items"] = joined(items, further_items);
+  if (has_items) a["items"] = joined(items, further_items, path);
 }
 
 void SchemaDocument::merge_types(Schema& into, const Schema& other, const std::string& path) const {

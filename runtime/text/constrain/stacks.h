@@ -83,6 +83,7 @@ class StackMachine {
   int32_t room(const Group& group) const;
   /// No call, and no end of the rule.
   bool is_plain(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].is_plain; }
+  size_t num_states(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].states.size(); }
   bool ends_rule(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].ends_rule; }
   /// Calls inside one another that it takes to end the rule.
   int height(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].height; }

@@ -66,8 +66,9 @@ const TokenMasks::Loops& TokenMasks::loops_of(FrameIndex frame) {
   if (loops_[index].is_known) return loops_[index];
   static const std::vector<ByteSequence> sequences =
       utf8_sequences(intersection(Vocabulary::plain_text(), {{0x80, kMaxCode}}));
+  constexpr size_t kMostStates = 64;  // of frames of more, a step costs more than is saved
   Loops loops{.is_known = true};
-  if (machine_.is_plain(frame)) {
+  if (machine_.is_plain(frame) && machine_.num_states(frame) <= kMostStates) {
     for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
       if (machine_.step(frame, byte) == frame) loops.ascii[byte / 64] |= uint64_t{1} << (byte % 64);
     }
