@@ -16,6 +16,13 @@ TEST(SchemaKeywords, UnknownOnesSayNothing) {
                {"1"});
 }
 
+TEST(SchemaKeywords, OfOtherDraftsAreRefused) {
+  EXPECT_EQ(refusal(R"({"$schema": "http://json-schema.org/draft-03/schema#", "divisibleBy": 2})"),
+            "5 s: divisibleBy: not supported");
+  EXPECT_EQ(refusal(R"({"items": {"propertyDependencies": {}}})"),
+            "5 s: items.propertyDependencies: not supported");
+}
+
 TEST(SchemaKeywords, CharactersAreUnicode) {
   expect_takes(R"({"type": "string", "pattern": "^.*$"})", {"\"日本語\"", "\"😀 é\""}, {"\"a\\nb\""});
   expect_takes(R"({"pattern": "^\\S+$"})", {"\"日本\""}, {"\"日 本\"", "\"日\u3000本\"", "\"\u00a0\""});
@@ -191,6 +198,16 @@ TEST(SchemaKeywords, References) {
       R"({"$id": "http://a/b/root.json", "$ref": "sub.json#/$defs/n", "$defs": {"s": {"$id": "sub.json",
       "$defs": {"n": {"$ref": "#/$defs/m"}, "m": {"type": "null"}}}, "m": {"type": "integer"}}})",
       {"null"}, {"1"});
+  // Whether $id beside $ref says where this leads depends on the draft.
+  const auto sibling = [](const std::string& draft) {
+    return draft +
+           R"("$id": "http://a/b/", "items": {"$id": "http://a/c/", "$ref": "n"}, "type": "array", "$defs": {
+        "b": {"$id": "http://a/b/n", "type": "null"}, "c": {"$id": "http://a/c/n", "type": "integer"}}})";
+  };
+  expect_takes(sibling(R"({"$schema": "http://json-schema.org/draft-07/schema#", )"), {"[null]"}, {"[1]"});
+  expect_takes(sibling(R"({"$schema": "https://json-schema.org/draft/2020-12/schema", )"), {"[1]"},
+               {"[null]"});
+  EXPECT_THAT(refusal(sibling("{")), HasSubstr("5 s: items.$id: not supported"));
   // Two trees at once: rules of their own, that refer to themselves.
   expect_takes(R"({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {
       "a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}, "v": {"type": "integer"}}},

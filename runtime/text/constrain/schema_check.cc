@@ -32,6 +32,7 @@ class Checker {
     if (result != Fit::kNo && value_.is_string()) result = both(result, string());
     if (result != Fit::kNo && value_.is_number()) result = both(result, number());
     const bool is_open = schema_.contains("$dynamicRef") || schema_.contains("$recursiveRef") ||
+                         schema_.contains("$id") || schema_.contains("propertyDependencies") ||
                          (value_.is_object() && schema_.contains("unevaluatedProperties")) ||
                          (value_.is_array() && schema_.contains("unevaluatedItems"));
     return is_open ? both(result, Fit::kMaybe) : result;

@@ -7,7 +7,9 @@ namespace {
 
 constexpr size_t kMostSchemaSteps = 2'000'000;  // of a document: half a second, and 120 MB of copies
 constexpr size_t kCopySteps = 4;                // of a value
-constexpr std::array<std::string_view, 2> kUnsupported = {"$dynamicRef", "$recursiveRef"};
+// An $id is left where it matters beside $ref, and the draft is not said.
+constexpr std::array<std::string_view, 7> kUnsupported = {
+    "$dynamicRef", "$recursiveRef", "$id", "propertyDependencies", "extends", "disallow", "divisibleBy"};
 constexpr std::array<std::string_view, 3> kDependent = {"dependentRequired", "dependentSchemas",
                                                         "dependencies"};
 

@@ -7,7 +7,7 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr std::array<std::string_view, 17> kPlain = {"type",
+constexpr std::array<std::string_view, 18> kPlain = {"type",
                                                      "required",
                                                      "enum",
                                                      "const",
@@ -23,10 +23,13 @@ constexpr std::array<std::string_view, 17> kPlain = {"type",
                                                      "maximum",
                                                      "exclusiveMinimum",
                                                      "exclusiveMaximum",
-                                                     "$dynamicRef"};
+                                                     "$dynamicRef",
+                                                     "propertyDependencies"};
 constexpr std::array<std::string_view, 3> kSchemaKeywords = {"additionalProperties", "unevaluatedItems",
                                                              "unevaluatedProperties"};
 constexpr std::array<std::string_view, 2> kSchemaMaps = {"properties", "patternProperties"};
+
+constexpr std::array<std::string_view, 3> kOfDraft3 = {"extends", "disallow", "divisibleBy"};
 
 class Normaliser {
  public:
@@ -41,10 +44,11 @@ class Normaliser {
     Schema made = Schema::object();
     for (const auto& [keyword, value] : schema.get_ref<const Schema::object_t&>()) {
       if (is_one_of(kPlain, keyword)) made[keyword] = value;
+      if (is_one_of(kOfDraft3, keyword) && references_.is_draft_3()) made[keyword] = value;
       if (is_one_of(kSchemaKeywords, keyword)) made[keyword] = run(value, base);
       if (is_one_of(kSchemaMaps, keyword)) made[keyword] = map_of(value, base);
     }
-    say_references(schema, made, base);
+    say_references(schema, made, base, parent_base);
     say_alternatives(schema, made, base);
     say_conditions(schema, made, base);
     say_items(schema, made, base);
@@ -71,15 +75,20 @@ class Normaliser {
     return made;
   }
 
-  void say_references(const Schema& schema, Schema& made, const std::string& base) {
-    if (schema.contains("$ref")) {
-      const Schema& reference = schema["$ref"];
-      made["$ref"] =
-          reference.is_string()
-              ? Schema(normal_reference(reference.get_ref<const std::string&>(), base, references_))
-              : reference;
-    }
+  /// Up to draft 7 an $id beside it does not change where a reference leads.
+  void say_references(const Schema& schema, Schema& made, const std::string& base,
+                      const std::string& parent_base) {
     if (schema.contains("$recursiveRef")) made["$recursiveRef"] = schema["$recursiveRef"];
+    if (!schema.contains("$ref")) return;
+    made["$ref"] = schema["$ref"];
+    if (!schema["$ref"].is_string()) return;
+    const std::string& written = schema["$ref"].get_ref<const std::string&>();
+    const std::string own = normal_reference(written, base, references_);
+    const std::string of_parent = normal_reference(written, parent_base, references_);
+    const SchemaReferences::Siblings siblings = references_.siblings();
+    made["$ref"] = siblings == SchemaReferences::Siblings::kIgnored ? of_parent : own;
+    const bool is_open = own != of_parent && !of_parent.starts_with("?");
+    if (is_open && siblings == SchemaReferences::Siblings::kUnsaid) made["$id"] = schema["$id"];
   }
 
   void say_alternatives(const Schema& schema, Schema& made, const std::string& base) {

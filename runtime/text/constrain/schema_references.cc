@@ -130,6 +130,17 @@ SchemaReferences::SchemaReferences(const Schema& root)
   look_at(root, "", "", 0);
 }
 
+bool SchemaReferences::is_draft_3() const {
+  return is_of_draft(root_, "draft-03");
+}
+
+SchemaReferences::Siblings SchemaReferences::siblings() const {
+  for (const char* draft : {"draft-03", "draft-04", "draft-06", "draft-07"}) {
+    if (is_of_draft(root_, draft)) return Siblings::kIgnored;
+  }
+  return is_of_draft(root_, "2019-09") || is_of_draft(root_, "2020-12") ? Siblings::kRead : Siblings::kUnsaid;
+}
+
 std::string SchemaReferences::base_of(const Schema& schema, const std::string& base) const {
   if (!schema.is_object() || !schema.contains(id_keyword_) || !schema[id_keyword_].is_string()) return base;
   return resolved_uri(base, schema[id_keyword_].get_ref<const std::string&>());

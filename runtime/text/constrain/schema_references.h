@@ -26,6 +26,10 @@ class SchemaReferences {
   std::optional<std::string> pointer_of(std::string_view reference, std::string_view base);
   /// Null if it leads nowhere. Large objects on the way are indexed once.
   const Schema* find(std::string_view pointer);
+  /// Whether `$schema` says a draft in which `$ref` has no keywords beside it, one in which it has, or neither.
+  enum class Siblings { kIgnored, kRead, kUnsaid };
+  Siblings siblings() const;
+  bool is_draft_3() const;
   /// The base URI of references in the schema that stands there.
   std::string base_at(std::string_view pointer);
   /// The one of a schema whose parent has `base`.
