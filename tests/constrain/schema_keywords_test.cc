@@ -34,6 +34,16 @@ TEST(SchemaKeywords, CharactersAreUnicode) {
   expect_takes(R"({"pattern": "^[\\w-.]+\\/\\x41\\u{1F600}\\cJ$"})", {"\"a-.b/A😀\\n\""}, {"\"a/A\""});
 }
 
+TEST(SchemaKeywords, CategoriesAndPairs) {
+  expect_takes(R"({"pattern": "^[\\p{L}\\p{Nd}_]+\\P{Letter}$"})", {"\"日本1_-\"", "\"aé٣!\""},
+               {"\"a-!\"", "\"ab\""});
+  expect_takes(R"({"pattern": "^[\\uD800\\uDC00-\\uDBFF\\uDFFF]\\uD83D\\uDE00$"})", {"\"😁😀\""},
+               {"\"a😀\"", "\"😁😁\""});
+  EXPECT_THAT(refusal(R"({"pattern": "\\p{Script=Greek}"})"),
+              HasSubstr("5 s: pattern: \\p of \"Script=Greek\" is not"));
+  EXPECT_THAT(refusal(R"({"pattern": "\\uD800"})"), HasSubstr("half of a surrogate pair is not supported"));
+}
+
 TEST(SchemaKeywords, AnchorsAndAssertions) {
   expect_takes(R"s({"pattern": "(^a$)|(^b)"})s", {"\"a\"", "\"bc\""}, {"\"ab\"", "\"xb\""});
   expect_takes(R"s({"pattern": "^(?!abc$)(?=.*c)[a-d]+$"})s", {"\"c\"", "\"abcd\""}, {"\"abc\"", "\"ab\""});

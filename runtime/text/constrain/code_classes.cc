@@ -2,6 +2,9 @@
 
 #include <utf8proc.h>
 
+#include <array>
+#include <utility>
+
 namespace soliton::constrain {
 namespace {
 
@@ -20,7 +23,53 @@ CodeSet of_categories(IsIn&& is_in, const CodeSet& more) {
   return code_set(std::move(ranges));
 }
 
+constexpr std::array<std::string_view, 30>
+    kCategories = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
+                   "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+                   "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};  // as utf8proc has them
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLongNames = {{{"Letter", "L"},
+                                                                                      {"Mark", "M"},
+                                                                                      {"Number", "N"},
+                                                                                      {"Punctuation", "P"},
+                                                                                      {"Symbol", "S"},
+                                                                                      {"Separator", "Z"},
+                                                                                      {"Other", "C"}}};
+
+/// [categories]
+const std::vector<CodeSet>& all_categories() {
+  static const std::vector<CodeSet> all = [] {
+    std::vector<CodeSet> sets(kCategories.size());
+    for (char32_t code = 0; code <= kMaxCode; ++code) {
+      CodeSet& set = sets[static_cast<size_t>(utf8proc_category(static_cast<utf8proc_int32_t>(code)))];
+      if (!set.empty() && set.back().last + 1 == code) {
+        set.back().last = code;
+      } else {
+        set.push_back({code, code});
+      }
+    }
+    return sets;
+  }();
+  return all;
+}
+
 }  // namespace
+
+std::optional<CodeClass> category_codes(std::string_view name) {
+  for (const auto& [known, letter] : kLongNames) {
+    if (name == known) name = letter;
+  }
+  if (name.empty()) return std::nullopt;
+  std::vector<CodeRange> least;
+  std::vector<CodeRange> most;
+  for (size_t i = 0; i < kCategories.size(); ++i) {
+    if (!kCategories[i].starts_with(name)) continue;
+    const CodeSet& set = all_categories()[i];
+    most.insert(most.end(), set.begin(), set.end());
+    if (i != 0) least.insert(least.end(), set.begin(), set.end());
+  }
+  if (most.empty()) return std::nullopt;
+  return CodeClass{code_set(std::move(least)), code_set(std::move(most))};
+}
 
 const CodeClass& digit_codes() {
   static const CodeClass codes = {

@@ -1,6 +1,9 @@
 // Classes of characters that patterns name, in the dialects that schemas are read by.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "runtime/text/constrain/grammar.h"
 
 namespace soliton::constrain {
@@ -10,6 +13,10 @@ struct CodeClass {
   CodeSet least;
   CodeSet most;
 };
+
+/// Codes of a general category of Unicode, by its name of one or two letters or the long one of the first; of \p{C} what
+/// nothing is assigned to is in some versions only. Nothing if there is no such category.
+std::optional<CodeClass> category_codes(std::string_view name);
 
 const CodeClass& digit_codes();
 const CodeClass& word_codes();

@@ -1,5 +1,6 @@
 // The reading of patterns.
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "runtime/text/constrain/characters.h"
@@ -262,6 +263,9 @@ class PatternParser {
       case 's':
       case 'S':
         return taken(space_codes(), c == 'S');
+      case 'p':
+      case 'P':
+        return read_category(c == 'P');
       case 'n':
         return {{'\n', '\n'}};
       case 't':
@@ -290,6 +294,16 @@ class PatternParser {
     return {{c, c}};
   }
 
+  CodeSet read_category(bool is_negated) {
+    const size_t end = pattern_.find('}', position_);
+    if (!take('{') || end == std::string_view::npos) throw unexpected("a category in braces");
+    const std::string_view name = pattern_.substr(position_, end - position_);
+    const std::optional<CodeClass> known = category_codes(name);
+    if (!known) throw unsupported(fmt::format("\\p of {}", in_quotes(name)));
+    position_ = end + 1;
+    return taken(*known, is_negated);
+  }
+
   CodeSet read_control() {
     const char32_t letter = take() | 0x20;
     if (letter < 'a' || letter > 'z') throw unsupported("\\c without a letter");
@@ -314,8 +328,21 @@ class PatternParser {
       take();
       code = code * 16 + static_cast<char32_t>(digit);
     }
-    if (code >= 0xd800 && code <= 0xdfff) throw unsupported("half of a surrogate pair");
+    if (code >= 0xd800 && code <= 0xdfff) code = read_pair(code);
     return {{code, code}};
+  }
+
+  /// What stands behind the first half of a surrogate pair.
+  char32_t read_pair(char32_t first) {
+    char32_t second = 0;
+    const std::string_view rest = pattern_.substr(position_);
+    const auto digit = [&](size_t i) { return hex_digit(static_cast<unsigned char>(rest[i])); };
+    if (first < 0xdc00 && rest.size() >= 6 && rest.starts_with("\\u")) {
+      for (size_t i = 2; i < 6 && digit(i) >= 0; ++i) second = second * 16 + static_cast<char32_t>(digit(i));
+    }
+    if (second < 0xdc00 || second > 0xdfff) throw unsupported("half of a surrogate pair");
+    position_ += 6;
+    return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
   }
 
   std::string_view pattern_;

@@ -208,6 +208,8 @@ std::optional<Expression> SchemaCompiler::member_of_patterns(const Schema& schem
                                                              const std::vector<std::string>& names,
                                                              const std::vector<bool>& is_in,
                                                              const std::string& path, int depth) {
+  const bool is_further = std::find(is_in.begin(), is_in.end(), true) == is_in.end();
+  if (is_further && !is_open(schema)) return std::nullopt;
   const std::string at = member_path(path, "patternProperties");
   StringRules rules{.rules = {}, .keyword = "patternProperties"};
   std::vector<Schema> values;
@@ -223,8 +225,7 @@ std::optional<Expression> SchemaCompiler::member_of_patterns(const Schema& schem
       ++i;
     }
   }
-  if (positive.empty() && !is_open(schema)) return std::nullopt;
-  if (positive.empty() && schema.contains("additionalProperties"))
+  if (is_further && schema.contains("additionalProperties"))
     values.push_back(document_.copied(schema["additionalProperties"], path));
   Schema others = Schema::array();
   for (const std::string& name : names) {
