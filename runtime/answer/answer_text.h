@@ -43,6 +43,8 @@ class AnswerText {
   std::string finish();
   /// Whether a stop string has come, after which nothing more does.
   bool hit_stop() const { return filter_.stopped(); }
+  /// Which one; empty before.
+  std::string stop_text() const { return filter_.stop_text(); }
   /// All text so far.
   const std::string& text() const { return text_; }
   /// How many tokens text() is made of: while the answer comes, those whose text has come whole; where a stop string

@@ -53,6 +53,15 @@ std::string StopFilter::push(std::string_view piece) {
   return passed;
 }
 
+std::string StopFilter::stop_text() const {
+  std::string text;
+  for (size_t i = 0; stopped_ && i < begun_.size(); ++i) {
+    const Stop& stop = (*stops_)[i];
+    if (begun_[i] == stop.text.size() && stop.text.size() > text.size()) text = stop.text;
+  }
+  return text;
+}
+
 std::string StopFilter::finish() {
   return std::exchange(held_, {});
 }

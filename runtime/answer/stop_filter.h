@@ -24,6 +24,8 @@ class StopFilter {
   std::string finish();
   /// Whether a stop string has come.
   bool stopped() const { return stopped_; }
+  /// Which one, once it has; else empty.
+  std::string stop_text() const;
 
  private:
   struct Stop {

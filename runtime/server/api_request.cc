@@ -182,7 +182,6 @@ void read_stops(const JsonView& stop, ApiRequest& request) {
   for (size_t i = 0; i < stop.array_size(); ++i) add(stop[i]);
 }
 
-/// What both kinds of bodies say in the same way.
 /// As vLLM has it.
 void read_cache_salt(const JsonView& salt, ApiRequest& request) {
   if (salt.is_null()) return;
@@ -193,6 +192,7 @@ void read_cache_salt(const JsonView& salt, ApiRequest& request) {
     throw salt.error("expected text of 1 to {} characters, got {}", kMaxSaltCharacters, size);
 }
 
+/// What both kinds of bodies say in the same way.
 void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& request) {
   if (!body["model"].is_null()) body["model"].string();  // there is one, whatever it is called
   request.sampling = read_sampling(body, defaults);
@@ -203,13 +203,14 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
     request.num_choices = static_cast<int>(body["best_of"].integer(request.num_told, kMaxChoices));
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     if (!body[name].is_null())
-      request.max_tokens = static_cast<int>(body[name].integer(1, std::numeric_limits<int>::max()));
+      request.max_tokens = static_cast<int>(body[name].integer(kAllTokens, std::numeric_limits<int>::max()));
   }
   read_logit_bias(body["logit_bias"], request);
   read_stops(body["stop"], request);
   read_cache_salt(body["cache_salt"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
   if (!body["stream"].is_null()) request.streams = body["stream"].boolean();
+  if (!body["return_progress"].is_null()) request.tells_progress = body["return_progress"].boolean();
   if (request.streams && request.num_choices > request.num_told)
     throw body["best_of"].error("expected {}, as n is, in a stream, got {}", request.num_told,
                                 request.num_choices);
@@ -315,7 +316,9 @@ void read_completion(const JsonView& body, const Json& ordered, ApiRequest& requ
   if (body["logprobs"].is_null()) return;
   request.logprobs = true;
   request.num_top_logprobs = static_cast<int>(body["logprobs"].integer(0, kMaxTopLogprobs));
-  if (request.echoes) throw not_yet("echo", "true beside logprobs");
+  // Their logprobs come with those of the first choice.
+  if (request.echoes && request.streams && request.num_choices > 1)
+    throw body["echo"].error("expected n to be 1 beside logprobs in a stream, got {}", request.num_choices);
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ enum class ReasoningFormat {
   kNowhere
 };
 
+/// max_tokens: as many as there is room for.
+inline constexpr int kAllTokens = -1;
+
 struct ApiRequest {
   bool is_chat = false;
   // ---- of a chat
@@ -40,7 +43,7 @@ struct ApiRequest {
   Sampling sampling;
   int num_choices = 1;            // of each prompt, generated
   int num_told = 1;               // of these, by the mean logprob of their tokens where they are fewer
-  std::optional<int> max_tokens;  // of each choice
+  std::optional<int> max_tokens;  // of each choice, or kAllTokens; 0: nothing is generated
   std::vector<std::string> stops;
   std::optional<constrain::Grammar> grammar;  // what an answer may be
   std::vector<int32_t> forbidden;             // tokens that no answer has
@@ -51,6 +54,7 @@ struct ApiRequest {
   std::string cache_salt;    // only prompts with an equal one share what has been fed; empty: those without
   bool streams = false;
   bool includes_usage = false;  // in the last piece of a stream
+  bool tells_progress = false;  // in a stream, while prompts are fed
 };
 
 /// How a body says what stands before the answer.

@@ -1,21 +1,16 @@
 #include "runtime/server/completion.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <random>
+
+#include "runtime/server/seconds.h"
 
 namespace soliton {
 namespace {
 
 constexpr int kDefaultCompletionTokens = 16;  // as OpenAI's API has it
-
-std::string event(const std::string& data) {
-  return "data: " + data + "\n\n";
-}
 
 /// Characters, not bytes: text_offset counts them.
 size_t num_characters(std::string_view text) {
@@ -29,11 +24,21 @@ std::vector<int32_t> shown_marks(const CompletionSetup& setup) {
   return setup.request.tools.callable.empty() ? setup.syntax.reasoning_marks : setup.syntax.marks.tokens();
 }
 
-}  // namespace
-
-std::string one_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+/// A prompt's tokens, none of which is likely yet, with where their texts begin in the whole.
+std::vector<ToldToken> tokens_of_prompt(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt) {
+  AnswerText text(tokenizer, {.stop_tokens = {}, .stops = {}, .skips_special = true});
+  for (const int32_t token : prompt) text.push(token);
+  text.finish();
+  std::vector<ToldToken> tokens;
+  size_t offset = 0;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    tokens.push_back({{{prompt[i]}}, offset});
+    if (i < text.num_tokens()) offset += num_characters(text.text_of_token(i));
+  }
+  return tokens;
 }
+
+}  // namespace
 
 /// As long as the model's template wants it.
 std::string Completion::call_id() const {
@@ -41,21 +46,13 @@ std::string Completion::call_id() const {
   return num_characters == 0 ? random_id("call_") : random_id("").substr(0, num_characters);
 }
 
-std::string random_id(const std::string& prefix) {
-  static thread_local std::random_device device;
-  std::string id = prefix;
-  for (int i = 0; i < 3; ++i) id += fmt::format("{:08x}", device());
-  return id;
-}
-
-Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
-    : tokenizer_(tokenizer),
-      setup_(std::move(setup)),
-      id_(random_id(setup_.request.is_chat ? "chatcmpl-" : "cmpl-")),
-      created_(std::chrono::duration_cast<std::chrono::seconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count()),
-      num_left_(setup_.prompts.size() * static_cast<size_t>(setup_.request.num_choices)) {
+Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup,
+                       std::unique_ptr<AnswerFormat> format)
+    : setup_(std::move(setup)),
+      format_(std::move(format)),
+      num_left_(setup_.prompts.size() * static_cast<size_t>(setup_.request.num_choices)),
+      num_fed_(setup_.prompts.size()),
+      num_cached_(setup_.prompts.size()) {
   const ApiRequest& request = setup_.request;
   const AnswerStyle style{
       .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
@@ -74,50 +71,73 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup)
       choice.thoughts.emplace(*setup_.syntax.reasoning, setup_.reasoning,
                               request.reasoning == ReasoningFormat::kInText);
   }
+  for (size_t prompt = 0; request.echoes && prompt < setup_.prompts.size(); ++prompt) {
+    AnswerChoice& told = choices_[first_choice(prompt)].told;
+    if (request.logprobs) told.prompt_tokens = tokens_of_prompt(tokenizer, setup_.prompts[prompt]);
+    for (size_t i = 0; i < static_cast<size_t>(request.num_choices); ++i) {
+      Choice& choice = choices_[first_choice(prompt) + i];
+      choice.told.prompt = setup_.prompt_texts[prompt];
+      choice.text_offset = num_characters(choice.told.prompt);
+    }
+  }
   if (request.streams && (setup_.grammar == nullptr || setup_.make_gate)) begin_stream();
 }
 
 /// What a grammar makes impossible is told before, as a whole answer.
 void Completion::begin_stream() {
   has_begun_stream_ = true;
-  HttpResponse head{.content_type = "text/event-stream", .headers = setup_.headers};
+  HttpResponse head{.content_type = format_->stream_type(), .headers = setup_.headers};
   head.headers.push_back({"Cache-Control", "no-cache"});
   head.headers.push_back({"X-Accel-Buffering", "no"});
   reply_->begin_stream(std::move(head));
+  tell(format_->begin(usage()));
 }
 
 /// Those asked for; else what is left of the context, or for a completion OpenAI's few.
 int Completion::max_tokens(size_t prompt) const {
   const int left = setup_.context - static_cast<int>(setup_.prompts[prompt].size()) + 1;
-  if (setup_.request.max_tokens) return *setup_.request.max_tokens;
-  return std::max(1, setup_.request.is_chat ? left : std::min(left, kDefaultCompletionTokens));
+  const std::optional<int>& wanted = setup_.request.max_tokens;
+  if (wanted && *wanted != kAllTokens) return *wanted;
+  return std::max(1, setup_.request.is_chat || wanted ? left : std::min(left, kDefaultCompletionTokens));
 }
 
 Generation Completion::generation(size_t prompt) {
   const ApiRequest& request = setup_.request;
-  const size_t first = prompt * static_cast<size_t>(request.num_choices);
+  const size_t first = first_choice(prompt);
   const auto self = shared_from_this();
-  return {.prompt = setup_.prompts[prompt],
-          .num_samples = request.num_choices,
-          .max_tokens = max_tokens(prompt),
-          .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
-          .sampling = request.sampling,
-          .num_best = request.num_top_logprobs,
-          .grammar = setup_.grammar,
-          .make_gate = setup_.make_gate,
-          .allowed = setup_.allowed,
-          .client = setup_.client,
-          .cache_scope = setup_.cache_scope,
-          .on_token =
-              [self, first](int sample, const GeneratedToken& token) {
-                bool goes_on = false;
-                self->guard([&] { goes_on = self->take(first + static_cast<size_t>(sample), token); });
-                return goes_on;
-              },
-          .on_end =
-              [self, first](int sample, const SampleSummary& summary) {
-                self->guard([&] { self->end(first + static_cast<size_t>(sample), summary); });
-              }};
+  Generation generation{
+      .prompt = setup_.prompts[prompt],
+      .num_samples = request.num_choices,
+      .max_tokens = max_tokens(prompt),
+      .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
+      .sampling = request.sampling,
+      .num_best = request.num_top_logprobs,
+      .allowed = setup_.allowed,
+      .client = setup_.client,
+      .cache_scope = setup_.cache_scope,
+      .on_fed = [self, prompt](
+                    int num_fed,
+                    int num_cached) { self->guard([&] { self->take_fed(prompt, num_fed, num_cached); }); },
+      .on_token =
+          [self, first](int sample, const GeneratedToken& token) {
+            bool goes_on = false;
+            self->guard([&] { goes_on = self->take(first + static_cast<size_t>(sample), token); });
+            return goes_on;
+          },
+      .on_end =
+          [self, first](int sample, const SampleSummary& summary) {
+            self->guard([&] { self->end(first + static_cast<size_t>(sample), summary); });
+          }};
+  if (generation.max_tokens > 0) {  // else there is no answer that a grammar could be of
+    generation.grammar = setup_.grammar;
+    generation.make_gate = setup_.make_gate;
+  }
+  if (!choices_[first].told.prompt_tokens.empty()) {
+    generation.on_prompt_token = [self, prompt](const GeneratedToken& token) {
+      self->guard([&] { self->take_prompt_token(prompt, token); });
+    };
+  }
+  return generation;
 }
 
 // ---- As tokens come
@@ -131,12 +151,35 @@ void Completion::guard(const std::function<void()>& act) {
   }
 }
 
+/// The first token of a prompt has no logprob; the others come in their order.
+void Completion::take_prompt_token(size_t prompt, const GeneratedToken& token) {
+  std::vector<ToldToken>& tokens = choices_[first_choice(prompt)].told.prompt_tokens;
+  const auto next = std::find_if(tokens.begin() + 1, tokens.end(),
+                                 [](const ToldToken& told) { return !told.token.logprob; });
+  if (next != tokens.end()) next->token = token;
+}
+
+void Completion::take_fed(size_t prompt, int num_fed, int num_cached) {
+  if (has_failed_) return;
+  num_cached_[prompt] = static_cast<size_t>(num_cached);
+  num_fed_[prompt] = static_cast<size_t>(num_fed);
+  if (!setup_.request.streams || !setup_.request.tells_progress) return;
+  PromptProgress progress{.seconds = seconds_between(asked_, Clock::now())};
+  for (size_t i = 0; i < setup_.prompts.size(); ++i) {
+    progress.num_tokens += setup_.prompts[i].size();
+    progress.num_cached += num_cached_[i];
+    progress.num_fed += num_fed_[i];
+  }
+  tell(format_->progress(progress));
+}
+
 /// And notes it.
-Completion::Piece Completion::piece_of(Choice& choice, std::string text, bool is_last) const {
-  Piece piece{.reasoning = {}, .content = std::move(text)};
+AnswerPiece Completion::piece_of(Choice& choice, std::string text, bool is_last) const {
+  AnswerPiece piece{.content = std::move(text)};
   if (choice.thoughts) {
     ReasoningReader::Piece read = choice.thoughts->push(piece.content);
-    piece = {.reasoning = std::move(read.reasoning), .content = std::move(read.content)};
+    piece.reasoning = std::move(read.reasoning);
+    piece.content = std::move(read.content);
     if (is_last) {
       read = choice.thoughts->finish();
       piece.reasoning += read.reasoning;
@@ -144,83 +187,92 @@ Completion::Piece Completion::piece_of(Choice& choice, std::string text, bool is
     }
   }
   if (choice.reader && is_last) {
-    ToolCallReader::Rest rest = choice.reader->finish(piece.content);
-    piece.content = std::move(rest.text);
-    choice.calls = std::move(rest.calls);
-    if (!setup_.request.tools.may_be_several && choice.calls.size() > 1)
-      choice.calls.erase(choice.calls.begin() + 1, choice.calls.end());
+    read_calls(choice, piece);
   } else if (choice.reader) {
     piece.content = choice.reader->push(piece.content);
   }
   if (setup_.request.reasoning == ReasoningFormat::kInText) piece.content.insert(0, piece.reasoning);
   if (setup_.request.reasoning != ReasoningFormat::kApart) piece.reasoning.clear();
-  choice.reasoning += piece.reasoning;
-  choice.content += piece.content;
+  choice.told.reasoning += piece.reasoning;
+  choice.told.content += piece.content;
   return piece;
+}
+
+/// Of the last piece.
+void Completion::read_calls(Choice& choice, AnswerPiece& piece) const {
+  ToolCallReader::Rest rest = choice.reader->finish(piece.content);
+  piece.content = std::move(rest.text);
+  if (!setup_.request.tools.may_be_several && rest.calls.size() > 1)
+    rest.calls.erase(rest.calls.begin() + 1, rest.calls.end());
+  for (ToolCall& call : rest.calls) choice.told.calls.push_back({std::move(call), call_id()});
 }
 
 bool Completion::take(size_t index, const GeneratedToken& token) {
   if (has_failed_) return false;
+  if (!first_token_) first_token_ = Clock::now();
   Choice& choice = choices_[index];
   choice.tokens.push_back(token);
   if (choice.thoughts && choice.thoughts->is_inside()) ++choice.num_reasoning;
-  const Piece piece = piece_of(choice, choice.text.push(token.id), false);
-  const Json logprobs = new_logprobs(choice, num_settled(choice, nullptr));
-  if (setup_.request.streams) tell_text(index, piece, logprobs);
+  AnswerPiece piece = piece_of(choice, choice.text.push(token.id), false);
+  piece.tokens = new_tokens(choice, num_settled(choice, nullptr));
+  if (setup_.request.streams) tell_piece(index, piece);
   return !choice.text.hit_stop();
+}
+
+/// Why there is no answer.
+std::optional<ApiError> Completion::error_of(const SampleSummary& summary) const {
+  if (summary.end == SampleEnd::kFailed) return ApiError(503, summary.failure, {}, "kernel_failed");
+  if (summary.end == SampleEnd::kAmbiguous) return ApiError(400, summary.failure, setup_.grammar->name());
+  if (summary.end == SampleEnd::kShutdown)
+    return ApiError(503, "the server has been told to end", {}, "shutdown");
+  return std::nullopt;
+}
+
+AnswerEnd Completion::end_of(const Choice& choice, const SampleSummary& summary) const {
+  if (!choice.told.calls.empty()) return AnswerEnd::kCalls;
+  if (choice.text.hit_stop()) return AnswerEnd::kStopText;
+  return summary.end == SampleEnd::kLength ? AnswerEnd::kLength : AnswerEnd::kStop;
 }
 
 void Completion::end(size_t index, const SampleSummary& summary) {
   if (has_failed_) return;
-  if (summary.end == SampleEnd::kFailed) return fail(ApiError(503, summary.failure, {}, "kernel_failed"));
-  if (summary.end == SampleEnd::kAmbiguous)
-    return fail(ApiError(400, summary.failure, setup_.grammar->name()));
-  if (summary.end == SampleEnd::kShutdown)
-    return fail(ApiError(503, "the server has been told to end", {}, "shutdown"));
+  if (const std::optional<ApiError> error = error_of(summary)) return fail(*error);
   Choice& choice = choices_[index];
-  const Piece piece = piece_of(choice, choice.text.finish(), true);
-  const Json logprobs = new_logprobs(choice, num_settled(choice, &summary));
-  choice.finish_reason = !choice.calls.empty()               ? "tool_calls"
-                         : summary.end == SampleEnd::kLength ? "length"
-                                                             : "stop";
-  if (index % static_cast<size_t>(setup_.request.num_choices) == 0) num_cached_ += summary.num_cached;
+  AnswerPiece piece = piece_of(choice, choice.text.finish(), true);
+  piece.tokens = new_tokens(choice, num_settled(choice, &summary));
+  choice.told.end = end_of(choice, summary);
+  choice.told.stop_text = choice.text.stop_text();
+  const auto num_choices = static_cast<size_t>(setup_.request.num_choices);
+  if (index % num_choices == 0) num_cached_[index / num_choices] = static_cast<size_t>(summary.num_cached);
   if (setup_.request.streams) {
-    tell_text(index, piece, logprobs);
-    tell_calls(index);
-    tell_end(index);
+    tell_piece(index, piece);
+    tell(format_->end_choice(index, choice.told));
   }
   if (--num_left_ == 0) finish();
 }
 
 void Completion::finish() {
   if (setup_.request.streams) {
-    if (setup_.request.includes_usage) {
-      Json last = frame(setup_.request.is_chat ? "chat.completion.chunk" : "text_completion");
-      last["choices"] = Json::array();
-      last["usage"] = usage();
-      tell(last);
-    }
-    reply_->put(event("[DONE]"));
+    tell(format_->finish(usage()));
     reply_->close();
     return;
   }
-  Json whole = frame(setup_.request.is_chat ? "chat.completion" : "text_completion");
-  Json& choices = whole["choices"] = Json::array();
+  std::vector<const AnswerChoice*> told;
   for (size_t prompt = 0; prompt < setup_.prompts.size(); ++prompt) {
+    const AnswerChoice& first = choices_[first_choice(prompt)].told;
     for (const size_t index : told_choices(prompt)) {
-      choices.push_back(whole_choice(index));
-      choices.back()["index"] = choices.size() - 1;
+      if (index != first_choice(prompt)) choices_[index].told.prompt_tokens = first.prompt_tokens;
+      told.push_back(&choices_[index].told);
     }
   }
-  whole["usage"] = usage();
-  reply_->finish({.body = one_line(whole), .headers = setup_.headers});
+  reply_->finish({.body = one_line(format_->whole(told, usage())), .headers = setup_.headers});
 }
 
 /// Those of a prompt, or the best of them where not all are told.
 std::vector<size_t> Completion::told_choices(size_t prompt) const {
   const auto num_choices = static_cast<size_t>(setup_.request.num_choices);
   std::vector<size_t> indices(num_choices);
-  std::iota(indices.begin(), indices.end(), prompt * num_choices);
+  std::iota(indices.begin(), indices.end(), first_choice(prompt));
   const auto num_told = static_cast<size_t>(setup_.request.num_told);
   if (num_told == num_choices) return indices;
   const auto mean_logprob = [&](size_t index) {
@@ -238,17 +290,16 @@ std::vector<size_t> Completion::told_choices(size_t prompt) const {
 void Completion::fail(const ApiError& error) {
   has_failed_ = true;
   if (!has_begun_stream_) {
-    HttpResponse response = error.response();
+    HttpResponse response = format_->refuse(error);
     response.headers = setup_.headers;
     reply_->finish(std::move(response));
     return;
   }
-  reply_->put(event(error.json()));
-  reply_->put(event("[DONE]"));
+  tell(format_->fail(error));
   reply_->close();
 }
 
-// ---- Logprobs
+// ---- What the client gets
 
 /// How many tokens the text so far is made of; of an answer that has ended, all but the stop token.
 size_t Completion::num_settled(const Choice& choice, const SampleSummary* summary) const {
@@ -257,164 +308,46 @@ size_t Completion::num_settled(const Choice& choice, const SampleSummary* summar
   return std::min(num_tokens, choice.tokens.size() - (has_stop_token ? 1 : 0));
 }
 
-std::string Completion::token_text(int32_t id) const {
-  const std::vector<int> ids = {id};
-  const std::string& piece = tokenizer_.piece(id);
-  return tokenizer_.is_special(id) || piece.empty() ? tokenizer_.decode(ids) : piece;
-}
-
-Completion::Json Completion::logprob_entry(const GeneratedToken& token) const {
-  const auto entry = [&](int32_t id, float logprob) {
-    const std::string text = token_text(id);
-    Json bytes = Json::array();
-    for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
-    return Json{{"token", text}, {"logprob", json_logprob(logprob)}, {"bytes", bytes}};
-  };
-  Json object = entry(token.id, token.logprob.value_or(0));
-  Json& best = object["top_logprobs"] = Json::array();
-  for (const RankedToken& ranked : token.best) best.push_back(entry(ranked.id, ranked.logprob));
-  return object;
-}
-
-/// Of the tokens that have become part of the text since the last call; null if they are not wanted or there are none.
-Completion::Json Completion::new_logprobs(Choice& choice, size_t num_settled) const {
-  if (!setup_.request.logprobs || choice.num_told >= num_settled) return nullptr;
-  Json logprobs;
-  if (setup_.request.is_chat) logprobs["content"] = Json::array();
+/// Those that have become part of the text since the last call, if their logprobs are wanted.
+std::vector<ToldToken> Completion::new_tokens(Choice& choice, size_t num_settled) const {
+  std::vector<ToldToken> tokens;
+  if (!setup_.request.logprobs) return tokens;
   for (; choice.num_told < num_settled; ++choice.num_told) {
-    const GeneratedToken& token = choice.tokens[choice.num_told];
-    if (setup_.request.is_chat) {
-      logprobs["content"].push_back(logprob_entry(token));
-      continue;
-    }
-    logprobs["tokens"].push_back(token_text(token.id));
-    logprobs["token_logprobs"].push_back(json_logprob(token.logprob.value_or(0)));
-    Json best = token.best.empty() ? Json() : Json::object();
-    for (const RankedToken& ranked : token.best) best[token_text(ranked.id)] = json_logprob(ranked.logprob);
-    logprobs["top_logprobs"].push_back(std::move(best));
-    logprobs["text_offset"].push_back(choice.text_offset);
+    tokens.push_back({choice.tokens[choice.num_told], choice.text_offset});
     choice.text_offset += num_characters(choice.text.text_of_token(choice.num_told));
   }
-  append_logprobs(choice, logprobs);
-  return logprobs;
+  if (!setup_.request.streams)
+    choice.told.tokens.insert(choice.told.tokens.end(), tokens.begin(), tokens.end());
+  return tokens;
 }
 
-/// Adds them to those of the whole answer.
-void Completion::append_logprobs(Choice& choice, const Json& logprobs) const {
-  if (setup_.request.streams) return;
-  for (const auto& [member, list] : logprobs.items()) {
-    Json& all = choice.logprobs[member];
-    for (const Json& value : list) all.push_back(value);
-  }
-}
-
-// ---- What the client gets
-
-Completion::Json Completion::frame(const char* object) const {
-  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", setup_.model}};
-}
-
-void Completion::tell(const Json& object) {
+void Completion::tell(const std::string& bytes) {
   if (!has_begun_stream_) begin_stream();
-  reply_->put(event(one_line(object)));
+  if (!bytes.empty()) reply_->put(bytes);
 }
 
-Completion::Json Completion::chunk(size_t index, Json members, const Json& logprobs,
-                                   const Json& finish_reason) const {
-  const bool is_chat = setup_.request.is_chat;
-  Json object = frame(is_chat ? "chat.completion.chunk" : "text_completion");
-  Json choice = {{"index", index}};
-  if (is_chat) {
-    choice["delta"] = std::move(members);
-  } else {
-    choice.update(members);
-  }
-  choice["logprobs"] = logprobs;
-  choice["finish_reason"] = finish_reason;
-  object["choices"] = Json::array({std::move(choice)});
-  if (setup_.request.includes_usage) object["usage"] = nullptr;
-  return object;
-}
-
-void Completion::tell_text(size_t index, const Piece& piece, const Json& logprobs) {
+void Completion::tell_piece(size_t index, const AnswerPiece& piece) {
   Choice& choice = choices_[index];
-  const bool is_chat = setup_.request.is_chat;
-  if (!choice.has_begun) {
-    choice.has_begun = true;
-    if (is_chat) tell(chunk(index, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
-    if (!setup_.echoes.empty()) tell(chunk(index, {{"text", echo_of(index)}}, nullptr, nullptr));
-  }
-  // By both names that clients look for.
-  if (!piece.reasoning.empty()) {
-    tell(chunk(index, {{"reasoning_content", piece.reasoning}, {"reasoning", piece.reasoning}},
-               piece.content.empty() ? logprobs : Json(), nullptr));
-    if (piece.content.empty()) return;
-  }
-  if (piece.content.empty() && logprobs.is_null()) return;
-  tell(chunk(index, {{is_chat ? "content" : "text", piece.content}}, logprobs, nullptr));
+  if (!choice.has_begun) tell(format_->begin_choice(index, choice.told));
+  choice.has_begun = true;
+  if (!piece.reasoning.empty() || !piece.content.empty() || !piece.tokens.empty())
+    tell(format_->piece(index, piece));
 }
 
-void Completion::tell_calls(size_t index) {
-  const std::vector<ToolCall>& calls = choices_[index].calls;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const Json function = {{"name", calls[i].name}, {"arguments", calls[i].arguments}};
-    const Json call = {{"index", i}, {"id", call_id()}, {"type", "function"}, {"function", function}};
-    tell(chunk(index, {{"tool_calls", Json::array({call})}}, nullptr, nullptr));
-  }
-}
-
-void Completion::tell_end(size_t index) {
-  const Json members = setup_.request.is_chat ? Json::object() : Json{{"text", ""}};
-  tell(chunk(index, members, nullptr, choices_[index].finish_reason));
-}
-
-/// The prompt that stands before a choice, where one is wanted.
-std::string Completion::echo_of(size_t index) const {
-  return setup_.echoes.empty() ? "" : setup_.echoes[index / static_cast<size_t>(setup_.request.num_choices)];
-}
-
-Completion::Json Completion::whole_choice(size_t index) const {
-  const Choice& choice = choices_[index];
-  Json object = {{"index", index}};
-  if (setup_.request.is_chat) {
-    Json message = {{"role", "assistant"}, {"content", choice.content}};
-    if (!choice.reasoning.empty()) {
-      message["reasoning_content"] = choice.reasoning;
-      message["reasoning"] = choice.reasoning;
-    }
-    if (!choice.calls.empty()) {
-      if (choice.content.empty()) message["content"] = nullptr;
-      for (const ToolCall& call : choice.calls) {
-        message["tool_calls"].push_back({{"id", call_id()},
-                                         {"type", "function"},
-                                         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-      }
-    }
-    object["message"] = std::move(message);
-  } else {
-    object["text"] = echo_of(index) + choice.content;
-  }
-  object["logprobs"] = choice.logprobs;
-  object["finish_reason"] = choice.finish_reason;
-  return object;
-}
-
-Completion::Json Completion::usage() const {
-  size_t num_prompt = 0;
-  for (const std::vector<int32_t>& prompt : setup_.prompts) num_prompt += prompt.size();
-  size_t num_generated = 0;
+AnswerUsage Completion::usage() const {
+  AnswerUsage usage;
+  for (const std::vector<int32_t>& prompt : setup_.prompts) usage.num_prompt += prompt.size();
   size_t num_reasoning = 0;
   for (const Choice& choice : choices_) {
-    num_generated += choice.tokens.size();
+    usage.num_generated += choice.tokens.size();
     num_reasoning += choice.num_reasoning;
   }
-  Json usage = {{"prompt_tokens", num_prompt},
-                {"completion_tokens", num_generated},
-                {"total_tokens", num_prompt + num_generated},
-                {"prompt_tokens_details",
-                 {{"cached_tokens", std::min<int64_t>(num_cached_, static_cast<int64_t>(num_prompt))}}}};
-  if (setup_.reasoning != ReasoningState::kNone)
-    usage["completion_tokens_details"] = {{"reasoning_tokens", num_reasoning}};
+  if (setup_.reasoning != ReasoningState::kNone) usage.num_reasoning = num_reasoning;
+  usage.num_cached =
+      std::min(std::accumulate(num_cached_.begin(), num_cached_.end(), size_t{0}), usage.num_prompt);
+  const Clock::time_point now = Clock::now();
+  usage.prompt_s = seconds_between(asked_, first_token_.value_or(now));
+  usage.generation_s = seconds_between(first_token_.value_or(now), now);
   return usage;
 }
 

@@ -60,7 +60,7 @@ class GrammarGate {
 struct Generation {
   std::vector<int32_t> prompt;            // at least one token
   int num_samples = 1;                    // sample i draws with the sampling's seed + i, modulo 2^32
-  int max_tokens = 1;                     // of each, at least one
+  int max_tokens = 1;                     // of each; 0: the prompt is fed, and nothing follows
   std::vector<int32_t> stop_tokens = {};  // a sample ends with one of these
   Sampling sampling = {};                 // no drafts
   int num_best = 0;  // GeneratedToken::best, with Sampling::logprobs: a launch is one token then
@@ -74,6 +74,11 @@ struct Generation {
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};
   std::string client = {};       // those of one wait for one another, those of several take turns
   std::string cache_scope = {};  // those of one share what has been fed: see PrefixCache
+  /// Called for the first sample with each token of the prompt but the first, as likely as it was, and num_best others in its
+  /// place; before on_token. What is cached of the prompt is fed again for that.
+  std::function<void(const GeneratedToken&)> on_prompt_token = {};
+  /// Called for the first sample: tokens of the prompt that have been fed so far, with those that were cached.
+  std::function<void(int num_fed, int num_cached)> on_fed = {};
   std::function<bool(int sample, const GeneratedToken&)> on_token = {};  // ends the sample by returning false
   std::function<void(int sample, const SampleSummary&)> on_end = {};     // once for each sample
 };

@@ -7,16 +7,13 @@
 
 #include "layout/page.h"
 #include "models/printing.h"
+#include "runtime/server/seconds.h"
 
 namespace soliton {
 namespace {
 
 using Counter = Metrics::Counter;
 using Gauge = Metrics::Gauge;
-
-double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
 
 }  // namespace
 
@@ -182,6 +179,7 @@ bool Scheduler::run_once() {
   }
   ++num_rounds_;
   work_on_rows();
+  end_fed();
   finish_ended();
   return true;
 }
@@ -205,7 +203,8 @@ void Scheduler::admit() {
 bool Scheduler::fits(const Sequence& sequence) const {
   if (running_.empty()) return true;
   const auto pages_to_begin = [&](const Sequence& begun) {
-    const int num_cached = cache_.match_in_use(begun.tokens, begun.generation().cache_scope);
+    const int num_cached =
+        begun.scores() ? 0 : cache_.match_in_use(begun.tokens, begun.generation().cache_scope);
     return ceil_divide(static_cast<int>(begun.tokens.size()) + 1, kKvPageTokens) - num_cached / kKvPageTokens;
   };
   int64_t needed = cache_.num_pages_in_use() + pages_to_begin(sequence) + 1;

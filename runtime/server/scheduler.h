@@ -12,9 +12,10 @@
 // a grammar has a row when the tokens that may be next have been found, by other threads; until then the others go on.
 // Where a grammar begins to hold within a launch, what that chose behind is forgotten.
 //
-//   scheduler.cc        threads, queue, who joins, leaves and is sent back
-//   scheduler_masks.cc  which tokens may be next
-//   scheduler_step.cc   what a launch feeds and decodes
+//   scheduler.cc          threads, queue, who joins, leaves and is sent back
+//   scheduler_masks.cc    which tokens may be next
+//   scheduler_prompts.cc  what is fed of which prompt, and how likely its tokens are
+//   scheduler_step.cc     what a launch feeds and decodes
 #pragma once
 
 #include <chrono>
@@ -106,6 +107,7 @@ class Scheduler {
     int num_generated = 0;
     std::optional<Branch> branch = {};  // nothing: not begun, or sent back
     int num_fed = 0;
+    size_t num_scored = 1;  // tokens of the prompt that on_prompt_token has been told of, and the first
     std::optional<int> num_cached = {};  // of the prompt, when it was begun first
     uint64_t arrival = 0;                // the order in which they joined
     std::optional<SampleEnd> end = {};
@@ -124,7 +126,10 @@ class Scheduler {
     const Generation& generation() const { return job->generation; }
     int num_to_feed() const { return static_cast<int>(tokens.size()) - 1 - num_fed; }
     bool is_fed() const { return branch && num_to_feed() == 0; }
-    bool decodes() const { return is_fed() && mask_news == nullptr; }
+    bool decodes() const { return is_fed() && mask_news == nullptr && generation().max_tokens > 0; }
+    bool scores() const {
+      return sample == 0 && generation().on_prompt_token && num_scored < generation().prompt.size();
+    }
     RowSampling draw() const;
   };
   using SequencePointer = std::unique_ptr<Sequence>;
@@ -133,6 +138,13 @@ class Scheduler {
   struct Chunk {
     Sequence* sequence = nullptr;
     int num_tokens = 0;
+  };
+
+  /// A row of a step that is fed a token of a prompt whose next one is to be told as likely as it was.
+  struct ScoredRow {
+    Sequence* sequence = nullptr;
+    size_t next = 0;  // which token of the prompt that is
+    size_t row = 0;
   };
 
   // scheduler.cc
@@ -159,8 +171,7 @@ class Scheduler {
   void wait_for_masks();
   void take_mask(Sequence& sequence);
 
-  // scheduler_step.cc
-  void work_on_rows();
+  // scheduler_prompts.cc
   int rows_of_step() const;
   std::vector<Chunk> next_chunks();
   Sequence* next_to_feed(std::span<const Chunk> but);
@@ -168,6 +179,12 @@ class Scheduler {
   void begin(Sequence& sequence);
   void feed(Sequence& sequence, int num_tokens);
   void feed_and_decode(std::span<const Chunk> chunks, bool decodes);
+  void score(const TreeResult& result, std::span<const ScoredRow> rows);
+  void tell_fed(const Sequence& sequence) const;
+  void end_fed();
+
+  // scheduler_step.cc
+  void work_on_rows();
   void decode(int max_steps);
   int reserve_steps(int max_steps);
   void step(std::span<const Chunk> chunks, int num_steps);

@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "layout/page.h"
+#include "runtime/server/ranked_tokens.h"
 #include "runtime/server/scheduler.h"
 
 namespace soliton {
@@ -13,8 +13,6 @@ using Counter = Metrics::Counter;
 using Distribution = Metrics::Distribution;
 
 constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
-constexpr int kRowsBeside = 32;         // of a step that feeds prompts beside few that decode
-constexpr int kManyRows = 128;          // of a step that warpgroups multiply
 constexpr int kLeastPart = 8;           // for prompts, beside those that decode: an eighth of the rows
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
 constexpr int kLoneLaunchTokens = 256;  // a launch that ends for whoever comes may be long
@@ -24,22 +22,6 @@ bool contains(std::span<const int32_t> tokens, int32_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
-/// The most likely tokens of a row, of which one is known; of those that are allowed, if not all are.
-std::vector<RankedToken> best_tokens(std::span<const float> logits, int count, const ChosenToken& known,
-                                     std::span<const uint32_t> allowed) {
-  const float normaliser = logits[static_cast<size_t>(known.id)] - known.logprob.value_or(0);
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  if (!allowed.empty()) std::erase_if(ids, [&](int32_t id) { return !constrain::is_in(allowed, id); });
-  const auto end = ids.begin() + std::min<ptrdiff_t>(count, std::ssize(ids));
-  std::partial_sort(ids.begin(), end, ids.end(), [&](int32_t a, int32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  std::vector<RankedToken> best;
-  for (auto id = ids.begin(); id != end; ++id) best.push_back({*id, logits[*id] - normaliser});
-  return best;
-}
-
 }  // namespace
 
 /// One round: chunks of prompts if some are to be fed, and steps of those that decode.
@@ -47,7 +29,7 @@ void Scheduler::work_on_rows() {
   const std::vector<Chunk> chunks = next_chunks();
   if (chunks.empty()) {
     decode(options_.launch_tokens);
-  } else if (num_decoding() == 0 && chunks.size() == 1) {
+  } else if (num_decoding() == 0 && chunks.size() == 1 && !chunks[0].sequence->scores()) {
     feed(*chunks[0].sequence, kAloneChunk);
   } else if (decodes_beside_prompts()) {
     feed_and_decode(chunks, num_decoding() > 0);
@@ -65,106 +47,6 @@ int Scheduler::num_decoding() const {
 /// Whether those that decode leave rows for prompts. Else these have steps by themselves, for which the others wait.
 bool Scheduler::decodes_beside_prompts() const {
   return engine_.max_rows() - num_decoding() >= std::max(1, engine_.max_rows() / kLeastPart);
-}
-
-// ---- Prompts
-
-/// Rows of a step that feeds prompts. Beside those that decode they are those for which a token of a prompt holds the others
-/// up least: 32 rather than 64, which take a third longer; or all that warpgroups multiply at once.
-int Scheduler::rows_of_step() const {
-  const int decoding = num_decoding();
-  if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows)
-    return engine_.max_rows();
-  const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
-  return engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows;
-}
-
-/// What the next step feeds: of as many prompts as it has rows for.
-std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
-  std::vector<Chunk> chunks;
-  int num_fed = 0;
-  for (;;) {
-    const int room = rows_of_step() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
-    Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
-    if (sequence == nullptr) return chunks;
-    if (!sequence->branch) begin(*sequence);
-    if (sequence->num_to_feed() == 0) continue;  // all of it is cached: it takes a row and decodes
-    chunks.push_back({sequence, std::min(room, sequence->num_to_feed())});
-    num_fed += chunks.back().num_tokens;
-  }
-}
-
-/// In turn the one that came first, so that a long prompt comes to its end, and the one with the fewest tokens left, so
-/// that a short one does not wait for it. Null if all have been fed `but` for these.
-Scheduler::Sequence* Scheduler::next_to_feed(std::span<const Chunk> but) {
-  Sequence* next = nullptr;
-  const bool takes_shortest = num_rounds_ % 2 == 1;
-  for (const SequencePointer& sequence : running_) {
-    if (sequence->is_fed() || waits_for_prefix(*sequence)) continue;
-    const bool is_fed = std::any_of(but.begin(), but.end(),
-                                    [&](const Chunk& chunk) { return chunk.sequence == sequence.get(); });
-    if (is_fed) continue;
-    const bool is_next = next == nullptr || (takes_shortest ? sequence->num_to_feed() < next->num_to_feed()
-                                                            : sequence->arrival < next->arrival);
-    if (is_next) next = sequence.get();
-  }
-  return next;
-}
-
-/// Whether more of its tokens than are cached are about to be fed for another one.
-bool Scheduler::waits_for_prefix(const Sequence& sequence) const {
-  if (sequence.branch) return false;
-  const std::string& scope = sequence.generation().cache_scope;
-  int num_coming = 0;
-  for (const SequencePointer& other : running_) {
-    if (!other->branch || other->num_to_feed() == 0 || other->generation().cache_scope != scope) continue;
-    num_coming = std::max(num_coming, num_common_tokens(sequence.tokens, other->tokens));
-  }
-  return num_coming >= cache_.match(sequence.tokens, scope) + kKvPageTokens;
-}
-
-/// Gives a sequence its branch, with what is cached of its tokens.
-void Scheduler::begin(Sequence& sequence) {
-  const PrefixCache::Start start = cache_.start(sequence.tokens, sequence.generation().cache_scope);
-  sequence.branch = start.branch;
-  sequence.num_fed = start.num_cached;
-  if (sequence.num_cached) return;  // sent back before
-  sequence.num_cached = start.num_cached;
-  sequence.began = Clock::now();
-  metrics_.add(Counter::kPromptTokens, sequence.tokens.size());
-  metrics_.add(Counter::kCachedTokens, static_cast<uint64_t>(start.num_cached));
-}
-
-/// Feeds tokens of one prompt by themselves, at most so many. Pages may be missing so much that the sequence is sent back.
-void Scheduler::feed(Sequence& sequence, int num_tokens) {
-  tell_all();
-  num_tokens = std::min(num_tokens, sequence.num_to_feed());
-  while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
-    if (!send_back_latest())
-      throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
-    if (!sequence.branch) return;
-  }
-  const std::span<const int32_t> chunk = std::span(sequence.tokens).subspan(sequence.num_fed, num_tokens);
-  engine_.feed(*sequence.branch, chunk);
-  cache_.append(*sequence.branch, chunk);
-  sequence.num_fed += num_tokens;
-  metrics_.add(Counter::kLaunches);
-}
-
-/// One step that feeds prompts, with a row for each that decodes if `decodes`. Where there are pages for less, it feeds the
-/// first one alone; where not even for that, the latest that came is sent back, and the next round tries again.
-void Scheduler::feed_and_decode(std::span<const Chunk> chunks, bool decodes) {
-  for (const size_t num_chunks : {chunks.size(), size_t{1}}) {
-    int needed = 0;
-    for (const Chunk& chunk : chunks.first(num_chunks))
-      needed += engine_.tree().missing_pages(*chunk.sequence->branch, chunk.num_tokens);
-    for (const SequencePointer& sequence : running_) {
-      if (decodes && sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, 1);
-    }
-    if (cache_.make_room(needed)) return step(chunks.first(num_chunks), decodes ? 1 : 0);
-  }
-  if (!send_back_latest())
-    throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
 }
 
 // ---- Steps
@@ -227,13 +109,19 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
       if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
     }
   }
+  bool scores = false;
   for (const Chunk& chunk : chunks) {
+    scores = scores || chunk.sequence->scores();
     std::vector<int32_t> chain(static_cast<size_t>(chunk.num_tokens));
     std::iota(chain.begin(), chain.end(), -1);
     engine_.tree().draft(*chunk.sequence->branch, chain);
   }
 
+  wants_logits = wants_logits || scores;
+  wants_logprobs = wants_logprobs || scores;
+
   rows_.clear();
+  std::vector<ScoredRow> scored;
   std::vector<int32_t> inputs;
   std::vector<RowSampling> sampling;
   std::vector<std::vector<int32_t>> past;
@@ -241,8 +129,10 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   for (const SnapshotRow& row : engine_.rows()) {
     Sequence* const sequence = by_branch.at(row.branch);
     const bool decodes = sequence->decodes();
+    const auto position = static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft));
+    if (!decodes && sequence->scores()) scored.push_back({sequence, position + 1, rows_.size()});
     rows_.push_back(decodes ? sequence : nullptr);
-    inputs.push_back(sequence->tokens[static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft))]);
+    inputs.push_back(sequence->tokens[position]);
     if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
     if (forbids) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
     if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
@@ -258,7 +148,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
                            .allowed = allowed,
                            .want_logits = wants_logits,
                            .want_logprobs = wants_logprobs,
-                           .skips_choice = num_steps == 0,
+                           .skips_choice = num_steps == 0 && !scores,
                            .lone_row_alone = true,
                            .interrupt = &interrupted_,
                            .on_launch =
@@ -270,6 +160,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   step_time_ = (Clock::now() - began) / std::max(1, result.num_steps);
   logits_ = std::move(result.logits);
   if (wants_logits) take(result.chosen);
+  score(result, scored);
   note(result, chunks);
   for (Sequence* const sequence : rows_) {
     if (sequence != nullptr && sequence->num_kept) cut_back(*sequence);
@@ -301,6 +192,7 @@ void Scheduler::note(const TreeResult& result, std::span<const Chunk> chunks) {
     const Branch branch = *chunk.sequence->branch;
     if (chunk.num_tokens > 1) engine_.tree().accept(branch, path);  // one new token has been taken already
     append(*chunk.sequence, chunk.num_tokens);
+    tell_fed(*chunk.sequence);
   }
   metrics_.add(Counter::kLaunches);
   if (!decodes) return;

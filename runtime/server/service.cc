@@ -5,6 +5,7 @@
 
 #include "models/strict_json.h"
 #include "runtime/server/host_name.h"
+#include "runtime/server/openai/openai_format.h"
 #include "runtime/server/openapi.h"
 #include "runtime/server/page/page.h"
 
@@ -298,7 +299,6 @@ CompletionSetup Service::setup(ApiRequest request) const {
                         .prompts = {},
                         .stop_tokens = text_.stop_tokens,
                         .context = scheduler_.context(),
-                        .model = options_.model,
                         .syntax = syntax_};
   if (setup.request.is_chat) {
     set_up_chat(setup);
@@ -312,11 +312,26 @@ CompletionSetup Service::setup(ApiRequest request) const {
       throw ApiError(400, "prompt: expected at least one token, got none", "prompt");
     for (const int32_t token : setup.prompts.back()) check_token("prompt", token);
     if (setup.request.echoes) {
-      setup.echoes.push_back(
+      setup.prompt_texts.push_back(
           text != nullptr ? *text : text_.tokenizer.decode(std::get<std::vector<int32_t>>(prompt), true));
     }
   }
   return setup;
+}
+
+/// What an answer would have of the logprobs of prompts is as much as a body may have.
+void Service::check_scored(const CompletionSetup& setup) {
+  constexpr size_t kMost = 1'000'000;
+  if (!setup.request.echoes || !setup.request.logprobs) return;
+  size_t num_logprobs = 0;
+  for (const std::vector<int32_t>& prompt : setup.prompts)
+    num_logprobs += prompt.size() * static_cast<size_t>(setup.request.num_told) *
+                    static_cast<size_t>(1 + setup.request.num_top_logprobs);
+  if (num_logprobs > kMost)
+    throw ApiError(
+        400,
+        fmt::format("logprobs: expected at most {} of the prompts together, got {}", kMost, num_logprobs),
+        "logprobs");
 }
 
 /// What logit_bias leaves; null if that is all.
@@ -355,8 +370,14 @@ HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Head
   made.headers = headers;
   made.allowed = allowed_tokens(made.request);
   add_grammar(made);
+  check_scored(made);
   const size_t num_prompts = made.prompts.size();
-  const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made));
+  auto format = std::make_unique<OpenAiFormat>(
+      text_.tokenizer, OpenAiFormatOptions{.model = options_.model,
+                                           .is_chat = made.request.is_chat,
+                                           .tells_logprobs = made.request.logprobs,
+                                           .includes_usage = made.request.includes_usage});
+  const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made), std::move(format));
   std::vector<std::shared_ptr<Ticket>> tickets;
   const auto cancel = [this](const std::vector<std::shared_ptr<Ticket>>& submitted) {
     for (const std::shared_ptr<Ticket>& ticket : submitted) scheduler_.cancel(ticket);

@@ -100,6 +100,7 @@ class Service {
   void add_grammar(CompletionSetup& setup) const;
   std::optional<constrain::Grammar> grammar_of_calls(const ToolRequest& tools, bool may_do_without) const;
   CompletionSetup setup(ApiRequest request) const;
+  static void check_scored(const CompletionSetup& setup);
   HttpResponse models() const;
   HttpResponse model(const std::string& name) const;
   HttpResponse health() const;

@@ -74,7 +74,7 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("top_p": 2)", "top_p", "got 2");
   expect_refused(R"("n": 0)", "n", "got 0");
   expect_refused(R"("n": 129)", "n", "got 129");
-  expect_refused(R"("max_tokens": 0)", "max_tokens", "got 0");
+  expect_refused(R"("max_tokens": -2)", "max_tokens", "got -2");
   expect_refused(R"("max_completion_tokens": 1.5)", "max_completion_tokens", "got 1.5");
   expect_refused(R"("stop": [""])", "stop[0]", "expected text");
   expect_refused(R"("stop": 5)", "stop", "got 5");
@@ -269,8 +269,11 @@ TEST(ApiRequest, PromptsAreTextOrTokens) {
   EXPECT_EQ(std::get<Tokens>(completion(R"({"prompt": [[1], [2, 3]]})").prompts.at(1)), (Tokens{2, 3}));
   EXPECT_EQ(completion(R"({"prompt": "a", "logprobs": 0})").num_top_logprobs, 0);
   EXPECT_TRUE(completion(R"({"prompt": "a", "logprobs": 0})").logprobs);
+  EXPECT_EQ(completion(R"({"prompt": "a", "max_tokens": -1})").max_tokens, kAllTokens);
+  EXPECT_TRUE(completion(R"({"prompt": "a", "logprobs": 0, "echo": true, "n": 2})").echoes);
   for (const char* body : {R"({})", R"({"prompt": []})", R"({"prompt": [-1]})", R"({"prompt": [[]]})",
-                           R"({"prompt": [1, "a"]})", R"({"prompt": {"a": 1}})"}) {
+                           R"({"prompt": [1, "a"]})", R"({"prompt": {"a": 1}})",
+                           R"({"prompt": "a", "logprobs": 0, "echo": true, "n": 2, "stream": true})"}) {
     EXPECT_THROW(completion(body), ApiError) << body;
   }
 }

@@ -1,0 +1,155 @@
+// What is fed of which prompt: see scheduler.h.
+#include <algorithm>
+
+#include "layout/page.h"
+#include "runtime/server/ranked_tokens.h"
+#include "runtime/server/scheduler.h"
+
+namespace soliton {
+namespace {
+
+using Counter = Metrics::Counter;
+
+constexpr int kRowsBeside = 32;  // of a step that feeds prompts beside few that decode
+constexpr int kManyRows = 128;   // of a step that warpgroups multiply
+constexpr int kScoredRows = 32;  // of a step, of a prompt that is scored: their logits come to the host
+
+}  // namespace
+
+/// Rows of a step that feeds prompts. Beside those that decode they are those for which a token of a prompt holds the others
+/// up least: 32 rather than 64, which take a third longer; or all that warpgroups multiply at once.
+int Scheduler::rows_of_step() const {
+  const int decoding = num_decoding();
+  if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows)
+    return engine_.max_rows();
+  const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
+  return engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows;
+}
+
+/// What the next step feeds: of as many prompts as it has rows for.
+std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
+  std::vector<Chunk> chunks;
+  int num_fed = 0;
+  for (;;) {
+    const int room = rows_of_step() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
+    Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
+    if (sequence == nullptr) return chunks;
+    if (!sequence->branch) begin(*sequence);
+    if (sequence->num_to_feed() == 0) continue;  // all of it is cached: it takes a row and decodes
+    const int most = sequence->scores() ? std::min(room, kScoredRows) : room;
+    chunks.push_back({sequence, std::min(most, sequence->num_to_feed())});
+    num_fed += chunks.back().num_tokens;
+  }
+}
+
+/// In turn the one that came first, so that a long prompt comes to its end, and the one with the fewest tokens left, so
+/// that a short one does not wait for it. Null if all have been fed `but` for these.
+Scheduler::Sequence* Scheduler::next_to_feed(std::span<const Chunk> but) {
+  Sequence* next = nullptr;
+  const bool takes_shortest = num_rounds_ % 2 == 1;
+  for (const SequencePointer& sequence : running_) {
+    if (sequence->is_fed() || waits_for_prefix(*sequence)) continue;
+    const bool is_fed = std::any_of(but.begin(), but.end(),
+                                    [&](const Chunk& chunk) { return chunk.sequence == sequence.get(); });
+    if (is_fed) continue;
+    const bool is_next = next == nullptr || (takes_shortest ? sequence->num_to_feed() < next->num_to_feed()
+                                                            : sequence->arrival < next->arrival);
+    if (is_next) next = sequence.get();
+  }
+  return next;
+}
+
+/// Whether more of its tokens than are cached are about to be fed for another one.
+bool Scheduler::waits_for_prefix(const Sequence& sequence) const {
+  if (sequence.branch || sequence.scores()) return false;
+  const std::string& scope = sequence.generation().cache_scope;
+  int num_coming = 0;
+  for (const SequencePointer& other : running_) {
+    if (!other->branch || other->num_to_feed() == 0 || other->generation().cache_scope != scope) continue;
+    num_coming = std::max(num_coming, num_common_tokens(sequence.tokens, other->tokens));
+  }
+  return num_coming >= cache_.match(sequence.tokens, scope) + kKvPageTokens;
+}
+
+/// Gives a sequence its branch, with what is cached of its tokens; of those that are to be told of, with what has been told.
+void Scheduler::begin(Sequence& sequence) {
+  const std::span<const int32_t> tokens = sequence.tokens;
+  const PrefixCache::Start start = cache_.start(
+      sequence.scores() ? tokens.first(sequence.num_scored) : tokens, sequence.generation().cache_scope);
+  sequence.branch = start.branch;
+  sequence.num_fed = start.num_cached;
+  if (sequence.num_cached) return;  // sent back before
+  sequence.num_cached = start.num_cached;
+  sequence.began = Clock::now();
+  metrics_.add(Counter::kPromptTokens, sequence.tokens.size());
+  metrics_.add(Counter::kCachedTokens, static_cast<uint64_t>(start.num_cached));
+  tell_fed(sequence);
+}
+
+/// Feeds tokens of one prompt by themselves, at most so many. Pages may be missing so much that the sequence is sent back.
+void Scheduler::feed(Sequence& sequence, int num_tokens) {
+  tell_all();
+  num_tokens = std::min(num_tokens, sequence.num_to_feed());
+  while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
+    if (!send_back_latest())
+      throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
+    if (!sequence.branch) return;
+  }
+  const std::span<const int32_t> chunk = std::span(sequence.tokens).subspan(sequence.num_fed, num_tokens);
+  engine_.feed(*sequence.branch, chunk);
+  cache_.append(*sequence.branch, chunk);
+  sequence.num_fed += num_tokens;
+  metrics_.add(Counter::kLaunches);
+  tell_fed(sequence);
+}
+
+/// One step that feeds prompts, with a row for each that decodes if `decodes`. Where there are pages for less, it feeds the
+/// first one alone; where not even for that, the latest that came is sent back, and the next round tries again.
+void Scheduler::feed_and_decode(std::span<const Chunk> chunks, bool decodes) {
+  for (const size_t num_chunks : {chunks.size(), size_t{1}}) {
+    int needed = 0;
+    for (const Chunk& chunk : chunks.first(num_chunks))
+      needed += engine_.tree().missing_pages(*chunk.sequence->branch, chunk.num_tokens);
+    for (const SequencePointer& sequence : running_) {
+      if (decodes && sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, 1);
+    }
+    if (cache_.make_room(needed)) return step(chunks.first(num_chunks), decodes ? 1 : 0);
+  }
+  if (!send_back_latest())
+    throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
+}
+
+// ---- What is told of prompts
+
+/// Tells of the tokens behind those that a step was fed.
+void Scheduler::score(const TreeResult& result, std::span<const ScoredRow> rows) {
+  for (const auto& [sequence, next, row] : rows) {
+    if (next < sequence->num_scored) continue;  // told before it was sent back
+    const Generation& generation = sequence->generation();
+    const size_t vocabulary = logits_.size() / rows_.size();
+    const std::span<const float> logits = std::span(logits_).subspan(row * vocabulary, vocabulary);
+    const ChosenToken best{result.chosen[row], result.logprobs[row]};
+    GeneratedToken token{{generation.prompt[next]}};
+    token.logprob = logits[static_cast<size_t>(token.id)] - normaliser_of(logits, best);
+    if (generation.num_best > 0) token.best = best_tokens(logits, generation.num_best, best, {});
+    sequence->num_scored = next + 1;
+    if (!sequence->job->ticket->is_cancelled()) generation.on_prompt_token(token);
+  }
+}
+
+void Scheduler::tell_fed(const Sequence& sequence) const {
+  const Generation& generation = sequence.generation();
+  if (sequence.sample > 0 || !generation.on_fed || sequence.num_generated > 0) return;
+  if (!sequence.job->ticket->is_cancelled())
+    generation.on_fed(sequence.num_fed, sequence.num_cached.value_or(0));
+}
+
+/// Ends those that want no more than that.
+void Scheduler::end_fed() {
+  for (const SequencePointer& sequence : running_) {
+    if (sequence->generation().max_tokens == 0 && sequence->is_fed() && !sequence->end)
+      sequence->end = SampleEnd::kLength;
+  }
+}
+
+}  // namespace soliton
