@@ -366,25 +366,40 @@ Json parse_ordered_body(const std::string& text) {
   return parse_ordered_json(text, kBodyName, kBodyLimits);
 }
 
+/// `document` is the body with integers as parse_body() makes them.
+static ApiRequest read(ApiKind kind, const nlohmann::json& document, const Json& ordered,
+                       const Sampling& defaults) {
+  const JsonView body(document, kBodyName);
+  body.object();
+  ApiRequest request;
+  read_common(body, defaults, request);
+  request.is_chat = kind == ApiKind::kChat;
+  (request.is_chat ? read_chat : read_completion)(body, ordered, request);
+  request.grammar = read_answer_grammar(body, ordered);
+  if (request.grammar && !(request.forbidden.empty() && request.only.empty()))
+    throw ApiError(400, "logit_bias: expected none beside a grammar of the answer, got tokens", "logit_bias");
+  if (request.tools.is_required && !(request.forbidden.empty() && request.only.empty()))
+    throw ApiError(400, "logit_bias: expected none where a function is to be called, got tokens",
+                   "logit_bias");
+  request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
+  return request;
+}
+
 ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampling& defaults) {
   try {
     const nlohmann::json document = parse_body(text);
-    const JsonView body(document, kBodyName);
-    body.object();
-    ApiRequest request;
-    read_common(body, defaults, request);
-    request.is_chat = kind == ApiKind::kChat;
-    const Json ordered = parse_ordered_body(text);  // once more, as templates see the order of members
-    (request.is_chat ? read_chat : read_completion)(body, ordered, request);
-    request.grammar = read_answer_grammar(body, ordered);
-    if (request.grammar && !(request.forbidden.empty() && request.only.empty()))
-      throw ApiError(400, "logit_bias: expected none beside a grammar of the answer, got tokens",
-                     "logit_bias");
-    if (request.tools.is_required && !(request.forbidden.empty() && request.only.empty()))
-      throw ApiError(400, "logit_bias: expected none where a function is to be called, got tokens",
-                     "logit_bias");
-    request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
-    return request;
+    // Once more, as templates see the order of members.
+    return read(kind, document, parse_ordered_body(text), defaults);
+  } catch (const Error& error) {
+    throw api_error_of(error, kBodyName);
+  }
+}
+
+ApiRequest read_api_request(ApiKind kind, const Json& body, const Sampling& defaults) {
+  try {
+    nlohmann::json document(body);
+    make_integers(document);
+    return read(kind, document, body, defaults);
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);
   }

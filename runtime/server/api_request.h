@@ -68,6 +68,9 @@ nlohmann::ordered_json parse_ordered_body(const std::string& text);
 /// `defaults` are how tokens are chosen where the body does not say. Throws ApiError.
 ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampling& defaults);
 
+/// The same of a body that has been parsed, or made of one of another API.
+ApiRequest read_api_request(ApiKind kind, const nlohmann::ordered_json& body, const Sampling& defaults);
+
 /// What the body calls itself in errors of JsonView.
 inline constexpr const char* kBodyName = "body";
 

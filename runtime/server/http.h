@@ -18,6 +18,7 @@ struct HttpRequest {
   std::string path;    // without what follows a question mark
   std::string body;
   std::string authorization;    // the header of this name, as all below; empty if absent
+  std::string api_key = {};     // x-api-key
   std::string origin;           //
   std::string host;             //
   std::string request_headers;  // Access-Control-Request-Headers

@@ -196,6 +196,7 @@ class Connection {
             .path = std::string(target.substr(0, target.find('?'))),
             .body = std::move(message.body()),
             .authorization = header(http::field::authorization),
+            .api_key = header("x-api-key"),
             .origin = header(http::field::origin),
             .host = header(http::field::host),
             .request_headers = header(http::field::access_control_request_headers),

@@ -19,6 +19,7 @@ std::optional<std::string> complaint_of_header(const http::fields& header) {
       return fmt::format("{}: expected once, got it {} times", std::string(http::to_string(name)),
                          header.count(name));
   }
+  if (header.count("x-api-key") > 1) return "x-api-key: expected once, got it several times";
   const std::string length(header[http::field::content_length]);
   if (length.find_first_not_of("0123456789") != std::string::npos)
     return fmt::format("Content-Length: expected a number, got \"{}\"", length);

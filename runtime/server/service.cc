@@ -5,26 +5,11 @@
 
 #include "models/strict_json.h"
 #include "runtime/server/host_name.h"
-#include "runtime/server/openai/openai_format.h"
-#include "runtime/server/openapi.h"
 #include "runtime/server/page/page.h"
 
 namespace soliton {
 namespace {
 
-/// A file of the page, which asks for the key itself. What it may load and run stands in page.html.
-HttpResponse page_response(const PageFile& file) {
-  return {.content_type = std::string(file.content_type),
-          .body = std::string(file.text),
-          .headers = {{"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy", "frame-ancestors 'none'"},
-                      {"Referrer-Policy", "no-referrer"},
-                      {"X-Content-Type-Options", "nosniff"}}};
-}
-
-constexpr std::string_view kModelPath = "/v1/models/";
-constexpr std::string_view kHealthPath = "/health";  // this and the next one are for those without a key too
-constexpr std::string_view kDescriptionPath = "/openapi.json";
 constexpr std::string_view kBearer = "bearer ";  // in whatever case
 
 /// How long it takes says nothing of where they differ.
@@ -53,23 +38,29 @@ ApiError api_error(const Error& error) {
   }
 }
 
-HttpResponse too_busy(const std::string& reason, int retry_after_s) {
-  HttpResponse response = ApiError(429, reason, {}, "queue_full").response();
+using Refuse = HttpResponse (*)(const ApiError&);
+
+HttpResponse refuse_as_openai(const ApiError& error) {
+  return error.response();
+}
+
+HttpResponse too_busy(Refuse refuse, const std::string& reason, int retry_after_s) {
+  HttpResponse response = refuse(ApiError(429, reason, {}, "queue_full"));
   response.headers.push_back({"Retry-After", std::to_string(retry_after_s)});
   return response;
 }
 
-HttpReply answer_or_refuse(const std::function<HttpReply()>& answer) {
+HttpReply answer_or_refuse(Refuse refuse, const std::function<HttpReply()>& answer) {
   try {
     return answer();
   } catch (const ApiError& error) {
-    return error.response();
+    return refuse(error);
   } catch (const Busy& error) {
-    return too_busy(error.what(), error.retry_after_s());
+    return too_busy(refuse, error.what(), error.retry_after_s());
   } catch (const Error& error) {
-    return api_error(error).response();
+    return refuse(api_error(error));
   } catch (const std::exception& error) {
-    return ApiError(500, error.what()).response();
+    return refuse(ApiError(500, error.what()));
   }
 }
 
@@ -88,6 +79,16 @@ bool begins_with(std::string_view text, std::string_view beginning) {
 
 }  // namespace
 
+/// A file of the page, which asks for the key itself. What it may load and run stands in page.html.
+HttpResponse page_response(const PageFile& file) {
+  return {.content_type = std::string(file.content_type),
+          .body = std::string(file.text),
+          .headers = {{"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", "frame-ancestors 'none'"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"X-Content-Type-Options", "nosniff"}}};
+}
+
 Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics, ServiceOptions options)
     : text_(text),
       scheduler_(scheduler),
@@ -98,120 +99,52 @@ Service::Service(const ServedText& text, Scheduler& scheduler, Metrics& metrics,
           [&tokenizer = text.tokenizer, size = text.vocabulary, markers = syntax_.marks.tokens()] {
             return std::make_shared<constrain::Vocabulary>(tokenizer, size, markers);
           })),
-      created_(std::chrono::duration_cast<std::chrono::seconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count()),
       pool_(options_.pool) {}
 
 HttpResponse Service::refuse(int status, const std::string& reason) {
   return ApiError(status, reason).response();
 }
 
-const std::array<Service::Route, 9> Service::kRoutes = {{
-    {.method = "POST",
-     .path = "/v1/chat/completions",
-     .answer = nullptr,
-     .answer_later =
-         [](Service& service, const HttpRequest& request, const Headers& headers) {
-           return service.complete(ApiKind::kChat, request, headers);
-         }},
-    {.method = "POST",
-     .path = "/v1/completions",
-     .answer = nullptr,
-     .answer_later =
-         [](Service& service, const HttpRequest& request, const Headers& headers) {
-           return service.complete(ApiKind::kCompletion, request, headers);
-         }},
-    {.method = "GET",
-     .path = "/v1/models",
-     .answer = [](Service& service, const HttpRequest&) { return service.models(); },
-     .answer_later = nullptr},
-    {.method = "GET",
-     .path = kModelPath,
-     .answer =
-         [](Service& service, const HttpRequest& request) {
-           return service.model(request.path.substr(kModelPath.size()));
-         },
-     .answer_later = nullptr},
-    {.method = "GET",
-     .path = kHealthPath,
-     .answer = [](Service& service, const HttpRequest&) { return service.health(); },
-     .answer_later = nullptr},
-    {.method = "GET",
-     .path = kDescriptionPath,
-     .answer = [](Service&, const HttpRequest&) { return page_response(openapi_file()); },
-     .answer_later = nullptr},
-    {.method = "GET",
-     .path = "/metrics",
-     .answer =
-         [](Service& service, const HttpRequest&) {
-           return HttpResponse{.content_type = "text/plain; version=0.0.4", .body = service.metrics_.text()};
-         },
-     .answer_later = nullptr},
-    {.method = "POST",
-     .path = "/tokenize",
-     .answer = nullptr,
-     .answer_later = [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
-       return service.tokenize(request.body);
-     }},
-    {.method = "POST",
-     .path = "/detokenize",
-     .answer = nullptr,
-     .answer_later = [](Service& service, const HttpRequest& request, const Headers&) -> HttpReply {
-       return service.detokenize(request.body);
-     }},
-}};
-
 HttpReply Service::answer(HttpRequest request) {
-  const Headers headers = allowed_origin(request);
-  const Route* const found = find_route(request.path);
-  HttpReply reply = answer_or_refuse([&] { return route(request, headers); });
+  const HttpHeaders headers = allowed_origin(request);
+  request.path = routed_path(request.path);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const Route* const found = find_route(method, request.path);
+  HttpReply reply = answer_or_refuse(found == nullptr ? refuse_as_openai : found->refuse,
+                                     [&] { return route(request, found, headers); });
   add_headers(reply, headers);
   if (found != nullptr) reply.route = found->path;
   return reply;
 }
 
-std::vector<std::string_view> Service::paths() {
-  std::vector<std::string_view> paths;
-  for (const Route& route : kRoutes) paths.push_back(route.path);
-  return paths;
-}
-
-/// Null if there is no such path.
-const Service::Route* Service::find_route(std::string_view path) {
-  const auto route = std::ranges::find_if(kRoutes, [&](const Route& each) {
-    return each.path.ends_with('/') ? path.starts_with(each.path) : path == each.path;
-  });
-  return route == kRoutes.end() ? nullptr : route;
-}
-
-HttpReply Service::route(HttpRequest& request, const Headers& headers) {
+/// By a route, or none.
+HttpReply Service::route(HttpRequest& request, const Route* route, const HttpHeaders& headers) {
   check_host(request);
   if (request.method == "OPTIONS") return preflight(request);
   check_origin(request);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const PageFile* const file = method == "GET" ? find_page_file(request.path) : nullptr;
   if (file != nullptr) return page_response(*file);
-  if (request.path != kHealthPath && request.path != kDescriptionPath) check_key(request);
-  const Route* const route = find_route(request.path);
+  if (route == nullptr || route->needs_key) check_key(request);
   if (route == nullptr)
     throw ApiError(404, fmt::format("path: expected one that there is, got {}", in_quotes(request.path)));
   if (route->method == method && route->answer != nullptr) return route->answer(*this, request);
   if (route->method == method) return read_later(*route, std::move(request), headers);
-  HttpResponse response =
-      ApiError(405, fmt::format("method: expected {}, got {}", route->method, in_quotes(request.method)))
-          .response();
-  response.headers.push_back({"Allow", std::string(route->method)});
+  const std::string methods = methods_of(*route);
+  HttpResponse response = route->refuse(
+      ApiError(405, fmt::format("method: expected {}, got {}", methods, in_quotes(request.method))));
+  response.headers.push_back({"Allow", methods});
   return response;
 }
 
 /// By a thread of the pool, which nobody else waits for.
-HttpReply Service::read_later(const Route& route, HttpRequest request, const Headers& headers) {
+HttpReply Service::read_later(const Route& route, HttpRequest request, const HttpHeaders& headers) {
   const auto reply = std::make_shared<PendingReply>();
   const std::string client = request.peer;
   const auto kept = std::make_shared<const HttpRequest>(std::move(request));
   const bool has_room = pool_.submit(client, reply, [this, &route, kept, headers, reply] {
-    HttpReply made = answer_or_refuse([&] { return route.answer_later(*this, *kept, headers); });
+    HttpReply made =
+        answer_or_refuse(route.refuse, [&] { return route.answer_later(*this, *kept, headers); });
     add_headers(made, headers);
     if (made.pending != nullptr) {
       reply->hand_over(std::move(made.pending));
@@ -219,14 +152,14 @@ HttpReply Service::read_later(const Route& route, HttpRequest request, const Hea
       reply->finish(std::move(made.response));
     }
   });
-  if (!has_room) return too_busy("too many requests wait to be read; try again in 1 s", 1);
+  if (!has_room) return too_busy(route.refuse, "too many requests wait to be read; try again in 1 s", 1);
   return reply;
 }
 
 // ---- Who may ask
 
 /// Empty where the request names no origin, or one that is not allowed.
-Service::Headers Service::allowed_origin(const HttpRequest& request) const {
+HttpHeaders Service::allowed_origin(const HttpRequest& request) const {
   if (request.origin.empty()) return {};
   const auto allows = [&](const std::string& origin) { return origin == "*" || origin == request.origin; };
   if (std::none_of(options_.origins.begin(), options_.origins.end(), allows)) return {};
@@ -260,7 +193,7 @@ HttpResponse Service::preflight(const HttpRequest& request) const {
 
 void Service::check_key(const HttpRequest& request) const {
   if (options_.api_key.empty()) return;
-  std::string_view given;
+  std::string_view given = request.api_key;  // as Anthropic's clients send it
   if (begins_with(request.authorization, kBearer))
     given = std::string_view(request.authorization).substr(kBearer.size());
   given.remove_prefix(std::min(given.find_first_not_of(' '), given.size()));
@@ -362,21 +295,18 @@ std::string Service::cache_scope(const HttpRequest& request, const std::string& 
   return salt.empty() ? scope : scope + "\nsalt " + salt;
 }
 
-HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Headers& headers) {
+HttpReply Service::complete(ApiRequest request, const HttpRequest& http, const HttpHeaders& headers,
+                            const MakeFormat& make_format) {
   if (ends_) throw ApiError(503, "the server has been told to end", {}, "shutdown");
-  CompletionSetup made = setup(parse_api_request(kind, request.body, text_.sampling));
-  made.client = request.peer;
-  made.cache_scope = cache_scope(request, made.request.cache_salt);
+  CompletionSetup made = setup(std::move(request));
+  made.client = http.peer;
+  made.cache_scope = cache_scope(http, made.request.cache_salt);
   made.headers = headers;
   made.allowed = allowed_tokens(made.request);
   add_grammar(made);
   check_scored(made);
   const size_t num_prompts = made.prompts.size();
-  auto format = std::make_unique<OpenAiFormat>(
-      text_.tokenizer, OpenAiFormatOptions{.model = options_.model,
-                                           .is_chat = made.request.is_chat,
-                                           .tells_logprobs = made.request.logprobs,
-                                           .includes_usage = made.request.includes_usage});
+  auto format = make_format(made.request);
   const auto completion = std::make_shared<Completion>(text_.tokenizer, std::move(made), std::move(format));
   std::vector<std::shared_ptr<Ticket>> tickets;
   const auto cancel = [this](const std::vector<std::shared_ptr<Ticket>>& submitted) {
@@ -392,77 +322,14 @@ HttpReply Service::complete(ApiKind kind, const HttpRequest& request, const Head
   return completion->reply();
 }
 
-// ---- Models, health, tokens
-
-Service::Json Service::model_object() const {
-  return {{"id", options_.model},
-          {"object", "model"},
-          {"created", created_},
-          {"owned_by", "soliton"},
-          {"max_model_len", scheduler_.context()}};
-}
-
-HttpResponse Service::models() const {
-  return {.body = one_line({{"object", "list"}, {"data", Json::array({model_object()})}})};
-}
-
-HttpResponse Service::model(const std::string& name) const {
-  if (name == options_.model) return {.body = one_line(model_object())};
-  throw ApiError(404, fmt::format("model: expected {}, got {}", options_.model, in_quotes(name)), "model",
-                 "model_not_found");
-}
-
 HttpResponse Service::health() const {
   if (const std::optional<Error> failure = scheduler_.failure()) return api_error(*failure).response();
   if (ends_) return ApiError(503, "the server has been told to end", {}, "shutdown").response();
   return {.body = one_line({{"status", "ok"}})};
 }
 
-/// Text by llama.cpp's names ("content", "add_special") or vLLM's ("prompt", "add_special_tokens"), or messages.
-HttpResponse Service::tokenize(const std::string& text) const {
-  try {
-    const nlohmann::json document = parse_body(text);
-    const JsonView body(document, kBodyName);
-    std::vector<int32_t> tokens;
-    for (const char* name : {"add_special", "add_special_tokens"}) {  // also where they say nothing
-      if (!body[name].is_null()) body[name].boolean();
-    }
-    for (const char* name : {"content", "prompt"}) {
-      if (!body[name].is_null()) body[name].string();
-    }
-    if (!body["messages"].is_null()) {
-      check_messages(body["messages"]);
-      ApiRequest request;
-      request.is_chat = true;
-      request.messages = read_messages(parse_ordered_body(text)["messages"]);
-      tokens = setup(std::move(request)).prompts[0];
-    } else {
-      const bool is_content = !body["content"].is_null();
-      const JsonView flag = body[is_content ? "add_special" : "add_special_tokens"];
-      const bool adds_special = flag.is_null() ? !is_content : flag.boolean();
-      const std::string& given = body[is_content ? "content" : "prompt"].string();
-      tokens = prompt_of(given, adds_special);
-    }
-    return {.body = one_line(
-                {{"tokens", tokens}, {"count", tokens.size()}, {"max_model_len", scheduler_.context()}})};
-  } catch (const Error& error) {
-    throw api_error_of(error, kBodyName);
-  }
-}
-
-HttpResponse Service::detokenize(const std::string& text) const {
-  try {
-    const nlohmann::json document = parse_body(text);
-    const JsonView list = JsonView(document, kBodyName)["tokens"];
-    std::vector<int> tokens;
-    for (size_t i = 0; i < list.array_size(); ++i) {
-      tokens.push_back(static_cast<int>(list[i].integer(0, text_.tokenizer.vocabulary_size() - 1)));
-    }
-    const std::string decoded = text_.tokenizer.decode(tokens);
-    return {.body = one_line({{"content", decoded}, {"prompt", decoded}})};
-  } catch (const Error& error) {
-    throw api_error_of(error, kBodyName);
-  }
+HttpResponse Service::metrics() const {
+  return {.content_type = "text/plain; version=0.0.4", .body = metrics_.text()};
 }
 
 }  // namespace soliton

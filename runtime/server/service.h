@@ -1,7 +1,6 @@
-// What the server answers at which path: OpenAI's API, and what looks after a server asks for.
+// Who may ask the server for something, and what the APIs have answered: each has a folder of its own, see routes.h.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -11,7 +10,9 @@
 #include "runtime/answer/model.h"
 #include "runtime/server/calls/chat_syntax.h"
 #include "runtime/server/completion.h"
+#include "runtime/server/page/page.h"
 #include "runtime/server/request_pool.h"
+#include "runtime/server/routes.h"
 #include "runtime/server/scheduler.h"
 
 namespace soliton {
@@ -50,6 +51,9 @@ struct ServiceOptions {
   RequestPoolOptions pool = {};                         // of threads that read what is asked
 };
 
+/// A file that is part of the program: of the page, which asks for the key itself. What it may load and run stands in page.html.
+HttpResponse page_response(const PageFile& file);
+
 /// Any thread may call it.
 class Service {
  public:
@@ -60,56 +64,57 @@ class Service {
   HttpReply answer(HttpRequest request);
   /// The answer to what is refused before it is a whole request, as HttpServer::Refusal.
   static HttpResponse refuse(int status, const std::string& reason);
-  /// All that there are, but the page's; where one ends with a slash, something follows.
-  static std::vector<std::string_view> paths();
   /// From now on nothing new is begun (503).
   void end() { ends_ = true; }
   /// Whether no request is being read, or waits for that; what has been begun for them is the scheduler's.
   bool is_idle() const { return pool_.is_idle(); }
 
- private:
-  using Json = nlohmann::ordered_json;
-  using Headers = std::vector<std::pair<std::string, std::string>>;
+  // ---- For the APIs, on the threads of the service
 
-  /// A path that there is, and what answers it: at once, or later where there is a body to be read.
-  struct Route {
-    std::string_view method;
-    std::string_view path;  // where it ends with a slash, also what goes on behind it
-    HttpResponse (*answer)(Service& service, const HttpRequest& request);
-    HttpReply (*answer_later)(Service& service, const HttpRequest& request, const Headers& headers);
-  };
-  static const std::array<Route, 9> kRoutes;
-  static const Route* find_route(std::string_view path);
+  /// How the answer to a request is told.
+  using MakeFormat = std::function<std::unique_ptr<AnswerFormat>(const ApiRequest& request)>;
 
-  HttpReply route(HttpRequest& request, const Headers& headers);
-  HttpReply read_later(const Route& route, HttpRequest request, const Headers& headers);
-  void check_host(const HttpRequest& request) const;
-  void check_origin(const HttpRequest& request) const;
-  Headers allowed_origin(const HttpRequest& request) const;
-  HttpResponse preflight(const HttpRequest& request) const;
-  void check_key(const HttpRequest& request) const;
-
-  HttpReply complete(ApiKind kind, const HttpRequest& request, const Headers& headers);
-  std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
+  const ServedText& text() const { return text_; }
+  const std::string& model() const { return options_.model; }
+  int64_t created() const { return created_; }  // when, in seconds since 1970
+  int context() const { return scheduler_.context(); }
+  int max_rows() const { return scheduler_.max_rows(); }
+  /// Answers a request that came by HTTP. Throws ApiError and Error.
+  HttpReply complete(ApiRequest request, const HttpRequest& http, const HttpHeaders& headers,
+                     const MakeFormat& make_format);
   struct Prompt {
     std::vector<int32_t> tokens;
     std::string text;
   };
+  /// That of a chat. Throws ApiError.
   Prompt render(const ApiRequest& request) const;
+  /// The tokens of a text, and those that stand before all texts if wanted. Throws ApiError where the model reads none.
+  std::vector<int32_t> prompt_of(const std::string& text, bool adds_special) const;
+  /// What there is to a request's answer. Throws ApiError.
+  CompletionSetup setup(ApiRequest request) const;
+  /// Throws ApiError where the model has no chats, or none of functions.
+  void check_chat(const ApiRequest& request) const;
+  int num_running() const { return static_cast<int>(metrics_.value(Metrics::Gauge::kRunning)); }
+  HttpResponse health() const;
+  HttpResponse metrics() const;
+
+ private:
+  HttpReply route(HttpRequest& request, const Route* route, const HttpHeaders& headers);
+  HttpReply read_later(const Route& route, HttpRequest request, const HttpHeaders& headers);
+  void check_host(const HttpRequest& request) const;
+  void check_origin(const HttpRequest& request) const;
+  HttpHeaders allowed_origin(const HttpRequest& request) const;
+  HttpResponse preflight(const HttpRequest& request) const;
+  void check_key(const HttpRequest& request) const;
+
+  std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
   void set_up_chat(CompletionSetup& setup) const;
   void add_grammar(CompletionSetup& setup) const;
   std::optional<constrain::Grammar> grammar_of_calls(const ToolRequest& tools, bool may_do_without) const;
-  CompletionSetup setup(ApiRequest request) const;
   static void check_scored(const CompletionSetup& setup);
-  HttpResponse models() const;
-  HttpResponse model(const std::string& name) const;
-  HttpResponse health() const;
-  HttpResponse tokenize(const std::string& body) const;
-  HttpResponse detokenize(const std::string& body) const;
   void check_reads_text(const std::string& param) const;
   void check_token(const std::string& param, int32_t token) const;
-  std::vector<int32_t> prompt_of(const std::string& text, bool adds_special) const;
-  Json model_object() const;
+  std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
 
   ServedText text_;
   Scheduler& scheduler_;
@@ -117,9 +122,8 @@ class Service {
   ServiceOptions options_;
   ChatSyntax syntax_;
   std::shared_ptr<LazyVocabulary> vocabulary_;  // of all grammars, with the marks of the syntax
-  int64_t created_;
+  const int64_t created_ = unix_time();
   std::atomic<bool> ends_ = false;
-  std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
 
   RequestPool pool_;  // ends before all that its threads use
 };

@@ -44,7 +44,7 @@ Service::Prompt Service::render(const ApiRequest& request) const {
   }
 }
 
-void Service::set_up_chat(CompletionSetup& setup) const {
+void Service::check_chat(const ApiRequest& request) const {
   check_reads_text("messages");
   if (!text_.prompter.has_template()) {
     throw ApiError(400,
@@ -52,13 +52,17 @@ void Service::set_up_chat(CompletionSetup& setup) const {
                        "; /v1/completions goes without, --chat-template gives one",
                    "messages");
   }
-  if (!setup.request.tools.described.is_null() && !syntax_.describes_tools) {
+  if (!request.tools.described.is_null() && !syntax_.describes_tools) {
     throw ApiError(
         400,
         "tools: expected none, as the model's chat template does not tell the model of functions, got "
         "some; --chat-template gives another one, and tool_choice none leaves them out",
         "tools", "unsupported");
   }
+}
+
+void Service::set_up_chat(CompletionSetup& setup) const {
+  check_chat(setup.request);
   Prompt prompt = render(setup.request);
   setup.prompts.push_back(std::move(prompt.tokens));
   if (syntax_.reasoning) setup.reasoning = reasoning_state(*syntax_.reasoning, prompt.text);
