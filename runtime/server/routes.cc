@@ -5,8 +5,10 @@
 
 #include "runtime/server/anthropic/messages.h"
 #include "runtime/server/llama/llama.h"
+#include "runtime/server/ollama/ollama.h"
 #include "runtime/server/openai/openai.h"
 #include "runtime/server/openapi.h"
+#include "runtime/server/responses/responses.h"
 #include "runtime/server/service.h"
 
 namespace soliton {
@@ -19,6 +21,9 @@ constexpr std::array kRoutes = {
     Route{.method = "POST", .path = "/v1/chat/completions", .answer_later = answer_chat},
     Route{.method = "POST", .path = "/v1/completions", .answer_later = answer_completion},
     Route{.path = "/v1/models", .answer = tell_models}, Route{.path = "/v1/models/", .answer = tell_model},
+    Route{.method = "POST", .path = "/v1/responses", .answer_later = answer_response},
+    Route{.path = "/v1/responses/", .answer = tell_response},
+    Route{.method = "DELETE", .path = "/v1/responses/", .answer = delete_response},
     Route{.method = "POST", .path = "/v1/embeddings", .answer = refuse_embeddings},
     // ---- Anthropic
     Route{
@@ -27,7 +32,17 @@ constexpr std::array kRoutes = {
           .path = "/v1/messages/count_tokens",
           .refuse = anthropic_error,
           .answer_later = count_tokens_of_messages},
-    // ---- Of a server
+    // ---- Ollama
+    Route{.method = "POST", .path = "/api/chat", .refuse = ollama_error, .answer_later = answer_ollama_chat},
+    Route{.method = "POST",
+          .path = "/api/generate",
+          .refuse = ollama_error,
+          .answer_later = answer_ollama_generate},
+    Route{.method = "POST", .path = "/api/show", .refuse = ollama_error, .answer_later = show_ollama_model},
+    Route{.path = "/api/tags", .refuse = ollama_error, .answer = tell_ollama_tags},
+    Route{.path = "/api/ps", .refuse = ollama_error, .answer = tell_ollama_processes},
+    Route{.path = "/api/version", .refuse = ollama_error, .answer = tell_ollama_version},
+    // ---- Of a server, with what llama.cpp's tells
     Route{.method = "POST", .path = "/tokenize", .answer_later = answer_tokenize},
     Route{.method = "POST", .path = "/detokenize", .answer_later = answer_detokenize},
     Route{.method = "POST", .path = "/apply-template", .answer_later = answer_apply_template},

@@ -184,7 +184,7 @@ HttpResponse Service::preflight(const HttpRequest& request) const {
   HttpResponse response{.status = 204, .content_type = {}};
   if (allowed_origin(request).empty()) return response;
   response.headers = {
-      {"Access-Control-Allow-Methods", "GET, POST"},
+      {"Access-Control-Allow-Methods", "GET, POST, DELETE"},
       {"Access-Control-Allow-Headers",
        request.request_headers.empty() ? "Content-Type, Authorization" : request.request_headers},
       {"Access-Control-Max-Age", "600"}};

@@ -12,6 +12,7 @@
 #include "runtime/server/completion.h"
 #include "runtime/server/page/page.h"
 #include "runtime/server/request_pool.h"
+#include "runtime/server/responses/response_store.h"
 #include "runtime/server/routes.h"
 #include "runtime/server/scheduler.h"
 
@@ -75,6 +76,7 @@ class Service {
   using MakeFormat = std::function<std::unique_ptr<AnswerFormat>(const ApiRequest& request)>;
 
   const ServedText& text() const { return text_; }
+  const ChatSyntax& syntax() const { return syntax_; }
   const std::string& model() const { return options_.model; }
   int64_t created() const { return created_; }  // when, in seconds since 1970
   int context() const { return scheduler_.context(); }
@@ -95,6 +97,9 @@ class Service {
   /// Throws ApiError where the model has no chats, or none of functions.
   void check_chat(const ApiRequest& request) const;
   int num_running() const { return static_cast<int>(metrics_.value(Metrics::Gauge::kRunning)); }
+  /// Of whoever may find what the request has left: those of its key, or address, and its salt.
+  std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
+  const std::shared_ptr<ResponseStore>& responses() const { return responses_; }
   HttpResponse health() const;
   HttpResponse metrics() const;
 
@@ -107,7 +112,6 @@ class Service {
   HttpResponse preflight(const HttpRequest& request) const;
   void check_key(const HttpRequest& request) const;
 
-  std::string cache_scope(const HttpRequest& request, const std::string& salt) const;
   void set_up_chat(CompletionSetup& setup) const;
   void add_grammar(CompletionSetup& setup) const;
   std::optional<constrain::Grammar> grammar_of_calls(const ToolRequest& tools, bool may_do_without) const;
@@ -124,6 +128,7 @@ class Service {
   std::shared_ptr<LazyVocabulary> vocabulary_;  // of all grammars, with the marks of the syntax
   const int64_t created_ = unix_time();
   std::atomic<bool> ends_ = false;
+  const std::shared_ptr<ResponseStore> responses_ = std::make_shared<ResponseStore>();
 
   RequestPool pool_;  // ends before all that its threads use
 };

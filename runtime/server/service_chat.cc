@@ -24,14 +24,23 @@ void cut_behind(RenderedChat& chat, std::string content) {
   chat.pieces.erase(piece.base(), chat.pieces.end());
 }
 
+/// Where a template does not know the newer name.
+void make_system(nlohmann::ordered_json& messages) {
+  for (nlohmann::ordered_json& message : messages) {
+    if (message["role"] == "developer") message["role"] = "system";
+  }
+}
+
 }  // namespace
 
 /// The prompt that the chat template makes of a conversation. What the template says against it goes to the client, but
 /// not where its file lies.
 Service::Prompt Service::render(const ApiRequest& request) const {
   try {
-    RenderedChat chat = text_.prompter.render(written_for(syntax_, request.messages), request.tools.described,
-                                              request.variables, request.begins_answer);
+    nlohmann::ordered_json messages = written_for(syntax_, request.messages);
+    if (!text_.prompter.mentions("developer")) make_system(messages);
+    RenderedChat chat =
+        text_.prompter.render(messages, request.tools.described, request.variables, request.begins_answer);
     if (request.continues_last) cut_behind(chat, request.messages.back()["content"].get<std::string>());
     return {text_.prompter.encode(chat), chat.text()};
   } catch (const Error& error) {

@@ -38,8 +38,11 @@ std::vector<Operation> operations() {
   std::vector<Operation> all;
   for (const auto& [path, methods] : description()["paths"].items()) {
     for (const auto& [method, operation] : methods.items()) {
-      const std::string upper = method == "get" ? "GET" : method == "post" ? "POST" : "?";
-      all.push_back({upper, std::regex_replace(path, std::regex("\\{model\\}"), "small"),
+      std::string upper = method;
+      std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+      all.push_back({upper,
+                     std::regex_replace(std::regex_replace(path, std::regex("\\{model\\}"), "small"),
+                                        std::regex("\\{\\w+\\}"), "kept"),
                      operation["responses"], !operation.contains("security")});
     }
   }
@@ -50,13 +53,18 @@ std::string body_of(const Operation& operation) {
   const std::map<std::string, std::string> bodies = {
       {"/v1/chat/completions", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})"},
       {"/v1/completions", R"({"prompt": "a", "max_tokens": 1})"},
+      {"/v1/responses", R"({"input": "a", "max_output_tokens": 1})"},
+      {"/api/chat",
+       R"({"messages": [{"role": "user", "content": "a"}], "stream": false, "options": {"num_predict": 1}})"},
+      {"/api/generate", R"({"prompt": "a", "stream": false, "options": {"num_predict": 1}})"},
+      {"/api/show", R"({"model": "any"})"},
       {"/v1/embeddings", R"({"input": "a"})"},
       {"/v1/messages", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})"},
       {"/v1/messages/count_tokens", R"({"messages": [{"role": "user", "content": "a"}]})"},
       {"/apply-template", R"({"messages": [{"role": "user", "content": "a"}]})"},
       {"/tokenize", R"({"content": "a"})"},
       {"/detokenize", R"({"tokens": [5]})"}};
-  return operation.method == "GET" ? "" : bodies.at(operation.path);
+  return operation.method == "POST" ? bodies.at(operation.path) : "";
 }
 
 class OpenApi : public ServiceTest {
@@ -96,6 +104,11 @@ class OpenApi : public ServiceTest {
     expect_described(operation, ask(port(), operation.method, operation.path, body, headers), status);
   }
 
+  /// For the paths that ask for one.
+  void keep_response(const std::string& scope = "address 127.0.0.1") {
+    service_->responses()->put("kept", {.scope = scope, .messages = "[]", .response = "{}"});
+  }
+
   std::set<int> codes_;  // of refusals that came
 };
 
@@ -116,8 +129,10 @@ TEST_F(OpenApi, NamesEveryPath) {
 }
 
 TEST_F(OpenApi, EveryPathAnswers) {
-  for (const Operation& operation : operations())
+  for (const Operation& operation : operations()) {
+    keep_response();
     expect_described(operation, operation.answers(), body_of(operation), "");
+  }
 }
 
 TEST_F(OpenApi, EveryRefusalOccurs) {
@@ -132,7 +147,7 @@ TEST_F(OpenApi, EveryRefusalOccurs) {
     const bool is_post = operation.method == "POST";
     expect_described(operation, 403, body_of(operation), "Origin: http://other\r\n");
     expect_described(operation, 431, body_of(operation), long_header);
-    expect_described(operation, ask(port(), is_post ? "GET" : "POST", operation.path), 405);
+    expect_described(operation, ask(port(), is_post ? "GET" : "PUT", operation.path), 405);
     if (operation.responses.contains("400")) expect_described(operation, 400, "5", "");
     if (is_post) {
       HttpClient client(port());
@@ -142,6 +157,7 @@ TEST_F(OpenApi, EveryRefusalOccurs) {
     if (operation.responses.contains("429")) expect_described(operation, 429, body_of(operation), "");
     if (operation.path == "/v1/models/small")
       expect_described(operation, ask(port(), "GET", "/v1/models/other"), 404);
+    if (operation.path == "/v1/responses/kept") expect_described(operation, 404, "", "");
   }
   waiting.close();
   service_->end();
@@ -159,6 +175,7 @@ class GuardedOpenApi : public OpenApi {
 
 TEST_F(GuardedOpenApi, SaysWhoNeedsTheKey) {
   for (const Operation& operation : operations()) {
+    keep_response("key");
     const int answers = operation.answers();
     expect_described(operation, operation.needs_key ? 401 : answers, body_of(operation), "");
     expect_described(operation, answers, body_of(operation), "Authorization: Bearer secret\r\n");
@@ -261,8 +278,9 @@ TEST(OpenApiMembers, AreAllThatTheReadersAskFor) {
   const std::regex member(R"re((?:\[|is_given\(|contains\()"(\w+)"[\])])re");
   const std::regex list(R"re(for \(const char\* name\s*:\s*\{([^}]*)\})re");
   const std::regex name(R"re("(\w+)")re");
-  for (const char* file : {"api_request.cc", "answer_grammar.cc", "calls/tool_request.cc", "llama/llama.cc",
-                           "anthropic/messages_request.cc"}) {
+  for (const char* file :
+       {"api_request.cc", "answer_grammar.cc", "calls/tool_request.cc", "llama/llama.cc",
+        "anthropic/messages_request.cc", "responses/responses_request.cc", "ollama/ollama_request.cc"}) {
     const std::string text = read_text(std::string(SOLITON_SOURCE_DIR "/runtime/server/") + file);
     for (std::sregex_iterator at(text.begin(), text.end(), member), end; at != end; ++at)
       asked.insert((*at)[1]);

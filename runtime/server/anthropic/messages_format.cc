@@ -8,7 +8,7 @@ namespace {
 
 using Json = AnswerFormat::Json;
 
-const char* type_of(int status) {
+const char* error_type(int status) {
   switch (status) {
     case 401:
       return "authentication_error";
@@ -27,19 +27,19 @@ const char* type_of(int status) {
   }
 }
 
-Json error_object(const ApiError& error) {
-  return {{"type", "error"}, {"error", {{"type", type_of(error.status())}, {"message", error.what()}}}};
+Json message_error(const ApiError& error) {
+  return {{"type", "error"}, {"error", {{"type", error_type(error.status())}, {"message", error.what()}}}};
 }
 
 /// What was cached is no input.
-Json usage_object(const AnswerUsage& usage) {
+Json message_usage(const AnswerUsage& usage) {
   return {{"input_tokens", usage.num_prompt - usage.num_cached},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.num_cached},
           {"output_tokens", usage.num_generated}};
 }
 
-Json end_object(const AnswerChoice& choice) {
+Json message_end(const AnswerChoice& choice) {
   const bool is_text = choice.end == AnswerEnd::kStopText;
   const char* const reason = choice.end == AnswerEnd::kCalls    ? "tool_use"
                              : choice.end == AnswerEnd::kLength ? "max_tokens"
@@ -61,7 +61,7 @@ Json input_of(const ToldCall& call) {
 }  // namespace
 
 HttpResponse anthropic_error(const ApiError& error) {
-  return {.status = error.status(), .body = one_line(error_object(error))};
+  return {.status = error.status(), .body = one_line(message_error(error))};
 }
 
 HttpResponse MessagesFormat::refuse(const ApiError& error) const {
@@ -88,8 +88,8 @@ Json MessagesFormat::whole(std::span<const AnswerChoice* const> choices, const A
   for (const ToldCall& call : choice.calls)
     content.push_back(
         {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", input_of(call)}});
-  message.update(end_object(choice));
-  message["usage"] = usage_object(usage);
+  message.update(message_end(choice));
+  message["usage"] = message_usage(usage);
   return message;
 }
 
@@ -97,7 +97,7 @@ Json MessagesFormat::whole(std::span<const AnswerChoice* const> choices, const A
 
 std::string MessagesFormat::begin(const AnswerUsage& usage) {
   Json message = frame();
-  message["usage"] = usage_object(usage);
+  message["usage"] = message_usage(usage);
   return server_event("message_start", {{"type", "message_start"}, {"message", std::move(message)}});
 }
 
@@ -159,18 +159,18 @@ std::string MessagesFormat::end_choice(size_t, const AnswerChoice& choice) {
     text += delta("input_json_delta", "partial_json", call.arguments);
   }
   text += close_block();
-  end_ = end_object(choice);
+  end_ = message_end(choice);
   return text;
 }
 
 std::string MessagesFormat::finish(const AnswerUsage& usage) {
   return server_event("message_delta",
-                      {{"type", "message_delta"}, {"delta", end_}, {"usage", usage_object(usage)}}) +
+                      {{"type", "message_delta"}, {"delta", end_}, {"usage", message_usage(usage)}}) +
          server_event("message_stop", {{"type", "message_stop"}});
 }
 
 std::string MessagesFormat::fail(const ApiError& error) {
-  return server_event("error", error_object(error));
+  return server_event("error", message_error(error));
 }
 
 }  // namespace soliton

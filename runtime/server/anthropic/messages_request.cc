@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Of a text, or of a list of blocks of text.
-std::string text_of(const JsonView& content) {
+std::string text_of_blocks(const JsonView& content) {
   if (!content.is_array()) return content.string();
   std::string text;
   for (size_t i = 0; i < content.array_size(); ++i) {
@@ -70,7 +70,7 @@ class MessageReader {
   }
   void read_result(const JsonView& block) {
     const JsonView content = block["content"];
-    std::string text = content.is_null() ? "" : text_of(content);
+    std::string text = content.is_null() ? "" : text_of_blocks(content);
     if (!block["is_error"].is_null() && block["is_error"].boolean()) text = "Error: " + text;
     messages_.push_back(
         {{"role", "tool"}, {"tool_call_id", block["tool_use_id"].string()}, {"content", std::move(text)}});
@@ -87,7 +87,7 @@ class MessageReader {
 Json read_conversation(const JsonView& body, const Json& ordered) {
   Json messages = Json::array();
   if (!body["system"].is_null())
-    messages.push_back({{"role", "system"}, {"content", text_of(body["system"])}});
+    messages.push_back({{"role", "system"}, {"content", text_of_blocks(body["system"])}});
   const JsonView list = body["messages"];
   if (list.array_size() == 0) throw list.error("expected at least one message, got none");
   for (size_t i = 0; i < list.array_size(); ++i) {
@@ -108,7 +108,7 @@ Json read_conversation(const JsonView& body, const Json& ordered) {
   return messages;
 }
 
-Json read_tools(const JsonView& tools, const Json& ordered) {
+Json read_message_tools(const JsonView& tools, const Json& ordered) {
   Json read = Json::array();
   for (size_t i = 0; i < tools.array_size(); ++i) {
     const JsonView type = tools[i]["type"];
@@ -124,7 +124,7 @@ Json read_tools(const JsonView& tools, const Json& ordered) {
   return read;
 }
 
-void read_choice(const JsonView& choice, Json& chat) {
+void read_message_choice(const JsonView& choice, Json& chat) {
   if (choice.is_null()) return;
   const std::string& type = choice["type"].string();
   if (type == "tool") {
@@ -153,7 +153,7 @@ void read_thinking(const JsonView& thinking, Json& chat) {
 }
 
 /// {"type": "json_schema", "schema": ...}, by its older name or its newer one.
-void read_format(const JsonView& body, const Json& ordered, Json& chat) {
+void read_output_format(const JsonView& body, const Json& ordered, Json& chat) {
   const bool is_new = !body["output_config"].is_null();
   const JsonView format = is_new ? body["output_config"]["format"] : body["output_format"];
   if (is_new && !body["output_config"]["effort"].is_null())
@@ -183,12 +183,12 @@ Json chat_of_messages(const std::string& text, bool wants_limit) {
     const JsonView stops = body["stop_sequences"];
     if (!stops.is_null() && stops.array_size() > 0) chat["stop"] = ordered["stop_sequences"];
     if (!body["tools"].is_null() && body["tools"].array_size() > 0)
-      chat["tools"] = read_tools(body["tools"], ordered["tools"]);
+      chat["tools"] = read_message_tools(body["tools"], ordered["tools"]);
     if (!body["mcp_servers"].is_null() && body["mcp_servers"].array_size() > 0)
       throw body["mcp_servers"].error("not supported by this server, got some");
-    read_choice(body["tool_choice"], chat);
+    read_message_choice(body["tool_choice"], chat);
     read_thinking(body["thinking"], chat);
-    read_format(body, ordered, chat);
+    read_output_format(body, ordered, chat);
     const Json& last = chat["messages"].back();
     const bool is_prefix =
         last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";

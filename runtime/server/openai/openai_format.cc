@@ -1,6 +1,7 @@
 #include "runtime/server/openai/openai_format.h"
 
 #include "runtime/answer/answer_text.h"
+#include "runtime/server/openai/logprobs.h"
 #include "runtime/text/chat_template/text.h"
 
 namespace soliton {
@@ -47,33 +48,13 @@ OpenAiFormat::OpenAiFormat(const Tokenizer& tokenizer, Options options)
 
 // ---- Logprobs
 
-std::string OpenAiFormat::token_text(int32_t id) const {
-  const std::vector<int> ids = {id};
-  const std::string& piece = tokenizer_.piece(id);
-  return tokenizer_.is_special(id) || piece.empty() ? tokenizer_.decode(ids) : piece;
-}
-
 /// As a key: what is no text by itself is told by its bytes, so that no two such are the same.
 std::string OpenAiFormat::token_name(int32_t id) const {
-  const std::string text = token_text(id);
+  const std::string text = token_text(tokenizer_, id);
   if (jinja::is_valid_utf8(text)) return text;
   std::string name = "bytes:";
   for (const char byte : text) name += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   return name;
-}
-
-Json OpenAiFormat::chat_entry(const ToldToken& told) const {
-  const auto entry = [&](int32_t id, const Json& logprob) {
-    const std::string text = token_text(id);
-    Json bytes = Json::array();
-    for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
-    return Json{{"token", text}, {"logprob", logprob}, {"bytes", bytes}};
-  };
-  Json object = entry(told.token.id, logprob_of(told));
-  Json& best = object["top_logprobs"] = Json::array();
-  for (const RankedToken& ranked : told.token.best)
-    best.push_back(entry(ranked.id, json_logprob(ranked.logprob)));
-  return object;
 }
 
 /// Null if there are none.
@@ -81,13 +62,13 @@ Json OpenAiFormat::logprobs(std::span<const ToldToken> tokens) const {
   if (!options_.tells_logprobs || tokens.empty()) return nullptr;
   Json logprobs;
   if (options_.is_chat) {
-    for (const ToldToken& told : tokens) logprobs["content"].push_back(chat_entry(told));
+    for (const ToldToken& told : tokens) logprobs["content"].push_back(logprob_entry(tokenizer_, told));
     return logprobs;
   }
   for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
     logprobs[name] = Json::array();
   for (const ToldToken& told : tokens) {
-    logprobs["tokens"].push_back(token_text(told.token.id));
+    logprobs["tokens"].push_back(token_text(tokenizer_, told.token.id));
     logprobs["token_logprobs"].push_back(logprob_of(told));
     Json best = told.token.best.empty() ? Json() : Json::object();
     // Of two tokens of one name the better one comes first, and stays.

@@ -35,9 +35,7 @@ class OpenAiFormat : public AnswerFormat {
  private:
   Json frame(const char* object) const;
   std::string chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason) const;
-  std::string token_text(int32_t id) const;
   std::string token_name(int32_t id) const;
-  Json chat_entry(const ToldToken& told) const;
   Json logprobs(std::span<const ToldToken> tokens) const;
   Json message(const AnswerChoice& choice) const;
 

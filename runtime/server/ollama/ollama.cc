@@ -1,0 +1,88 @@
+#include "runtime/server/ollama/ollama.h"
+
+#include "runtime/server/ollama/ollama_format.h"
+#include "runtime/server/service.h"
+
+namespace soliton {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What clients compare with the version from which Ollama streams calls of functions.
+constexpr const char* kOllamaVersion = "0.12.0";
+
+HttpReply answer_ollama(Service& service, const OllamaRequest& request, const HttpRequest& http,
+                        const HttpHeaders& headers, bool is_chat) {
+  return service.complete(read_api_request(request.kind, request.body, service.text().sampling), http,
+                          headers, [&](const ApiRequest&) {
+                            return std::make_unique<OllamaFormat>(service.text().tokenizer, service.model(),
+                                                                  is_chat);
+                          });
+}
+
+Json details() {
+  return {{"parent_model", ""},        {"format", "safetensors"}, {"family", ""},
+          {"families", Json::array()}, {"parameter_size", ""},    {"quantization_level", ""}};
+}
+
+/// What there is in lists of models.
+Json listed(const Service& service) {
+  return {{"name", service.model()},
+          {"model", service.model()},
+          {"modified_at", timestamp_now()},
+          {"size", 0},
+          {"digest", ""},
+          {"details", details()}};
+}
+
+}  // namespace
+
+HttpReply answer_ollama_chat(Service& service, const HttpRequest& http, const HttpHeaders& headers) {
+  return answer_ollama(service, read_ollama_chat(http.body), http, headers, true);
+}
+
+HttpReply answer_ollama_generate(Service& service, const HttpRequest& http, const HttpHeaders& headers) {
+  const bool has_template = service.text().prompter.has_template();
+  return answer_ollama(service, read_ollama_generate(http.body, has_template), http, headers, false);
+}
+
+HttpReply show_ollama_model(Service& service, const HttpRequest& http, const HttpHeaders&) {
+  try {
+    const nlohmann::json document = parse_body(http.body);
+    const JsonView body(document, kBodyName);
+    body[body["model"].is_null() ? "name" : "model"].string();  // there is one, whatever it is called
+  } catch (const Error& error) {
+    throw api_error_of(error, kBodyName);
+  }
+  Json capabilities = {"completion"};
+  if (service.syntax().describes_tools) capabilities.push_back("tools");
+  if (service.syntax().reasoning) capabilities.push_back("thinking");
+  return HttpResponse{
+      .body =
+          one_line({{"modelfile", ""},
+                    {"parameters", ""},
+                    {"template", ""},
+                    {"details", details()},
+                    {"model_info",
+                     {{"general.architecture", "soliton"}, {"soliton.context_length", service.context()}}},
+                    {"capabilities", std::move(capabilities)},
+                    {"modified_at", timestamp_now()}})};
+}
+
+HttpResponse tell_ollama_tags(Service& service, const HttpRequest&) {
+  return {.body = one_line({{"models", Json::array({listed(service)})}})};
+}
+
+HttpResponse tell_ollama_processes(Service& service, const HttpRequest&) {
+  Json running = listed(service);
+  running["expires_at"] = "9999-12-31T23:59:59Z";
+  running["size_vram"] = 0;
+  running["context_length"] = service.context();
+  return {.body = one_line({{"models", Json::array({std::move(running)})}})};
+}
+
+HttpResponse tell_ollama_version(Service&, const HttpRequest&) {
+  return {.body = one_line({{"version", kOllamaVersion}})};
+}
+
+}  // namespace soliton

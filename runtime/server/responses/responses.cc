@@ -1,0 +1,62 @@
+#include "runtime/server/responses/responses.h"
+
+#include "runtime/server/responses/response_store.h"
+#include "runtime/server/responses/responses_format.h"
+#include "runtime/server/service.h"
+
+namespace soliton {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kResponsePath = "/v1/responses/";
+
+ApiError not_there(const std::string& param, const std::string& id) {
+  return ApiError(404, fmt::format("{}: expected a response that is kept, got {}", param, in_quotes(id)),
+                  param, "not_found");
+}
+
+std::string id_of(const HttpRequest& request) {
+  return request.path.substr(kResponsePath.size());
+}
+
+}  // namespace
+
+HttpReply answer_response(Service& service, const HttpRequest& http, const HttpHeaders& headers) {
+  const std::shared_ptr<ResponseStore> store = service.responses();
+  const std::string scope = service.cache_scope(http, {});
+  ResponseRequest request = read_response_request(http.body, [&](const std::string& id) {
+    const std::optional<ResponseStore::Entry> entry = store->find(id, scope);
+    if (!entry) throw not_there("previous_response_id", id);
+    return parse_ordered_body(entry->messages);
+  });
+  ResponsesFormatOptions options{.model = service.model(), .settings = std::move(request.settings)};
+  if (request.is_kept) {
+    options.keep = [store, scope, messages = request.chat["messages"]](
+                       const std::string& id, const Json& response, const Json& message) {
+      Json all = messages;
+      all.push_back(message);
+      store->put(id, {.scope = scope, .messages = one_line(all), .response = one_line(response)});
+    };
+  }
+  return service.complete(read_api_request(ApiKind::kChat, request.chat, service.text().sampling), http,
+                          headers, [&](const ApiRequest&) {
+                            return std::make_unique<ResponsesFormat>(service.text().tokenizer,
+                                                                     std::move(options));
+                          });
+}
+
+HttpResponse tell_response(Service& service, const HttpRequest& request) {
+  const std::string id = id_of(request);
+  const auto entry = service.responses()->find(id, service.cache_scope(request, {}));
+  if (!entry) throw not_there("response_id", id);
+  return {.body = entry->response};
+}
+
+HttpResponse delete_response(Service& service, const HttpRequest& request) {
+  const std::string id = id_of(request);
+  if (!service.responses()->erase(id, service.cache_scope(request, {}))) throw not_there("response_id", id);
+  return {.body = one_line({{"id", id}, {"object", "response"}, {"deleted", true}})};
+}
+
+}  // namespace soliton

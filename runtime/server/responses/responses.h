@@ -1,0 +1,27 @@
+// OpenAI's newer API: /v1/responses. Its requests become chats as the older one has them, which are read as those are.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "runtime/server/routes.h"
+
+namespace soliton {
+
+HttpReply answer_response(Service& service, const HttpRequest& request, const HttpHeaders& headers);
+/// One that has been answered and is kept.
+HttpResponse tell_response(Service& service, const HttpRequest& request);
+HttpResponse delete_response(Service& service, const HttpRequest& request);
+
+/// What a request says.
+struct ResponseRequest {
+  nlohmann::ordered_json chat;      // the body of a chat that says the same
+  nlohmann::ordered_json settings;  // what answers repeat of it
+  bool is_kept = true;
+};
+/// The messages of an earlier response; throws ApiError where there is none.
+using FindMessages = std::function<nlohmann::ordered_json(const std::string& id)>;
+/// Throws ApiError.
+ResponseRequest read_response_request(const std::string& body, const FindMessages& find_messages);
+
+}  // namespace soliton
