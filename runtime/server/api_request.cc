@@ -127,8 +127,8 @@ Sampling read_sampling(const JsonView& body, const Sampling& defaults) {
 
 /// Refuses what would change the answer and cannot be done. Of each member the value that changes nothing passes.
 void refuse_unsupported(const JsonView& body) {
-  for (const char* name : {"frequency_penalty", "presence_penalty", "min_tokens", "mirostat",
-                           "dry_multiplier", "xtc_probability", "dynatemp_range", "truncate_prompt_tokens"}) {
+  for (const char* name : {"min_tokens", "mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range",
+                           "truncate_prompt_tokens"}) {
     if (!body[name].is_null() && body[name].number() != 0) throw not_yet(name, body[name].describe());
   }
   for (const char* name : {"typical_p", "length_penalty"}) {
@@ -146,7 +146,7 @@ void refuse_unsupported(const JsonView& body) {
   if (!body["suffix"].is_null() && !body["suffix"].string().empty()) throw not_yet("suffix", "text");
 }
 
-/// -100 and 100, which forbid a token and all others; what lies between is not there.
+/// What is added to logits. -100 and 100 forbid a token and all others, which costs less.
 void read_logit_bias(const JsonView& bias, ApiRequest& request) {
   constexpr double kAll = 100;
   if (bias.is_null()) return;
@@ -158,11 +158,33 @@ void read_logit_bias(const JsonView& bias, ApiRequest& request) {
     if (read.ec != std::errc() || read.ptr != end || id < 0 || has_zeros)
       throw bias.error("expected the ids of tokens, got {}", in_quotes(token));
     const double by = bias[token].number(-kAll, kAll);
-    if (by != 0 && std::abs(by) != kAll)
-      throw not_yet("logit_bias", fmt::format("{} of token {}; -100 forbids it and 100 all others", by, id));
-    if (by == -kAll) request.forbidden.push_back(id);
-    if (by == kAll) request.only.push_back(id);
+    if (by == -kAll) {
+      request.forbidden.push_back(id);
+    } else if (by == kAll) {
+      request.only.push_back(id);
+    } else if (by != 0) {
+      request.adjustment.biases.emplace_back(id, static_cast<float>(by));
+    }
   }
+}
+
+/// Where a grammar says what an answer may be, a bias is no more than one.
+void make_biases(ApiRequest& request) {
+  constexpr float kAll = 100;
+  std::vector<std::pair<int32_t, float>>& biases = request.adjustment.biases;
+  for (const int32_t token : request.forbidden) biases.emplace_back(token, -kAll);
+  for (const int32_t token : request.only) biases.emplace_back(token, kAll);
+  request.forbidden.clear();
+  request.only.clear();
+}
+
+void read_penalties(const JsonView& body, LogitAdjustment& adjustment) {
+  constexpr double kMost = 2;
+  const auto read = [&](const char* name) {
+    return body[name].is_null() ? 0.0f : static_cast<float>(body[name].number(-kMost, kMost));
+  };
+  adjustment.frequency_penalty = read("frequency_penalty");
+  adjustment.presence_penalty = read("presence_penalty");
 }
 
 void read_stops(const JsonView& stop, ApiRequest& request) {
@@ -206,6 +228,7 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
       request.max_tokens = static_cast<int>(body[name].integer(kAllTokens, std::numeric_limits<int>::max()));
   }
   read_logit_bias(body["logit_bias"], request);
+  read_penalties(body, request.adjustment);
   read_stops(body["stop"], request);
   read_cache_salt(body["cache_salt"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
@@ -346,9 +369,7 @@ Json read_messages(const Json& messages) {
     if (message.contains("reasoning") && message["reasoning"].is_string() &&
         !message.contains("reasoning_content"))
       message["reasoning_content"] = message["reasoning"];
-    const bool may_be_empty =
-        message.contains("tool_calls") || (message["role"] == "assistant" && message.contains("content"));
-    if (!may_be_empty && (!message.contains("content") || message["content"].is_null())) {
+    if (!message.contains("tool_calls") && !message.contains("content")) {
       throw ApiError(400, at + ".content: expected text, got nothing", at + ".content");
     }
     if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
@@ -376,11 +397,7 @@ static ApiRequest read(ApiKind kind, const nlohmann::json& document, const Json&
   request.is_chat = kind == ApiKind::kChat;
   (request.is_chat ? read_chat : read_completion)(body, ordered, request);
   request.grammar = read_answer_grammar(body, ordered);
-  if (request.grammar && !(request.forbidden.empty() && request.only.empty()))
-    throw ApiError(400, "logit_bias: expected none beside a grammar of the answer, got tokens", "logit_bias");
-  if (request.tools.is_required && !(request.forbidden.empty() && request.only.empty()))
-    throw ApiError(400, "logit_bias: expected none where a function is to be called, got tokens",
-                   "logit_bias");
+  if (request.grammar || request.tools.is_required) make_biases(request);
   request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
   return request;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/strict_json.h"
+#include "runtime/answer/host_choice.h"
 #include "runtime/engine/sampling.h"
 #include "runtime/server/api_error.h"
 #include "runtime/server/calls/tool_request.h"
@@ -48,6 +49,7 @@ struct ApiRequest {
   std::optional<constrain::Grammar> grammar;  // what an answer may be
   std::vector<int32_t> forbidden;             // tokens that no answer has
   std::vector<int32_t> only;                  // the only ones that it may have, unless there are none
+  LogitAdjustment adjustment;                 // of the logits of its tokens
   bool ignores_stop_tokens = false;
   bool logprobs = false;
   int num_top_logprobs = 0;  // further tokens whose logprobs are wanted

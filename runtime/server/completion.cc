@@ -113,6 +113,7 @@ Generation Completion::generation(size_t prompt) {
       .sampling = request.sampling,
       .num_best = request.num_top_logprobs,
       .allowed = setup_.allowed,
+      .adjustment = setup_.adjustment,
       .client = setup_.client,
       .cache_scope = setup_.cache_scope,
       .on_fed = [self, prompt](

@@ -29,7 +29,8 @@ struct CompletionSetup {
   ReasoningState reasoning = ReasoningState::kNone;  // of the answers
   std::shared_ptr<RequestGrammar> grammar = {};      // see Generation, as of
   std::function<std::unique_ptr<GrammarGate>()> make_gate = {};
-  std::shared_ptr<const std::vector<uint32_t>> allowed = {};      // these
+  std::shared_ptr<const std::vector<uint32_t>> allowed = {};
+  std::shared_ptr<const LogitAdjustment> adjustment = {};         // these
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
 };
 

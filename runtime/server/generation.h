@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/answer/host_choice.h"
 #include "runtime/engine/chosen_token.h"
 #include "runtime/engine/sampling.h"
 #include "runtime/server/answer_mask.h"
@@ -72,6 +73,8 @@ struct Generation {
   /// Where there is no grammar: a bit for each token that an answer may have, as TreeRequest has it, at least one; null or
   /// empty: any. Launches are of one token then.
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};
+  /// What is done to the logits of an answer, on the host; null: nothing. Launches are of one token then.
+  std::shared_ptr<const LogitAdjustment> adjustment = {};
   std::string client = {};       // those of one wait for one another, those of several take turns
   std::string cache_scope = {};  // those of one share what has been fed: see PrefixCache
   /// Called for the first sample with each token of the prompt but the first, as likely as it was, and num_best others in its

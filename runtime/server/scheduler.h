@@ -120,6 +120,7 @@ class Scheduler {
     Clock::time_point mask_wanted = {};        // since then
     std::span<const uint32_t> allowed = {};    // tokens that may be next, once they are known
     std::vector<GeneratedToken> untold = {};   // the latest
+    std::map<int32_t, int> counts = {};        // of the answer's tokens, where its logits are adjusted
     Clock::time_point began = Clock::now();
     Clock::time_point last_token = {};
 
@@ -127,6 +128,8 @@ class Scheduler {
     int num_to_feed() const { return static_cast<int>(tokens.size()) - 1 - num_fed; }
     bool is_fed() const { return branch && num_to_feed() == 0; }
     bool decodes() const { return is_fed() && mask_news == nullptr && generation().max_tokens > 0; }
+    /// Whether a step's logits come to the host for its sake.
+    bool wants_logits() const { return generation().num_best > 0 || generation().adjustment != nullptr; }
     bool scores() const {
       return sample == 0 && generation().on_prompt_token && num_scored < generation().prompt.size();
     }
@@ -189,6 +192,7 @@ class Scheduler {
   int reserve_steps(int max_steps);
   void step(std::span<const Chunk> chunks, int num_steps);
   bool take(std::span<const int32_t> chosen);
+  GeneratedToken token_of_row(size_t row, int32_t chosen) const;
   void take(Sequence& sequence, GeneratedToken token);
   void note(const TreeResult& result, std::span<const Chunk> chunks);
   bool has_ended() const;

@@ -66,7 +66,7 @@ int Scheduler::reserve_steps(int max_steps) {
     for (const SequencePointer& sequence : running_) {
       if (!sequence->decodes()) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
-      if (sequence->generation().num_best > 0) num_steps = 1;  // logits come after a launch
+      if (sequence->wants_logits()) num_steps = 1;  // they come after a launch
       if (!sequence->allowed.empty()) num_steps = 1;
     }
     for (const int steps : {num_steps, 1}) {
@@ -103,7 +103,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
     draws = draws || !generation.sampling.is_greedy();
     wants_logprobs = wants_logprobs || generation.sampling.logprobs;
     penalises = penalises || generation.sampling.repeat_penalty != 1;
-    wants_logits = wants_logits || generation.num_best > 0;
+    wants_logits = wants_logits || sequence->wants_logits();
     forbids = forbids || !sequence->allowed.empty();
     for (const int32_t token : generation.stop_tokens) {
       if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
@@ -202,21 +202,34 @@ void Scheduler::note(const TreeResult& result, std::span<const Chunk> chunks) {
     metrics_.observe(Distribution::kRowsPerStep, static_cast<double>(rows_.size()));
 }
 
+/// What a row has chosen; or the host for it, of adjusted logits, and how likely that was without.
+GeneratedToken Scheduler::token_of_row(size_t row, int32_t chosen) const {
+  const Sequence& sequence = *rows_[row];
+  const Generation& generation = sequence.generation();
+  GeneratedToken token{{chosen}};
+  if (generation.sampling.logprobs) token.logprob = engine_.step_logprobs()[row];
+  if (!sequence.wants_logits()) return token;
+  const size_t vocabulary = logits_.size() / rows_.size();
+  const std::span<const float> logits = std::span(logits_).subspan(row * vocabulary, vocabulary);
+  const ChosenToken known = token;
+  if (generation.adjustment != nullptr) {
+    token.id = choose_on_host({.logits = logits,
+                               .sampling = sequence.draw(),
+                               .position = static_cast<int>(sequence.tokens.size()) - 1,
+                               .seen = sequence.tokens,
+                               .allowed = sequence.allowed},
+                              *generation.adjustment, sequence.counts);
+    if (known.logprob) token.logprob = logits[static_cast<size_t>(token.id)] - normaliser_of(logits, known);
+  }
+  if (generation.num_best > 0) token.best = best_tokens(logits, generation.num_best, known, sequence.allowed);
+  return token;
+}
+
 /// A step's choices, while the launch goes on: false ends it. Those of the last step are told when the next launch has
 /// begun, as it would wait for that.
 bool Scheduler::take(std::span<const int32_t> chosen) {
-  const std::span<const float> logprobs = engine_.step_logprobs();
   for (size_t row = 0; row < rows_.size(); ++row) {
-    if (rows_[row] == nullptr) continue;
-    Sequence& sequence = *rows_[row];
-    GeneratedToken token{{chosen[row]}};
-    if (sequence.generation().sampling.logprobs) token.logprob = logprobs[row];
-    if (const int num_best = sequence.generation().num_best; num_best > 0) {
-      const size_t vocabulary = logits_.size() / rows_.size();
-      token.best = best_tokens(std::span(logits_).subspan(row * vocabulary, vocabulary), num_best, token,
-                               sequence.allowed);
-    }
-    take(sequence, std::move(token));
+    if (rows_[row] != nullptr) take(*rows_[row], token_of_row(row, chosen[row]));
   }
   if (--steps_left_ > 0 && !interrupted_.load(std::memory_order_relaxed)) tell_all();
   return !has_ended();
@@ -237,6 +250,7 @@ void Scheduler::take(Sequence& sequence, GeneratedToken token) {
           .count());
   sequence.last_token = now;
   ++sequence.num_generated;
+  if (generation.adjustment != nullptr) ++sequence.counts[id];
   ++num_taken_;
   sequence.untold.push_back(std::move(token));
   if (contains(generation.stop_tokens, id)) {

@@ -287,6 +287,13 @@ std::shared_ptr<const std::vector<uint32_t>> Service::allowed_tokens(const ApiRe
   return std::make_shared<const std::vector<uint32_t>>(std::move(mask));
 }
 
+/// Null if there is none.
+std::shared_ptr<const LogitAdjustment> Service::adjustment_of(const ApiRequest& request) const {
+  if (request.adjustment.is_none()) return {};
+  for (const auto& [token, bias] : request.adjustment.biases) check_token("logit_bias", token);
+  return std::make_shared<const LogitAdjustment>(request.adjustment);
+}
+
 /// Who shares what has been fed: those who know the key, else those of an address, unless all do; and of these, those
 /// of a salt.
 std::string Service::cache_scope(const HttpRequest& request, const std::string& salt) const {
@@ -303,6 +310,7 @@ HttpReply Service::complete(ApiRequest request, const HttpRequest& http, const H
   made.cache_scope = cache_scope(http, made.request.cache_salt);
   made.headers = headers;
   made.allowed = allowed_tokens(made.request);
+  made.adjustment = adjustment_of(made.request);
   add_grammar(made);
   check_scored(made);
   const size_t num_prompts = made.prompts.size();

@@ -119,6 +119,7 @@ class Service {
   void check_reads_text(const std::string& param) const;
   void check_token(const std::string& param, int32_t token) const;
   std::shared_ptr<const std::vector<uint32_t>> allowed_tokens(const ApiRequest& request) const;
+  std::shared_ptr<const LogitAdjustment> adjustment_of(const ApiRequest& request) const;
 
   ServedText text_;
   Scheduler& scheduler_;

@@ -84,11 +84,9 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("stream_options": {"include_usage": true})", "stream_options", "without");
   expect_refused(R"("top_logprobs": 3)", "top_logprobs", "without");
   expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "got 21");
-  expect_refused(R"("logit_bias": {"5": 1})", "logit_bias", "got 1 of token 5");
   expect_refused(R"("logit_bias": {"5": 101})", "logit_bias.5", "got 101");
   expect_refused(R"("logit_bias": {"-5": 100})", "logit_bias", "expected the ids of tokens, got \"-5\"");
   expect_refused(R"("logit_bias": {"5x": 100})", "logit_bias", "expected the ids of tokens");
-  expect_refused(R"("logit_bias": {"5": 100}, "json_schema": {})", "logit_bias", "beside a grammar");
   expect_refused(R"("response_format": {"type": "xml"})", "response_format.type", "got \"xml\"");
   expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"name": "n"}})",
                  "response_format.json_schema.schema", "got nothing");
@@ -127,7 +125,7 @@ TEST(ApiRequest, RefusesByName) {
                  "expected a last message of the assistant");
   expect_refused(R"("continue_final_message": true, "add_generation_prompt": true)", "continue_final_message",
                  "expected add_generation_prompt to be false");
-  expect_refused(R"("presence_penalty": 0.5)", "presence_penalty", "not supported");
+  expect_refused(R"("presence_penalty": 2.5)", "presence_penalty", "got 2.5");
   expect_refused(R"("best_of": 3, "n": 4)", "best_of", "expected");
   expect_refused(R"("best_of": 3, "stream": true)", "best_of", "in a stream");
   expect_refused(R"("tools": [{"type": "x"}])", "tools[0].type", "expected function");
@@ -137,6 +135,27 @@ TEST(ApiRequest, RefusesByName) {
                  "tools[0].function.parameters", "expected an object");
   expect_refused(R"("tool_choice": "required")", "tool_choice", "expected some tools");
   expect_refused(R"("n": 1, "n": 2)", "n", "duplicate");
+}
+
+TEST(ApiRequest, ReadsWhatIsDoneToLogits) {
+  const ApiRequest request = chat(
+      R"("logit_bias": {"5": 1.5, "6": -100, "7": 0, "8": 100}, "frequency_penalty": -2, "presence_penalty": 0.5)");
+  EXPECT_THAT(request.adjustment.biases, ElementsAre(std::pair(5, 1.5f)));
+  EXPECT_EQ(request.adjustment.frequency_penalty, -2);
+  EXPECT_EQ(request.adjustment.presence_penalty, 0.5);
+  EXPECT_THAT(request.forbidden, ElementsAre(6));
+  EXPECT_THAT(request.only, ElementsAre(8));
+  EXPECT_TRUE(chat(R"("logit_bias": {"5": 100, "7": 0}, "frequency_penalty": 0)").adjustment.is_none());
+  const ApiRequest of_schema = chat(R"("logit_bias": {"5": 100, "6": -100}, "json_schema": {})");
+  EXPECT_THAT(of_schema.adjustment.biases, ElementsAre(std::pair(6, -100.0f), std::pair(5, 100.0f)));
+  EXPECT_TRUE(of_schema.only.empty() && of_schema.forbidden.empty());
+}
+
+TEST(ApiRequest, ContentsMayBeNull) {
+  for (const char* role : {"user", "assistant", "tool", "system"}) {
+    const std::string body = fmt::format(R"({{"messages": [{{"role": "{}", "content": null}}]}})", role);
+    EXPECT_EQ(parse_api_request(ApiKind::kChat, body, {}).messages[0]["content"], "") << role;
+  }
 }
 
 TEST(ApiRequest, ReadsWhichFunctionsMayBeCalled) {
@@ -170,7 +189,8 @@ TEST(ApiRequest, ReadsWhichFunctionsMayBeCalled) {
   refused(R"("tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": []}})",
           "tool_choice.allowed_tools.mode", "expected auto or required");
   refused(R"("parallel_tool_calls": 1)", "parallel_tool_calls", "got 1");
-  refused(R"("tool_choice": "required", "logit_bias": {"5": 100})", "logit_bias", "function is to be called");
+  EXPECT_EQ(chat(tools + R"(, "tool_choice": "required", "logit_bias": {"5": 100})").adjustment.biases.size(),
+            1u);
 }
 
 TEST(ApiRequest, ReadsWhatAnswersMayBe) {

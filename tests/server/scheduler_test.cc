@@ -2,6 +2,8 @@
 // places in the queue run out.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "error_of.h"
 #include "server/scheduler_fixture.h"
 
@@ -79,6 +81,46 @@ TEST_F(SchedulerTest, SamplesDrawWithSeedsOfTheirOwn) {
   // The prompt is fed once.
   EXPECT_EQ(test.heard(together).end->num_cached, 0);
   EXPECT_EQ(test.heard(together + 1).end->num_cached, 79);
+}
+
+// An adjustment that changes nothing leaves the choice where it was, be it that the host makes it.
+TEST_F(SchedulerTest, HostsChooseAsKernelsDo) {
+  SchedulerUnderTest test = with({});
+  const Sampling sampling{
+      .temperature = 0.8, .top_k = 20, .top_p = 0.9, .repeat_penalty = 1.2, .seed = 7, .logprobs = true};
+  Generation generation{.prompt = prompt(40), .num_samples = 3, .max_tokens = 15, .sampling = sampling};
+  const size_t first = test.ask(generation);
+  test.run_to_end();
+  generation.adjustment =
+      std::make_shared<const LogitAdjustment>(LogitAdjustment{.presence_penalty = 1e-30f});
+  const size_t second = test.ask(generation);
+  test.run_to_end();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(test.heard(first + i).tokens, test.heard(second + i).tokens);
+    for (size_t j = 0; j < 15; ++j)
+      EXPECT_NEAR(test.heard(first + i).logprobs[j], test.heard(second + i).logprobs[j], 1e-3);
+  }
+}
+
+// Each adjusts its own answer, whoever is beside.
+TEST_F(SchedulerTest, AdjustmentsAreOfOneAnswer) {
+  SchedulerUnderTest test = with({});
+  const Tokens plain = test.alone({.prompt = prompt(40), .max_tokens = 30}).tokens;
+  const auto adjusted = [&](LogitAdjustment adjustment) {
+    return Generation{.prompt = prompt(40),
+                      .max_tokens = 30,
+                      .adjustment = std::make_shared<const LogitAdjustment>(std::move(adjustment))};
+  };
+  const size_t first = test.ask(adjusted({.biases = {{7, 50}}}));
+  test.ask({.prompt = prompt(40), .max_tokens = 30});
+  test.ask(adjusted({.frequency_penalty = 50}));
+  test.ask(adjusted({.biases = {{plain[0], -50}}}));
+  test.run_to_end();
+  EXPECT_THAT(test.heard(first).tokens, Each(7));
+  EXPECT_EQ(test.heard(first + 1).tokens, plain);
+  const Tokens& penalised = test.heard(first + 2).tokens;
+  EXPECT_EQ(std::set<int32_t>(penalised.begin(), penalised.end()).size(), penalised.size());
+  EXPECT_THAT(test.heard(first + 3).tokens, Each(testing::Ne(plain[0])));
 }
 
 TEST_F(SchedulerTest, SecondTurnFeedsOnlyWhatIsNew) {

@@ -68,6 +68,26 @@ TEST_F(ServiceTest, TokensCanBeForbidden) {
   }
 }
 
+TEST_F(ServiceTest, LogitsAreAdjusted) {
+  json body = {{"prompt", "abc"}, {"max_tokens", 12}, {"ignore_eos", true}, {"logprobs", 1}};
+  const json plain = complete(body)["choices"][0];
+  const int favoured = text_->tokenizer.encode("q")[0];
+  body["logit_bias"] = {{std::to_string(favoured), 60}};
+  const json biased = complete(body)["choices"][0];
+  EXPECT_EQ(biased["text"], std::string(12, 'q'));
+  // What is told of it is the model's own.
+  EXPECT_LT(biased["logprobs"]["token_logprobs"][0], biased["logprobs"]["top_logprobs"][0].begin().value());
+  EXPECT_EQ(biased["logprobs"]["top_logprobs"][0], plain["logprobs"]["top_logprobs"][0]);
+  body.erase("logit_bias");
+  body["presence_penalty"] = 2;
+  EXPECT_NE(complete(body)["choices"][0]["text"], plain["text"]);
+  body["logit_bias"] = {{"50", 1}};
+  EXPECT_EQ(post("/v1/completions", body).json()["error"]["param"], "logit_bias");
+  const json of_grammar = chat({{"grammar", "root ::= [a-c]"},
+                                {"logit_bias", {{std::to_string(text_->tokenizer.encode("c")[0]), 100}}}});
+  EXPECT_EQ(of_grammar["choices"][0]["message"]["content"], "c");
+}
+
 // Of each prompt those of the best mean logprob, the best one first; all that was generated is counted.
 TEST_F(ServiceTest, TellsTheBestOfSeveral) {
   json body = {
