@@ -1,9 +1,21 @@
 #include "runtime/server/answer_format.h"
 
-#include <chrono>
 #include <random>
 
 namespace soliton {
+
+std::string_view name_of(AnswerEnd end) {
+  switch (end) {
+    case AnswerEnd::kLength:
+      return "length";
+    case AnswerEnd::kCalls:
+      return "tool_calls";
+    case AnswerEnd::kStop:
+    case AnswerEnd::kStopText:
+      break;
+  }
+  return "stop";
+}
 
 std::string server_event(const std::string& data) {
   return "data: " + data + "\n\n";
@@ -22,11 +34,6 @@ std::string random_id(const std::string& prefix) {
   std::string id = prefix;
   for (int i = 0; i < 3; ++i) id += fmt::format("{:08x}", device());
   return id;
-}
-
-int64_t unix_time() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 }  // namespace soliton

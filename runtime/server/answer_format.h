@@ -12,6 +12,7 @@
 #include "runtime/server/api_error.h"
 #include "runtime/server/calls/call_reader.h"
 #include "runtime/server/generation.h"
+#include "runtime/server/timestamp.h"
 
 namespace soliton {
 
@@ -33,6 +34,8 @@ struct AnswerPiece {
 };
 
 enum class AnswerEnd { kStop, kStopText, kLength, kCalls };
+/// As OpenAI's API calls it: "stop", "length" or "tool_calls".
+std::string_view name_of(AnswerEnd end);
 
 /// One choice. Of a stream the tokens are told with the pieces alone.
 struct AnswerChoice {
@@ -70,6 +73,7 @@ class AnswerFormat {
 
   virtual ~AnswerFormat() = default;
 
+  virtual const std::string& id() const = 0;
   virtual HttpResponse refuse(const ApiError& error) const = 0;
   /// The choices are those that are wanted.
   virtual Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) = 0;
@@ -95,7 +99,4 @@ std::string server_event(const std::string& name, const AnswerFormat::Json& data
 std::string one_line(const nlohmann::ordered_json& json);
 /// A random id: "PREFIX" and 24 hexadecimal digits.
 std::string random_id(const std::string& prefix);
-/// Seconds since 1970.
-int64_t unix_time();
-
 }  // namespace soliton

@@ -238,6 +238,7 @@ AnswerEnd Completion::end_of(const Choice& choice, const SampleSummary& summary)
 void Completion::end(size_t index, const SampleSummary& summary) {
   if (has_failed_) return;
   if (const std::optional<ApiError> error = error_of(summary)) return fail(*error);
+  is_cancelled_ = is_cancelled_ || summary.end == SampleEnd::kCancelled;
   Choice& choice = choices_[index];
   AnswerPiece piece = piece_of(choice, choice.text.finish(), true);
   piece.tokens = new_tokens(choice, num_settled(choice, &summary));
@@ -252,7 +253,19 @@ void Completion::end(size_t index, const SampleSummary& summary) {
   if (--num_left_ == 0) finish();
 }
 
+/// For the log.
+void Completion::note(int status, std::string end) const {
+  if (!setup_.on_answered) return;
+  setup_.on_answered({.id = format_->id(),
+                      .client = setup_.client,
+                      .path = {},
+                      .status = status,
+                      .end = std::move(end),
+                      .usage = usage()});
+}
+
 void Completion::finish() {
+  note(200, is_cancelled_ ? "cancelled" : std::string(name_of(choices_.front().told.end)));
   if (setup_.request.streams) {
     tell(format_->finish(usage()));
     reply_->close();
@@ -290,6 +303,7 @@ std::vector<size_t> Completion::told_choices(size_t prompt) const {
 /// Tells why nothing more comes.
 void Completion::fail(const ApiError& error) {
   has_failed_ = true;
+  note(has_begun_stream_ ? 200 : error.status(), "failed");
   if (!has_begun_stream_) {
     HttpResponse response = format_->refuse(error);
     response.headers = setup_.headers;

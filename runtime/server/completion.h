@@ -13,6 +13,7 @@
 #include "runtime/server/answer_format.h"
 #include "runtime/server/api_request.h"
 #include "runtime/server/calls/chat_syntax.h"
+#include "runtime/server/request_log.h"
 
 namespace soliton {
 
@@ -32,6 +33,7 @@ struct CompletionSetup {
   std::shared_ptr<const std::vector<uint32_t>> allowed = {};
   std::shared_ptr<const LogitAdjustment> adjustment = {};         // these
   std::vector<std::pair<std::string, std::string>> headers = {};  // of every response
+  std::function<void(const RequestRecord&)> on_answered = {};     // once, at its end
 };
 
 /// Called by the scheduler's thread; whoever asks only makes the generations and waits for the reply. Lives as long as
@@ -77,6 +79,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void begin_stream();
   void finish();
   void fail(const ApiError& error);
+  void note(int status, std::string end) const;
   void tell(const std::string& bytes);
   void tell_piece(size_t index, const AnswerPiece& piece);
 
@@ -97,6 +100,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   size_t num_left_;  // choices that have not ended
   bool has_begun_stream_ = false;
   bool has_failed_ = false;
+  bool is_cancelled_ = false;
   std::vector<size_t> num_fed_;  // [prompts]: tokens
   std::vector<size_t> num_cached_;
   Clock::time_point asked_ = Clock::now();

@@ -54,6 +54,8 @@ int serve(ServerOptions options) {
     options.service.hosts.push_back(name);
   options.scheduler.context = model->context();
   Metrics metrics;
+  RequestLog log(options.log);
+  options.service.log = [&log](const RequestRecord& record) { log.put(record); };
   Scheduler scheduler(model->engine(), options.scheduler, metrics);
   Service service(model->text(), scheduler, metrics, options.service);
   signals.hold(options.grace);

@@ -105,6 +105,15 @@ void add_http_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--max-connections", options.http.limits.connections,
                  "at once; who comes then takes the place of one that is slow, or is refused (503)")
       ->check(at_least(1));
+  app.add_option_function<std::string>(
+         "--log-format",
+         [&](const std::string& name) {
+           options.log = name == "none"   ? LogFormat::kNone
+                         : name == "json" ? LogFormat::kJson
+                                          : LogFormat::kText;
+         },
+         "of the line for each request, to stderr: text, json or none. Texts of clients are never in it")
+      ->check(one_of({"text", "json", "none"}));
   app.add_option_function<int>(
          "--grace", [&](int seconds) { options.grace = std::chrono::seconds(seconds); },
          "seconds that answers under way have when the server is told to end")

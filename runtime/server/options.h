@@ -18,6 +18,7 @@ struct ServerOptions {
   HttpServerOptions http;
   SchedulerOptions scheduler;
   ServiceOptions service;
+  LogFormat log = LogFormat::kText;
   bool random_weights = false;     // of the kernel that model.kernel names, in place of a model
   int64_t cache_tokens = 0;        // that the KV pages hold; 0: as many as there is room for
   std::chrono::seconds grace{10};  // that answers under way have when the server is to end

@@ -149,6 +149,8 @@ HttpReply Service::read_later(const Route& route, HttpRequest request, const Htt
     if (made.pending != nullptr) {
       reply->hand_over(std::move(made.pending));
     } else {
+      if (options_.log)
+        options_.log({.id = {}, .client = kept->peer, .path = kept->path, .status = made.response.status});
       reply->finish(std::move(made.response));
     }
   });
@@ -311,6 +313,12 @@ HttpReply Service::complete(ApiRequest request, const HttpRequest& http, const H
   made.headers = headers;
   made.allowed = allowed_tokens(made.request);
   made.adjustment = adjustment_of(made.request);
+  if (options_.log) {
+    made.on_answered = [log = options_.log, path = http.path](RequestRecord record) {
+      record.path = path;
+      log(record);
+    };
+  }
   add_grammar(made);
   check_scored(made);
   const size_t num_prompts = made.prompts.size();

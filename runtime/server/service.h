@@ -50,6 +50,7 @@ struct ServiceOptions {
   bool shares_cache = false;            // with whoever asks, and not only with those of one key or address
   ReasoningFormat reasoning = ReasoningFormat::kApart;  // where a request does not say
   RequestPoolOptions pool = {};                         // of threads that read what is asked
+  std::function<void(const RequestRecord&)> log = {};   // what has a body to be read, when it is answered
 };
 
 /// A file that is part of the program: of the page, which asks for the key itself. What it may load and run stands in page.html.

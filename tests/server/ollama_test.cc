@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/server/ollama/ollama_format.h"
+#include "runtime/server/timestamp.h"
 #include "server/service_fixture.h"
 
 namespace soliton {

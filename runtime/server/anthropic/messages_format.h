@@ -9,6 +9,7 @@ class MessagesFormat : public AnswerFormat {
  public:
   explicit MessagesFormat(std::string model) : model_(std::move(model)) {}
 
+  const std::string& id() const override { return id_; }
   HttpResponse refuse(const ApiError& error) const override;
   Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) override;
   std::string begin(const AnswerUsage& usage) override;

@@ -2,6 +2,7 @@
 
 #include "runtime/server/ollama/ollama_format.h"
 #include "runtime/server/service.h"
+#include "runtime/server/timestamp.h"
 
 namespace soliton {
 namespace {

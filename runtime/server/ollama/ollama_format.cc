@@ -1,12 +1,9 @@
 #include "runtime/server/ollama/ollama_format.h"
 
-#include <fmt/chrono.h>
-
-#include <chrono>
-
 #include "models/strict_json.h"
 #include "runtime/server/ollama/ollama.h"
 #include "runtime/server/openai/logprobs.h"
+#include "runtime/server/timestamp.h"
 
 namespace soliton {
 namespace {
@@ -28,13 +25,6 @@ Json arguments_of(const ToldCall& call) {
 }
 
 }  // namespace
-
-std::string timestamp_now() {
-  const auto now = std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
-  const auto micros = now.time_since_epoch() % std::chrono::seconds(1);
-  const std::tm utc = fmt::gmtime(std::chrono::system_clock::to_time_t(now));
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", utc, micros.count());
-}
 
 HttpResponse ollama_error(const ApiError& error) {
   return {.status = error.status(), .body = one_line({{"error", error.what()}})};

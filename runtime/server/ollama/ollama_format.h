@@ -12,6 +12,7 @@ class OllamaFormat : public AnswerFormat {
   OllamaFormat(const Tokenizer& tokenizer, std::string model, bool is_chat)
       : tokenizer_(tokenizer), model_(std::move(model)), is_chat_(is_chat) {}
 
+  const std::string& id() const override { return id_; }
   HttpResponse refuse(const ApiError& error) const override;
   Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) override;
   std::string stream_type() const override { return "application/x-ndjson"; }
@@ -30,11 +31,9 @@ class OllamaFormat : public AnswerFormat {
 
   const Tokenizer& tokenizer_;
   std::string model_;
+  std::string id_ = random_id("ollama-");  // which no client is told
   bool is_chat_;
   bool is_cut_ = false;  // by its length
 };
-
-/// "2026-11-25T18:34:41.123456Z".
-std::string timestamp_now();
 
 }  // namespace soliton

@@ -9,19 +9,6 @@ namespace {
 
 using Json = AnswerFormat::Json;
 
-const char* name_of(AnswerEnd end) {
-  switch (end) {
-    case AnswerEnd::kLength:
-      return "length";
-    case AnswerEnd::kCalls:
-      return "tool_calls";
-    case AnswerEnd::kStop:
-    case AnswerEnd::kStopText:
-      break;
-  }
-  return "stop";
-}
-
 Json usage_object(const AnswerUsage& usage) {
   Json object = {{"prompt_tokens", usage.num_prompt},
                  {"completion_tokens", usage.num_generated},

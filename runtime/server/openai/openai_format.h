@@ -22,6 +22,7 @@ class OpenAiFormat : public AnswerFormat {
   /// The tokenizer must outlive it.
   OpenAiFormat(const Tokenizer& tokenizer, Options options);
 
+  const std::string& id() const override { return id_; }
   HttpResponse refuse(const ApiError& error) const override { return error.response(); }
   Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) override;
   std::string begin(const AnswerUsage&) override { return {}; }

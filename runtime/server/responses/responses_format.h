@@ -25,6 +25,7 @@ class ResponsesFormat : public AnswerFormat {
   ResponsesFormat(const Tokenizer& tokenizer, Options options)
       : tokenizer_(tokenizer), options_(std::move(options)) {}
 
+  const std::string& id() const override { return id_; }
   HttpResponse refuse(const ApiError& error) const override { return error.response(); }
   Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) override;
   std::string begin(const AnswerUsage& usage) override;
