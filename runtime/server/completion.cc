@@ -52,6 +52,7 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup,
       format_(std::move(format)),
       num_left_(setup_.prompts.size() * static_cast<size_t>(setup_.request.num_choices)),
       num_fed_(setup_.prompts.size()),
+      num_scored_(setup_.prompts.size()),
       num_cached_(setup_.prompts.size()) {
   const ApiRequest& request = setup_.request;
   const AnswerStyle style{
@@ -155,9 +156,7 @@ void Completion::guard(const std::function<void()>& act) {
 /// The first token of a prompt has no logprob; the others come in their order.
 void Completion::take_prompt_token(size_t prompt, const GeneratedToken& token) {
   std::vector<ToldToken>& tokens = choices_[first_choice(prompt)].told.prompt_tokens;
-  const auto next = std::find_if(tokens.begin() + 1, tokens.end(),
-                                 [](const ToldToken& told) { return !told.token.logprob; });
-  if (next != tokens.end()) next->token = token;
+  tokens.at(++num_scored_[prompt]).token = token;
 }
 
 void Completion::take_fed(size_t prompt, int num_fed, int num_cached) {

@@ -102,6 +102,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   bool has_failed_ = false;
   bool is_cancelled_ = false;
   std::vector<size_t> num_fed_;  // [prompts]: tokens
+  std::vector<size_t> num_scored_;  // of these, but for the first
   std::vector<size_t> num_cached_;
   Clock::time_point asked_ = Clock::now();
   std::optional<Clock::time_point> first_token_ = {};

@@ -1,9 +1,13 @@
-// Bodies of /v1/chat/completions (c), /v1/completions (p) and /tokenize (another first byte), up to the prompt that a
-// template makes of them, and the grammars of the calls that they ask for.
+// Bodies of /v1/chat/completions (c), /v1/completions (p), /v1/messages (m), /v1/responses (r), Ollama's /api/chat (o) and
+// /api/generate (g), and /tokenize (another first byte), up to the prompt that a template makes of them, and the grammars of
+// the calls that they ask for.
 #include "runtime/server/api_request.h"
 
 #include "fuzz/expand.h"
+#include "runtime/server/anthropic/messages.h"
 #include "runtime/server/calls/call_grammar.h"
+#include "runtime/server/ollama/ollama.h"
+#include "runtime/server/responses/responses.h"
 #include "runtime/text/chat_template/chat_template.h"
 
 namespace soliton {
@@ -33,10 +37,35 @@ void make_grammars(const ToolRequest& tools) {
   }
 }
 
+/// Nothing of a body of messages alone.
+std::optional<ApiRequest> read_request(char kind, const std::string& body) {
+  const auto of_chat = [](const nlohmann::ordered_json& chat) {
+    return read_api_request(ApiKind::kChat, chat, {});
+  };
+  const auto of_ollama = [](const OllamaRequest& read) { return read_api_request(read.kind, read.body, {}); };
+  switch (kind) {
+    case 'c':
+      return parse_api_request(ApiKind::kChat, body, {});
+    case 'p':
+      return parse_api_request(ApiKind::kCompletion, body, {});
+    case 'm':
+      return of_chat(chat_of_messages(body, false));
+    case 'r':
+      return of_chat(read_response_request(body, [](const std::string&) {
+                       return nlohmann::ordered_json::array();
+                     }).chat);
+    case 'o':
+      return of_ollama(read_ollama_chat(body));
+    case 'g':
+      return of_ollama(read_ollama_generate(body, true));
+    default:
+      return std::nullopt;
+  }
+}
+
 void read(char kind, const std::string& body) {
-  if (kind == 'c' || kind == 'p') {
-    const ApiRequest request =
-        parse_api_request(kind == 'c' ? ApiKind::kChat : ApiKind::kCompletion, body, {});
+  if (const std::optional<ApiRequest> read = read_request(kind, body)) {
+    const ApiRequest& request = *read;
     expect(request.is_chat ? !request.messages.empty() : !request.prompts.empty(), "something to answer");
     expect(request.num_told <= request.num_choices && request.stops.size() <= 64,
            "numbers within their limits");

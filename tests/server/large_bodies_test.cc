@@ -137,6 +137,47 @@ std::vector<Row> rows_of_text() {
   };
 }
 
+/// By the other APIs.
+Row of(const char* what, const char* path, const std::string& body, const char* answer = kTooLong) {
+  return {what, path, "{" + body + "}", answer};
+}
+
+std::vector<Row> rows_of_other_apis() {
+  const std::string unknown = ", " + members(60'000, "0");
+  const std::string limit = "\"max_tokens\": 100000, ";
+  const std::string output = "\"max_output_tokens\": 100000, ";
+  const std::string predict = R"("options": {"num_predict": 100000}, )";
+  const std::string text = R"({"type": "text", "text": "a"})";
+  const std::string item = R"({"role": "user", "content": "a"})";
+  return {
+      of("blocks", "/v1/messages",
+         limit + R"("messages": [{"role": "user", "content": [)" + many(60'000, text) + "]}]" + unknown),
+      of("messages", "/v1/messages", limit + "\"messages\": [" + many(20'000, item) + "]" + unknown),
+      of("calls", "/v1/messages",
+         limit + R"("messages": [{"role": "assistant", "content": [)" +
+             many(20'000, R"({"type": "tool_use", "id": "1", "name": "f", "input": {}})") + "]}]" + unknown),
+      of("results", "/v1/messages",
+         limit + R"("messages": [{"role": "user", "content": [)" +
+             many(20'000, R"({"type": "tool_result", "tool_use_id": "1", "content": "a"})") + "]}]" +
+             unknown),
+      of("items", "/v1/responses", output + "\"input\": [" + many(30'000, item) + "]" + unknown),
+      of("items of the system", "/v1/responses",
+         output + "\"input\": [" + many(60'000, R"({"role": "system", "content": "a"})") + "]" + unknown),
+      of("items of calls", "/v1/responses",
+         output + "\"input\": [" +
+             many(30'000, R"({"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"})") +
+             "]" + unknown),
+      of("metadata", "/v1/responses",
+         output + R"("input": "a", "metadata": {)" + members(100'000, "\"b\"") + "}"),
+      of("messages of Ollama's", "/api/chat",
+         predict + "\"messages\": [" + many(20'000, item) + "]" + unknown),
+      of("a prompt of Ollama's", "/api/generate",
+         predict + "\"prompt\": \"" + std::string(300'000, 'a') + "\""),
+      completion("a prompt whose logprobs are wanted",
+                 "\"echo\": true, \"logprobs\": 0, \"prompt\": [" + many(300'000, "5") + "]"),
+  };
+}
+
 class LargeBodies : public ServiceTest {
  protected:
   void expect_quick(const std::vector<Row>& rows) {
@@ -161,6 +202,10 @@ class LargeBodies : public ServiceTest {
 
 TEST_F(LargeBodies, MembersAreReadInLinearTime) {
   expect_quick(rows_of_members());
+}
+
+TEST_F(LargeBodies, OtherApisAreReadInLinearTime) {
+  expect_quick(rows_of_other_apis());
 }
 
 TEST_F(LargeBodies, TextsAreReadInLinearTime) {

@@ -90,6 +90,7 @@ Json read_conversation(const JsonView& body, const Json& ordered) {
     messages.push_back({{"role", "system"}, {"content", text_of_blocks(body["system"])}});
   const JsonView list = body["messages"];
   if (list.array_size() == 0) throw list.error("expected at least one message, got none");
+  const Json& all = ordered["messages"];
   for (size_t i = 0; i < list.array_size(); ++i) {
     const std::string& role = list[i]["role"].string();
     if (role != "user" && role != "assistant" && role != "system")
@@ -100,8 +101,8 @@ Json read_conversation(const JsonView& body, const Json& ordered) {
       continue;
     }
     MessageReader reader(messages, role);
-    for (size_t j = 0; j < content.array_size(); ++j)
-      reader.read(content[j], ordered["messages"][i]["content"][j]);
+    const Json& blocks = all[i]["content"];
+    for (size_t j = 0; j < content.array_size(); ++j) reader.read(content[j], blocks[j]);
     reader.flush();
   }
   if (messages.empty()) throw list.error("expected some content, got none");

@@ -81,8 +81,10 @@ OllamaRequest read_ollama_chat(const std::string& text) {
     const Json ordered = parse_ordered_body(text);
     OllamaRequest read{.body = {{"messages", Json::array()}}};
     const JsonView messages = request["messages"];
+    const Json none = Json::array();
+    const Json& all = messages.is_null() ? none : ordered["messages"];
     for (size_t i = 0; i < messages.array_size(); ++i)
-      read.body["messages"].push_back(read_ollama_message(messages[i], ordered["messages"][i]));
+      read.body["messages"].push_back(read_ollama_message(messages[i], all[i]));
     if (!request["tools"].is_null() && request["tools"].array_size() > 0)
       read.body["tools"] = ordered["tools"];
     for (const char* name : {"logprobs", "top_logprobs"}) {

@@ -84,10 +84,6 @@ std::string ResponsesFormat::begin(const AnswerUsage&) {
   return text += event("response.in_progress", {{"response", response("in_progress")}});
 }
 
-std::string ResponsesFormat::progress(const PromptProgress&) {
-  return event("response.in_progress", {{"response", response("in_progress")}});
-}
-
 /// What there is in the item: one part.
 Json ResponsesFormat::part_of_item() const {
   if (open_ == kReasoning) return {{"type", "reasoning_text"}, {"text", text_}};

@@ -29,7 +29,7 @@ class ResponsesFormat : public AnswerFormat {
   HttpResponse refuse(const ApiError& error) const override { return error.response(); }
   Json whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) override;
   std::string begin(const AnswerUsage& usage) override;
-  std::string progress(const PromptProgress& progress) override;
+  std::string progress(const PromptProgress&) override { return {}; }
   std::string begin_choice(size_t, const AnswerChoice&) override { return {}; }
   std::string piece(size_t index, const AnswerPiece& piece) override;
   std::string end_choice(size_t index, const AnswerChoice& choice) override;

@@ -74,7 +74,7 @@ class ItemReader {
     // Templates have one message of the system at the begin.
     const bool goes_on = role != "user" && messages_.size() == 1 && messages_[0]["role"] == "system";
     if (goes_on) {
-      messages_[0]["content"] = messages_[0]["content"].get<std::string>() + "\n\n" + text;
+      messages_[0]["content"].get_ref<std::string&>() += "\n\n" + text;
     } else {
       messages_.push_back(
           {{"role", messages_.empty() && role != "user" ? "system" : role}, {"content", text}});
@@ -177,10 +177,13 @@ Json settings_of(const JsonView& body, const Json& ordered) {
                    {"top_p", nullptr},
                    {"truncation", "disabled"},
                    {"user", nullptr}};
-  for (auto& [name, value] : settings.items()) {
+  Json told = settings;
+  for (auto& [name, value] : told.items()) {
     if (!body[name].is_null()) value = ordered[name];
   }
-  return settings;
+  // A stream tells them three times: what is large the client knows.
+  constexpr size_t kMostBytes = 1 << 20;
+  return told.dump().size() > kMostBytes ? settings : told;
 }
 
 Json read_input(const JsonView& body, const FindMessages& find_messages) {
