@@ -87,6 +87,23 @@ class ToolClientsTest : public ClientsTest {
   ToolClientsTest() : ClientsTest(kJsonSigns, kCallingTemplate) {}
 };
 
+TEST_F(ToolClientsTest, Anthropics) {
+  expect_good("anthropic_client.py");
+}
+
+TEST_F(ToolClientsTest, OpenAisForResponses) {
+  expect_good("responses_client.py");
+}
+
+TEST_F(ToolClientsTest, Ollamas) {
+  expect_good("ollama_client.py");
+}
+
+TEST_F(ToolClientsTest, LiteLlm) {
+  if (!long_tests()) GTEST_SKIP() << "skipped: only in long runs (SOLITON_LONG_TESTS=1)";
+  expect_good("litellm_client.py");
+}
+
 TEST_F(ToolClientsTest, CallFunctions) {
   expect_good("tools_client.py");
 }

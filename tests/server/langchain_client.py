@@ -76,8 +76,8 @@ def main(port):
     check(int(of_schema) in range(10, 100), of_schema)
 
     try:
-        model(frequency_penalty=1.5).invoke(PROMPT)
-        raise AssertionError("frequency_penalty was taken")
+        model(frequency_penalty=2.5).invoke(PROMPT)
+        raise AssertionError("a frequency_penalty of 2.5 was taken")
     except openai.BadRequestError as error:
         check(error.param == "frequency_penalty", error)
 

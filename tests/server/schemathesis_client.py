@@ -32,6 +32,7 @@ INEXPRESSIBLE = [
     (r"tool_choice", r"expected some tools beside it"),
     (r"tool_choice\..*", r"expected the name of one of the tools"),
     (r"best_of", ""),  # at least n
+    (r"input\[.*", ""),  # items, of which each type has members of its own
     (r"logit_bias", r"expected (tokens from 0|some token to be left)"),
 ]
 
@@ -55,7 +56,7 @@ def main(port, number):
         run = subprocess.run(
             [os.path.join(os.path.dirname(sys.executable), "schemathesis"), "run", f"http://127.0.0.1:{port}/openapi.json",
              "--checks", "all", "--exclude-checks", "positive_data_acceptance", "--max-examples", number, "--seed", "1",
-             "--continue-on-failure", "--request-timeout", "300", "--max-response-time", "300", "--workers", "1",
+             "--exclude-path", "/v1/embeddings", "--continue-on-failure", "--request-timeout", "300", "--max-response-time", "300", "--workers", "1",
              "--no-color"],
             cwd=folder, env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_client", "PYTHONPATH": here, "HOME": folder})
     sys.exit(run.returncode)

@@ -51,7 +51,9 @@ HttpReply show_ollama_model(Service& service, const HttpRequest& http, const Htt
   try {
     const nlohmann::json document = parse_body(http.body);
     const JsonView body(document, kBodyName);
-    body[body["model"].is_null() ? "name" : "model"].string();  // there is one, whatever it is called
+    for (const char* name : {"model", "name"}) {  // there is one, whatever it is called
+      if (!body[name].is_null()) body[name].string();
+    }
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);
   }
