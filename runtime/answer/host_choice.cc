@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -10,13 +11,16 @@
 namespace soliton {
 namespace {
 
+constexpr double kLog2E = 1.4426950408889634;
+constexpr float kLeastUniform = 0.5f / 4294967296.0f;  // that sampling_uniform() gives
+
 struct Candidate {
   int32_t token = 0;
   float logit = 0;
 };
 
-bool is_worse(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit < b.logit : a.token > b.token;
+bool is_better(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
 void penalise(const HostChoice& choice, std::span<float> logits) {
@@ -27,41 +31,73 @@ void penalise(const HostChoice& choice, std::span<float> logits) {
   }
 }
 
-/// The best tokens, as many as top-k, top-p and min-p leave. A heap gives one after another, of which few are wanted.
-std::vector<Candidate> truncate(std::vector<Candidate> heap, const RowSampling& sampling) {
-  std::ranges::make_heap(heap, is_worse);
-  const float best = heap.front().logit;
+/// The least logit of the fewest best candidates whose masses add up to `wanted`, in linear time: halves of those among which
+/// it may be are put in order, and one of them is left.
+float least_logit_of_mass(std::vector<Candidate>& candidates, double wanted,
+                          const std::function<double(const Candidate&)>& mass) {
+  auto begin = candidates.begin();
+  auto end = candidates.end();
+  while (end - begin > 1) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end, is_better);
+    double better = 0;
+    for (auto each = begin; each != middle; ++each) better += mass(*each);
+    if (better >= wanted) {
+      end = middle;
+    } else {
+      wanted -= better;
+      begin = middle;
+    }
+  }
+  return begin->logit;
+}
+
+/// The best tokens, as many as top-k, top-p and min-p leave. As good as the last one that stays is good enough.
+std::vector<Candidate> truncate(std::vector<Candidate> candidates, const RowSampling& sampling) {
+  const float best = std::ranges::min_element(candidates, is_better)->logit;
   const auto distance = [&](const Candidate& each) {
     return each.logit == best ? 0 : (best - each.logit) * sampling.inverse_temperature;
   };
-  std::vector<Candidate> sorted;
-  const auto pop = [&] {
-    std::ranges::pop_heap(heap, is_worse);
-    sorted.push_back(heap.back());
-    heap.pop_back();
+  const auto cut = [&](float least) {
+    std::erase_if(candidates, [&](const Candidate& each) { return each.logit < least; });
   };
-  // As good as the last one that stays is good enough.
-  const auto is_tied = [&] { return !heap.empty() && heap.front().logit == sorted.back().logit; };
-  const bool has_limit = sampling.top_k > 0 && static_cast<size_t>(sampling.top_k) < heap.size();
-  if (has_limit) {
-    while (sorted.size() < static_cast<size_t>(sampling.top_k) || is_tied()) pop();
-    heap = std::move(sorted);
-    sorted.clear();
-    std::ranges::make_heap(heap, is_worse);
+  if (sampling.top_k > 0 && static_cast<size_t>(sampling.top_k) < candidates.size()) {
+    const auto last = candidates.begin() + sampling.top_k - 1;
+    std::nth_element(candidates.begin(), last, candidates.end(), is_better);
+    cut(last->logit);
   }
   if (sampling.top_p < 1) {
+    const auto mass = [&](const Candidate& each) { return std::exp(-static_cast<double>(distance(each))); };
     double total = 0;
-    for (const Candidate& each : heap) total += std::exp(-static_cast<double>(distance(each)));
-    double sum = 0;
-    while (!heap.empty() &&
-           (sorted.empty() || sum < static_cast<double>(sampling.top_p) * total || is_tied())) {
-      pop();
-      sum += std::exp(-static_cast<double>(distance(sorted.back())));
-    }
-    heap = std::move(sorted);
+    for (const Candidate& each : candidates) total += mass(each);
+    cut(least_logit_of_mass(candidates, static_cast<double>(sampling.top_p) * total, mass));
   }
-  std::erase_if(heap, [&](const Candidate& each) { return distance(each) > sampling.max_distance; });
-  return heap;
+  std::erase_if(candidates, [&](const Candidate& each) { return distance(each) > sampling.max_distance; });
+  return candidates;
+}
+
+/// By the Gumbel-max trick. Noise is below -ln(uniform): where that cannot make a token the best, which is so of most, no
+/// logarithm is taken.
+int32_t draw(std::span<const Candidate> candidates, const RowSampling& sampling, int position) {
+  const auto inverse_temperature = static_cast<double>(sampling.inverse_temperature);
+  double best_score = -std::numeric_limits<double>::infinity();
+  double least_logit = best_score;  // from which on noise suffices
+  int32_t chosen = candidates.front().token;
+  const auto most_noise = -std::log(static_cast<double>(kLeastUniform));
+  for (const auto& [token, logit] : candidates) {
+    if (static_cast<double>(logit) < least_logit) continue;
+    const double uniform = static_cast<double>(sampling_uniform(sampling.seed, position, token));
+    const double scaled = static_cast<double>(logit) * inverse_temperature;
+    const double lack = best_score - scaled;
+    // 2^-floor(lack / ln 2) is at least e^-lack.
+    if (lack > 0 && uniform > std::ldexp(1.0, -static_cast<int>(lack * kLog2E))) continue;
+    const double score = scaled - std::log(-std::log1p(-uniform));
+    if (score <= best_score) continue;
+    best_score = score;
+    chosen = token;
+    least_logit = (best_score - most_noise) / inverse_temperature;
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -82,26 +118,16 @@ int32_t choose_on_host(const HostChoice& choice, const LogitAdjustment& adjustme
   penalise(choice, logits);
   adjust(adjustment, answer, logits);
   std::vector<Candidate> candidates;
+  candidates.reserve(logits.size());
   for (int32_t token = 0; token < std::ssize(logits); ++token) {
     if (std::isnan(logits[static_cast<size_t>(token)])) continue;
     if (!choice.allowed.empty() && !constrain::is_in(choice.allowed, token)) continue;
     candidates.push_back({token, logits[static_cast<size_t>(token)]});
   }
   if (candidates.empty()) return 0;
-  if (sampling.inverse_temperature == 0) return std::ranges::max_element(candidates, is_worse)->token;
+  if (sampling.inverse_temperature == 0) return std::ranges::min_element(candidates, is_better)->token;
   if (sampling.truncates()) candidates = truncate(std::move(candidates), sampling);
-  double best_score = -std::numeric_limits<double>::infinity();
-  int32_t chosen = candidates.front().token;
-  for (const Candidate& each : candidates) {
-    const double uniform = static_cast<double>(sampling_uniform(sampling.seed, choice.position, each.token));
-    const double score = static_cast<double>(each.logit) * static_cast<double>(sampling.inverse_temperature) -
-                         std::log(-std::log1p(-uniform));
-    if (score > best_score) {
-      best_score = score;
-      chosen = each.token;
-    }
-  }
-  return chosen;
+  return draw(candidates, sampling, choice.position);
 }
 
 }  // namespace soliton

@@ -1,12 +1,10 @@
 #include "runtime/server/api_request.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <random>
 
-#include "models/hf_config.h"
 #include "runtime/server/answer_grammar.h"
+#include "runtime/server/chat_messages.h"
+#include "runtime/server/token_choice.h"
 
 namespace soliton {
 namespace {
@@ -18,174 +16,7 @@ constexpr int kMaxStops = 64;
 constexpr int kMaxTopLogprobs = 20;
 constexpr int kMaxPrompts = 128;
 constexpr size_t kMaxStopBytes = 1000;
-// Enough to forbid every token of the largest vocabulary, and for prompts of tokens; an empty list of two bytes takes 64.
-constexpr JsonLimits kBodyLimits = {.values = 2'000'000, .members = 500'000};
 constexpr ptrdiff_t kMaxSaltCharacters = 256;
-
-ApiError not_yet(const std::string& param, const std::string& got) {
-  return ApiError(400, fmt::format("{}: not supported by this server, got {}", param, got), param,
-                  "unsupported");
-}
-
-/// Of any 64-bit seed one that the kernels take. OpenAI's are signed.
-uint32_t fold_seed(int64_t seed) {
-  const auto bits = static_cast<uint64_t>(seed);
-  return static_cast<uint32_t>(bits ^ bits >> 32);
-}
-
-uint32_t any_seed() {
-  static thread_local std::random_device device;
-  return device();
-}
-
-/// Where a number has no fraction, and is as exact as an integer.
-void make_integers(nlohmann::json& value) {
-  constexpr double kExact = 9007199254740992;  // 2^53
-  if (value.is_structured()) {
-    for (nlohmann::json& member : value) make_integers(member);
-  } else if (value.is_number_float()) {
-    const double number = value.get<double>();
-    if (std::trunc(number) == number && std::abs(number) <= kExact) value = static_cast<int64_t>(number);
-  }
-}
-
-// ---- Messages
-
-/// The text of a content that is text, a list of parts that are, or nothing.
-Json read_content(const Json& content, const std::string& param) {
-  if (content.is_string() || content.is_null()) return content;
-  if (!content.is_array()) {
-    throw ApiError(400, param + ": expected text or a list of parts, got another value", param);
-  }
-  std::string text;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const Json& part = content[i];
-    const std::string at = fmt::format("{}[{}]", param, i);
-    if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
-      throw ApiError(400, at + ": expected an object with a type, got another value", at);
-    }
-    if (part["type"] != "text") {
-      throw ApiError(400,
-                     fmt::format("{}.type: expected text, the only kind that models here read, got {}", at,
-                                 in_quotes(part["type"].get<std::string>())),
-                     at + ".type");
-    }
-    if (!part.contains("text") || !part["text"].is_string()) {
-      throw ApiError(400, at + ".text: expected text, got another value", at + ".text");
-    }
-    text += part["text"].get<std::string>();
-  }
-  return text;
-}
-
-/// Arguments of a call, which come as JSON in text and which templates write as objects. Other text stays what it is.
-void read_arguments(Json& arguments, const std::string& param) {
-  if (!arguments.is_string()) return;
-  const std::string text = arguments.get<std::string>();
-  try {
-    if (auto parsed = parse_if_json(text.empty() ? "{}" : text, param, kBodyLimits))
-      arguments = std::move(*parsed);
-  } catch (const Error& error) {
-    throw ApiError(400, error.what(), param);
-  }
-}
-
-void read_tool_calls(Json& calls, const std::string& param) {
-  if (calls.is_null()) return;
-  if (!calls.is_array()) throw ApiError(400, param + ": expected a list, got another value", param);
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const std::string at = fmt::format("{}[{}].function", param, i);
-    Json* const function =
-        calls[i].is_object() && calls[i].contains("function") ? &calls[i]["function"] : nullptr;
-    if (function == nullptr || !function->is_object() || !function->contains("name") ||
-        !(*function)["name"].is_string()) {
-      throw ApiError(400, at + ".name: expected text, got nothing", at + ".name");
-    }
-    read_arguments((*function)["arguments"], at + ".arguments");
-  }
-}
-
-// ---- How tokens are chosen
-
-Sampling read_sampling(const JsonView& body, const Sampling& defaults) {
-  Sampling sampling = defaults;
-  const auto is_given = [&](const char* name) { return !body[name].is_null(); };
-  if (is_given("temperature")) sampling.temperature = body["temperature"].number(0, kMaxTemperature);
-  if (is_given("top_p")) sampling.top_p = body["top_p"].number(0, 1);
-  if (is_given("min_p")) sampling.min_p = body["min_p"].number(0, 1);
-  if (is_given("top_k")) {  // -1: all, as for vLLM
-    sampling.top_k =
-        static_cast<int>(std::max<int64_t>(0, body["top_k"].integer(-1, std::numeric_limits<int>::max())));
-  }
-  for (const char* name : {"repetition_penalty", "repeat_penalty"}) {  // vLLM's name, and llama.cpp's
-    if (is_given(name)) sampling.repeat_penalty = body[name].number(kMinPenalty, kMaxPenalty);
-  }
-  const int64_t seed = is_given("seed") ? body["seed"].integer() : -1;  // -1: any, as for llama.cpp
-  sampling.seed = seed == -1 ? any_seed() : fold_seed(seed);
-  return sampling;
-}
-
-/// Refuses what would change the answer and cannot be done. Of each member the value that changes nothing passes.
-void refuse_unsupported(const JsonView& body) {
-  for (const char* name : {"min_tokens", "mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range",
-                           "truncate_prompt_tokens"}) {
-    if (!body[name].is_null() && body[name].number() != 0) throw not_yet(name, body[name].describe());
-  }
-  for (const char* name : {"typical_p", "length_penalty"}) {
-    if (!body[name].is_null() && body[name].number() != 1) throw not_yet(name, body[name].describe());
-  }
-  for (const char* name : {"functions", "bad_words", "logits_processors"}) {
-    if (body[name].is_null() || (body[name].is_array() && body[name].array_size() == 0)) continue;
-    throw not_yet(name, body[name].describe());
-  }
-  for (const char* name : {"audio", "web_search_options", "prompt_embeds", "prompt_logprobs"}) {
-    if (!body[name].is_null()) throw not_yet(name, body[name].describe());
-  }
-  if (!body["use_beam_search"].is_null() && body["use_beam_search"].boolean())
-    throw not_yet("use_beam_search", "true");
-  if (!body["suffix"].is_null() && !body["suffix"].string().empty()) throw not_yet("suffix", "text");
-}
-
-/// What is added to logits. -100 and 100 forbid a token and all others, which costs less.
-void read_logit_bias(const JsonView& bias, ApiRequest& request) {
-  constexpr double kAll = 100;
-  if (bias.is_null()) return;
-  for (const auto& [token, value] : bias.object().items()) {
-    int32_t id = 0;
-    const char* const end = token.data() + token.size();
-    const auto read = std::from_chars(token.data(), end, id);
-    const bool has_zeros = token.size() > 1 && token[0] == '0';
-    if (read.ec != std::errc() || read.ptr != end || id < 0 || has_zeros)
-      throw bias.error("expected the ids of tokens, got {}", in_quotes(token));
-    const double by = bias[token].number(-kAll, kAll);
-    if (by == -kAll) {
-      request.forbidden.push_back(id);
-    } else if (by == kAll) {
-      request.only.push_back(id);
-    } else if (by != 0) {
-      request.adjustment.biases.emplace_back(id, static_cast<float>(by));
-    }
-  }
-}
-
-/// Where a grammar says what an answer may be, a bias is no more than one.
-void make_biases(ApiRequest& request) {
-  constexpr float kAll = 100;
-  std::vector<std::pair<int32_t, float>>& biases = request.adjustment.biases;
-  for (const int32_t token : request.forbidden) biases.emplace_back(token, -kAll);
-  for (const int32_t token : request.only) biases.emplace_back(token, kAll);
-  request.forbidden.clear();
-  request.only.clear();
-}
-
-void read_penalties(const JsonView& body, LogitAdjustment& adjustment) {
-  constexpr double kMost = 2;
-  const auto read = [&](const char* name) {
-    return body[name].is_null() ? 0.0f : static_cast<float>(body[name].number(-kMost, kMost));
-  };
-  adjustment.frequency_penalty = read("frequency_penalty");
-  adjustment.presence_penalty = read("presence_penalty");
-}
 
 void read_stops(const JsonView& stop, ApiRequest& request) {
   if (stop.is_null()) return;
@@ -217,8 +48,7 @@ void read_cache_salt(const JsonView& salt, ApiRequest& request) {
 /// What both kinds of bodies say in the same way.
 void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& request) {
   if (!body["model"].is_null()) body["model"].string();  // there is one, whatever it is called
-  request.sampling = read_sampling(body, defaults);
-  refuse_unsupported(body);
+  read_token_choice(body, defaults, request);
   if (!body["n"].is_null()) request.num_choices = static_cast<int>(body["n"].integer(1, kMaxChoices));
   request.num_told = request.num_choices;
   if (!body["best_of"].is_null())
@@ -227,8 +57,6 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
     if (!body[name].is_null())
       request.max_tokens = static_cast<int>(body[name].integer(kAllTokens, std::numeric_limits<int>::max()));
   }
-  read_logit_bias(body["logit_bias"], request);
-  read_penalties(body, request.adjustment);
   read_stops(body["stop"], request);
   read_cache_salt(body["cache_salt"], request);
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
@@ -346,47 +174,6 @@ void read_completion(const JsonView& body, const Json& ordered, ApiRequest& requ
 
 }  // namespace
 
-void check_messages(const JsonView& messages) {
-  if (messages.array_size() == 0) throw messages.error("expected at least one message, got none");
-  for (size_t i = 0; i < messages.array_size(); ++i) {
-    messages[i]["role"].string();
-    if (!messages[i]["prefix"].is_null()) messages[i]["prefix"].boolean();
-  }
-}
-
-Json read_messages(const Json& messages) {
-  Json read = messages;
-  for (size_t i = 0; i < read.size(); ++i) {
-    Json& message = read[i];
-    const std::string at = fmt::format("messages[{}]", i);
-    if (message.contains("content")) message["content"] = read_content(message["content"], at + ".content");
-    if (message.contains("tool_calls")) {
-      read_tool_calls(message["tool_calls"], at + ".tool_calls");
-      // Templates ask whether there are calls by whether the list is there.
-      if (message["tool_calls"].is_null() || message["tool_calls"].empty()) message.erase("tool_calls");
-    }
-    // By vLLM's newer name, for templates that know the older one.
-    if (message.contains("reasoning") && message["reasoning"].is_string() &&
-        !message.contains("reasoning_content"))
-      message["reasoning_content"] = message["reasoning"];
-    if (!message.contains("tool_calls") && !message.contains("content")) {
-      throw ApiError(400, at + ".content: expected text, got nothing", at + ".content");
-    }
-    if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
-  }
-  return read;
-}
-
-nlohmann::json parse_body(const std::string& text) {
-  nlohmann::json body = parse_json(text, kBodyName, kBodyLimits);
-  make_integers(body);
-  return body;
-}
-
-Json parse_ordered_body(const std::string& text) {
-  return parse_ordered_json(text, kBodyName, kBodyLimits);
-}
-
 /// `document` is the body with integers as parse_body() makes them.
 static ApiRequest read(ApiKind kind, const nlohmann::json& document, const Json& ordered,
                        const Sampling& defaults) {
@@ -397,7 +184,7 @@ static ApiRequest read(ApiKind kind, const nlohmann::json& document, const Json&
   request.is_chat = kind == ApiKind::kChat;
   (request.is_chat ? read_chat : read_completion)(body, ordered, request);
   request.grammar = read_answer_grammar(body, ordered);
-  if (request.grammar || request.tools.is_required) make_biases(request);
+  if (request.grammar || request.tools.is_required) bias_only(request);
   request.sampling.logprobs = request.logprobs || request.num_choices > request.num_told;
   return request;
 }
@@ -414,9 +201,7 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
 
 ApiRequest read_api_request(ApiKind kind, const Json& body, const Sampling& defaults) {
   try {
-    nlohmann::json document(body);
-    make_integers(document);
-    return read(kind, document, body, defaults);
+    return read(kind, with_integers(body), body, defaults);
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);
   }

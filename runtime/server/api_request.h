@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "models/strict_json.h"
 #include "runtime/answer/host_choice.h"
 #include "runtime/engine/sampling.h"
+#include "runtime/server/api_body.h"
 #include "runtime/server/api_error.h"
 #include "runtime/server/calls/tool_request.h"
 #include "runtime/text/constrain/grammar.h"
@@ -62,23 +62,10 @@ struct ApiRequest {
 /// How a body says what stands before the answer.
 enum class ApiKind { kChat, kCompletion };
 
-/// A body as JSON, which knows one kind of numbers: 5.0 is the integer 5. Throws Error, as parse_json().
-nlohmann::json parse_body(const std::string& text);
-/// The same body with members in its order, as templates see them.
-nlohmann::ordered_json parse_ordered_body(const std::string& text);
-
 /// `defaults` are how tokens are chosen where the body does not say. Throws ApiError.
 ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampling& defaults);
 
 /// The same of a body that has been parsed, or made of one of another API.
 ApiRequest read_api_request(ApiKind kind, const nlohmann::ordered_json& body, const Sampling& defaults);
-
-/// What the body calls itself in errors of JsonView.
-inline constexpr const char* kBodyName = "body";
-
-/// Throws Error if it is no list of objects with a role, at least one.
-void check_messages(const JsonView& messages);
-/// messages as chat templates take them, of what stands in the body there. Throws ApiError.
-nlohmann::ordered_json read_messages(const nlohmann::ordered_json& messages);
 
 }  // namespace soliton

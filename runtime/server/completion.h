@@ -101,7 +101,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   bool has_begun_stream_ = false;
   bool has_failed_ = false;
   bool is_cancelled_ = false;
-  std::vector<size_t> num_fed_;  // [prompts]: tokens
+  std::vector<size_t> num_fed_;     // [prompts]: tokens
   std::vector<size_t> num_scored_;  // of these, but for the first
   std::vector<size_t> num_cached_;
   Clock::time_point asked_ = Clock::now();

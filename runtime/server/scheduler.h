@@ -192,6 +192,7 @@ class Scheduler {
   int reserve_steps(int max_steps);
   void step(std::span<const Chunk> chunks, int num_steps);
   bool take(std::span<const int32_t> chosen);
+  std::vector<GeneratedToken> tokens_of_rows(std::span<const int32_t> chosen);
   GeneratedToken token_of_row(size_t row, int32_t chosen) const;
   void take(Sequence& sequence, GeneratedToken token);
   void note(const TreeResult& result, std::span<const Chunk> chunks);

@@ -1,6 +1,8 @@
 // What a launch feeds and decodes: see scheduler.h.
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <latch>
 #include <numeric>
 
 #include "runtime/server/ranked_tokens.h"
@@ -225,11 +227,56 @@ GeneratedToken Scheduler::token_of_row(size_t row, int32_t chosen) const {
   return token;
 }
 
+/// Of all rows that decode. Those for which the host chooses, which takes milliseconds, are shared with the workers: whoever is
+/// free takes the next one, and a worker that comes too late finds none.
+std::vector<GeneratedToken> Scheduler::tokens_of_rows(std::span<const int32_t> chosen) {
+  std::vector<GeneratedToken> tokens(rows_.size());
+  std::vector<size_t> adjusted;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    if (rows_[row] == nullptr) continue;
+    if (rows_[row]->generation().adjustment != nullptr) {
+      adjusted.push_back(row);
+    } else {
+      tokens[row] = token_of_row(row, chosen[row]);
+    }
+  }
+  struct Shared {
+    explicit Shared(size_t num_rows) : num_rows(num_rows), left(static_cast<ptrdiff_t>(num_rows)) {}
+    const size_t num_rows;
+    std::atomic<size_t> next = 0;
+    std::latch left;
+  };
+  const auto shared = std::make_shared<Shared>(adjusted.size());
+  std::vector<std::exception_ptr> failures(adjusted.size());
+  const auto take_rows = [this, shared, &tokens, &failures, &adjusted, chosen] {
+    for (size_t i; (i = shared->next++) < shared->num_rows; shared->left.count_down()) {
+      try {
+        tokens[adjusted[i]] = token_of_row(adjusted[i], chosen[adjusted[i]]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  try {
+    for (size_t i = 1; i < adjusted.size(); ++i)
+      workers_.run(std::make_shared<GrammarWorkers::Line>(),
+                   [take_rows](GrammarWorkers::Turn&) { take_rows(); });
+  } catch (const std::bad_alloc&) {  // this thread does it by itself
+  }
+  take_rows();
+  shared->left.wait();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return tokens;
+}
+
 /// A step's choices, while the launch goes on: false ends it. Those of the last step are told when the next launch has
 /// begun, as it would wait for that.
 bool Scheduler::take(std::span<const int32_t> chosen) {
+  std::vector<GeneratedToken> tokens = tokens_of_rows(chosen);
   for (size_t row = 0; row < rows_.size(); ++row) {
-    if (rows_[row] != nullptr) take(*rows_[row], token_of_row(row, chosen[row]));
+    if (rows_[row] != nullptr) take(*rows_[row], std::move(tokens[row]));
   }
   if (--steps_left_ > 0 && !interrupted_.load(std::memory_order_relaxed)) tell_all();
   return !has_ended();

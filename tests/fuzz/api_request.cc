@@ -6,6 +6,7 @@
 #include "fuzz/expand.h"
 #include "runtime/server/anthropic/messages.h"
 #include "runtime/server/calls/call_grammar.h"
+#include "runtime/server/chat_messages.h"
 #include "runtime/server/ollama/ollama.h"
 #include "runtime/server/responses/responses.h"
 #include "runtime/text/chat_template/chat_template.h"

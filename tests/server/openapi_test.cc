@@ -278,9 +278,9 @@ TEST(OpenApiMembers, AreAllThatTheReadersAskFor) {
   const std::regex member(R"re((?:\[|is_given\(|contains\()"(\w+)"[\])])re");
   const std::regex list(R"re(for \(const char\* name\s*:\s*\{([^}]*)\})re");
   const std::regex name(R"re("(\w+)")re");
-  for (const char* file :
-       {"api_request.cc", "answer_grammar.cc", "calls/tool_request.cc", "llama/llama.cc",
-        "anthropic/messages_request.cc", "responses/responses_request.cc", "ollama/ollama_request.cc"}) {
+  for (const char* file : {"api_request.cc", "chat_messages.cc", "token_choice.cc", "answer_grammar.cc",
+                           "calls/tool_request.cc", "llama/llama.cc", "anthropic/messages_request.cc",
+                           "responses/responses_request.cc", "ollama/ollama_request.cc"}) {
     const std::string text = read_text(std::string(SOLITON_SOURCE_DIR "/runtime/server/") + file);
     for (std::sregex_iterator at(text.begin(), text.end(), member), end; at != end; ++at)
       asked.insert((*at)[1]);
