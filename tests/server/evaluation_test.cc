@@ -37,8 +37,8 @@ struct Scored {
 
 class PromptScores : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr int kContext = 320;
-  static constexpr int64_t kPoolTokens = 40 * kKvPageTokens;
+  static constexpr int kContext = 192;
+  static constexpr int64_t kPoolTokens = 20 * kKvPageTokens;
 
   void expect_scores(const Tokens& prompt, const std::vector<GeneratedToken>& told) {
     const std::vector<std::vector<float>> logits = logits_of(reference_.engine(), prompt);
@@ -56,7 +56,7 @@ class PromptScores : public testing::TestWithParam<const char*> {
 
 TEST_P(PromptScores, AreThoseOfTheModel) {
   SchedulerUnderTest test(kernel_.engine(), {.context = kContext});
-  const Tokens prompt = kernel_.prompt(90);
+  const Tokens prompt = kernel_.prompt(70);
   Scored scored;
   const Heard heard = test.alone(scored.of(prompt, 2, 3));
   expect_scores(prompt, scored.tokens);
@@ -73,7 +73,7 @@ TEST_P(PromptScores, AreThoseOfTheModel) {
   Scored again;
   EXPECT_EQ(test.alone(again.of(prompt, 2)).tokens, heard.tokens);
   EXPECT_EQ(again.tokens.size(), prompt.size() - 1);
-  EXPECT_EQ(test.alone({.prompt = prompt, .max_tokens = 2}).end->num_cached, 89);
+  EXPECT_EQ(test.alone({.prompt = prompt, .max_tokens = 2}).end->num_cached, 69);
 }
 
 // Who decodes beside, or waits, is not disturbed, and nothing is told twice.

@@ -143,7 +143,7 @@ Row of(const char* what, const char* path, const std::string& body, const char* 
 }
 
 std::vector<Row> rows_of_other_apis() {
-  const std::string unknown = ", " + members(60'000, "0");
+  const std::string unknown = ", " + members(30'000, "0");
   const std::string limit = "\"max_tokens\": 100000, ";
   const std::string output = "\"max_output_tokens\": 100000, ";
   const std::string predict = R"("options": {"num_predict": 100000}, )";
@@ -151,18 +151,18 @@ std::vector<Row> rows_of_other_apis() {
   const std::string item = R"({"role": "user", "content": "a"})";
   return {
       of("blocks", "/v1/messages",
-         limit + R"("messages": [{"role": "user", "content": [)" + many(60'000, text) + "]}]" + unknown),
-      of("messages", "/v1/messages", limit + "\"messages\": [" + many(20'000, item) + "]" + unknown),
+         limit + R"("messages": [{"role": "user", "content": [)" + many(30'000, text) + "]}]" + unknown),
+      of("messages", "/v1/messages", limit + "\"messages\": [" + many(10'000, item) + "]" + unknown),
       of("calls", "/v1/messages",
          limit + R"("messages": [{"role": "assistant", "content": [)" +
-             many(20'000, R"({"type": "tool_use", "id": "1", "name": "f", "input": {}})") + "]}]" + unknown),
+             many(10'000, R"({"type": "tool_use", "id": "1", "name": "f", "input": {}})") + "]}]" + unknown),
       of("results", "/v1/messages",
          limit + R"("messages": [{"role": "user", "content": [)" +
-             many(20'000, R"({"type": "tool_result", "tool_use_id": "1", "content": "a"})") + "]}]" +
+             many(10'000, R"({"type": "tool_result", "tool_use_id": "1", "content": "a"})") + "]}]" +
              unknown),
-      of("items", "/v1/responses", output + "\"input\": [" + many(30'000, item) + "]" + unknown),
+      of("items", "/v1/responses", output + "\"input\": [" + many(15'000, item) + "]" + unknown),
       of("items of the system", "/v1/responses",
-         output + "\"input\": [" + many(60'000, R"({"role": "system", "content": "a"})") + "]" + unknown),
+         output + "\"input\": [" + many(30'000, R"({"role": "system", "content": "a"})") + "]" + unknown),
       of("items of calls", "/v1/responses",
          output + "\"input\": [" +
              many(30'000, R"({"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"})") +
@@ -170,7 +170,7 @@ std::vector<Row> rows_of_other_apis() {
       of("metadata", "/v1/responses",
          output + R"("input": "a", "metadata": {)" + members(100'000, "\"b\"") + "}"),
       of("messages of Ollama's", "/api/chat",
-         predict + "\"messages\": [" + many(20'000, item) + "]" + unknown),
+         predict + "\"messages\": [" + many(10'000, item) + "]" + unknown),
       of("a prompt of Ollama's", "/api/generate",
          predict + "\"prompt\": \"" + std::string(300'000, 'a') + "\""),
       completion("a prompt whose logprobs are wanted",

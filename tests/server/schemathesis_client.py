@@ -32,6 +32,7 @@ INEXPRESSIBLE = [
     (r"tool_choice", r"expected some tools beside it"),
     (r"tool_choice\..*", r"expected the name of one of the tools"),
     (r"best_of", ""),  # at least n
+    (r"input", r"expected at least one item"),  # some of which are nothing to answer
     (r"input\[.*", ""),  # items, of which each type has members of its own
     (r"logit_bias", r"expected (tokens from 0|some token to be left)"),
 ]
