@@ -252,19 +252,22 @@ void Completion::end(size_t index, const SampleSummary& summary) {
   if (--num_left_ == 0) finish();
 }
 
-/// For the log.
-void Completion::note(int status, std::string end) const {
+/// For the log, for want of whose memory no answer fails.
+void Completion::note(int status, std::string_view end) const noexcept {
   if (!setup_.on_answered) return;
-  setup_.on_answered({.id = format_->id(),
-                      .client = setup_.client,
-                      .path = {},
-                      .status = status,
-                      .end = std::move(end),
-                      .usage = usage()});
+  try {
+    setup_.on_answered({.id = format_->id(),
+                        .client = setup_.client,
+                        .path = {},
+                        .status = status,
+                        .end = std::string(end),
+                        .usage = usage()});
+  } catch (...) {
+  }
 }
 
 void Completion::finish() {
-  note(200, is_cancelled_ ? "cancelled" : std::string(name_of(choices_.front().told.end)));
+  note(200, is_cancelled_ ? "cancelled" : name_of(choices_.front().told.end));
   if (setup_.request.streams) {
     tell(format_->finish(usage()));
     reply_->close();

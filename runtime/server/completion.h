@@ -79,7 +79,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void begin_stream();
   void finish();
   void fail(const ApiError& error);
-  void note(int status, std::string end) const;
+  void note(int status, std::string_view end) const noexcept;
   void tell(const std::string& bytes);
   void tell_piece(size_t index, const AnswerPiece& piece);
 

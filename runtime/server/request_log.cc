@@ -51,16 +51,23 @@ RequestLog::~RequestLog() {
   if (thread_.joinable()) thread_.join();
 }
 
-void RequestLog::put(const RequestRecord& record) {
+void RequestLog::put(const RequestRecord& record) noexcept {
   if (format_ == LogFormat::kNone) return;
-  std::string line = log_line(record, format_);
-  const std::lock_guard lock(mutex_);
-  if (lines_.size() >= kMostWaiting) {
-    ++num_left_out_;
-    return;
+  std::optional<std::string> line;
+  try {
+    line = log_line(record, format_);
+  } catch (...) {
   }
-  lines_.push_back(std::move(line));
-  came_.notify_one();
+  const std::lock_guard lock(mutex_);
+  try {
+    if (line && lines_.size() < kMostWaiting) {
+      lines_.push_back(std::move(*line));
+      came_.notify_one();
+      return;
+    }
+  } catch (...) {
+  }
+  ++num_left_out_;
 }
 
 void RequestLog::work() {

@@ -36,8 +36,8 @@ class RequestLog {
   /// Writes what waits.
   ~RequestLog();
 
-  /// Any thread.
-  void put(const RequestRecord& record);
+  /// Any thread. A line for which there is no memory is left out.
+  void put(const RequestRecord& record) noexcept;
 
  private:
   void work();

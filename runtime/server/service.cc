@@ -149,13 +149,21 @@ HttpReply Service::read_later(const Route& route, HttpRequest request, const Htt
     if (made.pending != nullptr) {
       reply->hand_over(std::move(made.pending));
     } else {
-      if (options_.log)
-        options_.log({.id = {}, .client = kept->peer, .path = kept->path, .status = made.response.status});
+      note(*kept, made.response.status);
       reply->finish(std::move(made.response));
     }
   });
   if (!has_room) return too_busy(route.refuse, "too many requests wait to be read; try again in 1 s", 1);
   return reply;
+}
+
+/// For the log, for want of whose memory no answer fails.
+void Service::note(const HttpRequest& request, int status) const noexcept {
+  if (!options_.log) return;
+  try {
+    options_.log({.id = {}, .client = request.peer, .path = request.path, .status = status});
+  } catch (...) {
+  }
 }
 
 // ---- Who may ask

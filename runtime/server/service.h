@@ -107,6 +107,7 @@ class Service {
  private:
   HttpReply route(HttpRequest& request, const Route* route, const HttpHeaders& headers);
   HttpReply read_later(const Route& route, HttpRequest request, const HttpHeaders& headers);
+  void note(const HttpRequest& request, int status) const noexcept;
   void check_host(const HttpRequest& request) const;
   void check_origin(const HttpRequest& request) const;
   HttpHeaders allowed_origin(const HttpRequest& request) const;
