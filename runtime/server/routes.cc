@@ -47,6 +47,7 @@ constexpr std::array kRoutes = {
     Route{.method = "POST", .path = "/detokenize", .answer_later = answer_detokenize},
     Route{.method = "POST", .path = "/apply-template", .answer_later = answer_apply_template},
     Route{.path = "/props", .answer = tell_properties}, Route{.path = "/slots", .answer = tell_slots},
+    Route{.path = "/tokenizer_info", .answer = tell_tokenizer},
     Route{.path = "/health",
           .needs_key = false,
           .answer = [](Service& service, const HttpRequest&) { return service.health(); }},

@@ -281,6 +281,11 @@ TEST_F(ServiceTest, TellsWhatLlamaCppTells) {
             "b");
   const json properties = ask(port(), "GET", "/props").json();
   EXPECT_EQ(properties["default_generation_settings"]["n_ctx"], kSmallContext);
+  const json tokenizer = ask(port(), "GET", "/tokenizer_info").json();
+  EXPECT_EQ(
+      post("/tokenize", {{"prompt", tokenizer["eos_token"]}, {"add_special_tokens", false}}).json()["tokens"],
+      json(text_->style.stop_tokens));
+  EXPECT_EQ(post("/tokenize", {{"prompt", "</s>s"}, {"add_special_tokens", false}}).json()["count"], 2);
   const json slots = ask(port(), "GET", "/slots").json();
   EXPECT_EQ(slots.size(), properties["total_slots"]);
   EXPECT_EQ(slots[0]["is_processing"], false);

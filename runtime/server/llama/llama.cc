@@ -7,6 +7,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// The token that is written so, and stands for no text. Else a text never becomes such tokens; but clients of vLLM's ask what
+/// tokenizer_info's are.
+std::optional<int32_t> special_token(const Service& service, const std::string& text) {
+  constexpr size_t kMostBytes = 256;
+  if (!service.text().reads_text || text.size() > kMostBytes) return std::nullopt;
+  const Tokenizer& tokenizer = service.text().tokenizer;
+  const std::vector<int> ids = tokenizer.encode(text, true);
+  const bool is_one = ids.size() == 1 && tokenizer.is_special(ids[0]) && tokenizer.piece(ids[0]) == text;
+  return is_one ? std::optional<int32_t>(ids[0]) : std::nullopt;
+}
+
 /// A text or messages, by whichever name.
 std::vector<int32_t> tokens_of(const Service& service, const JsonView& body, const std::string& text) {
   for (const char* name : {"add_special", "add_special_tokens"}) {  // also where they say nothing
@@ -20,7 +31,10 @@ std::vector<int32_t> tokens_of(const Service& service, const JsonView& body, con
   const bool is_content = !body["content"].is_null();
   const JsonView flag = body[is_content ? "add_special" : "add_special_tokens"];
   const bool adds_special = flag.is_null() ? !is_content : flag.boolean();
-  return service.prompt_of(body[is_content ? "content" : "prompt"].string(), adds_special);
+  const std::string& given = body[is_content ? "content" : "prompt"].string();
+  if (const std::optional<int32_t> special = special_token(service, given); special && !is_content)
+    return {*special};
+  return service.prompt_of(given, adds_special);
 }
 
 bool is_set(const JsonView& flag) {
@@ -85,6 +99,16 @@ HttpResponse tell_properties(Service& service, const HttpRequest&) {
                         {"model_path", service.model()},
                         {"modalities", {{"vision", false}, {"audio", false}}},
                         {"build_info", "soliton"}})};
+}
+
+HttpResponse tell_tokenizer(Service& service, const HttpRequest&) {
+  const ServedText& text = service.text();
+  const auto first = [&](const auto& ids) {
+    return ids.begin() == ids.end() ? Json() : Json(text.tokenizer.piece(*ids.begin()));
+  };
+  return {.body = one_line({{"eos_token", first(text.stop_tokens)},
+                            {"bos_token", first(text.tokenizer.prefix_ids())},
+                            {"model_max_length", service.context()}})};
 }
 
 /// A slot is a row that a sample may have: any of those that run is as good as another.

@@ -10,5 +10,7 @@ HttpReply answer_detokenize(Service& service, const HttpRequest& request, const 
 HttpReply answer_apply_template(Service& service, const HttpRequest& request, const HttpHeaders& headers);
 HttpResponse tell_properties(Service& service, const HttpRequest& request);
 HttpResponse tell_slots(Service& service, const HttpRequest& request);
+/// As vLLM tells it, for evaluations that tokenise by /tokenize.
+HttpResponse tell_tokenizer(Service& service, const HttpRequest& request);
 
 }  // namespace soliton
