@@ -26,6 +26,18 @@ std::string ApiError::json() const {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+ApiError ApiError::renamed(std::span<const std::pair<std::string_view, std::string_view>> names) const {
+  std::string message = what();
+  std::string param = param_;
+  for (const auto& [inner, outer] : names) {
+    for (std::string* const text : {&message, &param}) {
+      if (const size_t at = text->find(inner); at != std::string::npos)
+        text->replace(at, inner.size(), outer);
+    }
+  }
+  return ApiError(status_, message, param, code_);
+}
+
 HttpResponse ApiError::response() const {
   return {.status = status_, .body = json()};
 }

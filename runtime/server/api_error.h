@@ -1,8 +1,11 @@
 // What a client is told that went wrong, as OpenAI's API does: {"error": {"message", "type", "param", "code"}}.
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "models/error.h"
 #include "runtime/server/http.h"
@@ -17,6 +20,8 @@ class ApiError : public std::runtime_error {
 
   int status() const { return status_; }
   const std::string& param() const { return param_; }
+  /// The same by the names of another API, of whose request this one was made: of each pair the first one becomes the second.
+  ApiError renamed(std::span<const std::pair<std::string_view, std::string_view>> names) const;
   /// As JSON: {"error": {...}}.
   std::string json() const;
   HttpResponse response() const;

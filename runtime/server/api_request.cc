@@ -199,11 +199,13 @@ ApiRequest parse_api_request(ApiKind kind, const std::string& text, const Sampli
   }
 }
 
-ApiRequest read_api_request(ApiKind kind, const Json& body, const Sampling& defaults) {
+ApiRequest read_api_request(ApiKind kind, const Json& body, const Sampling& defaults, ApiNames names) {
   try {
     return read(kind, with_integers(body), body, defaults);
+  } catch (const ApiError& error) {
+    throw error.renamed(names);
   } catch (const Error& error) {
-    throw api_error_of(error, kBodyName);
+    throw api_error_of(error, kBodyName).renamed(names);
   }
 }
 

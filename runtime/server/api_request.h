@@ -66,6 +66,9 @@ enum class ApiKind { kChat, kCompletion };
 ApiRequest parse_api_request(ApiKind kind, const std::string& body, const Sampling& defaults);
 
 /// The same of a body that has been parsed, or made of one of another API.
-ApiRequest read_api_request(ApiKind kind, const nlohmann::ordered_json& body, const Sampling& defaults);
+/// `names` are those of that API, see ApiError::renamed().
+using ApiNames = std::span<const std::pair<std::string_view, std::string_view>>;
+ApiRequest read_api_request(ApiKind kind, const nlohmann::ordered_json& body, const Sampling& defaults,
+                            ApiNames names = {});
 
 }  // namespace soliton

@@ -20,7 +20,7 @@ json chat_of(const json& body) {
 std::string refused(const json& body, bool wants_limit = false) {
   try {
     const nlohmann::ordered_json chat = chat_of_messages(body.dump(), wants_limit);
-    read_api_request(ApiKind::kChat, chat, {});
+    read_api_request(ApiKind::kChat, chat, {}, kMessageNames);
   } catch (const ApiError& error) {
     return error.what();
   }
@@ -107,6 +107,8 @@ TEST(MessagesRequest, RefusesByName) {
   EXPECT_THAT(with({{"tools", {{{"type", "web_search_20250305"}, {"name", "web_search"}}}}}),
               HasSubstr("tools[0].type: expected custom"));
   EXPECT_THAT(with({{"tools", {{{"name", "f"}}}}}), HasSubstr("tools[0].input_schema: expected an object"));
+  EXPECT_THAT(with({{"tools", {{{"name", ""}, {"input_schema", json::object()}}}}}),
+              testing::StartsWith("tools[0].name: expected text"));
   EXPECT_THAT(with({{"tool_choice", {{"type", "some"}}}}), HasSubstr("tool_choice.type: expected auto"));
   EXPECT_THAT(with({{"tool_choice", {{"type", "any"}}}}), HasSubstr("tool_choice: expected some tools"));
   EXPECT_THAT(with({{"thinking", {{"type", "deep"}}}}), HasSubstr("thinking.type: expected enabled"));

@@ -25,7 +25,8 @@ json chat_of(const json& body) {
 std::string refused(json body) {
   body.emplace("input", "a");
   try {
-    read_api_request(ApiKind::kChat, read_response_request(body.dump(), no_messages).chat, {});
+    read_api_request(ApiKind::kChat, read_response_request(body.dump(), no_messages).chat, {},
+                     kResponseNames);
   } catch (const ApiError& error) {
     return error.what();
   }
@@ -96,10 +97,12 @@ TEST(ResponseRequests, AreRefusedByName) {
   EXPECT_THAT(refused({{"tools", {{{"type", "web_search"}}}}}),
               HasSubstr("tools[0].type: expected function"));
   EXPECT_THAT(refused({{"tool_choice", {{"type", "file_search"}}}}), HasSubstr("tool_choice.type: expected"));
+  EXPECT_THAT(refused({{"tools", {{{"type", "function"}, {"name", ""}}}}}),
+              testing::StartsWith("tools[0].name: expected text"));
   EXPECT_THAT(refused({{"background", true}}), HasSubstr("background: not supported"));
   EXPECT_THAT(refused({{"conversation", "c"}}), HasSubstr("conversation: not supported"));
   EXPECT_THAT(refused({{"max_output_tokens", 0}}), HasSubstr("max_output_tokens"));
-  EXPECT_THAT(refused({{"text", {{"format", {{"type", "xml"}}}}}}), HasSubstr("response_format.type"));
+  EXPECT_THAT(refused({{"text", {{"format", {{"type", "xml"}}}}}}), HasSubstr("text.format.type"));
   EXPECT_THAT(refused({{"previous_response_id", "resp_x"}}), HasSubstr("previous_response_id: resp_x"));
 }
 

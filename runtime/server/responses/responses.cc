@@ -39,11 +39,11 @@ HttpReply answer_response(Service& service, const HttpRequest& http, const HttpH
       store->put(id, {.scope = scope, .messages = one_line(all), .response = one_line(response)});
     };
   }
-  return service.complete(read_api_request(ApiKind::kChat, request.chat, service.text().sampling), http,
-                          headers, [&](const ApiRequest&) {
-                            return std::make_unique<ResponsesFormat>(service.text().tokenizer,
-                                                                     std::move(options));
-                          });
+  return service.complete(
+      read_api_request(ApiKind::kChat, request.chat, service.text().sampling, kResponseNames), http, headers,
+      [&](const ApiRequest&) {
+        return std::make_unique<ResponsesFormat>(service.text().tokenizer, std::move(options));
+      });
 }
 
 HttpResponse tell_response(Service& service, const HttpRequest& request) {

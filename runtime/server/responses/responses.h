@@ -13,6 +13,13 @@ HttpReply answer_response(Service& service, const HttpRequest& request, const Ht
 HttpResponse tell_response(Service& service, const HttpRequest& request);
 HttpResponse delete_response(Service& service, const HttpRequest& request);
 
+/// What a chat's members are called in requests.
+inline constexpr std::pair<std::string_view, std::string_view> kResponseNames[] = {
+    {".function.", "."},
+    {"response_format.json_schema", "text.format"},
+    {"response_format", "text.format"},
+    {"max_tokens", "max_output_tokens"}};
+
 /// What a request says.
 struct ResponseRequest {
   nlohmann::ordered_json chat;      // the body of a chat that says the same
