@@ -104,7 +104,7 @@ class Worker {
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
     int tiles = 0;
     SOLITON_NO_UNROLL
-    for (int first = 0; first < run.count; first += tiles) {
+    for (int first = 0; first < run.count; first += kMixes<kPlan> ? tiles : kAtOnce) {
       const int tile_number = run.first + first * run.stride;
       tiles = context_.tiles_together(at.phase, tile_number, run.count - first);
       typename Multiplier<kPlan>::Sums sums = {};

@@ -54,7 +54,8 @@ TEST_F(GrammarFlags, AnswersAreOfAGrammar) {
 TEST_F(GrammarFlags, RefusesWhatCannotBe) {
   const std::string schema = folder_.write("schema.json", R"({"properties": {"a": {"$dynamicRef": "#a"}}})");
   const std::string grammar = folder_.write("answer.gbnf", "root ::= \"a");
-  expect_refused({"--json-schema", schema, "-p", "x"}, 5, schema + ": properties.a.$dynamicRef: not supported");
+  expect_refused({"--json-schema", schema, "-p", "x"}, 5,
+                 schema + ": properties.a.$dynamicRef: not supported");
   expect_refused({"--grammar", grammar, "-p", "x"}, 4,
                  grammar + ":1:12: expected a \" that ends the text, got the end");
   expect_refused({"--grammar", grammar, "-p", "x", "--parallel", "2"}, 2,

@@ -90,8 +90,9 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("response_format": {"type": "xml"})", "response_format.type", "got \"xml\"");
   expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"name": "n"}})",
                  "response_format.json_schema.schema", "got nothing");
-  expect_refused(R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"$dynamicRef": "#a"}}})",
-                 "response_format.json_schema.schema", "$dynamicRef: not supported");
+  expect_refused(
+      R"("response_format": {"type": "json_schema", "json_schema": {"schema": {"$dynamicRef": "#a"}}})",
+      "response_format.json_schema.schema", "$dynamicRef: not supported");
   expect_refused(R"("json_schema": {"type": "x"})", "json_schema", "expected one of object");
   expect_refused(R"("grammar": "root = x")", "grammar", "grammar:1:6: expected ::=");
   expect_refused(R"("grammar": "root ::= \"x\"", "json_schema": {})", "grammar", "got both");
