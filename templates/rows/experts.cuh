@@ -7,7 +7,7 @@
 #pragma once
 
 #include "ops/experts.cuh"
-#include "rows/context.cuh"
+#include "rows/expert_slot.cuh"
 
 namespace soliton::rows {
 
@@ -58,7 +58,7 @@ class ExpertChooser {
   SOLITON_DEVICE ExpertChooser(const Context<kPlan>& context, int worker)
       : context_(context), worker_(worker) {}
 
-  /// Chooses the experts of a layer, once all CTAs have ended the router's phase. Collective of the workers.
+  /// Chooses the experts of a layer, once all its logits are there. Collective of the workers.
   SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
     RouterBias<kMixture> bias;
     bias.load(context_.params.router_biases, layer, context_.lane);

@@ -1,102 +1,14 @@
 // The producer of the kernels for several rows: this CTA's page stream, across phases, layers and steps.
 #pragma once
 
-#include "formats/formats.cuh"
-#include "machine/ring_producer.cuh"
-#include "rows/context.cuh"
+#include "rows/expert_producer.cuh"
 #include "rows/integer_slot.cuh"
 
 namespace soliton::rows {
 
-/// Walks the slots of a run of tiles, in the order in which the workers want them: a few tiles at a time;
-/// of all of these one chunk of columns after the other; tiles_per_slot tiles side by side. Of integers a slot
-/// holds a page of one tile.
 template <const KernelPlan& kPlan>
-class SlotCursor {
- public:
-  static constexpr RowsShape kRowsShape = kShape<kPlan>;
-
-  SlotCursor() = default;
-  /// `matrix`: where tile 0 begins; `run`: of all cards' tiles, of which this card has one in num_cards.
-  SOLITON_DEVICE SlotCursor(const char* matrix, WeightType type, int padded, const TileRun& run)
-      : type_(type),
-        first_tile_(matrix + static_cast<int64_t>(run.first / kPlan.num_cards) * weight_bytes(padded)),
-        stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
-        end_column_(padded),
-        tiles_left_(run.count) {}
-
-  SOLITON_DEVICE bool at_end() const { return tiles_left_ <= 0; }
-  /// Copies the tiles' columns into the slot.
-  template <class Producer>
-  SOLITON_DEVICE void push(const Producer& producer) const {
-    const int bytes = tile_piece_bytes();
-    const int tiles = num_tiles();
-    producer.expect(tiles * bytes);
-    const char* piece = address(0);
-    SOLITON_UNROLL
-    for (int i = 0; i < kRowsShape.tiles_per_slot; ++i) {
-      if (i < tiles) producer.copy(i * (kPageBytes / kRowsShape.tiles_per_slot), piece, bytes);
-      piece += stride_;
-    }
-  }
-  template <class Copies>
-  SOLITON_DEVICE void prefetch(const Copies& copies) const {
-    for (int i = 0; i < num_tiles(); ++i) copies.prefetch_page(address(i), tile_piece_bytes());
-  }
-  SOLITON_DEVICE void advance() {
-    tile_ += tiles_per_slot();
-    if (tile_ < at_once()) return;
-    tile_ = 0;
-    column_ += columns();
-    if (column_ < end_column_) return;
-    column_ = 0;
-    first_tile_ += kTilesAtOnce<kPlan> * stride_;
-    tiles_left_ -= kTilesAtOnce<kPlan>;
-  }
-
- private:
-  SOLITON_DEVICE int num_tiles() const {
-    const int rest = at_once() - tile_;
-    return rest < tiles_per_slot() ? rest : tiles_per_slot();
-  }
-  SOLITON_DEVICE const char* address(int tile) const {
-    return first_tile_ + (tile_ + tile) * stride_ + weight_bytes(column_);
-  }
-  SOLITON_DEVICE int tile_piece_bytes() const { return weight_bytes(columns()); }
-  SOLITON_DEVICE int at_once() const {
-    return tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>;
-  }
-
-  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
-  SOLITON_DEVICE int tiles_per_slot() const {
-    return has_scales<kPlan>(type_) ? 1 : kRowsShape.tiles_per_slot;
-  }
-  SOLITON_DEVICE int columns() const {
-    const int rest = end_column_ - column_;
-    if (has_scales<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
-    return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
-  }
-
-  WeightType type_ = WeightType::kBf16;
-  const char* first_tile_ = nullptr;  // of those at a time
-  int64_t stride_ = 0;
-  int end_column_ = 0;
-  int tiles_left_ = 0;
-  int tile_ = 0;
-  int column_ = 0;
-};
-
-/// What the machine knows of these kernels.
-template <const KernelPlan& kPlan>
-struct Kernel {
-  using Context = rows::Context<kPlan>;
-  using BarrierId = rows::BarrierId;
-  using RegionId = rows::RegionId;
-};
-
-template <const KernelPlan& kPlan>
-class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
-  using Base = RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>>;
+class Producer : public ExpertProducer<kPlan> {
+  using Base = ExpertProducer<kPlan>;
   using Base::context_;
 
  public:
@@ -116,7 +28,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
       stream_groups(at);
     } else {
       if constexpr (kMixes<kPlan>) {
-        if (stream_experts(at)) return context_.end_phase();
+        if (this->stream_experts(at)) return context_.end_phase();
       }
       this->stream(slots(at), at.phase.window, [&] { return known_slots(next); });
     }
@@ -169,143 +81,6 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPlan>> {
   SOLITON_DEVICE SlotCursor<kPlan> known_slots(const MatrixInstance& next) const {
     if (expert_axis<kPlan>(next.phase) != ExpertAxis::kNone) return {};
     return slots(next);
-  }
-
-  /// Pages of experts; false if the phase has none. Slots hold one tile each. One lane has to do this faster than memory is:
-  /// what can be is found before the loops over pages.
-  SOLITON_DEVICE bool stream_experts(const MatrixInstance& at) {
-    const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
-    if (experts.axis == ExpertAxis::kNone) return false;
-    if (experts.axis == ExpertAxis::kRows) {
-      if (wait_experts(at.layer)) stream_rows(at, experts);
-    } else {
-      stream_columns(at, experts);
-      release_experts();
-    }
-    return true;
-  }
-  /// Gate and up: a few tiles of an expert after the other.
-  SOLITON_DEVICE void stream_rows(const MatrixInstance& at, const ExpertPhase& experts) {
-    const MatrixPhase& phase = at.phase;
-    const TileRun run = context_.tiles(phase);
-    const int tile_bytes = known_weight_bytes<kPlan>(phase.format.type, phase.padded);
-    const char* matrix = layer_weights<kPlan>(context_.params, phase, at.layer);
-    int slot = run.first / experts.tiles;
-    int within = run.first - slot * experts.tiles;
-    SOLITON_NO_UNROLL
-    for (int left = run.count; left > 0; ++slot, within = 0) {
-      const int rest = experts.tiles - within;
-      const int count = left < rest ? left : rest;
-      const ExpertSlot<kPlan> expert(context_, slot);
-      const char* tile = matrix + expert.number() * experts.expert_bytes + int64_t{within} * tile_bytes;
-      const int columns = expert_slot_columns<kPlan>(expert.pairs());
-      SOLITON_NO_UNROLL
-      for (int done = 0; done < count; done += kTilesAtOnce<kPlan>) {
-        const int tiles = count - done < kTilesAtOnce<kPlan> ? count - done : kTilesAtOnce<kPlan>;
-        if (this->stopped()) return;
-        if (has_scales<kPlan>(phase.format.type)) {
-          stream_pages(phase, tile, tile_bytes, tiles);
-        } else {
-          stream_slots(phase, tile, phase.padded, tile_bytes, tiles, columns);
-        }
-        tile += tiles * tile_bytes;
-      }
-      left -= count;
-    }
-  }
-  /// Down: of a few tiles one expert after the other.
-  SOLITON_DEVICE void stream_columns(const MatrixInstance& at, const ExpertPhase& experts) {
-    constexpr int kFfn = kPlan.model.mixture.ffn;
-    const MatrixPhase& phase = at.phase;
-    const TileRun run = context_.tiles(phase);
-    const int tile_bytes = known_weight_bytes<kPlan>(phase.format.type, kFfn);
-    const int stride = run.stride * tile_bytes;
-    const char* tile = layer_weights<kPlan>(context_.params, phase, at.layer) + run.first * tile_bytes;
-    const int slots = context_.expert_slots();
-    SOLITON_NO_UNROLL
-    for (int left = run.count; left > 0; left -= kTilesAtOnce<kPlan>) {
-      const int tiles = left < kTilesAtOnce<kPlan> ? left : kTilesAtOnce<kPlan>;
-      SOLITON_NO_UNROLL
-      for (int slot = 0; slot < slots; ++slot) {
-        if (this->stopped()) return;
-        const ExpertSlot<kPlan> expert(context_, slot);
-        const char* own = tile + expert.number() * experts.expert_bytes;
-        if (has_scales<kPlan>(phase.format.type)) {
-          stream_parts(phase, own, stride, tiles);
-        } else {
-          stream_slots(phase, own, kFfn, stride, tiles, expert_slot_columns<kPlan>(expert.pairs()));
-        }
-      }
-      tile += kTilesAtOnce<kPlan> * stride;
-    }
-  }
-  /// Of some tiles of bf16 `columns` columns after the others.
-  SOLITON_DEVICE void stream_slots(const MatrixPhase& phase, const char* tile, int all_columns, int stride,
-                                   int tiles, int columns) {
-    constexpr int kColumnBytes = kTileRows * 2;
-    SOLITON_NO_UNROLL
-    for (int column = 0; column < all_columns; column += columns) {
-      const int rest = all_columns - column;
-      const int bytes = (rest < columns ? rest : columns) * kColumnBytes;
-      const char* piece = tile + column * kColumnBytes;
-      SOLITON_NO_UNROLL
-      for (int i = 0; i < tiles; ++i, piece += stride) this->push(piece, bytes, phase.window);
-    }
-  }
-  /// The same of integers: page after page,
-  SOLITON_DEVICE void stream_pages(const MatrixPhase& phase, const char* tile, int stride, int tiles) {
-    SOLITON_NO_UNROLL
-    for (int column = 0; column < phase.padded;) {
-      const int columns = page_columns(kPlan.model.integers, phase.padded - column);
-      const int bytes = known_weight_bytes<kPlan>(phase.format.type, columns);
-      const char* page = tile + known_weight_bytes<kPlan>(phase.format.type, column);
-      SOLITON_NO_UNROLL
-      for (int i = 0; i < tiles; ++i, page += stride) this->push(page, bytes, phase.window);
-      column += columns;
-    }
-  }
-  /// or of an expert whose columns stand beside those of others, and its scales behind all of them.
-  SOLITON_DEVICE void stream_parts(const MatrixPhase& phase, const char* tile, int stride, int tiles) {
-    constexpr WeightFormat kFormat = kPlan.model.integers;
-    constexpr int kFfn = kPlan.model.mixture.ffn;
-    constexpr int kMost = kFormat.page_columns();
-    SOLITON_NO_UNROLL
-    for (int column = 0; column < kFfn; column += kMost) {
-      const int columns = kFfn - column < kMost ? kFfn - column : kMost;
-      const int words = kFormat.value_bytes(columns);
-      const int scales = kFormat.scale_bytes(columns);
-      const char* page = tile + kFormat.value_bytes(column);
-      const char* page_scales = tile + kFormat.value_bytes(kFfn) + kFormat.scale_bytes(column);
-      SOLITON_NO_UNROLL
-      for (int i = 0; i < tiles; ++i) {
-        this->add_page(phase.window, nothing, [&] {
-          this->expect(words + scales);
-          this->copy(0, page, words);
-          this->copy(words, page_scales, scales);
-        });
-        page += stride;
-        page_scales += stride;
-      }
-    }
-  }
-
-  /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the first worker's arrival in
-  /// choose().
-  SOLITON_DEVICE bool wait_experts(int layer) {
-    if (this->stopped()) return false;
-    const uint32_t before = context_.choices(layer);
-    this->wait_unless_stopped(context_.barrier(BarrierId::kExpertsChosen), before & 1,
-                              WaitKind::kExpertsChosen, before, nothing);
-    return !this->stopped();
-  }
-  /// Says that this producer needs them no more. Pairs with the first worker's wait in choose().
-  SOLITON_DEVICE void release_experts() {
-    Barrier* taken = &context_.barrier(BarrierId::kExpertsTaken);
-    if constexpr (kPlan.copies == CopyKind::kBulk) {
-      barrier_arrive(taken);
-    } else {
-      warp_arrive(taken);
-    }
   }
 
   /// Where warpgroups multiply: of a few tiles at a time one chunk of columns after the other, of which every group of

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "int4-ordered-3-all", "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
                     "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8",
-                    "mixture-wide-9-rows32", "mixture-few-21-rows64", "int4-mixture-3-rows16",
+                    "mixture-wide-9-rows32", "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16",
                     "mixture-shared-4-rows8", "int4-sigmoid-3-rows8"),
     test_name);
 
@@ -309,7 +309,8 @@ class TreeBits : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
                                          "group8-3-rows64", "deep256-group4-3-rows32", "norm64-bias-3-rows32",
-                                         "mixture-4-rows8", "mixture-few-21-rows64", "int4-mixture-3-rows16"),
+                                         "mixture-4-rows8", "mixture-few-21-rows64-lanes",
+                                         "int4-mixture-3-rows16"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.

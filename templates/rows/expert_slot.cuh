@@ -1,0 +1,61 @@
+// An expert that some rows of a step go through, and what shared memory has room for of it.
+#pragma once
+
+#include "rows/context.cuh"
+
+namespace soliton::rows {
+
+/// Columns of `num_rows` gathered rows that a chunk has room for: as many as of all rows, some times over; whole pages if there
+/// is room for one.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int gathered_columns(int num_rows) {
+  constexpr int kOfAll = kShape<kPlan>.chunk_columns();
+  const int columns = kPlan.rows / num_rows * kOfAll;
+  return columns < kPageColumns ? columns : columns / kPageColumns * kPageColumns;
+}
+
+/// Columns of a slot of bf16 of an expert with so many pairs: a page's, if a chunk of activations has as many.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int expert_slot_columns(int pairs) {
+  const int most = gathered_columns<kPlan>(pairs);
+  return most < kPageColumns ? most : kPageColumns;
+}
+
+/// An expert that some rows go through, as shared memory has it.
+template <const KernelPlan& kPlan>
+class ExpertSlot {
+  static constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
+
+ public:
+  SOLITON_DEVICE ExpertSlot(const Context<kPlan>& context, int slot)
+      : words_(context.expert_words(0)), slot_(slot) {}
+
+  /// The expert's.
+  SOLITON_DEVICE int number() const { return word(kLayout.experts() + slot_); }
+  SOLITON_DEVICE int first_pair() const { return word(kLayout.first_pairs() + slot_); }
+  /// Its rows.
+  SOLITON_DEVICE int pairs() const { return word(kLayout.first_pairs() + slot_ + 1) - first_pair(); }
+  /// Of the rows from 32 i on a bit each.
+  SOLITON_DEVICE uint32_t mask(int i) const {
+    return load_shared(words_ + kLayout.masks() + slot_ * kLayout.mask_words() + i);
+  }
+  SOLITON_DEVICE bool has(int row) const { return (mask(row / 32) >> row % 32 & 1) != 0; }
+  /// How many of its rows come before this one.
+  SOLITON_DEVICE int rank(int row) const {
+    int before = count_bits(mask(row / 32) & ((1u << row % 32) - 1));
+    for (int i = 0; i < row / 32; ++i) before += count_bits(mask(i));
+    return before;
+  }
+  SOLITON_DEVICE int row_of(int pair) const { return word(kLayout.pair_rows() + pair); }
+  SOLITON_DEVICE float weight_of(int pair) const {
+    return float_from_bits(load_shared(words_ + kLayout.pair_weights() + pair));
+  }
+
+ private:
+  SOLITON_DEVICE int word(int offset) const { return static_cast<int>(load_shared(words_ + offset)); }
+
+  const uint32_t* words_;
+  int slot_;
+};
+
+}  // namespace soliton::rows
