@@ -20,7 +20,7 @@ bool always(const ModelFacts&) {
   return true;
 }
 bool has_integers(const ModelFacts& facts) {
-  return facts.weight_bits == kIntegerBits;
+  return traits_of(type_of_bits(facts.weight_bits)).has_scales;
 }
 bool has_experts(const ModelFacts& facts) {
   return facts.num_experts != 0;
@@ -199,6 +199,18 @@ void check_joint_norm(const StatedFacts& stated) {
   }
 }
 
+/// Integers of 8 bits have a kernel without zeros, and those of a model are of as many bits.
+void check_weights(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (facts.weight_bits == 8 && facts.weight_zeros != 0) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_zeros), "symmetric weights of 8 bits");
+  }
+  if (facts.lm_head_bits != 16 && facts.lm_head_bits != facts.weight_bits) {
+    throw refusal(stated.unsupported, stated.place(&ModelFacts::lm_head_bits),
+                  fmt::format("16 or {}, as the layers have", facts.weight_bits));
+  }
+}
+
 void check_together(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
   if (facts.num_heads % facts.num_kv_heads != 0) {
@@ -211,6 +223,7 @@ void check_together(const StatedFacts& stated) {
                   "64 or 128 where heads are normed");
   }
   check_joint_norm(stated);
+  check_weights(stated);
   if (facts.rope_dims > facts.head_dim) {
     throw refusal(
         ExitCode::kBadFile, stated.place(&ModelFacts::rope_dims),

@@ -27,8 +27,8 @@ inline constexpr NumberRange kRopeFreqFactorLimit = {.min = 0, .max = 1024, .ope
 inline constexpr NumberRange kRopeBetaLimit = {.min = 0, .max = 65536, .open = true};
 inline constexpr NumberRange kRopeAttentionFactorLimit = {.min = 0, .max = 64, .open = true};
 
-inline constexpr int kIntegerBits = 4;  // of a quantised weight
-inline constexpr std::array kWeightBits = {kIntegerBits, 16};
+inline constexpr std::array kIntegerBits = {4, 8};  // of a quantised weight
+inline constexpr std::array kWeightBits = {4, 8, 16};
 inline constexpr std::array kWeightGroups = {-1, 32, 64, 128};  // -1: all columns of a row
 inline constexpr std::array kKvBits = {16, 32};
 inline constexpr std::array kHeadDims = {64, 96, 128, 256};

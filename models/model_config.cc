@@ -52,12 +52,12 @@ void read_flag_if_there(const StrictYaml& yaml, std::string_view key, int32_t Mo
 void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   quantization.allow_keys({"bits", "group", "symmetric", "act_order", "lm_head"});
   ModelFacts& facts = stated.facts;
-  facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits});
+  facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits[0], kIntegerBits[1]});
   read_fact(quantization, "group", &ModelFacts::weight_group, stated);
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
   // A single group takes the columns as they come.
   facts.weight_order = quantization.boolean("act_order") && facts.weight_group > 0 ? 1 : 0;
-  if (quantization.boolean("lm_head")) facts.lm_head_bits = kIntegerBits;
+  if (quantization.boolean("lm_head")) facts.lm_head_bits = facts.weight_bits;
 }
 
 /// What layers have in place of one feed-forward network; without the key none has.
@@ -214,11 +214,11 @@ std::string format_experts(const ModelFacts& facts) {
 
 /// The inverse of read_quantization(); nothing for matrices in bf16.
 std::string format_quantization(const ModelFacts& facts) {
-  if (facts.weight_bits != kIntegerBits) return "";
+  if (facts.weight_bits == 16) return "";
   return fmt::format(
       "quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n  lm_head: {}\n",
       facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0,
-      facts.lm_head_bits == kIntegerBits);
+      facts.lm_head_bits == facts.weight_bits);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ using Method = QuantizationMethod;
 
 constexpr const char* kSecondFile = "quantize_config.json";
 constexpr int64_t kMaxBits = 64;
+constexpr int kNibbleBits = 4;  // of all that AWQ writes
 constexpr int64_t kMaxGroupSize = 1 << 20;
 constexpr int64_t kOneGroup = -1;
 
@@ -88,8 +89,10 @@ void expect_null(const JsonView& view) {
 }
 
 int read_bits(const JsonView& view) {
-  if (view.integer(1, kMaxBits) != kIntegerBits) throw unsupported(view, fmt::format("{}", kIntegerBits));
-  return kIntegerBits;
+  const int64_t bits = view.integer(1, kMaxBits);
+  constexpr IntegerChoice kChoice = {kIntegerBits};
+  if (!kChoice.contains(bits)) throw unsupported(view, kChoice.describe());
+  return static_cast<int>(bits);
 }
 
 Member<int> bits_member(const JsonView& view) {
@@ -147,6 +150,7 @@ void read_awq(const JsonView& root, Stated& stated) {
   expect_only(root["version"], "gemm");
   expect_only(root["backend"], "autoawq");
   stated.bits = bits_member(root["bits"]);
+  if (stated.bits.value && *stated.bits.value != kNibbleBits) throw unsupported(root["bits"], "4");
   stated.group_size = group_size_member(root["group_size"]);
   stated.symmetric = boolean_member(root["zero_point"]);
   if (stated.symmetric.value) stated.symmetric.value = !*stated.symmetric.value;

@@ -12,8 +12,7 @@
 namespace soliton {
 namespace {
 
-constexpr int kNibbles = 8;  // in a word
-constexpr int kLargestInteger = 15;
+constexpr int kWordBits = 32;
 
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037ull;
@@ -69,15 +68,17 @@ QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, i
                          .values = std::vector<uint8_t>(static_cast<size_t>(rows * columns)),
                          .scales = {},
                          .zeros = {},
-                         .group_of = {}};
+                         .group_of = {},
+                         .bits = facts.weight_bits};
   for (size_t i = 0; i < matrix.values.size(); ++i) {
-    matrix.values[i] = static_cast<uint8_t>(random_bits(i, seed) % (kLargestInteger + 1));
+    matrix.values[i] = static_cast<uint8_t>(random_bits(i, seed) % (1u << matrix.bits));
   }
-  const float unit = std::exp2(std::floor(std::log2(bound / kSymmetricZero))) / 4;
+  const int symmetric_zero = 1 << (matrix.bits - 1);
+  const float unit = std::exp2(std::floor(std::log2(bound / static_cast<float>(symmetric_zero)))) / 4;
   for (int64_t i = 0; i < rows * matrix.num_groups; ++i) {
     const uint32_t bits = random_bits(static_cast<uint64_t>(i), ~seed);
-    matrix.scales.push_back(unit * static_cast<float>(4 + bits % 4));
-    matrix.zeros.push_back(static_cast<uint8_t>(facts.weight_zeros ? 4 + bits / 4 % 8 : kSymmetricZero));
+    matrix.scales.push_back(unit * static_cast<float>(matrix.bits == 8 ? 4 << bits % 2 : 4 + bits % 4));
+    matrix.zeros.push_back(static_cast<uint8_t>(facts.weight_zeros ? 4 + bits / 4 % 8 : symmetric_zero));
   }
   matrix.group_of =
       draw_groups(columns, matrix.num_groups, facts.weight_order != 0, hash_of(input_name(tensor_name)));
@@ -88,25 +89,26 @@ std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const Qua
   const std::string prefix = tensor_name.substr(0, tensor_name.rfind('.') + 1);
   const int64_t rows = matrix.rows;
   const int64_t groups = matrix.num_groups;
-  std::vector<uint32_t> values(static_cast<size_t>(matrix.columns / kNibbles * rows));
+  const int of_word = kWordBits / matrix.bits;
+  std::vector<uint32_t> values(static_cast<size_t>(matrix.columns / of_word * rows));
   for (int64_t column = 0; column < matrix.columns; ++column) {
     for (int64_t row = 0; row < rows; ++row) {
-      values[column / kNibbles * rows + row] |= uint32_t{matrix.values[row * matrix.columns + column]}
-                                                << column % kNibbles * 4;
+      values[column / of_word * rows + row] |= uint32_t{matrix.values[row * matrix.columns + column]}
+                                               << column % of_word * matrix.bits;
     }
   }
-  std::vector<uint32_t> zeros(static_cast<size_t>(groups * rows / kNibbles));
+  std::vector<uint32_t> zeros(static_cast<size_t>(groups * rows / of_word));
   std::vector<uint16_t> scales(static_cast<size_t>(groups * rows));
   for (int64_t group = 0; group < groups; ++group) {
     for (int64_t row = 0; row < rows; ++row) {
-      zeros[(group * rows + row) / kNibbles] |= uint32_t{matrix.zeros[row * groups + group]}
-                                                << row % kNibbles * 4;
+      zeros[(group * rows + row) / of_word] |= uint32_t{matrix.zeros[row * groups + group]}
+                                               << row % of_word * matrix.bits;
       scales[group * rows + row] =
           std::bit_cast<uint16_t>(static_cast<F16>(matrix.scales[row * groups + group]));
     }
   }
-  return {stored(prefix + "qweight", "I32", {matrix.columns / kNibbles, rows}, values),
-          stored(prefix + "qzeros", "I32", {groups, rows / kNibbles}, zeros),
+  return {stored(prefix + "qweight", "I32", {matrix.columns / of_word, rows}, values),
+          stored(prefix + "qzeros", "I32", {groups, rows / of_word}, zeros),
           stored(prefix + "scales", "F16", {groups, rows}, scales),
           stored(prefix + "g_idx", "I32", {matrix.columns}, matrix.group_of)};
 }
@@ -120,22 +122,25 @@ std::vector<float> gptq_weights(const TensorSource& source, const std::string& t
   const auto read = [&](const char* name, DType dtype, std::vector<int64_t> shape) {
     return source.require(prefix + name, dtype, shape).data.data();
   };
-  const std::byte* values = read("qweight", DType::kI32, {columns / kNibbles, rows});
-  const std::byte* zeros = read("qzeros", DType::kI32, {groups, rows / kNibbles});
+  const int64_t of_word = columns / source.find(prefix + "qweight")->shape.at(0);
+  const int64_t bits = kWordBits / of_word;
+  const std::byte* values = read("qweight", DType::kI32, {columns / of_word, rows});
+  const std::byte* zeros = read("qzeros", DType::kI32, {groups, rows / of_word});
   const std::byte* scales = read("scales", DType::kF16, {groups, rows});
   const std::byte* group_of = read("g_idx", DType::kI32, {columns});
   const auto load = [](const std::byte* data, int64_t index, auto value) {
     std::memcpy(&value, data + index * static_cast<int64_t>(sizeof value), sizeof value);
     return value;
   };
+  const uint32_t largest = (1u << bits) - 1;
   std::vector<float> weights;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
       const int64_t group = load(group_of, column, int32_t{});
       const uint32_t value =
-          load(values, column / kNibbles * rows + row, uint32_t{}) >> column % kNibbles * 4 & 15;
+          load(values, column / of_word * rows + row, uint32_t{}) >> column % of_word * bits & largest;
       const uint32_t zero =
-          load(zeros, (group * rows + row) / kNibbles, uint32_t{}) >> row % kNibbles * 4 & 15;
+          load(zeros, (group * rows + row) / of_word, uint32_t{}) >> row % of_word * bits & largest;
       const auto scale = static_cast<float>(load(scales, group * rows + row, F16{}));
       weights.push_back(scale * static_cast<float>(static_cast<int>(value) - static_cast<int>(zero)));
     }

@@ -1,4 +1,4 @@
-// Linear layers of 4-bit integers whose weights are exact in bf16, so that the scalar reference needs to know
+// Linear layers of integers whose weights are exact in bf16, so that the scalar reference needs to know
 // nothing of them; and the tensors in which GPTQ stores them.
 #pragma once
 
@@ -17,9 +17,10 @@ struct QuantizedMatrix {
   int64_t columns = 0;
   int64_t num_groups = 0;
   std::vector<uint8_t> values;    // [rows][columns]
-  std::vector<float> scales;      // [rows][num_groups], three bits each
+  std::vector<float> scales;      // [rows][num_groups], three bits each, or one where values have eight
   std::vector<uint8_t> zeros;     // [rows][num_groups]
   std::vector<int32_t> group_of;  // [columns]
+  int bits = 4;                   // of a value
 
   float weight(int64_t row, int64_t column) const;
 };

@@ -92,7 +92,8 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
   choices.leaves_out = true;
   choices.further_rows =
       gpu.emulated ? std::vector<int>{8} : std::vector(std::begin(kRowCounts) + 1, std::end(kRowCounts));
-  const int most = most_rows(weight_format(facts, facts.weight_bits), has_warpgroups(gpu));
+  const WeightFormat format = weight_format(facts, facts.weight_bits);
+  const int most = most_rows(format, has_warpgroups(gpu) && suits_warpgroups(format));
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most; });
   return choices;
 }

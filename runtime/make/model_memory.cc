@@ -16,7 +16,8 @@ namespace soliton {
 namespace {
 
 constexpr int64_t kOtherBytes = 64 << 20;  // workspaces, records, and what the driver takes for itself
-constexpr int kUsualGroup = 128;           // of columns that share a scale, in most checkpoints of 4 bits
+constexpr int kFewestBits = 4;
+constexpr int kUsualGroup = 128;  // of columns that share a scale, in most checkpoints of 4 bits
 
 bool can_be_generated(const ModelFacts& facts) {
   try {
@@ -90,12 +91,12 @@ std::vector<SmallerFormat> smaller_formats(const ModelFacts& facts) {
       formats.push_back({name, smaller});
   };
   ModelFacts smaller = facts;
-  if (facts.weight_bits != kIntegerBits) {
-    smaller.weight_bits = kIntegerBits;
+  if (facts.weight_bits != kFewestBits) {
+    smaller.weight_bits = kFewestBits;
     smaller.weight_group = kUsualGroup;
     add("4-bit layers", smaller);
   }
-  smaller.lm_head_bits = kIntegerBits;
+  smaller.lm_head_bits = kFewestBits;
   add("4-bit layers and lm_head", smaller);
   return formats;
 }

@@ -160,8 +160,7 @@ class TensorFinder {
     if (quantization_ != nullptr)
       linear.integers = find_quantized(source_, *quantization_, name, linear.rows, linear.columns);
     if (linear.integers.has_value() != has_scales) {
-      throw mismatch(name, "expected {} weights, as the config says, got {}", has_scales ? "4-bit" : "16-bit",
-                     has_scales ? "others" : "4-bit ones");
+      throw mismatch(name, "expected {}-bit weights, as the config says, got others", matrix.format.bits());
     }
     if (has_scales) {
       check_integers(*linear.integers, name);
@@ -181,6 +180,8 @@ class TensorFinder {
     if (!has_group) {
       refuse(fmt::format("groups of {} inputs", facts_.weight_group), fmt::format("{}", linear.group_size()));
     }
+    if (linear.bits() != facts_.weight_bits)
+      refuse(fmt::format("{} bits", facts_.weight_bits), fmt::format("{}", linear.bits()));
     if (facts_.weight_zeros == 0 && !linear.symmetric()) refuse("zeros of 8", "others");
     if (facts_.weight_order == 0 && !linear.order().empty())
       refuse("inputs in natural order", "another order");

@@ -27,21 +27,43 @@ constexpr uint64_t swap_middles(uint64_t words) {
   return (words & 0xff0000ffff0000ff) | (words & 0x0000ff000000ff00) << 8 | (words & 0x00ff000000ff0000) >> 8;
 }
 
+/// What a lane has of a step of a strip: four columns of rows g and g + 8, then the next four.
+struct StripWords {
+  uint64_t of_row[2];  // of the eight columns
+
+  /// Half of the bits of each byte are row g's.
+  uint64_t nibbles() const { return swap_middles(of_row[0] | of_row[1] << 4); }
+  /// Whole bytes, signed: 128 counts 0.
+  void put_bytes(std::byte* to) const {
+    constexpr uint64_t kSigns = 0x8080808080808080;
+    const uint64_t lower = swap_middles(of_row[0] ^ kSigns);
+    const uint64_t upper = swap_middles(of_row[1] ^ kSigns);
+    const uint32_t words[] = {static_cast<uint32_t>(lower), static_cast<uint32_t>(upper),
+                              static_cast<uint32_t>(lower >> 32), static_cast<uint32_t>(upper >> 32)};
+    std::memcpy(to, words, sizeof words);
+  }
+};
+
 /// `steps`: of a strip.
-void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, std::byte* page) {
+void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, WeightFormat format,
+                   std::byte* page) {
+  constexpr int kLaneBytes = 16;
   const int units = columns / (kStrips * steps * kStepColumns);
-  for (int unit = 0; unit < units; ++unit) {
-    for (int step = 0; step < steps; ++step) {
-      for (int lane = 0; lane < kWarpLanes; ++lane) {
-        const uint8_t* lower = rows.values.data() + static_cast<size_t>(lane / 4) * rows.columns;
-        const uint8_t* upper = lower + static_cast<size_t>(8) * rows.columns;
-        for (int strip = 0; strip < kStrips; ++strip) {
-          const int column =
-              begin + ((unit * kStrips + strip) * steps + step) * kStepColumns + lane % 4 * kLaneColumns;
-          const uint64_t words = swap_middles(eight_integers(lower, rows.columns, column) |
-                                              eight_integers(upper, rows.columns, column) << 4);
-          std::memcpy(page, &words, sizeof words);
-          page += sizeof words;
+  for (int i = 0; i < units * steps; ++i, page += format.step_bytes()) {
+    const int unit = i / steps;
+    for (int lane = 0; lane < kWarpLanes; ++lane) {
+      const uint8_t* lower = rows.values.data() + static_cast<size_t>(lane / 4) * rows.columns;
+      const uint8_t* upper = lower + static_cast<size_t>(8) * rows.columns;
+      for (int strip = 0; strip < kStrips; ++strip) {
+        const int column =
+            begin + ((unit * kStrips + strip) * steps + i % steps) * kStepColumns + lane % 4 * kLaneColumns;
+        const StripWords words = {
+            {eight_integers(lower, rows.columns, column), eight_integers(upper, rows.columns, column)}};
+        if (format.bits() == 8) {
+          words.put_bytes(page + (strip * kWarpLanes + lane) * kLaneBytes);
+        } else {
+          const uint64_t nibbles = words.nibbles();
+          std::memcpy(page + lane * kLaneBytes + strip * sizeof nibbles, &nibbles, sizeof nibbles);
         }
       }
     }
@@ -110,13 +132,13 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
   for (int begin = 0; begin < padded; begin += columns) {
     columns = page_columns(format, padded - begin);
     std::byte* page = tile + weight_bytes(format, begin);
-    pack_integers(rows, begin, columns, columns / kMinIntegerColumns, page);
+    pack_integers(rows, begin, columns, columns / kMinIntegerColumns, format, page);
     pack_scales(rows, begin, columns, group, format, page);
   }
 }
 
 void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile) {
-  pack_integers(rows, 0, rows.columns, format.page_columns() / kMinIntegerColumns, tile);
+  pack_integers(rows, 0, rows.columns, format.page_columns() / kMinIntegerColumns, format, tile);
   pack_scales(rows, 0, rows.columns, group, format, tile);
 }
 

@@ -15,7 +15,7 @@ namespace soliton {
 /// tile_bytes() of bf16.
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile);
 
-/// 16 rows of 4-bit integers. Rows that are not there have zeros for everything.
+/// 16 rows of integers. Rows that are not there have zeros for everything.
 struct IntegerTile {
   explicit IntegerTile(int columns, int num_groups)
       : columns(columns),
@@ -30,7 +30,7 @@ struct IntegerTile {
 
   int columns;
   int num_groups;               // of columns, all as wide but for the last
-  std::vector<uint8_t> values;  // [kTileRows][columns], each 0..15
+  std::vector<uint8_t> values;  // [kTileRows][columns], each 0..15 or 0..255
   std::vector<float> scales;    // [kTileRows][num_groups], of the values of an f16
   std::vector<uint8_t> zeros;   // [kTileRows][num_groups]
 };

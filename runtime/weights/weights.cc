@@ -325,7 +325,7 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.stored_columns(),
                           .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
-                          .scale = f16_bits(bound / kSymmetricZero),
+                          .scale = f16_bits(bound / static_cast<float>(1 << (matrix.format.bits() - 1))),
                           .is_part = matrix.experts.axis == ExpertAxis::kColumns};
   return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "formats/bf16.cuh"
-#include "formats/int4.cuh"
+#include "formats/integers.cuh"
 
 namespace soliton {
 

@@ -33,7 +33,7 @@ struct RandomShare {
   }
 };
 
-/// Tiles of 4-bit integers, all with the same scale.
+/// Tiles of integers, all with the same scale.
 struct RandomTiles {
   WeightFormat format = {};
   int32_t padded = 0;  // columns
@@ -49,14 +49,14 @@ struct RandomTiles {
 /// The 32-bit word `index` of the tiles: random integers, the scale, or the symmetric zero.
 SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& tiles, int64_t index,
                                                           uint64_t seed) {
-  constexpr uint32_t kZero = kSymmetricZero;
+  const auto zero = static_cast<uint32_t>(tiles.format.symmetric_zero());
   int offset = static_cast<int>(index % (tile_bytes(tiles.format, tiles.padded) / 4)) * 4;
   int column = 0;
   for (;;) {
     const int columns = tiles.is_part ? tiles.padded : page_columns(tiles.format, tiles.padded - column);
-    if (offset < columns * kTileRows / 2) return random_bits(index, seed);
+    if (offset < tiles.format.value_bytes(columns)) return random_bits(index, seed);
     const int bytes = weight_bytes(tiles.format, columns);
-    if (offset < bytes) return tiles.scale | (tiles.format.has_zeros ? kZero : uint32_t{tiles.scale}) << 16;
+    if (offset < bytes) return tiles.scale | (tiles.format.has_zeros ? zero : uint32_t{tiles.scale}) << 16;
     offset -= bytes;
     column += columns;
   }

@@ -25,6 +25,11 @@ constexpr int least_warpgroup_rows(WeightFormat format) {
   return format.has_scales() ? 8 : 64;
 }
 
+/// Formats that have code for warpgroups. Where single warps multiply, integers of any number of bits become bf16.
+constexpr bool suits_warpgroups(WeightFormat format) {
+  return format.bits() != 8;
+}
+
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
 constexpr int most_rows(WeightFormat format, bool warpgroups) {
   return warpgroups ? 128 : format.has_scales() ? 32 : 64;

@@ -1,12 +1,15 @@
-// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as 4-bit integers with a scale, and
-// perhaps a zero, for each row and group of columns: weight = scale * (value - zero).
+// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as integers of 4 or 8 bits with a scale, and
+// perhaps a zero, for each row and group of columns: weight = scale * (value - zero). Integers of 8 bits are signed.
 //
-// A page of integers holds 16 rows and 2048, 1024 or 512 columns: 8 units of neighbouring columns, each of 2
-// strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Lane l = 4 g + j of a warp reads, in
-// one 16-byte load, its A operands of `mma.m16n8k32` for one step of both strips of a unit, two words each. The
-// bytes of word w of a strip are columns 8 j + 4 w + 0, 2, 1 and 3 of the step: the lower four bits those of row g
-// (registers 0 and 2 of the mma), the upper four those of row g + 8 (registers 1 and 3). So neighbouring columns
-// are 16 bits apart, as pairs of bf16 are.
+// A page of integers holds 16 rows and 2048 (of 8 bits 1024) columns, or half or a quarter of that, 512 at least: 8 units of
+// neighbouring columns, each of 2 strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Of one step of both
+// strips of a unit lane l = 4 g + j of a warp reads its A operands of `mma.m16n8k32`. The bytes of word w of a strip are
+// columns 8 j + 4 w + 0, 2, 1 and 3 of the step, so that neighbouring columns are 16 bits apart, as pairs of bf16 are.
+//
+//   4 bits: one load of 16 bytes, two words of each strip. The lower four bits are those of row g (registers 0 and 2 of the
+//           mma), the upper four those of row g + 8 (registers 1 and 3).
+//   8 bits: a load for each strip, 512 bytes apart: word 0 of row g and of row g + 8, then word 1 of both, which are the
+//           registers as they stand.
 //
 // Then come the scales as f16: of each group of columns, of each row pair g, that of row g and of row g + 8,
 // each followed by its zero, an integer of 16 bits, if there are zeros.
@@ -18,15 +21,13 @@
 
 namespace soliton {
 
-constexpr int kSymmetricZero = 8;
 constexpr int kUnits = 8;                                            // of a page of integers
 constexpr int kStrips = 2;                                           // of a unit
 constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
-constexpr int kStepBytes = 512;                                      // of both strips of a unit
 constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
 
-enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1 };
-constexpr WeightType kLastWeightType = WeightType::kInt4;
+enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt8 = 2 };
+constexpr WeightType kLastWeightType = WeightType::kInt8;
 
 /// What a type of weights is, for all who must not know which it is.
 struct FormatTraits {
@@ -43,6 +44,8 @@ SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
   switch (type) {
     case WeightType::kInt4:
       return {"kInt4", 4, true, true, kMinIntegerColumns};
+    case WeightType::kInt8:
+      return {"kInt8", 8, true, true, kMinIntegerColumns};
     case WeightType::kBf16:
       break;
   }
@@ -60,12 +63,16 @@ constexpr WeightType type_of_bits(int bits) {
 struct WeightFormat {
   WeightType type = WeightType::kBf16;
   int32_t group = 0;       // columns that share a scale: 32, 64 or 128; where there are scales
-  bool has_zeros = false;  // else every zero is kSymmetricZero
+  bool has_zeros = false;  // of their own; else every zero is symmetric_zero()
 
   constexpr bool operator==(const WeightFormat&) const = default;
   SOLITON_HOST_DEVICE constexpr int bits() const { return traits_of(type).bits; }
   SOLITON_HOST_DEVICE constexpr bool has_scales() const { return traits_of(type).has_scales; }
   SOLITON_HOST_DEVICE constexpr bool takes_digits() const { return traits_of(type).takes_digits; }
+  /// The zero of integers of which as many are negative as are not; those of 8 bits are signed.
+  SOLITON_HOST_DEVICE constexpr int symmetric_zero() const { return bits() == 4 ? 8 : 0; }
+  /// Bytes of one step of both strips of a unit, of all lanes.
+  SOLITON_HOST_DEVICE constexpr int step_bytes() const { return value_bytes(kStrips * kStepColumns); }
   /// Columns of a page that is as wide as it may be, and of one that is as narrow.
   SOLITON_HOST_DEVICE constexpr int page_columns() const { return kPageBytes * 8 / (kTileRows * bits()); }
   SOLITON_HOST_DEVICE constexpr int least_columns() const { return traits_of(type).least_columns; }
@@ -135,7 +142,7 @@ SOLITON_HOST_DEVICE constexpr int integer_input_bytes(int columns) {
 
 /// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero follows.
 SOLITON_HOST_DEVICE constexpr int scale_offset(WeightFormat format, int columns, int row, int group) {
-  return columns * kTileRows / 2 + ((group * 8 + row % 8) * 2 + row / 8) * format.group_words() * 2;
+  return format.value_bytes(columns) + ((group * 8 + row % 8) * 2 + row / 8) * format.group_words() * 2;
 }
 
 }  // namespace soliton

@@ -183,6 +183,11 @@ inline void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
   emulation::collective(emulation::multiply_accumulate_u8, "mma_u8_s8", &operand);
 }
 
+inline void mma_s8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
+  emulation::IntegerMmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  emulation::collective(emulation::multiply_accumulate_s8, "mma_s8_s8", &operand);
+}
+
 inline uint32_t transpose_8x8(uint32_t value) {
   emulation::collective(emulation::transpose, "transpose_8x8", &value);
   return value;

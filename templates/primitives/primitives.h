@@ -34,6 +34,7 @@
 //   void mma_bf16(float (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k16, bf16 operands, fp32 accumulators
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
+//   void mma_s8_s8(int32_t (&c)[4], uint4 a, uint2 b);   the same of signed bytes
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //   uint4 load_matrices<kNextRows, kNextColumns>(const unsigned char* first, int lane);   ldmatrix.sync.aligned.m8n8.x4:
 //                                                     four core matrices in shared memory, of 8 rows of 16 bytes: the

@@ -166,7 +166,7 @@ class DigitMultiplier {
     SOLITON_UNROLL
     for (int k = 0; k < kSetSteps; ++k) {
       loaded.words[k] = load_shared(reinterpret_cast<const uint4*>(slot + tile * Slot::kWordBytes +
-                                                                   (set * kSetSteps + k) * kStepBytes) +
+                                                                   (set * kSetSteps + k) * kFormat.step_bytes()) +
                                     context_.lane);
     }
     SOLITON_UNROLL

@@ -11,7 +11,7 @@
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
 
-#include "formats/int4.cuh"
+#include "formats/integers.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -26,7 +26,7 @@ class InputDigits {
   static constexpr int kSlotColumns = kRowsShape.slot_columns(kPlan.model.integers);
   static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
   static constexpr int kHalfSlots = kRowsShape.digit_columns / kSlotColumns / 2;
-  static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kSymmetricZero;
+  static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kPlan.model.integers.symmetric_zero();
   static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns);
 
   SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}

@@ -2,7 +2,7 @@
 // products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
-#include "formats/int4.cuh"
+#include "formats/integers.cuh"
 #include "rows/integer_slot.cuh"
 #include "rows/warpgroup_tiles.cuh"
 
@@ -214,7 +214,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// Step `index` of a slot's columns, of a page whose units have `steps` steps.
   SOLITON_DEVICE Step load_step(const unsigned char* slot, int tile, int index, int steps) const {
     using Slot = IntegerSlot<kPlan>;
-    const unsigned char* words = slot + tile * Slot::kWordBytes + index * kStepBytes;
+    const unsigned char* words = slot + tile * Slot::kWordBytes + index * kFormat.step_bytes();
     Step step = {load_shared(reinterpret_cast<const uint4*>(words) + context_.lane), {}};
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {

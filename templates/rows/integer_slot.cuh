@@ -13,7 +13,7 @@ struct IntegerSlot {
   static constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
   static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
   static constexpr int kTiles = kGroups * kGroupTiles;
-  static constexpr int kWordBytes = kColumns * kTileRows / 2;  // of a tile
+  static constexpr int kWordBytes = kFormat.value_bytes(kColumns);  // of a tile
   static constexpr int kScaleBytes = weight_bytes(kFormat, kColumns) - kWordBytes;
   static_assert(kColumns % kFormat.group == 0 && kScaleBytes % 16 == 0,
                 "whole groups, that bulk copies take");

@@ -1,7 +1,7 @@
 // The matrix work of a worker: its columns and rows of every tile.
 #pragma once
 
-#include "formats/int4.cuh"
+#include "formats/integers.cuh"
 #include "rows/input_stream.cuh"
 #include "rows/page_stream.cuh"
 
@@ -26,7 +26,7 @@ struct IntegerStep {
     offset = index * kStepBytes;
   }
   /// Has the page so many units?
-  SOLITON_DEVICE bool is_there() const { return offset < columns * kTileRows / 2; }
+  SOLITON_DEVICE bool is_there() const { return offset < columns / (kStrips * kStepColumns) * kStepBytes; }
   /// The first of a strip's 32 columns.
   SOLITON_DEVICE int column(int strip) const {
     return ((unit * kStrips + strip) * steps + step) * kStepColumns;
@@ -34,6 +34,9 @@ struct IntegerStep {
   /// Its block of columns in the chunk.
   SOLITON_DEVICE int block(int strip) const { return (column(strip) - chunk) / kColumnBlock; }
   SOLITON_DEVICE int group(int strip) const { return column(strip) / kPlan.model.integers.group; }
+
+ private:
+  static constexpr int kStepBytes = kPlan.model.integers.step_bytes();
 };
 
 template <const KernelPlan& kPlan>
@@ -185,15 +188,15 @@ class Multiplier {
                                     const unsigned char* input, int first_block, int tile, Sums& sums,
                                     const Operand& operand) const {
     constexpr int kParts = kRowsShape.parts;
-    uint4 words[kTogether];
+    constexpr WeightFormat kFormat = kPlan.model.integers;
+    StepWords<kFormat> words[kTogether];
     RowScales scales[kTogether][kStrips];
     SOLITON_UNROLL
     for (int t = 0; t < kTogether; ++t) {
-      words[t] = load_shared(reinterpret_cast<const uint4*>(pages[t] + step.offset) + context_.lane);
+      words[t] = StepWords<kFormat>::load(pages[t] + step.offset, context_.lane);
       SOLITON_UNROLL
       for (int strip = 0; strip < kStrips; ++strip) {
-        scales[t][strip] =
-            load_scales<kPlan.model.integers>(pages[t], step.columns, context_.lane, step.group(strip));
+        scales[t][strip] = load_scales<kFormat>(pages[t], step.columns, context_.lane, step.group(strip));
       }
     }
     SOLITON_UNROLL
@@ -201,8 +204,8 @@ class Multiplier {
       float products[kTogether][kRowGroups][kParts][4] = {};
       SOLITON_UNROLL
       for (int t = 0; t < kTogether; ++t) {
-        const uint4 first = spread_to_bf16(strip == 0 ? words[t].x : words[t].z, scales[t][strip].zero);
-        const uint4 second = spread_to_bf16(strip == 0 ? words[t].y : words[t].w, scales[t][strip].zero);
+        const uint4 first = words[t].to_bf16(strip, 0, scales[t][strip].zero);
+        const uint4 second = words[t].to_bf16(strip, 1, scales[t][strip].zero);
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
           if (!operand.is_there(n)) continue;

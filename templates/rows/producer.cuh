@@ -132,6 +132,7 @@ class Producer : public ExpertProducer<kPlan> {
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
     constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
+    constexpr int kColumnBytes = kPlan.model.integers.value_bytes(1);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       const bool shares = shares_group<kPlan>(count);
@@ -142,7 +143,7 @@ class Producer : public ExpertProducer<kPlan> {
         const PageSpan page = page_of(kPlan.model.integers, phase.padded, column);
         const int within = column - page.first_column;
         const int begin = known_weight_bytes<kPlan>(phase.format.type, page.first_column);
-        const int words = begin + within * (kTileRows / 2);
+        const int words = begin + within * kColumnBytes;
         const int scales = begin + scale_offset(kPlan.model.integers, page.columns, 0, 0) +
                            within / kColumns * Integers::kScaleBytes;
         SOLITON_NO_UNROLL

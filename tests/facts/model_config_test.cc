@@ -317,8 +317,9 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
     return parse_error(with(kGoodInt4, from, to));
   };
   EXPECT_EQ(parse_error(kGoodInt4), "no error");
-  EXPECT_EQ(changed("bits: 4", "bits: 8"), refusal(20, "quantization.bits: expected one of 4, got 8"));
-  EXPECT_EQ(changed("bits: 4", "bits: four"), refusal(20, "quantization.bits: expected one of 4, got four"));
+  EXPECT_EQ(changed("bits: 4", "bits: 3"), refusal(20, "quantization.bits: expected one of 4, 8, got 3"));
+  EXPECT_EQ(changed("bits: 4", "bits: four"),
+            refusal(20, "quantization.bits: expected one of 4, 8, got four"));
   EXPECT_EQ(changed("group: 128", "group: 256"),
             refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 256"));
   EXPECT_EQ(changed("group: 128", "group: 0"),
@@ -329,7 +330,8 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
             refusal(23, "quantization.act_order: expected true or false, got no"));
   EXPECT_EQ(changed("  lm_head: false", "  lm_head: 4"),
             refusal(24, "quantization.lm_head: expected true or false, got 4"));
-  EXPECT_EQ(changed("  bits: 4\n", ""), refusal(19, "quantization.bits: expected one of 4, got no such key"));
+  EXPECT_EQ(changed("  bits: 4\n", ""),
+            refusal(19, "quantization.bits: expected one of 4, 8, got no such key"));
   EXPECT_EQ(changed("  group: 128\n", ""),
             refusal(19, "quantization.group: expected one of -1, 32, 64, 128, got no such key"));
   for (const char* key : {"symmetric: true", "act_order: false", "lm_head: false"}) {

@@ -145,11 +145,12 @@ TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
   unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
               "quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"bitsandbytes\": not "
               "supported");
-  for (const int bits : {2, 3, 8}) {
-    unsupported(gptq(), {{"bits", bits}}, "bits: expected 4, got " + std::to_string(bits));
-    unsupported(awq(), {{"bits", bits}}, "bits: expected 4, got " + std::to_string(bits));
+  unsupported(awq(), {{"bits", 8}}, "bits: expected 4, got 8");
+  for (const int bits : {2, 3, 16}) {
+    unsupported(gptq(), {{"bits", bits}}, "bits: expected one of 4, 8, got " + std::to_string(bits));
+    unsupported(awq(), {{"bits", bits}}, "bits: expected one of 4, 8, got " + std::to_string(bits));
     unsupported(compressed_tensors(), weights({{"num_bits", bits}}),
-                "config_groups.group_0.weights.num_bits: expected 4, got " + std::to_string(bits));
+                "config_groups.group_0.weights.num_bits: expected one of 4, 8, got " + std::to_string(bits));
   }
   for (const int size : {0, 16, 96, 256, 1024}) {
     const std::string message = "group_size: expected one of -1, 32, 64, 128, got " + std::to_string(size);
@@ -293,7 +294,8 @@ TEST_F(QuantizationConfigTest, RefusesFilesThatContradictOneAnother) {
 }
 
 TEST_F(QuantizationConfigTest, RefusesAnUnreadableSecondFile) {
-  second_refused(gptq(), R"({"bits": 8})", ExitCode::kMismatch, "bits: expected 4, got 8: not supported");
+  second_refused(gptq(), R"({"bits": 3})", ExitCode::kMismatch,
+                 "bits: expected one of 4, 8, got 3: not supported");
   second_refused(gptq(), "{", ExitCode::kBadFile, "not valid JSON");
   second_refused(gptq(), "[]", ExitCode::kBadFile, "expected an object, got an array");
   second_refused(gptq(), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",

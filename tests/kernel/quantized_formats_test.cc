@@ -1,4 +1,4 @@
-// Checkpoints of every 4-bit format, as numpy writes them: they load into the emulated kernels, and decode like
+// Checkpoints of every format of integers, as numpy writes them: they load into the emulated kernels, and decode like
 // the scalar reference of the weights that the writer meant. Skipped where no Python with numpy is found.
 #include <sys/wait.h>
 
@@ -34,6 +34,8 @@ INSTANTIATE_TEST_SUITE_P(
                             {"gptq-v1-zeros-128", "gptq-v2-zeros-128", "awq-zeros-128", "c-t-zeros-128"}},
                     Formats{"int4-ordered-3-all",
                             {"gptq-v1-zeros-32-act-order+lm-head", "gptq-v2-zeros-32-act-order+lm-head"}},
+                    Formats{"int8-3-all",
+                            {"gptq-v1-bytes-32-lm-head", "gptq-v2-bytes-32-lm-head", "c-t-bytes-32-lm-head"}},
                     Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {
       std::string name = info.param.kernel;

@@ -6,12 +6,12 @@
 namespace soliton {
 
 /// Where a page of `columns` columns holds the integer of `row` (0..15) and `column`: `shift` bits up in the
-/// 32-bit word at byte `offset`.
+/// 32-bit word at byte `offset`, of integers of `bits` bits, 4 or 8.
 struct IntegerPlace {
   int offset = 0;
   int shift = 0;
 };
-constexpr IntegerPlace integer_place(int columns, int row, int column) {
+constexpr IntegerPlace integer_place(int bits, int columns, int row, int column) {
   const int steps = columns / kMinIntegerColumns;
   const int unit = column / (kStrips * steps * kStepColumns);
   const int strip = column / (steps * kStepColumns) % kStrips;
@@ -19,7 +19,9 @@ constexpr IntegerPlace integer_place(int columns, int row, int column) {
   const int lane = row % 8 * 4 + column % kStepColumns / 8;
   const int word = column % 8 / 4;
   const int byte = column % 2 * 2 + column % 4 / 2;
-  return {(unit * steps + step) * kStepBytes + lane * 16 + strip * 8 + word * 4, byte * 8 + row / 8 * 4};
+  const int step_begin = (unit * steps + step) * (bits == 4 ? 512 : 1024);
+  if (bits == 4) return {step_begin + lane * 16 + strip * 8 + word * 4, byte * 8 + row / 8 * 4};
+  return {step_begin + strip * 512 + lane * 16 + (word * 2 + row / 8) * 4, byte * 8};
 }
 
 }  // namespace soliton

@@ -12,18 +12,24 @@
 namespace soliton {
 namespace {
 
-constexpr int kPageWidths[] = {512, 1024, 2048};
-
 std::vector<WeightFormat> integer_formats() {
   std::vector<WeightFormat> formats;
   for (const int group : {32, 64, 128}) {
     for (const bool has_zeros : {false, true}) formats.push_back({WeightType::kInt4, group, has_zeros});
+    formats.push_back({WeightType::kInt8, group, false});
   }
   return formats;
 }
 
+std::vector<int> page_widths(WeightFormat format) {
+  std::vector<int> widths;
+  for (int columns = 512; columns <= format.page_columns(); columns *= 2) widths.push_back(columns);
+  return widths;
+}
+
 std::string describe(WeightFormat format) {
-  return "groups of " + std::to_string(format.group) + (format.has_zeros ? " with zeros" : "");
+  return std::to_string(format.bits()) + " bits, groups of " + std::to_string(format.group) +
+         (format.has_zeros ? " with zeros" : "");
 }
 
 /// How often each bit of a page is used.
@@ -45,15 +51,15 @@ class BitCount {
 
 TEST(WeightFormat, IntegersScalesAndZerosFillTheirPage) {
   for (const WeightFormat format : integer_formats()) {
-    for (const int columns : kPageWidths) {
+    for (const int columns : page_widths(format)) {
       SCOPED_TRACE(describe(format) + ", " + std::to_string(columns) + " columns");
       BitCount bits(weight_bytes(format, columns));
       for (int row = 0; row < kTileRows; ++row) {
         for (int column = 0; column < columns; ++column) {
-          const IntegerPlace place = integer_place(columns, row, column);
+          const IntegerPlace place = integer_place(format.bits(), columns, row, column);
           ASSERT_EQ(place.offset % 4, 0);
-          ASSERT_LE(place.shift + 4, 32);
-          bits.use(place.offset * 8 + place.shift, 4);
+          ASSERT_LE(place.shift + format.bits(), 32);
+          bits.use(place.offset * 8 + place.shift, format.bits());
         }
         for (int group = 0; group < columns / format.group; ++group) {
           bits.use(scale_offset(format, columns, row, group) * 8, format.has_zeros ? 32 : 16);
@@ -65,33 +71,42 @@ TEST(WeightFormat, IntegersScalesAndZerosFillTheirPage) {
 }
 
 // m16n8k32, A operand of bytes: register r of lane 4 g + j holds row g + 8 (r odd), and four k, which quad j and
-// r >= 2 tell apart. A word makes two registers: its lower halves of bytes one, the upper ones the next. Which
+// r >= 2 tell apart. A word of 4 bits makes two registers: its lower halves of bytes one, the upper ones the next. Which
 // columns those k are is ours to choose, the same for all rows: eight neighbours for a lane, in two words, and in a
 // word the even ones before the odd ones.
 TEST(WeightFormat, WordsMakeTheOperandsOfTheMma) {
-  for (const int columns : kPageWidths) {
-    const int steps = columns / kMinIntegerColumns;
-    for (int load = 0; load < kUnits * steps; ++load) {
-      for (int lane = 0; lane < kWarpLanes; ++lane) {
-        for (int strip = 0; strip < kStrips; ++strip) {
-          const int unit = load / steps;
-          const int step = load % steps;
-          const int first = ((unit * kStrips + strip) * steps + step) * kStepColumns;
-          for (int reg = 0; reg < 4; ++reg) {
-            for (int byte = 0; byte < 4; ++byte) {
-              const int row = lane / 4 + (reg % 2 == 1 ? 8 : 0);
-              constexpr int kColumnOfByte[] = {0, 2, 1, 3};
-              const int column = first + lane % 4 * 8 + reg / 2 * 4 + kColumnOfByte[byte];
-              const IntegerPlace place = integer_place(columns, row, column);
-              ASSERT_EQ(place.offset, load * kStepBytes + lane * 16 + strip * 8 + reg / 2 * 4)
-                  << columns << " columns, row " << row << ", column " << column;
-              ASSERT_EQ(place.shift, byte * 8 + reg % 2 * 4);
+  for (const WeightFormat format :
+       {WeightFormat{WeightType::kInt4, 128}, WeightFormat{WeightType::kInt8, 128}})
+    for (const int columns : page_widths(format)) {
+      const int steps = columns / kMinIntegerColumns;
+      for (int load = 0; load < kUnits * steps; ++load) {
+        for (int lane = 0; lane < kWarpLanes; ++lane) {
+          for (int strip = 0; strip < kStrips; ++strip) {
+            const int unit = load / steps;
+            const int step = load % steps;
+            const int first = ((unit * kStrips + strip) * steps + step) * kStepColumns;
+            for (int reg = 0; reg < 4; ++reg) {
+              for (int byte = 0; byte < 4; ++byte) {
+                const int row = lane / 4 + (reg % 2 == 1 ? 8 : 0);
+                constexpr int kColumnOfByte[] = {0, 2, 1, 3};
+                const int column = first + lane % 4 * 8 + reg / 2 * 4 + kColumnOfByte[byte];
+                const IntegerPlace place = integer_place(format.bits(), columns, row, column);
+                const int begin = load * format.step_bytes() + lane * 16;
+                if (format.bits() == 4) {
+                  ASSERT_EQ(place.offset, begin + strip * 8 + reg / 2 * 4)
+                      << columns << " columns, row " << row << ", column " << column;
+                  ASSERT_EQ(place.shift, byte * 8 + reg % 2 * 4);
+                } else {
+                  ASSERT_EQ(place.offset, begin + strip * kWarpLanes * 16 + reg * 4)
+                      << columns << " columns, row " << row << ", column " << column;
+                  ASSERT_EQ(place.shift, byte * 8);
+                }
+              }
             }
           }
         }
       }
     }
-  }
 }
 
 // A lane has the sums of rows g and g + 8: their scales are neighbours, each before its own zero.
@@ -142,7 +157,7 @@ TEST(WeightFormat, PagesAddUpToTheirTile) {
         ASSERT_EQ(weight_bytes(format, columns), bytes) << "the page begins where the last one ended";
         columns += own;
         const int groups = own / format.group;
-        bytes += kTileRows * (own / 2 + groups * (format.has_zeros ? 4 : 2));
+        bytes += kTileRows * (own * format.bits() / 8 + groups * (format.has_zeros ? 4 : 2));
       }
       ASSERT_EQ(columns, padded) << describe(format);
       ASSERT_EQ(tile_bytes(format, padded), bytes) << describe(format) << ", " << padded << " columns";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes one 4-bit layer in every format, and what it means: make_cases.py FOLDER
+"""Writes one layer of integers in every format, and what it means: make_cases.py FOLDER
 
 FOLDER/NAME/config.json           with quantization_config, or without where the next one has it
 FOLDER/NAME/quantize_config.json  for some
@@ -42,27 +42,29 @@ def save(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def pack(values, axis, order=range(8)):
-    """Eight values along an axis to a word: nibble p, lowest first, holds value order[p]. Filled up with zeros."""
+def pack(values, axis, order=range(8), bits=4):
+    """Values of so many bits along an axis to words: place p, lowest first, holds value order[p]. Filled up with zeros."""
     values = np.moveaxis(values, axis, -1)
-    filling = -values.shape[-1] % 8
-    values = np.pad(values, [(0, 0), (0, filling)]).reshape(values.shape[0], -1, 8)
+    count = 32 // bits
+    filling = -values.shape[-1] % count
+    values = np.pad(values, [(0, 0), (0, filling)]).reshape(values.shape[0], -1, count)
     words = np.zeros(values.shape[:2], np.uint32)
-    for position, index in enumerate(order):
-        words |= values[..., index].astype(np.uint32) << np.uint32(4 * position)
+    for position, index in enumerate(order[:count]):
+        words |= values[..., index].astype(np.uint32) << np.uint32(bits * position)
     return np.ascontiguousarray(np.moveaxis(words.view(np.int32), -1, axis))
 
 
 class Case:
-    """One layer before it is stored. Zeros are what is subtracted, 0..16."""
+    """One layer before it is stored. Zeros are what is subtracted, 0..16, or 128 of 8 bits."""
     layer = LAYER
 
-    def __init__(self, name, rows, columns, group_size, zeros, scale_type="float16", ordered=False, bias=None):
+    def __init__(self, name, rows, columns, group_size, zeros, scale_type="float16", ordered=False, bias=None, bits=4):
+        self.bits = bits
         random = np.random.default_rng(zlib.crc32(name.encode()))
         self.name, self.rows, self.columns, self.group_size = name, rows, columns, group_size
         groups = 1 if group_size < 0 else -(-columns // group_size)
         self.groups = groups
-        self.values = random.integers(0, 16, (rows, columns))
+        self.values = random.integers(0, 1 << bits, (rows, columns))
         low, high = zeros
         self.zeros = random.integers(low, high + 1, (rows, groups))
         self.zeros.flat[0], self.zeros.flat[-1] = low, high
@@ -98,8 +100,9 @@ class Case:
 
     def gptq(self, version, g_idx):
         stored = self.zeros - (1 if version == 1 else 0)
-        assert stored.min() >= 0 and stored.max() <= 15
-        tensors = {"qweight": pack(self.values.T, 0), "qzeros": pack(stored.T, 1), "scales": self.stored_scales.T}
+        assert stored.min() >= 0 and stored.max() < 1 << self.bits
+        tensors = {"qweight": pack(self.values.T, 0, bits=self.bits), "qzeros": pack(stored.T, 1, bits=self.bits),
+                   "scales": self.stored_scales.T}
         if g_idx is not None:
             tensors["g_idx"] = np.zeros(self.columns, np.int32) if g_idx == "zero" else self.group_of.astype(np.int32)
         return self.tensors_with_bias(tensors)
@@ -110,8 +113,7 @@ class Case:
         return self.tensors_with_bias(tensors)
 
     def compressed_tensors(self, symmetric, g_idx, shape_type):
-        signed = self.values - 8
-        tensors = {"weight_packed": pack(signed + 8, 1), "weight_scale": self.stored_scales,
+        tensors = {"weight_packed": pack(self.values, 1, bits=self.bits), "weight_scale": self.stored_scales,
                    "weight_shape": np.array([self.rows, self.columns], shape_type)}
         if not symmetric:
             tensors["weight_zero_point"] = pack((self.zeros - 8) + 8, 0)
@@ -137,7 +139,7 @@ class Case:
         natural = bool(np.all(order == np.arange(self.columns)))
         (folder / "expected.json").write_text(json.dumps({
             "layer": LAYER, "rows": self.rows, "columns": self.columns, "num_groups": self.groups,
-            "symmetric": bool(np.all(self.zeros == 8)), "order": [] if natural else order.tolist(),
+            "symmetric": bool(np.all(self.zeros == 1 << self.bits - 1)), "order": [] if natural else order.tolist(),
             "bias": has_bias, "remark": remark}))
 
 
@@ -182,6 +184,10 @@ def write_gptq(folder):
     for kind in ("float16", "float32", "zero"):
         case(f"bias-{kind}", 32, 128, 64, v1, 1, gptq_config(64, False), bias=kind)
     case("bf16-scales", 32, 256, 64, v1, 1, gptq_config(64, False), scale_type="bfloat16")
+    bytes_ = (128, 128)
+    case("8-bits-v1", 40, 256, 32, bytes_, 1, gptq_config(32, True, bits=8), bits=8)
+    case("8-bits-v2-one", 24, 200, -1, bytes_, 2, gptq_config(-1, True, "gptq_v2", bits=8), bits=8)
+    case("8-bits-act-order", 16, 384, 64, bytes_, 1, gptq_config(64, True, desc_act=True, bits=8), g_idx="ordered", bits=8)
     second = {name: value for name, value in gptq_config(64, False, "gptq_v2").items() if name != "quant_method"}
     case("second-file", 32, 256, 64, v2, 2, None, second=second)
     case("both-files", 32, 256, 64, v2, 2, gptq_config(64, False), second=second)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a whole model in 4-bit formats, and what they mean: make_models.py BASE FOLDER FORMAT...
+"""Writes a whole model in formats of integers, and what they mean: make_models.py BASE FOLDER FORMAT...
 
 BASE                              a Hugging Face folder in bf16: config.json and one model.safetensors
 FOLDER/FORMAT/config.json         that of BASE, with quantization_config
@@ -22,10 +22,11 @@ import numpy as np
 import make_cases
 
 EIGHT = (8, 8)
+BYTES = (128, 128)
 # The zeros that are drawn, and how a layer is stored.
 METHODS = {
     "gptq-v1": EIGHT, "gptq-v2": EIGHT, "gptq-v1-zeros": (1, 16), "gptq-v2-zeros": (0, 15),
-    "awq": EIGHT, "awq-zeros": (0, 15), "c-t": EIGHT, "c-t-zeros": (0, 15)}
+    "awq": EIGHT, "awq-zeros": (0, 15), "c-t": EIGHT, "c-t-zeros": (0, 15), "gptq-v1-bytes": BYTES, "gptq-v2-bytes": BYTES, "c-t-bytes": BYTES}
 EXTRAS = ("act-order", "no-g-idx", "zero-g-idx", "bf16-scales", "lm-head", "second-file")
 
 
@@ -40,7 +41,7 @@ class Layer(make_cases.Case):
             self.group_of = np.random.default_rng(zlib.crc32(read.encode())).permutation(self.group_of)
 
     def draw_scales(self, random, shape):
-        unit = (self.columns * (256 - 1) / 12) ** -0.5  # integers 0 to 15 vary by 255 / 12
+        unit = (self.columns * (4 ** self.bits - 1) / 12) ** -0.5  # integers 0 to 15 vary by 255 / 12
         return random.uniform(0.75, 1.25, shape) * unit
 
 
@@ -69,24 +70,26 @@ class Format:
         assert self.method in METHODS and set(self.extras) <= set(EXTRAS), name
         self.group = -1 if group == "one" else int(group)
         self.zeros = METHODS[self.method]
-        self.symmetric = self.zeros == EIGHT
+        self.symmetric = self.zeros in (EIGHT, BYTES)
+        self.bits = 8 if self.zeros == BYTES else 4
         self.lm_head = "lm-head" in self.extras
 
     def config(self):
         if self.method.startswith("gptq"):
             version = "gptq_v2" if "v2" in self.method else "gptq"
             config = make_cases.gptq_config(self.group, self.symmetric, version)
-            return config | {"lm_head": self.lm_head, "desc_act": "act-order" in self.extras}
+            return config | {"bits": self.bits, "lm_head": self.lm_head, "desc_act": "act-order" in self.extras}
         if self.method.startswith("awq"):
             return {"quant_method": "awq", "bits": 4, "group_size": self.group, "zero_point": not self.symmetric,
                     "version": "gemm"}
         config = make_cases.compressed_tensors_config(self.group, self.symmetric)
+        config["config_groups"]["group_0"]["weights"]["num_bits"] = self.bits
         return config | {"ignore": [] if self.lm_head else ["lm_head"]}
 
     def layer(self, prefix, rows, columns):
         scale_type = "bfloat16" if "bf16-scales" in self.extras else "float16"
         return Layer(prefix, f"{self.name} {prefix}", rows, columns, self.group, self.zeros, scale_type=scale_type,
-                     ordered="act-order" in self.extras)
+                     ordered="act-order" in self.extras, bits=self.bits)
 
     def tensors(self, layer):
         if self.method.startswith("gptq"):

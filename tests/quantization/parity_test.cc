@@ -114,7 +114,7 @@ TEST(QuantizationParity, EveryFormatMeansWhatItsWriterMeant) {
     num_weights += compare_case(entry.path());
     ++num_cases;
   }
-  constexpr size_t kNumCases = 52;
+  constexpr size_t kNumCases = 55;
   EXPECT_EQ(num_cases, kNumCases);
   std::cout << num_cases << " layers, " << num_weights << " weights\n";
   if (!HasFailure()) fs::remove_all(folder);

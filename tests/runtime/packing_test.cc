@@ -21,11 +21,11 @@ namespace {
 constexpr int kLargestZero = 16;  // GPTQ's first version stores 15 for it
 
 /// A tile of random integers, scales and zeros. Each present row has some of each value.
-IntegerTile random_tile(int columns, int num_groups, int num_rows) {
+IntegerTile random_tile(int columns, int num_groups, int num_rows, int bits = 4) {
   IntegerTile tile(columns, num_groups);
   for (int row = 0; row < num_rows; ++row) {
     for (int column = 0; column < columns; ++column) {
-      tile.row_values(row)[column] = random_bits(row * columns + column, 1) % 16;
+      tile.row_values(row)[column] = random_bits(row * columns + column, 1) % (1u << bits);
     }
     for (int group = 0; group < num_groups; ++group) {
       const uint32_t bits = random_bits(row * num_groups + group, 2);
@@ -40,7 +40,7 @@ IntegerTile random_tile(int columns, int num_groups, int num_rows) {
 struct PackedWeight {
   int value = 0;
   float scale = 0;
-  int zero = kSymmetricZero;
+  int zero = 0;
 
   bool operator==(const PackedWeight&) const = default;
 };
@@ -58,19 +58,21 @@ PackedWeight read_packed(const std::vector<std::byte>& tile, WeightFormat format
     columns = page_columns(format, padded - begin);
   }
   const std::byte* page = tile.data() + weight_bytes(format, begin);
-  const IntegerPlace place = integer_place(columns, row, column - begin);
+  const IntegerPlace place = integer_place(format.bits(), columns, row, column - begin);
   uint32_t word = 0;
   std::memcpy(&word, page + place.offset, sizeof word);
-  uint16_t words[2] = {0, kSymmetricZero};
+  uint16_t words[2] = {0, static_cast<uint16_t>(format.symmetric_zero())};
   std::memcpy(words, page + scale_offset(format, columns, row, (column - begin) / format.group),
               sizeof(uint16_t) * format.group_words());
-  return {.value = static_cast<int>(word >> place.shift & 15),
+  const uint32_t bits = word >> place.shift;
+  return {.value = format.bits() == 4 ? static_cast<int>(bits & 15) : static_cast<int8_t>(bits),
           .scale = f16_bits_to_float(words[0]),
           .zero = words[1]};
 }
 
 /// Packs, reads every weight back, padding too.
 void expect_packed(IntegerTile& rows, int group, WeightFormat format) {
+  const int first_value = format.bits() == 4 ? 0 : -128;  // 0 of the source
   const int padded = padded_columns(format, rows.columns, kUnits);
   std::vector<std::byte> tile(static_cast<size_t>(tile_bytes(format, padded)), std::byte{0xee});
   pack_tile(rows, group, format, padded, tile.data());
@@ -78,7 +80,7 @@ void expect_packed(IntegerTile& rows, int group, WeightFormat format) {
     for (int column = 0; column < padded; ++column) {
       const PackedWeight got = read_packed(tile, format, padded, row, column);
       if (column >= rows.columns) {
-        ASSERT_EQ(got.value, 0) << "row " << row << ", padding at column " << column;
+        ASSERT_EQ(got.value, first_value) << "row " << row << ", padding at column " << column;
         // A group that begins behind the last column has no scale.
         if (column / format.group * format.group >= rows.columns) {
           ASSERT_EQ(got.scale, 0.0f);
@@ -86,9 +88,10 @@ void expect_packed(IntegerTile& rows, int group, WeightFormat format) {
         continue;
       }
       const int source = column / group;
-      const PackedWeight expected = {.value = rows.row_values(row)[column],
-                                     .scale = rows.row_scales(row)[source],
-                                     .zero = format.has_zeros ? rows.row_zeros(row)[source] : kSymmetricZero};
+      const PackedWeight expected = {
+          .value = first_value + rows.row_values(row)[column],
+          .scale = rows.row_scales(row)[source],
+          .zero = format.has_zeros ? rows.row_zeros(row)[source] : format.symmetric_zero()};
       ASSERT_EQ(got, expected) << "row " << row << ", column " << column << " of " << rows.columns;
     }
   }
@@ -102,6 +105,16 @@ TEST(Packing, IntegersReadBackAreTheirSource) {
         IntegerTile tile = random_tile(columns, columns / group, kTileRows);
         expect_packed(tile, group, format);
       }
+    }
+  }
+}
+
+TEST(Packing, BytesReadBackAreTheirSource) {
+  for (const int group : {32, 64, 128}) {
+    const WeightFormat format = {WeightType::kInt8, group, false};
+    for (const int columns : {128, 511, 512, 640, 1024, 1536, 2048, 2560}) {
+      IntegerTile tile = random_tile(columns, ceil_divide(columns, group), kTileRows, 8);
+      expect_packed(tile, group, format);
     }
   }
 }

@@ -1,4 +1,4 @@
-// The bit work of 4-bit checkpoints: nibbles of little-endian 32-bit words to bytes, and 16-bit floats. Loads
+// The bit work of checkpoints of integers: nibbles and bytes of little-endian 32-bit words to bytes, and 16-bit floats. Loads
 // go through memcpy, because tensors need not be aligned.
 #pragma once
 
@@ -25,6 +25,12 @@ inline void spread_nibbles(const uint8_t* packed, int64_t num_bytes, uint8_t* va
     values[2 * i] = packed[i] & 0xf;
     values[2 * i + 1] = packed[i] >> 4;
   }
+}
+
+/// The same of integers of `bits` bits, 4 or 8: values[num_bytes * 8 / bits].
+inline void spread_integers(int bits, const uint8_t* packed, int64_t num_bytes, uint8_t* values) {
+  if (bits == 4) return spread_nibbles(packed, num_bytes, values);
+  std::memcpy(values, packed, static_cast<size_t>(num_bytes));
 }
 
 inline int nibble(uint32_t word, int index) {

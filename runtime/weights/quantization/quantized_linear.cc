@@ -15,6 +15,7 @@ namespace {
 
 using Method = QuantizationMethod;
 
+constexpr int kWordBits = 32;
 constexpr uint32_t kAllSevens = 0x77777777;
 constexpr uint32_t kAllEights = 0x88888888;
 constexpr uint32_t kAllOnes = 0x11111111;
@@ -170,26 +171,43 @@ void decide_zero_format(const QuantizationConfig& config, QuantizedTensors& tens
   tensors.symmetric = zeros == ZeroFormat::kV1 ? kinds.all_seven : kinds.all_eight;
 }
 
-void require_eights(const Tensor& values, const char* what, int64_t count) {
-  if (count % kNibblesPerWord != 0) {
-    throw tensor_error(ExitCode::kMismatch, values, "expected {} in eights, got {}", what, count);
+/// `bits`: of an integer.
+void require_words(const Tensor& values, const char* what, int64_t count, int bits) {
+  if (count % (kWordBits / bits) != 0) {
+    throw tensor_error(ExitCode::kMismatch, values, "expected {} in {}, got {}", what,
+                       bits == 4 ? "eights" : "fours", count);
   }
+}
+
+/// Kernels know no other zeros of 8 bits. GPTQ stores them less one, or as they are.
+void require_symmetric_bytes(const Tensor& zeros) {
+  const auto all = [&](uint8_t value) {
+    return std::ranges::all_of(zeros.data, [=](std::byte byte) { return byte == std::byte{value}; });
+  };
+  if (!all(127) && !all(128))
+    throw tensor_error(ExitCode::kMismatch, zeros, "expected zeros of 128 throughout, got others");
 }
 
 void find_gptq_or_awq(const Finder& finder, const QuantizationConfig& config, QuantizedTensors& tensors) {
   const bool is_gptq = config.method == Method::kGptq;
   const int64_t rows = tensors.rows;
   const int64_t columns = tensors.columns;
-  require_eights(*tensors.values, "outputs", rows);
-  const int64_t row_words = rows / kNibblesPerWord;
+  require_words(*tensors.values, "outputs", rows, tensors.bits);
+  const int of_word = kWordBits / tensors.bits;
+  const int64_t row_words = rows / of_word;
   finder.require("qweight", {DType::kI32},
-                 {is_gptq ? columns / kNibblesPerWord : columns, is_gptq ? rows : row_words});
+                 {is_gptq ? columns / of_word : columns, is_gptq ? rows : row_words});
   tensors.num_groups = count_groups(config, *tensors.values, columns);
   tensors.scales = &finder.require("scales", {DType::kF16, DType::kBF16}, {tensors.num_groups, rows});
   tensors.zeros = &finder.require("qzeros", {DType::kI32}, {tensors.num_groups, row_words});
   if (is_gptq) {
     tensors.order = find_order(finder, config, "g_idx", tensors);
-    decide_zero_format(config, tensors);
+    if (tensors.bits == 4) {
+      decide_zero_format(config, tensors);
+    } else {
+      require_symmetric_bytes(*tensors.zeros);
+      tensors.symmetric = true;
+    }
   } else {
     tensors.symmetric = survey_words(tensors.zeros->data).all_eight;
   }
@@ -222,7 +240,7 @@ bool all_eight(const Tensor& zeros, int64_t rows, int num_groups) {
 void find_compressed_tensors(const Finder& finder, const QuantizationConfig& config,
                              QuantizedTensors& tensors) {
   const int64_t rows = tensors.rows;
-  finder.require("weight_packed", {DType::kI32}, {rows, tensors.columns / kNibblesPerWord});
+  finder.require("weight_packed", {DType::kI32}, {rows, tensors.columns * tensors.bits / kWordBits});
   check_weight_shape(finder, tensors);
   tensors.num_groups = count_groups(config, *tensors.values, tensors.columns);
   tensors.scales = &finder.require("weight_scale", {DType::kF16, DType::kBF16}, {rows, tensors.num_groups});
@@ -232,6 +250,8 @@ void find_compressed_tensors(const Finder& finder, const QuantizationConfig& con
   } else if (const Tensor* const zeros = finder.find("weight_zero_point")) {
     throw tensor_error(ExitCode::kMismatch, *zeros, "expected no zero points, because symmetric is true");
   }
+  if (tensors.zeros != nullptr && tensors.bits == 8)
+    throw tensor_error(ExitCode::kMismatch, *tensors.zeros, "expected no zeros of 8 bits, got some");
   tensors.symmetric = tensors.zeros == nullptr || all_eight(*tensors.zeros, rows, tensors.num_groups);
   tensors.order = find_order(finder, config, "weight_g_idx", tensors);
 }
@@ -263,10 +283,11 @@ std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const 
   }
   QuantizedTensors tensors;
   tensors.method = config.method;
+  tensors.bits = config.bits;
   tensors.rows = rows;
   tensors.columns = columns;
   tensors.values = values;
-  require_eights(*values, "inputs", columns);
+  require_words(*values, "inputs", columns, config.bits);
   if (has_own_names) {
     find_compressed_tensors(finder, config, tensors);
   } else {

@@ -1,4 +1,4 @@
-// One view of 4-bit matrices, whichever format they were written in:
+// One view of matrices of integers, of 4 or 8 bits, whichever format they were written in:
 //   weight(row, column) = scale(row, group) * (value(row, column) - zero(row, group))
 // Invariant: shapes, types and the order of inputs have been checked against rows x columns.
 #pragma once
@@ -14,16 +14,17 @@
 
 namespace soliton {
 
-/// The checked tensors of one linear layer. Words are I32 and hold eight nibbles.
+/// The checked tensors of one linear layer. Words are I32 and hold eight integers, or four of 8 bits: P below.
 struct QuantizedTensors {
   QuantizationMethod method{};
+  int bits = 4;
   int64_t rows = 0;
   int64_t columns = 0;
   int num_groups = 1;
   // Shapes of GPTQ; of AWQ, where it differs; of compressed-tensors.
-  const Tensor* values = nullptr;  // [columns / 8][rows]; [columns][rows / 8]; [rows][columns / 8]
+  const Tensor* values = nullptr;  // [columns / P][rows]; [columns][rows / P]; [rows][columns / P]
   const Tensor* scales = nullptr;  // F16 or BF16 [groups][rows]; [rows][groups]
-  const Tensor* zeros = nullptr;   // [groups][rows / 8]; [rows / 8][groups]; null: all are 8
+  const Tensor* zeros = nullptr;   // [groups][rows / P]; [rows / P][groups]; null: all are 8, or 128
   const Tensor* bias = nullptr;
   int zero_offset = 0;  // what a stored zero lacks
   bool symmetric = false;
@@ -41,7 +42,8 @@ class QuantizedLinear {
   /// Inputs of a group, in stored order; columns() where there is one group only.
   int group_size() const { return static_cast<int>(tensors_.columns / tensors_.num_groups); }
   int num_groups() const { return tensors_.num_groups; }
-  /// Whether every zero is 8, whatever the configuration says.
+  int bits() const { return tensors_.bits; }
+  /// Whether every zero is 8, or 128 of 8 bits, whatever the configuration says.
   bool symmetric() const { return tensors_.symmetric; }
   /// F16 or BF16: what unpack_scales() converts from, exactly.
 
@@ -54,12 +56,12 @@ class QuantizedLinear {
   /// that layers of one checkpoint have equal remarks: say each one once.
   const std::string& remark() const { return tensors_.remark; }
 
-  /// Unpacks `count` rows from `first` on: values[count][columns()], each 0..15, in stored order. Like the
+  /// Unpacks `count` rows from `first` on: values[count][columns()], each 0..15 or 0..255, in stored order. Like the
   /// other two it is thread-safe. Sixteen rows use whole cache lines of GPTQ's words, 128 rows of AWQ's.
   void unpack_values(int64_t first, int count, uint8_t* values) const;
   /// The same rows' scales[count][num_groups()].
   void unpack_scales(int64_t first, int count, float* scales) const;
-  /// The same rows' zeros[count][num_groups()], each 0..16.
+  /// The same rows' zeros[count][num_groups()], each 0..16; of 8 bits all are 128.
   void unpack_zeros(int64_t first, int count, uint8_t* zeros) const;
 
  private:

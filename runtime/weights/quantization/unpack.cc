@@ -12,13 +12,14 @@ namespace {
 constexpr int kLanes = 16;      // rows at a time: words of a cache line
 constexpr int kBlockWords = 8;  // words of a row at a time
 constexpr int kBlockValues = kBlockWords * kNibblesPerWord;
+constexpr int kWordBits = 32;
 constexpr int kPrefetchBlocks = 2;  // ahead: words of one row lie pages apart, which hardware does not follow
-constexpr int kImpliedZero = 8;
 
-/// [columns / 8][rows] words, nibbles along columns.
+/// [columns / P][rows] words, P integers along columns.
 void unpack_gptq(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
   const std::byte* const words = tensors.values->data.data();
-  const int64_t num_words = tensors.columns / kNibblesPerWord;
+  const int of_word = kWordBits / tensors.bits;
+  const int64_t num_words = tensors.columns / of_word;
   for (int lane = 0; lane < count; lane += kLanes) {
     const int num_lanes = std::min(kLanes, count - lane);
     const auto place = [&](int64_t word) { return words + (word * tensors.rows + first + lane) * 4; };
@@ -34,8 +35,8 @@ void unpack_gptq(const QuantizedTensors& tensors, int64_t first, int count, uint
         for (int i = 0; i < num_lanes; ++i) block[i][w] = load<uint32_t>(line, i);
       }
       for (int i = 0; i < num_lanes; ++i) {
-        spread_nibbles(reinterpret_cast<const uint8_t*>(block[i]), size * 4,
-                       values + (lane + i) * tensors.columns + begin * kNibblesPerWord);
+        spread_integers(tensors.bits, reinterpret_cast<const uint8_t*>(block[i]), size * 4,
+                        values + (lane + i) * tensors.columns + begin * of_word);
       }
     }
   }
@@ -71,11 +72,12 @@ void unpack_awq(const QuantizedTensors& tensors, int64_t first, int count, uint8
   }
 }
 
-/// [rows][columns / 8] words, nibbles along columns.
+/// [rows][columns / P] words, P integers along columns.
 void unpack_compressed_tensors(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
-  const int64_t row_bytes = tensors.columns / 2;
-  spread_nibbles(reinterpret_cast<const uint8_t*>(tensors.values->data.data()) + first * row_bytes,
-                 count * row_bytes, values);
+  const int64_t row_bytes = tensors.columns * tensors.bits / 8;
+  spread_integers(tensors.bits,
+                  reinterpret_cast<const uint8_t*>(tensors.values->data.data()) + first * row_bytes,
+                  count * row_bytes, values);
 }
 
 /// In the model's order of inputs.
@@ -121,8 +123,9 @@ void QuantizedLinear::unpack_scales(int64_t first, int count, float* scales) con
 }
 
 void QuantizedLinear::unpack_zeros(int64_t first, int count, uint8_t* zeros) const {
-  if (tensors_.zeros == nullptr) {
-    std::fill_n(zeros, static_cast<int64_t>(count) * num_groups(), static_cast<uint8_t>(kImpliedZero));
+  if (tensors_.zeros == nullptr || tensors_.bits == 8) {  // of 8 bits they are symmetric
+    std::fill_n(zeros, static_cast<int64_t>(count) * num_groups(),
+                static_cast<uint8_t>(1 << (tensors_.bits - 1)));
     return;
   }
   const bool by_row = tensors_.method == QuantizationMethod::kCompressedTensors;

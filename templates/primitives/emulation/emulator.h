@@ -204,7 +204,8 @@ using Operation = void (*)(void* const* operands);
 void collective(Operation operation, const char* name, void* operand);
 void multiply_accumulate(void* const* operands);      // of MmaOperand, bf16
 void multiply_accumulate_f16(void* const* operands);  // of MmaOperand, f16
-void multiply_accumulate_u8(void* const* operands);   // of IntegerMmaOperand
+void multiply_accumulate_u8(void* const* operands);   // of IntegerMmaOperand, a unsigned
+void multiply_accumulate_s8(void* const* operands);   // the same, a signed
 void transpose(void* const* operands);                // of uint32_t
 void synchronise_cta();
 

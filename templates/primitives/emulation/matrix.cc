@@ -108,11 +108,13 @@ SOLITON_WIDE_VECTORS void multiply_f16(void* const* operands) {
   multiply_by<Ieee16>(operands);
 }
 
-SOLITON_WIDE_VECTORS void multiply_u8(void* const* operands) {
+/// `Byte`: of a.
+template <class Byte>
+[[gnu::always_inline]] inline void multiply_bytes(void* const* operands) {
   IntegerOperands all;
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
-    uint8_t bytes[16];
+    Byte bytes[16];
     std::memcpy(bytes, own.a, sizeof bytes);
     for (int i = 0; i < 16; ++i) all.a[lane][i] = bytes[i];
     for (int reg = 0; reg < 2; ++reg) all.words[reg][lane % 4][lane / 4] = own.b[reg];
@@ -135,6 +137,13 @@ SOLITON_WIDE_VECTORS void multiply_u8(void* const* operands) {
     int32_t* c = static_cast<const IntegerMmaOperand*>(operands[lane])->c;
     for (int i = 0; i < 4; ++i) c[i] += all.sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
   }
+}
+
+SOLITON_WIDE_VECTORS void multiply_u8(void* const* operands) {
+  multiply_bytes<uint8_t>(operands);
+}
+SOLITON_WIDE_VECTORS void multiply_s8(void* const* operands) {
+  multiply_bytes<int8_t>(operands);
 }
 
 }  // namespace
@@ -189,6 +198,10 @@ void multiply_product(void* const* operands) {
 
 void multiply_accumulate_u8(void* const* operands) {
   multiply_u8(operands);
+}
+
+void multiply_accumulate_s8(void* const* operands) {
+  multiply_s8(operands);
 }
 
 void transpose(void* const* operands) {

@@ -1,8 +1,8 @@
-// Products with weights that are 4-bit integers, see layout/weight_format.h.
+// Products with weights that are integers of 4 or 8 bits, see layout/weight_format.h.
 //
-// All sums are of integers, and exact. The bytes of `word & 0x0f0f0f0f` are four weights of row g; those of `word`
-// are that and 16 times four weights of row g + 8. Both are multiplied as they are, and the difference of the
-// sums is 16 times that of row g + 8: 8 weights cost one mask.
+// All sums are of integers, and exact. Bytes of 8 bits are multiplied as they stand. Of 4 bits the bytes of `word &
+// 0x0f0f0f0f` are four weights of row g; those of `word` are that and 16 times four weights of row g + 8. Both are multiplied
+// as they are, and the difference of the sums is 16 times that of row g + 8: 8 weights cost one mask.
 //
 // x is rounded to 23 bits relative to the greatest magnitude of a warp's slice, and these are written as three
 // signed digits of 8 bits: three columns of the mma's B operand, a fourth being 0. The two strips of a unit are
@@ -111,6 +111,60 @@ SOLITON_DEVICE uint4 scale_to_bf16(uint32_t word, const int32_t (&zeros)[2], con
                     multiply_bf16(differences.z, scales[0]), multiply_bf16(differences.w, scales[1]));
 }
 
+/// The same of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
+SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
+  // The seven lower bits count from 128 on, of a bf16 whose last bit counts 1; less 128, or 256 if the integer is negative.
+  constexpr uint32_t k128 = 0x43004300u;
+  const auto pair = [](uint32_t bytes) {
+    return subtract_bf16(and_or(bytes, 0x007f007fu, k128), and_or(bytes, 0x00800080u, k128));
+  };
+  return make_uint4(pair(lower), pair(upper), pair(lower >> 8), pair(upper >> 8));
+}
+
+/// What a lane has of one step of both strips of a unit.
+template <WeightFormat kFormat>
+struct StepWords {
+  static constexpr int kLoads = kFormat.step_bytes() / (kWarpLanes * 16);
+  static constexpr bool kNibbles = kFormat.bits() == 4;
+  static_assert(kLoads == (kNibbles ? 1 : kStrips));
+  uint4 loads[kLoads];
+
+  /// `step`: where it begins in a page.
+  SOLITON_DEVICE static StepWords load(const unsigned char* step, int lane) {
+    StepWords words;
+    SOLITON_UNROLL
+    for (int i = 0; i < kLoads; ++i)
+      words.loads[i] = load_shared(reinterpret_cast<const uint4*>(step) + i * kWarpLanes + lane);
+    return words;
+  }
+
+  /// Adds the products of a strip's 32 columns: of 4 bits those of rows g + 8 are 16 times these, and those of rows g.
+  SOLITON_DEVICE void multiply(int strip, int32_t (&products)[4], uint2 x) const {
+    if constexpr (kNibbles) {
+      mma_u8_s8(products, spread_integers(word(strip, 0), word(strip, 1)), x);
+    } else {
+      mma_s8_s8(products, loads[strip], x);
+    }
+  }
+
+  /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly.
+  /// Columns are in the order in which a lane has x: neighbours side by side.
+  SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {
+    if constexpr (kNibbles) {
+      return spread_to_bf16(word(strip, half), zeros);
+    } else {
+      const uint4 own = loads[strip];
+      return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
+    }
+  }
+
+ private:
+  SOLITON_DEVICE uint32_t word(int strip, int index) const {
+    const uint4 both = loads[0];
+    return strip == 0 ? (index == 0 ? both.x : both.y) : (index == 0 ? both.z : both.w);
+  }
+};
+
 /// Scales and zeros of rows lane / 4 and lane / 4 + 8 for one group.
 struct RowScales {
   float scale[2];
@@ -133,7 +187,7 @@ SOLITON_DEVICE RowScales row_scales(ScaleWords<kFormat> rows) {
             {static_cast<int32_t>(rows.x >> 16), static_cast<int32_t>(rows.y >> 16)}};
   } else {
     return {{f16_to_float(static_cast<uint16_t>(rows)), f16_to_float(static_cast<uint16_t>(rows >> 16))},
-            {kSymmetricZero, kSymmetricZero}};
+            {kFormat.symmetric_zero(), kFormat.symmetric_zero()}};
   }
 }
 
@@ -145,7 +199,7 @@ SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int
 
 /// One row: x as three digits.
 template <WeightFormat kFormat>
-requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
+requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   /// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
   struct Sums {
     float value[2] = {};
@@ -175,7 +229,9 @@ requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
     constexpr int kGroupSteps = kFormat.group / kStepColumns;
     constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
     constexpr int kDigit = 1 << kDigitBits;
-    constexpr float kUpperRows = 1.0f / 16;
+    constexpr bool kNibbles = StepWords<kFormat>::kNibbles;
+    constexpr bool kSubtracts = kFormat.has_zeros || kFormat.symmetric_zero() != 0;
+    constexpr float kUpperRows = kNibbles ? 1.0f / 16 : 1.0f;
     constexpr uint32_t kOnes = 0x01010101u;
     const int lane =
         static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);  // small, as the compiler knows
@@ -185,12 +241,12 @@ requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
     SOLITON_UNROLL
     for (int own = 0; own < Part::kOwnUnits; ++own) {
       const int unit = at.warp * Part::kOwnUnits + own;
-      const unsigned char* words = at.page + unit * Part::kSteps * kStepBytes + lane * 16;
-      uint4 weights[Part::kSteps];
+      const unsigned char* words = at.page + unit * Part::kSteps * kFormat.step_bytes();
+      StepWords<kFormat> weights[Part::kSteps];
       uint2 x[Part::kSteps];
       SOLITON_UNROLL
       for (int step = 0; step < Part::kSteps; ++step)
-        weights[step] = load_shared(reinterpret_cast<const uint4*>(words + step * kStepBytes));
+        weights[step] = StepWords<kFormat>::load(words + step * kFormat.step_bytes(), lane);
       SOLITON_UNROLL
       for (int step = 0; step < Part::kSteps; step += Part::kPair) {
         const unsigned char* digits = at.x + Part::input_offset(own, step, lane);
@@ -210,20 +266,22 @@ requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
         int32_t products[kStrips][4] = {};
         SOLITON_UNROLL
         for (int step = first; step < first + kScaledSteps; ++step) {
-          mma_u8_s8(products[0], spread_integers(weights[step].x, weights[step].y), x[step]);
-          mma_u8_s8(products[1], spread_integers(weights[step].z, weights[step].w), x[step]);
+          weights[step].multiply(0, products[0], x[step]);
+          weights[step].multiply(1, products[1], x[step]);
         }
-        int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
-        int32_t input;
-        if (at.is_first_tile) {
-          int32_t inputs[4] = {};
-          SOLITON_UNROLL
-          for (int step = first; step < first + kScaledSteps; ++step)
-            mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
-          input = inputs[0] + kDigit * inputs[1];
-          if (lane < 4) store_shared(input_sum, input);
-        } else {
-          input = load_shared(input_sum);
+        int32_t input = 0;
+        if constexpr (kSubtracts) {
+          int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
+          if (at.is_first_tile) {
+            int32_t inputs[4] = {};
+            SOLITON_UNROLL
+            for (int step = first; step < first + kScaledSteps; ++step)
+              mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
+            input = inputs[0] + kDigit * inputs[1];
+            if (lane < 4) store_shared(input_sum, input);
+          } else {
+            input = load_shared(input_sum);
+          }
         }
         int32_t own_products[2];
         SOLITON_UNROLL
@@ -232,10 +290,12 @@ requires(kFormat.type == WeightType::kInt4) struct Gemv<kFormat> {
           const int32_t second_product = products[1][2 * half] + kDigit * products[1][2 * half + 1];
           own_products[half] = second_strip ? second_product : first_product;
         }
-        own_products[1] -= own_products[0];
+        if constexpr (kNibbles) own_products[1] -= own_products[0];
         SOLITON_UNROLL
         for (int half = 0; half < 2; ++half) {
-          const int32_t product = own_products[half] - scales.zero[half] * (half == 0 ? input : 16 * input);
+          int32_t product = own_products[half];
+          if constexpr (kSubtracts)
+            product -= scales.zero[half] * (kNibbles && half == 1 ? 16 * input : input);
           sums.value[half] +=
               scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
         }
