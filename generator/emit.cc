@@ -72,10 +72,12 @@ const char* row_order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
-/// "{WeightType::kInt4, 128, false}"
+/// "{WeightType::kInt4, 128, false}", and what few formats have only where it is so
 std::string format_text(const WeightFormat& format) {
-  return fmt::format("{{WeightType::{}, {}, {}}}", traits_of(format.type).name, format.group,
-                     format.has_zeros);
+  const bool is_special = format.has_minima || format.block > 0;
+  return fmt::format("{{WeightType::{}, {}, {}{}}}", traits_of(format.type).name, format.group,
+                     format.has_zeros,
+                     is_special ? fmt::format(", {}, {}", format.has_minima, format.block) : "");
 }
 
 /// "kDecode" of one row, "kDecodeRows8" of eight.
@@ -174,6 +176,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.mixture.experts > 0) out.line(".mixture = {},", mixture_text(shape.mixture));
     if (shape.router_scale != 1) out.line(".router_scale = {},", literal(shape.router_scale));
     out.line(".integers = {},", format_text(shape.integers));
+    if (shape.further.has_scales()) out.line(".further = {},", format_text(shape.further));
   });
   out.line("}};");
   out.blank();
@@ -202,6 +205,11 @@ void write_facts(const Plan& plan, TextWriter& out) {
         if (lists_layers(plan.facts))
           out.line(".layer_ffn = {{{}}},",
                    fmt::join(std::span(plan.facts.layer_ffn).first(plan.facts.num_layers), ", "));
+        if (plan.facts.further_bits != 0)
+          out.line(".layer_further = {{{}}},",
+                   fmt::join(std::span(plan.facts.layer_further)
+                                 .first(std::min(plan.facts.num_layers, kMostListedLayers)),
+                             ", "));
       });
       out.line("}},");
     });

@@ -82,6 +82,12 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
     Rule{&ModelFacts::weight_zeros, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::weight_order, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::weight_minima, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::weight_block, IntegerChoice{kWeightBlocks}},
+    Rule{&ModelFacts::further_bits, IntegerChoice{kFurtherBits}},
+    Rule{&ModelFacts::further_group, IntegerChoice{kFurtherGroups}},
+    Rule{&ModelFacts::further_minima, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::further_block, IntegerChoice{kWeightBlocks}},
     Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::rope_kind, AnyKind{}},
     Rule{&ModelFacts::rope_theta, kRopeThetaLimit},
@@ -199,16 +205,32 @@ void check_joint_norm(const StatedFacts& stated) {
   }
 }
 
-/// Integers of 8 bits have a kernel without zeros, and those of a model are of as many bits.
+/// Integers that a kernel can be made for.
 void check_weights(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
-  if (facts.weight_bits == 8 && facts.weight_zeros != 0) {
-    throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_zeros), "symmetric weights of 8 bits");
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  const bool is_plain = facts.weight_bits == 4 && facts.weight_minima == 0 && facts.weight_block == 0;
+  if (facts.weight_zeros != 0 && !is_plain && has_integers(facts))
+    refuse(&ModelFacts::weight_zeros, fmt::format("symmetric weights of {} bits", facts.weight_bits));
+  if (facts.weight_order != 0 && facts.further_bits != 0)
+    refuse(&ModelFacts::weight_order, "inputs in natural order where matrices differ in bits");
+  if (facts.weight_block != 0 && facts.weight_group < 0)
+    refuse(&ModelFacts::weight_group, "groups where there are blocks");
+  if (facts.further_bits != 0 && facts.further_group == 0)
+    refuse(&ModelFacts::further_group, "one of 16, 32, 64, 128");
+  if (facts.further_bits != 0 && (facts.further_bits == facts.weight_bits || !has_integers(facts)))
+    refuse(&ModelFacts::further_bits, "other integers than the layers have");
+  if (facts.lm_head_bits != 16 && facts.lm_head_bits != facts.weight_bits &&
+      facts.lm_head_bits != facts.further_bits) {
+    refuse(&ModelFacts::lm_head_bits, fmt::format("16 or {}, as the layers have", facts.weight_bits));
   }
-  if (facts.lm_head_bits != 16 && facts.lm_head_bits != facts.weight_bits) {
-    throw refusal(stated.unsupported, stated.place(&ModelFacts::lm_head_bits),
-                  fmt::format("16 or {}, as the layers have", facts.weight_bits));
-  }
+  std::set<std::pair<int32_t, int32_t>> kinds;
+  for (int layer = 0; layer < facts.num_layers; ++layer)
+    kinds.emplace(ffn_of_layer(facts, layer), further_of_layer(facts, layer));
+  if (facts.further_bits != 0 && kinds.size() > kMostLayerKinds)
+    refuse(&ModelFacts::further_bits, fmt::format("at most {} kinds of layers", kMostLayerKinds));
 }
 
 void check_together(const StatedFacts& stated) {
@@ -271,6 +293,11 @@ void check_listed(const StatedFacts& stated) {
 std::string key_of(const Fact& fact) {
   static const ModelFacts facts = {.joint_norm = 1,  // so that all are visited
                                    .rope_dims = 1,
+                                   .weight_minima = 1,
+                                   .weight_block = 1,
+                                   .further_bits = 1,
+                                   .further_minima = 1,
+                                   .further_block = 1,
                                    .num_experts = 1,
                                    .shared_experts = 1,
                                    .shared_gate = 1,

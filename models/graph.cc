@@ -26,8 +26,9 @@ class KindBuilder {
   KindBuilder(const ModelFacts& facts, Graph& graph)
       : facts_(facts), graph_(graph), kind_(static_cast<int>(graph.kinds.size())) {}
 
-  /// `ffn`: see ffn_of_layer().
-  void add(int ffn) {
+  /// `ffn`: see ffn_of_layer(); `further`: see further_of_layer().
+  void add(int ffn, int32_t further) {
+    further_ = further;
     add_attention();
     if (ffn == kMixture) {
       add_mixture();
@@ -38,6 +39,10 @@ class KindBuilder {
   }
 
  private:
+  WeightFormat format(MatrixRole role) const {
+    return weight_format(facts_, (further_ & role) != 0 ? facts_.further_bits : facts_.weight_bits);
+  }
+
   int add_matrix(GraphMatrix matrix) {
     matrix.name = named(matrix.name, kind_);
     matrix.layer_kind = kind_;
@@ -62,9 +67,10 @@ class KindBuilder {
                                 .rows = heads + 2 * facts_.num_kv_heads * facts_.head_dim,
                                 .columns = facts_.hidden,
                                 .row_order = RowOrder::kRotary,
-                                .format = format_,
+                                .format = format(kQkvMatrix),
                                 .has_bias = facts_.qkv_bias != 0});
-    const int o = add_matrix({.name = "o", .rows = facts_.hidden, .columns = heads, .format = format_});
+    const int o =
+        add_matrix({.name = "o", .rows = facts_.hidden, .columns = heads, .format = format(kOMatrix)});
     add_op({.name = "qkv",
             .matrix = qkv,
             .reads = kHidden,
@@ -107,8 +113,9 @@ class KindBuilder {
                .rows = 2 * ffn,
                .columns = facts_.hidden,
                .row_order = RowOrder::kGateUp,
-               .format = format_},
-              {.name = "down", .rows = facts_.hidden, .columns = ffn, .format = format_}, gated, kNone);
+               .format = format(kGateUpMatrix)},
+              {.name = "down", .rows = facts_.hidden, .columns = ffn, .format = format(kDownMatrix)}, gated,
+              kNone);
   }
 
   /// The router is small, and what it decides delicate: its weights are never integers.
@@ -132,12 +139,12 @@ class KindBuilder {
                .rows = 2 * ffn,
                .columns = facts_.hidden,
                .row_order = RowOrder::kGateUp,
-               .format = format_,
+               .format = format(kGateUpMatrix),
                .experts = experts(ExpertAxis::kRows)},
               {.name = "down",
                .rows = facts_.hidden,
                .columns = ffn,
-               .format = format_,
+               .format = format(kDownMatrix),
                .experts = experts(ExpertAxis::kColumns)},
               gated, routes);
   }
@@ -145,7 +152,7 @@ class KindBuilder {
   const ModelFacts& facts_;
   Graph& graph_;
   const int kind_;
-  const WeightFormat format_ = weight_format(facts_, facts_.weight_bits);
+  int32_t further_ = 0;
   std::vector<GraphOp> ops_;
 };
 
@@ -185,9 +192,17 @@ int Graph::reader(int layer, int vector) const {
 WeightFormat weight_format(const ModelFacts& facts, int bits) {
   const WeightType type = type_of_bits(bits);
   if (!traits_of(type).has_scales) return {.type = type};
+  if (bits == facts.further_bits && bits != facts.weight_bits) {
+    return {.type = type,
+            .group = facts.further_group,
+            .has_minima = facts.further_minima != 0,
+            .block = facts.further_block};
+  }
   return {.type = type,
           .group = facts.weight_group > 0 ? facts.weight_group : kDefaultGroup,
-          .has_zeros = facts.weight_zeros != 0};
+          .has_zeros = facts.weight_zeros != 0,
+          .has_minima = facts.weight_minima != 0,
+          .block = facts.weight_block};
 }
 
 Graph build_graph(const ModelFacts& facts) {
@@ -199,14 +214,14 @@ Graph build_graph(const ModelFacts& facts) {
                    {.name = "ffn", .elements = 0},
                    {.name = "hidden", .elements = facts.hidden},
                    {.name = "candidates", .elements = 0}};  // one of each CTA: the plan knows how many
-  std::vector<int> ffns;                                    // of each kind
+  std::vector<std::pair<int, int32_t>> kinds;  // each one's ffn, and which of its matrices have further_bits
   for (int layer = 0; layer < facts.num_layers; ++layer) {
-    const int ffn = ffn_of_layer(facts, layer);
-    const auto found = std::find(ffns.begin(), ffns.end(), ffn);
-    graph.layers.push_back(static_cast<int>(found - ffns.begin()));
-    if (found != ffns.end()) continue;
-    ffns.push_back(ffn);
-    KindBuilder(facts, graph).add(ffn);
+    const std::pair kind(ffn_of_layer(facts, layer), further_of_layer(facts, layer));
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    graph.layers.push_back(static_cast<int>(found - kinds.begin()));
+    if (found != kinds.end()) continue;
+    kinds.push_back(kind);
+    KindBuilder(facts, graph).add(kind.first, kind.second);
   }
   add_head(facts, graph);
   return graph;

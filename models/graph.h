@@ -78,7 +78,7 @@ struct Graph {
   int reader(int layer, int vector) const;
 };
 
-/// Of a model's matrices whose weights have so many bits, as its facts say.
+/// Of a model's matrices whose weights have so many bits, as its facts say: those of the layers, or the further ones.
 WeightFormat weight_format(const ModelFacts& facts, int bits);
 
 /// The step of a model.

@@ -48,16 +48,42 @@ void read_flag_if_there(const StrictYaml& yaml, std::string_view key, int32_t Mo
   if (yaml.has(key)) read_flag(yaml, key, fact, stated);
 }
 
+/// Which matrices have other integers than most.
+void read_further(const StrictYaml& further, StatedFacts& stated) {
+  further.allow_keys({"bits", "group", "minima", "block", "lm_head", "qkv", "o", "gate_up", "down"});
+  ModelFacts& facts = stated.facts;
+  read_fact(further, "bits", &ModelFacts::further_bits, stated);
+  read_fact(further, "group", &ModelFacts::further_group, stated);
+  read_flag_if_there(further, "minima", &ModelFacts::further_minima, stated);
+  read_fact_if_there(further, "block", &ModelFacts::further_block, stated);
+  if (further.boolean("lm_head")) facts.lm_head_bits = facts.further_bits;
+  for (size_t role = 0; role < std::size(kMatrixRoleNames); ++role) {
+    const char* const key = kMatrixRoleNames[role];
+    if (!further.has(key)) continue;
+    const std::string expected =
+        fmt::format("numbers of layers below {}", std::min(facts.num_layers, kMostListedLayers));
+    for (const int64_t layer : further.any_integers(key, expected)) {
+      if (layer < 0 || layer >= std::min(facts.num_layers, kMostListedLayers))
+        throw further.error(key, expected, fmt::format("{}", layer));
+      facts.layer_further[layer] |= 1 << role;
+    }
+  }
+}
+
 /// How the matrices stand; without the key in bf16.
 void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
-  quantization.allow_keys({"bits", "group", "symmetric", "act_order", "lm_head"});
+  quantization.allow_keys(
+      {"bits", "group", "symmetric", "act_order", "minima", "block", "lm_head", "further"});
   ModelFacts& facts = stated.facts;
-  facts.weight_bits = quantization.integer_choice("bits", {kIntegerBits[0], kIntegerBits[1]});
+  facts.weight_bits = quantization.integer_choice("bits", {4, 5, 6, 8});
   read_fact(quantization, "group", &ModelFacts::weight_group, stated);
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
   // A single group takes the columns as they come.
   facts.weight_order = quantization.boolean("act_order") && facts.weight_group > 0 ? 1 : 0;
+  read_flag_if_there(quantization, "minima", &ModelFacts::weight_minima, stated);
+  read_fact_if_there(quantization, "block", &ModelFacts::weight_block, stated);
   if (quantization.boolean("lm_head")) facts.lm_head_bits = facts.weight_bits;
+  if (quantization.has("further")) read_further(quantization.map("further"), stated);
 }
 
 /// What layers have in place of one feed-forward network; without the key none has.
@@ -212,13 +238,35 @@ std::string format_experts(const ModelFacts& facts) {
   return text;
 }
 
+/// The inverse of read_further().
+std::string format_further(const ModelFacts& facts) {
+  if (facts.further_bits == 0) return "";
+  std::string text =
+      fmt::format("  further:\n    bits: {}\n    group: {}\n", facts.further_bits, facts.further_group);
+  if (facts.further_minima != 0) text += "    minima: true\n";
+  if (facts.further_block != 0) text += fmt::format("    block: {}\n", facts.further_block);
+  text += fmt::format("    lm_head: {}\n", facts.lm_head_bits == facts.further_bits);
+  for (size_t role = 0; role < std::size(kMatrixRoleNames); ++role) {
+    std::vector<int> layers;
+    for (int layer = 0; layer < std::min(facts.num_layers, kMostListedLayers); ++layer) {
+      if ((facts.layer_further[layer] >> role & 1) != 0) layers.push_back(layer);
+    }
+    if (!layers.empty())
+      text += fmt::format("    {}: [{}]\n", kMatrixRoleNames[role], fmt::join(layers, ", "));
+  }
+  return text;
+}
+
 /// The inverse of read_quantization(); nothing for matrices in bf16.
 std::string format_quantization(const ModelFacts& facts) {
   if (facts.weight_bits == 16) return "";
-  return fmt::format(
-      "quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n  lm_head: {}\n",
-      facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0,
-      facts.lm_head_bits == facts.weight_bits);
+  std::string text =
+      fmt::format("quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n",
+                  facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0);
+  if (facts.weight_minima != 0) text += "  minima: true\n";
+  if (facts.weight_block != 0) text += fmt::format("  block: {}\n", facts.weight_block);
+  return text + fmt::format("  lm_head: {}\n", facts.lm_head_bits == facts.weight_bits) +
+         format_further(facts);
 }
 
 }  // namespace
@@ -245,7 +293,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       if (value != 0) text += fmt::format("{}: {}\n", key, kActivationNames[facts.activation]);
     } else if (key == "kv_bits") {
       if (facts.kv_bits != ModelFacts{}.kv_bits) text += fmt::format("{}: {}\n", key, value);
-    } else if (key.starts_with("weight_") || key == "lm_head_bits") {
+    } else if (key.starts_with("weight_") || key.starts_with("further_") || key == "lm_head_bits") {
       return;  // format_quantization()
     } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert") ||
                key.starts_with("shared_") || key.starts_with("router_")) {

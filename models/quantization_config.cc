@@ -17,7 +17,9 @@ using Method = QuantizationMethod;
 
 constexpr const char* kSecondFile = "quantize_config.json";
 constexpr int64_t kMaxBits = 64;
+constexpr std::array kStoredBits = {4, 8};
 constexpr int kNibbleBits = 4;  // of all that AWQ writes
+constexpr std::array kStoredGroups = {-1, 32, 64, 128};
 constexpr int64_t kMaxGroupSize = 1 << 20;
 constexpr int64_t kOneGroup = -1;
 
@@ -90,7 +92,7 @@ void expect_null(const JsonView& view) {
 
 int read_bits(const JsonView& view) {
   const int64_t bits = view.integer(1, kMaxBits);
-  constexpr IntegerChoice kChoice = {kIntegerBits};
+  constexpr IntegerChoice kChoice = {kStoredBits};
   if (!kChoice.contains(bits)) throw unsupported(view, kChoice.describe());
   return static_cast<int>(bits);
 }
@@ -101,7 +103,7 @@ Member<int> bits_member(const JsonView& view) {
 
 int read_group_size(const JsonView& view) {
   const int64_t size = view.integer(kOneGroup, kMaxGroupSize);
-  constexpr IntegerChoice kSizes = {kWeightGroups};
+  constexpr IntegerChoice kSizes = {kStoredGroups};
   if (!kSizes.contains(size)) throw unsupported(view, kSizes.describe());
   return static_cast<int>(size);
 }

@@ -89,7 +89,11 @@ ModelShape model_shape(const Plan& plan) {
       .score_scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim))),
       .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {
-    if (matrix.format.has_scales() && !shape.integers.has_scales()) shape.integers = matrix.format;
+    if (matrix.format.has_scales() && !shape.integers.has_scales()) {
+      shape.integers = matrix.format;
+    } else if (matrix.format.has_scales() && matrix.format != shape.integers) {
+      shape.further = matrix.format;
+    }
     if (matrix.experts.axis != ExpertAxis::kNone) {
       shape.mixture = {.experts = facts.num_experts,
                        .chosen = facts.experts_per_token,

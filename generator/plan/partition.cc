@@ -292,7 +292,7 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
 /// Experts have few rows each: single warps multiply these.
 bool can_use_warpgroups(const Plan& plan) {
   return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) && plan.facts.num_experts == 0 &&
-         suits_warpgroups(plan.layer_format());
+         plan.facts.further_bits == 0 && suits_warpgroups(plan.layer_format());
 }
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.

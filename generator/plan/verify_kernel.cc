@@ -30,6 +30,8 @@ class Comparison {
     same(what + ": type", expected.type, got.type);
     same(what + ": group", expected.group, got.group);
     same(what + ": zeros", expected.has_zeros, got.has_zeros);
+    same(what + ": minima", expected.has_minima, got.has_minima);
+    same(what + ": columns of a block", expected.block, got.block);
   }
   void same(const std::string& what, const Vector& expected, const Vector& got) {
     same(what + ": offset", expected.offset, got.offset);
@@ -91,7 +93,13 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("scale of scores", static_cast<float>(scale), model.score_scale);
   const auto integers = std::find_if(plan.matrices.begin(), plan.matrices.end(),
                                      [](const PlanMatrix& each) { return each.format.has_scales(); });
-  check.same("integers", integers == plan.matrices.end() ? WeightFormat{} : integers->format, model.integers);
+  const WeightFormat first = integers == plan.matrices.end() ? WeightFormat{} : integers->format;
+  check.same("integers", first, model.integers);
+  const auto further = std::find_if(plan.matrices.begin(), plan.matrices.end(), [&](const PlanMatrix& each) {
+    return each.format.has_scales() && each.format != first;
+  });
+  check.same("further integers", further == plan.matrices.end() ? WeightFormat{} : further->format,
+             model.further);
 }
 
 /// Bytes of a page: of a ring slot there are as many as the largest of weights, or half of one of the cache, takes.
@@ -100,8 +108,7 @@ int largest_page(const Plan& plan) {
   for (const PlanMatrix& matrix : plan.matrices) {
     if (!matrix.format.has_scales()) continue;
     const int columns = matrix.format.page_columns();
-    const int scales = columns / matrix.format.group * kTileRows * (matrix.format.has_zeros ? 4 : 2);
-    bytes = std::max(bytes, matrix.format.value_bytes(columns) + scales);
+    bytes = std::max(bytes, matrix.format.value_bytes(columns) + matrix.format.scale_bytes(columns));
   }
   return bytes;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr int kMinRingSlots = 2;
 constexpr int kTileSums = kTileRows * 4;  // bytes of the least that a slot of tiles has
 constexpr int kWarpDims[] = {64, 128};    // for which warps have registers
-constexpr int kGroups[] = {32, 64, 128};
+constexpr int kGroups[] = {16, 32, 64, 128};
 
 template <class Choices>
 bool contains(const Choices& choices, int value) {
@@ -159,7 +159,7 @@ void check_enumerators(const Plan& plan, Report& report) {
     check_enumerator(what + ": axis of experts", matrix.experts.axis, ExpertAxis::kColumns, report);
     check_enumerator(what + ": type of weights", matrix.format.type, kLastWeightType, report);
     if (!matrix.format.has_scales() || contains(kGroups, matrix.format.group)) continue;
-    report.refuse(Rule::kNumberOutOfRange, "{}: expected groups of 32, 64 or 128, got {}", what,
+    report.refuse(Rule::kNumberOutOfRange, "{}: expected groups of 16, 32, 64 or 128, got {}", what,
                   matrix.format.group);
   }
   for (const PlanPhase& phase : plan.phases) {

@@ -71,28 +71,50 @@ int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
   return matrix.format.least_columns() > 0 ? matrix.format.least_columns() : kColumnBlock * consumer_warps;
 }
 
-/// Weights stand as the facts say: in bf16, or as integers, where one scale for all columns is repeated.
-void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
+/// How the facts say that a phase's matrix stands.
+WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
   constexpr int kRepeatedGroup = 128;
   const ModelFacts& facts = plan.facts;
-  const PlanMatrix& matrix = plan.matrices[phase.matrix];
-  const int bits = phase.layer_kind == plan.once()       ? facts.lm_head_bits
-                   : phase.output == OutputKind::kRouter ? 16
-                                                         : facts.weight_bits;
-  WeightFormat expected = {.type = type_of_bits(bits)};
-  if (expected.has_scales()) {
-    expected = {.type = expected.type,
-                .group = facts.weight_group > 0 ? facts.weight_group : kRepeatedGroup,
-                .has_zeros = facts.weight_zeros != 0};
+  if (phase.output == OutputKind::kRouter) return {};
+  const bool is_once = phase.layer_kind == plan.once();
+  const MatrixRole role = phase.output == OutputKind::kRotary   ? kQkvMatrix
+                          : phase.output == OutputKind::kSwiglu ? kGateUpMatrix
+                          : phase.appends                       ? kOMatrix
+                                                                : kDownMatrix;
+  const auto layer = std::find_if(plan.layers.begin(), plan.layers.end(),
+                                  [&](const Layer& each) { return each.kind == phase.layer_kind; });
+  const bool is_further =
+      is_once ? facts.lm_head_bits == facts.further_bits
+              : (further_of_layer(facts, static_cast<int>(layer - plan.layers.begin())) & role) != 0;
+  if (is_further) {
+    return {.type = type_of_bits(facts.further_bits),
+            .group = facts.further_group,
+            .has_minima = facts.further_minima != 0,
+            .block = facts.further_block};
   }
+  const WeightFormat format = {.type = type_of_bits(is_once ? facts.lm_head_bits : facts.weight_bits)};
+  if (!format.has_scales()) return format;
+  // One scale for all columns is repeated.
+  return {.type = format.type,
+          .group = facts.weight_group > 0 ? facts.weight_group : kRepeatedGroup,
+          .has_zeros = facts.weight_zeros != 0,
+          .has_minima = facts.weight_minima != 0,
+          .block = facts.weight_block};
+}
+
+std::string format_text(const WeightFormat& format) {
+  if (!format.has_scales()) return "bf16";
+  return fmt::format("integers of {} bits in groups of {}{}{}{}", format.bits(), format.group,
+                     format.has_zeros ? " with zeros" : "", format.has_minima ? " with minima" : "",
+                     format.block > 0 ? fmt::format(", blocks of {}", format.block) : "");
+}
+
+void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
+  const PlanMatrix& matrix = plan.matrices[phase.matrix];
+  const WeightFormat expected = expected_format(plan, phase);
   if (matrix.format == expected) return;
-  const auto text = [](const WeightFormat& format) {
-    return format.has_scales() ? fmt::format("integers in groups of {}{}", format.group,
-                                             format.has_zeros ? " with zeros" : "")
-                               : std::string("bf16");
-  };
-  report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, got {}", matrix.name, text(expected),
-                text(matrix.format));
+  report.refuse(Rule::kMatrixShape, "matrix {}: expected {}, got {}", matrix.name, format_text(expected),
+                format_text(matrix.format));
 }
 
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {

@@ -27,27 +27,57 @@ constexpr uint64_t swap_middles(uint64_t words) {
   return (words & 0xff0000ffff0000ff) | (words & 0x0000ff000000ff00) << 8 | (words & 0x00ff000000ff0000) >> 8;
 }
 
-/// What a lane has of a step of a strip: four columns of rows g and g + 8, then the next four.
-struct StripWords {
-  uint64_t of_row[2];  // of the eight columns
+/// What a lane has of a step of a strip: eight columns of rows g and g + 8.
+class StripWords {
+ public:
+  StripWords(uint64_t lower, uint64_t upper) : of_row_{swap_middles(lower), swap_middles(upper)} {}
 
-  /// Half of the bits of each byte are row g's.
-  uint64_t nibbles() const { return swap_middles(of_row[0] | of_row[1] << 4); }
-  /// Whole bytes, signed: 128 counts 0.
-  void put_bytes(std::byte* to) const {
-    constexpr uint64_t kSigns = 0x8080808080808080;
-    const uint64_t lower = swap_middles(of_row[0] ^ kSigns);
-    const uint64_t upper = swap_middles(of_row[1] ^ kSigns);
-    const uint32_t words[] = {static_cast<uint32_t>(lower), static_cast<uint32_t>(upper),
-                              static_cast<uint32_t>(lower >> 32), static_cast<uint32_t>(upper >> 32)};
-    std::memcpy(to, words, sizeof words);
-  }
+  /// Of 4 bits: half of the bits of each byte are row g's.
+  uint64_t nibbles() const { return of_row_[0] | of_row_[1] << 4; }
+  /// Register `reg` of operand A.
+  uint32_t bytes(int reg) const { return static_cast<uint32_t>(of_row_[reg % 2] >> (reg / 2 * 32)); }
+
+ private:
+  uint64_t of_row_[2];
 };
+
+constexpr int kLaneBytes = 16;
+constexpr uint32_t kOfEachByte = 0x01010101;
+
+/// Of 8 bits: signed, so that 128 counts 0.
+void put_bytes(const StripWords& words, int strip, int lane, std::byte* step) {
+  std::byte* to = step + (strip * kWarpLanes + lane) * kLaneBytes;
+  for (int reg = 0; reg < 4; ++reg) {
+    const uint32_t bytes = words.bytes(reg) ^ 0x80 * kOfEachByte;
+    std::memcpy(to + reg * sizeof bytes, &bytes, sizeof bytes);
+  }
+}
+
+/// Of 5 and 6 bits: the upper four, the first of them flipped, as nibbles; the others behind those of all lanes.
+void put_divided(const StripWords& words, int bits, int strip, int lane, std::byte* step) {
+  const int low_bits = bits - 4;
+  const auto upper_of = [&](int reg) {
+    return (words.bytes(reg) >> low_bits & 0x0f * kOfEachByte) ^ 0x08 * kOfEachByte;
+  };
+  std::byte* to = step + lane * kLaneBytes + strip * kLaneBytes / kStrips;
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t nibbles = upper_of(2 * half) | upper_of(2 * half + 1) << 4;
+    std::memcpy(to + half * sizeof nibbles, &nibbles, sizeof nibbles);
+  }
+  uint32_t low = 0;
+  std::byte* behind =
+      step + kWarpLanes * kLaneBytes + (lane * low_bits + (low_bits == 2 ? strip : 0)) * sizeof low;
+  if (low_bits == 1 && strip > 0) std::memcpy(&low, behind, sizeof low);
+  for (int reg = 0; reg < 4; ++reg) {
+    const int place = low_bits == 1 ? strip * 4 + reg : reg * 2;
+    low |= (words.bytes(reg) & ((1u << low_bits) - 1) * kOfEachByte) << place;
+  }
+  std::memcpy(behind, &low, sizeof low);
+}
 
 /// `steps`: of a strip.
 void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, WeightFormat format,
                    std::byte* page) {
-  constexpr int kLaneBytes = 16;
   const int units = columns / (kStrips * steps * kStepColumns);
   for (int i = 0; i < units * steps; ++i, page += format.step_bytes()) {
     const int unit = i / steps;
@@ -57,10 +87,12 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, W
       for (int strip = 0; strip < kStrips; ++strip) {
         const int column =
             begin + ((unit * kStrips + strip) * steps + i % steps) * kStepColumns + lane % 4 * kLaneColumns;
-        const StripWords words = {
-            {eight_integers(lower, rows.columns, column), eight_integers(upper, rows.columns, column)}};
+        const StripWords words(eight_integers(lower, rows.columns, column),
+                               eight_integers(upper, rows.columns, column));
         if (format.bits() == 8) {
-          words.put_bytes(page + (strip * kWarpLanes + lane) * kLaneBytes);
+          put_bytes(words, strip, lane, page);
+        } else if (format.bits() > 4) {
+          put_divided(words, format.bits(), strip, lane, page);
         } else {
           const uint64_t nibbles = words.nibbles();
           std::memcpy(page + lane * kLaneBytes + strip * sizeof nibbles, &nibbles, sizeof nibbles);
@@ -70,6 +102,7 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, W
   }
 }
 
+/// Scales as f16, each with its zero or minimum.
 void pack_scales(const IntegerTile& rows, int begin, int columns, int group, WeightFormat format,
                  std::byte* page) {
   for (int g = 0; g < columns / format.group; ++g) {
@@ -79,11 +112,48 @@ void pack_scales(const IntegerTile& rows, int begin, int columns, int group, Wei
       if (column < rows.columns) {
         const size_t source = static_cast<size_t>(row) * rows.num_groups + column / group;
         words[0] = f16_bits(rows.scales[source]);
-        words[1] = rows.zeros[source];
+        words[1] = format.has_minima ? f16_bits(rows.minima[source]) : rows.zeros[source];
       }
       std::memcpy(page + scale_offset(format, columns, row, g), words,
                   sizeof(uint16_t) * format.group_words());
     }
+  }
+}
+
+/// Scales of blocks as f16, and those of groups as integers.
+void pack_blocks(const IntegerTile& rows, int begin, int columns, WeightFormat format, std::byte* page) {
+  const int words = format.group_words();
+  for (int row = 0; row < kTileRows; ++row) {
+    for (int b = 0; b < columns / format.block; ++b) {
+      const int block = begin / format.block + b;
+      uint16_t head[2] = {};
+      if (block < rows.num_blocks()) {
+        const size_t source = static_cast<size_t>(row) * rows.num_blocks() + block;
+        head[0] = f16_bits(rows.block_scales[source]);
+        head[1] = f16_bits(rows.block_minima[source]);
+      }
+      std::memcpy(page + block_offset(format, columns, row, b), head, sizeof(uint16_t) * words);
+    }
+    for (int g = 0; g < columns / format.group; ++g) {
+      const int group = begin / format.group + g;
+      int8_t of_group[2] = {};
+      if (group < rows.num_groups) {
+        const size_t source = static_cast<size_t>(row) * rows.num_groups + group;
+        of_group[0] = static_cast<int8_t>(static_cast<int>(rows.scales[source]));
+        of_group[1] = static_cast<int8_t>(static_cast<int>(rows.minima[source]));
+      }
+      std::memcpy(page + scale_offset(format, columns, row, g), of_group, static_cast<size_t>(words));
+    }
+  }
+}
+
+/// What goes with the groups of a page, or of a part of one.
+void pack_groups(const IntegerTile& rows, int begin, int columns, int group, WeightFormat format,
+                 std::byte* page) {
+  if (format.block > 0) {
+    pack_blocks(rows, begin, columns, format, page);
+  } else {
+    pack_scales(rows, begin, columns, group, format, page);
   }
 }
 
@@ -133,13 +203,13 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
     columns = page_columns(format, padded - begin);
     std::byte* page = tile + weight_bytes(format, begin);
     pack_integers(rows, begin, columns, columns / kMinIntegerColumns, format, page);
-    pack_scales(rows, begin, columns, group, format, page);
+    pack_groups(rows, begin, columns, group, format, page);
   }
 }
 
 void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile) {
   pack_integers(rows, 0, rows.columns, format.page_columns() / kMinIntegerColumns, format, tile);
-  pack_scales(rows, 0, rows.columns, group, format, tile);
+  pack_groups(rows, 0, rows.columns, group, format, tile);
 }
 
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {

@@ -22,17 +22,28 @@ struct IntegerTile {
         num_groups(num_groups),
         values(static_cast<size_t>(kTileRows) * columns),
         scales(static_cast<size_t>(kTileRows) * num_groups),
-        zeros(static_cast<size_t>(kTileRows) * num_groups) {}
+        zeros(static_cast<size_t>(kTileRows) * num_groups),
+        minima(static_cast<size_t>(kTileRows) * num_groups),
+        block_scales(static_cast<size_t>(kTileRows) * num_blocks()),
+        block_minima(static_cast<size_t>(kTileRows) * num_blocks()) {}
+
+  int num_blocks() const { return (columns + kBlockColumns - 1) / kBlockColumns; }
 
   uint8_t* row_values(int row) { return values.data() + static_cast<size_t>(row) * columns; }
   float* row_scales(int row) { return scales.data() + static_cast<size_t>(row) * num_groups; }
   uint8_t* row_zeros(int row) { return zeros.data() + static_cast<size_t>(row) * num_groups; }
 
+  static constexpr int kBlockColumns = 256;  // of formats with blocks
+
   int columns;
   int num_groups;               // of columns, all as wide but for the last
-  std::vector<uint8_t> values;  // [kTileRows][columns], each 0..15 or 0..255
-  std::vector<float> scales;    // [kTileRows][num_groups], of the values of an f16
-  std::vector<uint8_t> zeros;   // [kTileRows][num_groups]
+  std::vector<uint8_t> values;  // [kTileRows][columns], each below 2^bits
+  std::vector<float>
+      scales;  // [kTileRows][num_groups], of the values of an f16; in blocks integers of 8 bits
+  std::vector<uint8_t> zeros;       // [kTileRows][num_groups]
+  std::vector<float> minima;        // [kTileRows][num_groups], likewise, those of blocks not negative
+  std::vector<float> block_scales;  // [kTileRows][num_blocks()], of the values of an f16
+  std::vector<float> block_minima;  // the same
 };
 
 /// Packs one tile. `group`: columns of a group of the source; format.group, or more where one scale is repeated.

@@ -322,10 +322,13 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
     return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
                                {tile / 2, card, num_cards});
   }
+  const float half = static_cast<float>(1 << (matrix.format.bits() - 1));  // of the values
+  const float of_groups = matrix.format.block > 0 ? kRandomBlockScale : 1;
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.stored_columns(),
                           .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
-                          .scale = f16_bits(bound / static_cast<float>(1 << (matrix.format.bits() - 1))),
+                          .scale = f16_bits(bound / half / of_groups),
+                          .minimum = f16_bits(bound / of_groups),
                           .is_part = matrix.experts.axis == ExpertAxis::kColumns};
   return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});
 }

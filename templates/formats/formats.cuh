@@ -1,5 +1,6 @@
-// The formats of a plan's matrices: bf16, and another one. What is asked through with_format() is computed of numbers that
-// the compiler knows: no divisions are left for the producer, whose every instruction delays a page.
+// The formats of a plan's matrices: bf16, and one or two of integers, which their types tell apart. What is asked through
+// with_format() is computed of numbers that the compiler knows: no divisions are left for the producer, whose every
+// instruction delays a page.
 #pragma once
 
 #include "formats/bf16.cuh"
@@ -7,18 +8,27 @@
 
 namespace soliton {
 
-/// Are these the weights that are not bf16? Never, in plans that have none.
+/// Are these weights integers? Never, in plans that have none.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool has_scales(WeightType type) {
-  constexpr WeightFormat kFormat = kPlan.model.integers;
-  return kFormat.has_scales() && type == kFormat.type;
+  return kPlan.model.integers.has_scales() && type != WeightType::kBf16;
 }
 
-/// Calls body<format>() for the format of this type.
+/// Calls body<format>() for the format of this type, which is one of integers.
+template <const KernelPlan& kPlan, class Body>
+SOLITON_DEVICE auto with_integers(WeightType type, const Body& body) {
+  if constexpr (kPlan.model.further.has_scales()) {
+    constexpr WeightFormat kFormat = kPlan.model.further;
+    if (type == kFormat.type) return body.template operator()<kFormat>();
+  }
+  return body.template operator()<kPlan.model.integers>();
+}
+
+/// The same of any type.
 template <const KernelPlan& kPlan, class Body>
 SOLITON_DEVICE auto with_format(WeightType type, const Body& body) {
   if constexpr (kPlan.model.integers.has_scales()) {
-    if (has_scales<kPlan>(type)) return body.template operator()<kPlan.model.integers>();
+    if (has_scales<kPlan>(type)) return with_integers<kPlan>(type, body);
   }
   return body.template operator()<WeightFormat{}>();
 }

@@ -1,6 +1,7 @@
-// Products with weights that are integers of 4 or 8 bits, see layout/weight_format.h.
+// Products with weights that are integers, see layout/weight_format.h.
 //
-// All sums are of integers, and exact. Bytes of 8 bits are multiplied as they stand. Of 4 bits the bytes of `word &
+// All sums are of integers, and exact. Bytes of 8 bits are multiplied as they stand; those of 5 and 6 bits are put together of
+// two parts. Of 4 bits the bytes of `word &
 // 0x0f0f0f0f` are four weights of row g; those of `word` are that and 16 times four weights of row g + 8. Both are multiplied
 // as they are, and the difference of the sums is 16 times that of row g + 8: 8 weights cost one mask.
 //
@@ -121,13 +122,18 @@ SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
   return make_uint4(pair(lower), pair(upper), pair(lower >> 8), pair(upper >> 8));
 }
 
-/// What a lane has of one step of both strips of a unit.
+/// What a lane has of one step of both strips of a unit: of register r of a strip's operand A the four bytes of word(strip, r).
 template <WeightFormat kFormat>
 struct StepWords {
-  static constexpr int kLoads = kFormat.step_bytes() / (kWarpLanes * 16);
-  static constexpr bool kNibbles = kFormat.bits() == 4;
-  static_assert(kLoads == (kNibbles ? 1 : kStrips));
+  static constexpr int kBits = kFormat.bits();
+  static constexpr int kLowBits =
+      kBits == 4 || kBits == 8 ? 0 : kBits - 4;  // behind the words of the upper four
+  static constexpr int kLoads = kBits == 8 ? kStrips : 1;
+  static constexpr int kLoadBytes = kWarpLanes * 16;
+  static_assert(kFormat.step_bytes() == kLoads * kLoadBytes + kLowBits * kWarpLanes * 4);
+
   uint4 loads[kLoads];
+  uint32_t low[kLowBits == 0 ? 1 : kLowBits];
 
   /// `step`: where it begins in a page.
   SOLITON_DEVICE static StepWords load(const unsigned char* step, int lane) {
@@ -135,67 +141,178 @@ struct StepWords {
     SOLITON_UNROLL
     for (int i = 0; i < kLoads; ++i)
       words.loads[i] = load_shared(reinterpret_cast<const uint4*>(step) + i * kWarpLanes + lane);
+    if constexpr (kLowBits == 1) {
+      words.low[0] = load_shared(reinterpret_cast<const uint32_t*>(step + kLoadBytes) + lane);
+    } else if constexpr (kLowBits == 2) {
+      const uint2 both = load_shared(reinterpret_cast<const uint2*>(step + kLoadBytes) + lane);
+      words.low[0] = both.x;
+      words.low[1] = both.y;
+    }
     return words;
   }
 
-  /// Adds the products of a strip's 32 columns: of 4 bits those of rows g + 8 are 16 times these, and those of rows g.
+  /// Adds the products of a strip's 32 columns, kFormat.unit() times as large; of 4 bits those of rows g + 8 are 16 times these,
+  /// and those of rows g.
   SOLITON_DEVICE void multiply(int strip, int32_t (&products)[4], uint2 x) const {
-    if constexpr (kNibbles) {
-      mma_u8_s8(products, spread_integers(word(strip, 0), word(strip, 1)), x);
+    if constexpr (kBits == 4) {
+      mma_u8_s8(products, spread_integers(nibbles(strip, 0), nibbles(strip, 1)), x);
     } else {
-      mma_s8_s8(products, loads[strip], x);
+      mma_s8_s8(products, bytes(strip), x);
     }
   }
 
-  /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly.
-  /// Columns are in the order in which a lane has x: neighbours side by side.
+  /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
+  /// kFormat.unit() times as large. Columns are in the order in which a lane has x: neighbours side by side.
   SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {
-    if constexpr (kNibbles) {
-      return spread_to_bf16(word(strip, half), zeros);
+    if constexpr (kBits == 4) {
+      return spread_to_bf16(nibbles(strip, half), zeros);
     } else {
-      const uint4 own = loads[strip];
+      const uint4 own = bytes(strip);
       return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
     }
   }
 
  private:
-  SOLITON_DEVICE uint32_t word(int strip, int index) const {
+  SOLITON_DEVICE uint32_t nibbles(int strip, int index) const {
     const uint4 both = loads[0];
     return strip == 0 ? (index == 0 ? both.x : both.y) : (index == 0 ? both.z : both.w);
   }
+  /// Operand A, signed.
+  SOLITON_DEVICE uint4 bytes(int strip) const {
+    if constexpr (kLowBits == 0) {
+      return loads[strip];
+    } else {
+      return make_uint4(joined(strip, 0), joined(strip, 1), joined(strip, 2), joined(strip, 3));
+    }
+  }
+  /// A register out of its upper four bits and what is behind them.
+  SOLITON_DEVICE uint32_t joined(int strip, int reg) const {
+    constexpr uint32_t kUpper = 0xf0f0f0f0u;
+    constexpr uint32_t kLower = kLowBits == 1 ? 0x08080808u : 0x0c0c0c0cu;
+    const uint32_t upper = nibbles(strip, reg / 2) << (reg % 2 == 0 ? 4 : 0) & kUpper;
+    const int place =
+        kLowBits == 1 ? strip * 4 + reg : reg * 2;  // of its lower bits, which go to bit 4 - kLowBits
+    const int up = 4 - kLowBits - place;
+    const uint32_t lower = kLowBits == 1 ? low[0] : low[kLowBits == 2 ? strip : 0];
+    return and_or(up >= 0 ? lower << up : lower >> -up, kLower, upper);
+  }
 };
 
-/// Scales and zeros of rows lane / 4 and lane / 4 + 8 for one group.
+/// Scales, and zeros or minima, of rows lane / 4 and lane / 4 + 8 for one group.
 struct RowScales {
-  float scale[2];
+  float scale[2];  // of values kFormat.unit() times as large
   int32_t zero[2];
+  float minimum[2];
 };
 
-/// The same as they stand.
+/// The same as they stand, where scales are f16.
 template <WeightFormat kFormat>
-using ScaleWords = std::conditional_t<kFormat.has_zeros, uint2, uint32_t>;
+using ScaleWords = std::conditional_t<kFormat.group_words() == 2, uint2, uint32_t>;
 
 /// `words`: where those of row lane / 4 stand.
 template <WeightFormat kFormat>
 SOLITON_DEVICE ScaleWords<kFormat> load_scale_words(const unsigned char* words) {
   return load_shared(reinterpret_cast<const ScaleWords<kFormat>*>(words));
 }
-template <WeightFormat kFormat>
-SOLITON_DEVICE RowScales row_scales(ScaleWords<kFormat> rows) {
-  if constexpr (kFormat.has_zeros) {
-    return {{f16_to_float(static_cast<uint16_t>(rows.x)), f16_to_float(static_cast<uint16_t>(rows.y))},
-            {static_cast<int32_t>(rows.x >> 16), static_cast<int32_t>(rows.y >> 16)}};
-  } else {
-    return {{f16_to_float(static_cast<uint16_t>(rows)), f16_to_float(static_cast<uint16_t>(rows >> 16))},
-            {kFormat.symmetric_zero(), kFormat.symmetric_zero()}};
-  }
+
+/// Two f16 in a word: what rows g and g + 8 have, or a row's scale and minimum.
+SOLITON_DEVICE float2 unpack_f16(uint32_t word) {
+  return make_float2(f16_to_float(static_cast<uint16_t>(word)),
+                     f16_to_float(static_cast<uint16_t>(word >> 16)));
 }
 
 template <WeightFormat kFormat>
-SOLITON_DEVICE RowScales load_scales(const unsigned char* page, int columns, int lane, int group) {
-  return row_scales<kFormat>(
-      load_scale_words<kFormat>(page + scale_offset(kFormat, columns, lane / 4, group)));
+SOLITON_DEVICE RowScales row_scales(ScaleWords<kFormat> rows) {
+  static_assert(kFormat.block == 0);
+  constexpr float kUnit = 1.0f / kFormat.unit();
+  constexpr int32_t kZero = kFormat.symmetric_zero();
+  if constexpr (kFormat.has_minima) {
+    const float2 lower = unpack_f16(rows.x);
+    const float2 upper = unpack_f16(rows.y);
+    return {{lower.x * kUnit, upper.x * kUnit}, {kZero, kZero}, {lower.y, upper.y}};
+  } else if constexpr (kFormat.has_zeros) {
+    return {{f16_to_float(static_cast<uint16_t>(rows.x)), f16_to_float(static_cast<uint16_t>(rows.y))},
+            {static_cast<int32_t>(rows.x >> 16), static_cast<int32_t>(rows.y >> 16)},
+            {}};
+  } else {
+    const float2 scales = unpack_f16(rows);
+    return {{scales.x * kUnit, scales.y * kUnit}, {kZero, kZero}, {}};
+  }
 }
+
+/// What a lane knows of the scales of a block of columns, or of none.
+template <WeightFormat kFormat>
+class BlockScales {
+ public:
+  /// `column`: of the page, whose columns are `columns`.
+  SOLITON_DEVICE BlockScales(const unsigned char* page, int columns, int lane, int column)
+      : page_(page), columns_(columns), row_(lane / 4) {
+    if constexpr (kFormat.block > 0) {
+      const unsigned char* head = page + block_offset(kFormat, columns, row_, column / kFormat.block);
+      constexpr float kUnit = 1.0f / kFormat.unit();
+      if constexpr (kFormat.has_minima) {
+        const uint2 words = load_shared(reinterpret_cast<const uint2*>(head));
+        const float2 lower = unpack_f16(words.x);
+        const float2 upper = unpack_f16(words.y);
+        scale_[0] = lower.x * kUnit;
+        scale_[1] = upper.x * kUnit;
+        minimum_[0] = lower.y;
+        minimum_[1] = upper.y;
+      } else {
+        const float2 scales = unpack_f16(load_shared(reinterpret_cast<const uint32_t*>(head)));
+        scale_[0] = scales.x * kUnit;
+        scale_[1] = scales.y * kUnit;
+      }
+    }
+  }
+
+  /// Of group `group` of the page.
+  SOLITON_DEVICE RowScales of(int group) const {
+    if constexpr (kFormat.block == 0) {
+      return row_scales<kFormat>(load_scale_words<kFormat>(words(group)));
+    } else {
+      const Factors own = factors(group);
+      return {{scale_[0] * own.scale[0], scale_[1] * own.scale[1]},
+              {kZero, kZero},
+              {minimum_[0] * static_cast<float>(own.minimum[0]),
+               minimum_[1] * static_cast<float>(own.minimum[1])}};
+    }
+  }
+
+  /// What a group of a block has by itself.
+  struct Factors {
+    float scale[2];
+    int32_t minimum[2];
+  };
+  SOLITON_DEVICE Factors factors(int group) const {
+    static_assert(kFormat.block > 0);
+    if constexpr (kFormat.has_minima) {
+      const uint32_t all = load_shared(reinterpret_cast<const uint32_t*>(words(group)));
+      return {{static_cast<float>(all & 0xff), static_cast<float>(all >> 16 & 0xff)},
+              {static_cast<int32_t>(all >> 8 & 0xff), static_cast<int32_t>(all >> 24)}};
+    } else {
+      const uint32_t both = load_shared(reinterpret_cast<const uint16_t*>(words(group)));
+      return {
+          {static_cast<float>(static_cast<int8_t>(both)), static_cast<float>(static_cast<int8_t>(both >> 8))},
+          {}};
+    }
+  }
+  SOLITON_DEVICE float scale(int half) const { return scale_[half]; }
+  SOLITON_DEVICE float minimum(int half) const { return minimum_[half]; }
+
+ private:
+  static constexpr int32_t kZero = kFormat.symmetric_zero();
+
+  SOLITON_DEVICE const unsigned char* words(int group) const {
+    return page_ + scale_offset(kFormat, columns_, row_, group);
+  }
+
+  const unsigned char* page_;
+  int columns_;
+  int row_;
+  float scale_[2] = {};  // of the block
+  float minimum_[2] = {};
+};
 
 /// One row: x as three digits.
 template <WeightFormat kFormat>
@@ -226,11 +343,15 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   template <int kWarps, int kColumns>
   static SOLITON_DEVICE void multiply(const GemvPage& at, Sums& sums) {
     using Part = IntegerPart<kWarps, kColumns>;
-    constexpr int kGroupSteps = kFormat.group / kStepColumns;
+    constexpr int kHalves =
+        kFormat.group < kStepColumns ? kStepColumns / kFormat.group : 1;  // groups of a step
+    constexpr int kGroupSteps = kHalves > 1 ? 1 : kFormat.group / kStepColumns;
     constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
     constexpr int kDigit = 1 << kDigitBits;
-    constexpr bool kNibbles = StepWords<kFormat>::kNibbles;
+    constexpr bool kNibbles = kFormat.bits() == 4;
     constexpr bool kSubtracts = kFormat.has_zeros || kFormat.symmetric_zero() != 0;
+    constexpr bool kSumsInput = kSubtracts || kFormat.has_minima;
+    static_assert(kHalves <= 2);
     constexpr float kUpperRows = kNibbles ? 1.0f / 16 : 1.0f;
     constexpr uint32_t kOnes = 0x01010101u;
     const int lane =
@@ -258,26 +379,37 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
           x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
         }
       }
+      const int strip = unit * kStrips + (second_strip ? 1 : 0);
+      const BlockScales<kFormat> block(at.page, kColumns, lane, strip * Part::kSteps * kStepColumns);
+      float scaled[2] = {};   // in blocks: of products by their groups' integers,
+      int32_t below[2] = {};  // and of the input
       SOLITON_UNROLL
-      for (int first = 0; first < Part::kSteps; first += kScaledSteps) {
-        const int strip = unit * kStrips + (second_strip ? 1 : 0);
-        const RowScales scales =
-            load_scales<kFormat>(at.page, kColumns, lane, (strip * Part::kSteps + first) / kGroupSteps);
+      for (int i = 0; i < Part::kSteps / kScaledSteps * kHalves; ++i) {
+        const int first = i / kHalves * kScaledSteps;
+        // Quads 0 and 1 have the first half of a step's columns.
+        const bool is_own = kHalves == 1 || lane % 4 / 2 == i % kHalves;
+        const auto own_x = [&](int step) { return is_own ? x[step] : make_uint2(0, 0); };
+        const int group = (strip * Part::kSteps + first) * kHalves / kGroupSteps + i % kHalves;
         int32_t products[kStrips][4] = {};
         SOLITON_UNROLL
         for (int step = first; step < first + kScaledSteps; ++step) {
-          weights[step].multiply(0, products[0], x[step]);
-          weights[step].multiply(1, products[1], x[step]);
+          weights[step].multiply(0, products[0], own_x(step));
+          weights[step].multiply(1, products[1], own_x(step));
         }
         int32_t input = 0;
-        if constexpr (kSubtracts) {
-          int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
-          if (at.is_first_tile) {
+        if constexpr (kSumsInput) {
+          const auto sum = [&] {
             int32_t inputs[4] = {};
             SOLITON_UNROLL
             for (int step = first; step < first + kScaledSteps; ++step)
-              mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x[step]);
-            input = inputs[0] + kDigit * inputs[1];
+              mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), own_x(step));
+            return inputs[0] + kDigit * inputs[1];
+          };
+          int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
+          if (kHalves > 1) {
+            input = sum();
+          } else if (at.is_first_tile) {
+            input = sum();
             if (lane < 4) store_shared(input_sum, input);
           } else {
             input = load_shared(input_sum);
@@ -291,13 +423,40 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
           own_products[half] = second_strip ? second_product : first_product;
         }
         if constexpr (kNibbles) own_products[1] -= own_products[0];
+        if constexpr (kFormat.block > 0) {
+          const auto factors = block.factors(group);
+          SOLITON_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            int32_t product = own_products[half];
+            if constexpr (kSubtracts)
+              product -= kFormat.symmetric_zero() * (kNibbles && half == 1 ? 16 * input : input);
+            if constexpr (kFormat.has_minima) {
+              product += kFormat.bias() * kFormat.unit() * input;
+              below[half] += factors.minimum[half] * input;
+            }
+            scaled[half] += factors.scale[half] * static_cast<float>(product);
+          }
+        } else {
+          const RowScales scales = block.of(group);
+          SOLITON_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            int32_t product = own_products[half];
+            if constexpr (kSubtracts)
+              product -= scales.zero[half] * (kNibbles && half == 1 ? 16 * input : input);
+            if constexpr (kFormat.has_minima) product += kFormat.bias() * kFormat.unit() * input;
+            sums.value[half] +=
+                scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
+            if constexpr (kFormat.has_minima)
+              sums.value[half] -= scales.minimum[half] * up * static_cast<float>(input);
+          }
+        }
+      }
+      if constexpr (kFormat.block > 0) {
         SOLITON_UNROLL
         for (int half = 0; half < 2; ++half) {
-          int32_t product = own_products[half];
-          if constexpr (kSubtracts)
-            product -= scales.zero[half] * (kNibbles && half == 1 ? 16 * input : input);
-          sums.value[half] +=
-              scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
+          sums.value[half] += block.scale(half) * (half == 0 ? up : up * kUpperRows) * scaled[half];
+          if constexpr (kFormat.has_minima)
+            sums.value[half] -= block.minimum(half) * up * static_cast<float>(below[half]);
         }
       }
     }

@@ -43,20 +43,27 @@ struct ModelFacts {
   int32_t rope_original_context = 0;  // tokens; llama3 and yarn
   int32_t rope_truncate = 1;          // are the bounds of the ramp whole dims? yarn only
   int32_t rope_dims = 0;              // of a head, the first, that are rotated; 0: all
-  int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16) or 4 (integers)
-  int32_t weight_group = 0;           // columns that share a scale, -1: all; 4 bits only
-  int32_t weight_zeros = 0;           // have groups zeros of their own? 4 bits only
-  int32_t weight_order = 0;           // do groups take columns in an order of their own? 4 bits only
-  int32_t lm_head_bits = 16;          // like weight_bits; group and zeros as the layers have them
-  int32_t num_experts = 0;            // of a layer that is a mixture of them; 0: none is
-  int32_t experts_per_token = 0;      // that each token goes through
-  int32_t expert_ffn = 0;             // like ffn, of one expert
-  int32_t renormalised = 0;           // do weights of those that a token goes through add up to 1?
-  int32_t shared_experts = 0;         // further ones, that every token goes through
-  int32_t shared_gate = 0;    // do they have a weight, the sigmoid of a row of the router? Else it is 1
-  int32_t router_scores = 0;  // by which tokens are routed: a RouterScores
-  int32_t router_bias = 0;    // has each expert one that is added to its score for the choice alone?
-  double router_scale = 1.0;  // of the weights of those that a token chose
+  int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16), or 4, 5, 6 or 8 (integers)
+  int32_t weight_group = 0;           // columns that share a scale, -1: all; integers only, as all of weights
+  int32_t weight_zeros = 0;           // have groups zeros of their own?
+  int32_t weight_order = 0;           // do groups take columns in an order of their own?
+  int32_t weight_minima = 0;          // have groups minima?
+  int32_t weight_block = 0;   // columns of a block, within which scales are integers; 0: there is none
+  int32_t lm_head_bits = 16;  // like weight_bits or further_bits; the rest as the others of so many bits
+  // Other integers, of the matrices that layer_further says; 0: there are none.
+  int32_t further_bits = 0;
+  int32_t further_group = 0;
+  int32_t further_minima = 0;
+  int32_t further_block = 0;
+  int32_t num_experts = 0;        // of a layer that is a mixture of them; 0: none is
+  int32_t experts_per_token = 0;  // that each token goes through
+  int32_t expert_ffn = 0;         // like ffn, of one expert
+  int32_t renormalised = 0;       // do weights of those that a token goes through add up to 1?
+  int32_t shared_experts = 0;     // further ones, that every token goes through
+  int32_t shared_gate = 0;        // do they have a weight, the sigmoid of a row of the router? Else it is 1
+  int32_t router_scores = 0;      // by which tokens are routed: a RouterScores
+  int32_t router_bias = 0;        // has each expert one that is added to its score for the choice alone?
+  double router_scale = 1.0;      // of the weights of those that a token chose
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
@@ -67,7 +74,13 @@ struct ModelFacts {
   double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
   // Of each layer where they differ, kMixture of one that is a mixture of experts, and ffn is the widest; else zeros.
   int32_t layer_ffn[kMostListedLayers] = {};
+  // Of each layer which matrices have further_bits: several of MatrixRole.
+  int32_t layer_further[kMostListedLayers] = {};
 };
+
+/// A layer's matrices, a bit each.
+enum MatrixRole : int32_t { kQkvMatrix = 1, kOMatrix = 2, kGateUpMatrix = 4, kDownMatrix = 8 };
+constexpr const char* kMatrixRoleNames[] = {"qkv", "o", "gate_up", "down"};
 
 constexpr int32_t kMixture = -1;
 
@@ -86,8 +99,13 @@ constexpr int32_t router_rows(const ModelFacts& facts) {
 
 /// Elements between gate and down of an expert as kernels have it: of integers whole units of a page, further ones are zero.
 constexpr int32_t expert_width(const ModelFacts& facts) {
-  const WeightFormat format{.type = type_of_bits(facts.weight_bits)};
-  return format.has_scales() ? round_up(facts.expert_ffn, format.page_columns() / kUnits) : facts.expert_ffn;
+  int32_t unit = 1;  // of pages of 4 bits, or of narrower ones: powers of two
+  for (const int32_t bits : {facts.weight_bits, facts.further_bits}) {
+    const WeightFormat format{.type = type_of_bits(bits)};
+    const int32_t own = format.has_scales() ? format.page_columns() / kUnits : 1;
+    unit = own > unit ? own : unit;
+  }
+  return round_up(facts.expert_ffn, unit);
 }
 
 /// Dims of a head that are rotated, the first: each of the first half of them with one of the second half.
@@ -105,7 +123,12 @@ constexpr int32_t ffn_of_layer(const ModelFacts& facts, int layer) {
   return facts.num_experts > 0 ? kMixture : facts.ffn;
 }
 
-/// Calls visit(name, value) for every fact but the list of layers, of experts only where there are any, and of what few
+/// Which matrices of a layer have further_bits: several of MatrixRole.
+constexpr int32_t further_of_layer(const ModelFacts& facts, int layer) {
+  return facts.further_bits != 0 && layer < kMostListedLayers ? facts.layer_further[layer] : 0;
+}
+
+/// Calls visit(name, value) for every fact but the lists of layers, of experts only where there are any, and of what few
 /// models have only where it is so, in a fixed order; names are those of models/*.yaml.
 template <class Facts, class Visitor>
 constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
@@ -131,7 +154,15 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("weight_group", facts.weight_group);
   visit("weight_zeros", facts.weight_zeros);
   visit("weight_order", facts.weight_order);
+  if (facts.weight_minima != 0) visit("weight_minima", facts.weight_minima);
+  if (facts.weight_block != 0) visit("weight_block", facts.weight_block);
   visit("lm_head_bits", facts.lm_head_bits);
+  if (facts.further_bits != 0) {
+    visit("further_bits", facts.further_bits);
+    visit("further_group", facts.further_group);
+    if (facts.further_minima != 0) visit("further_minima", facts.further_minima);
+    if (facts.further_block != 0) visit("further_block", facts.further_block);
+  }
   if (facts.num_experts > 0) {
     visit("num_experts", facts.num_experts);
     visit("experts_per_token", facts.experts_per_token);
@@ -195,6 +226,7 @@ inline uint64_t hash_facts(const ModelFacts& facts) {
   };
   for_each_fact(facts, add);
   if (lists_layers(facts)) add("layer_ffn", facts.layer_ffn);
+  if (facts.further_bits != 0) add("layer_further", facts.layer_further);
   return hash;
 }
 

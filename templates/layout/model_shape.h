@@ -51,6 +51,7 @@ struct ModelShape {
   Mixture mixture = {};
   float router_scale = 1;      // of the weights of the experts that a token chose
   WeightFormat integers = {};  // of the matrices that are integers; of bf16 if none is
+  WeightFormat further = {};   // of those of another type of integers; of bf16 if there are none
 
   SOLITON_HOST_DEVICE constexpr bool has_windows() const {
     for (int i = 0; i < num_layers; ++i) {

@@ -38,7 +38,9 @@ struct RandomTiles {
   WeightFormat format = {};
   int32_t padded = 0;  // columns
   int64_t num_tiles = 0;
-  uint16_t scale = 0;    // bits of an f16
+  uint16_t scale =
+      0;  // bits of an f16: of groups, or of blocks, whose groups have kRandomBlockScale times as much
+  uint16_t minimum = 0;  // likewise: of half of the values
   bool is_part = false;  // do scales of all columns come last, as in experts side by side? Else page by page
 
   SOLITON_HOST_DEVICE constexpr int64_t num_words() const {
@@ -46,17 +48,30 @@ struct RandomTiles {
   }
 };
 
-/// The 32-bit word `index` of the tiles: random integers, the scale, or the symmetric zero.
+constexpr uint32_t kRandomBlockScale = 32;  // of each group, in formats with blocks
+
+/// A word of the scales at byte `offset` of them: all scales are alike, as are zeros and minima.
+SOLITON_HOST_DEVICE constexpr uint32_t random_scale_word(const RandomTiles& tiles, int offset) {
+  const WeightFormat format = tiles.format;
+  const uint32_t second = format.has_minima  ? tiles.minimum
+                          : format.has_zeros ? static_cast<uint32_t>(format.symmetric_zero())
+                                             : uint32_t{tiles.scale};
+  if (format.block == 0 || offset % format.block_scale_bytes() < format.block_head_bytes())
+    return tiles.scale | second << 16;
+  return kRandomBlockScale * 0x01010101u;
+}
+
+/// The 32-bit word `index` of the tiles: random integers, or what goes with their groups.
 SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& tiles, int64_t index,
                                                           uint64_t seed) {
-  const auto zero = static_cast<uint32_t>(tiles.format.symmetric_zero());
   int offset = static_cast<int>(index % (tile_bytes(tiles.format, tiles.padded) / 4)) * 4;
   int column = 0;
   for (;;) {
     const int columns = tiles.is_part ? tiles.padded : page_columns(tiles.format, tiles.padded - column);
-    if (offset < tiles.format.value_bytes(columns)) return random_bits(index, seed);
+    const int values = tiles.format.value_bytes(columns);
+    if (offset < values) return random_bits(index, seed);
     const int bytes = weight_bytes(tiles.format, columns);
-    if (offset < bytes) return tiles.scale | (tiles.format.has_zeros ? zero : uint32_t{tiles.scale}) << 16;
+    if (offset < bytes) return random_scale_word(tiles, offset - values);
     offset -= bytes;
     column += columns;
   }

@@ -25,9 +25,9 @@ constexpr int least_warpgroup_rows(WeightFormat format) {
   return format.has_scales() ? 8 : 64;
 }
 
-/// Formats that have code for warpgroups. Where single warps multiply, integers of any number of bits become bf16.
+/// Formats that have code for warpgroups. Where single warps multiply, integers of any format become bf16.
 constexpr bool suits_warpgroups(WeightFormat format) {
-  return format.bits() != 8;
+  return !format.has_scales() || (format.bits() == 4 && !format.has_minima && format.block == 0);
 }
 
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.

@@ -1,18 +1,26 @@
-// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as integers of 4 or 8 bits with a scale, and
-// perhaps a zero, for each row and group of columns: weight = scale * (value - zero). Integers of 8 bits are signed.
+// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as integers of 4, 5, 6 or 8 bits with a scale, and
+// perhaps a zero or a minimum, for each row and group of columns:
 //
-// A page of integers holds 16 rows and 2048 (of 8 bits 1024) columns, or half or a quarter of that, 512 at least: 8 units of
-// neighbouring columns, each of 2 strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Of one step of both
-// strips of a unit lane l = 4 g + j of a warp reads its A operands of `mma.m16n8k32`. The bytes of word w of a strip are
-// columns 8 j + 4 w + 0, 2, 1 and 3 of the step, so that neighbouring columns are 16 bits apart, as pairs of bf16 are.
+//   weight = scale * (value - zero), or scale * value - minimum
+//
+// A page of integers holds 16 rows and 2048 (of 8 bits 1024) columns, or half or a quarter of that, 512 at least: 8
+// units of neighbouring columns, each of 2 strips of neighbouring columns, each of 4, 2 or 1 steps of 32 columns. Of one step
+// of both strips of a unit lane l = 4 g + j of a warp reads its A operands of `mma.m16n8k32`. The bytes of word w of a strip
+// are columns 8 j + 4 w + 0, 2, 1 and 3 of the step, so that neighbouring columns are 16 bits apart, as pairs of bf16 are.
 //
 //   4 bits: one load of 16 bytes, two words of each strip. The lower four bits are those of row g (registers 0 and 2 of the
 //           mma), the upper four those of row g + 8 (registers 1 and 3).
-//   8 bits: a load for each strip, 512 bytes apart: word 0 of row g and of row g + 8, then word 1 of both, which are the
-//           registers as they stand.
+//   8 bits: a load for each strip, 512 bytes apart: the four registers as they stand. Values are signed.
+//   5 and 6 bits: the upper four bits of the values as if there were no others, the first of them flipped: as signed integers.
+//           Behind these words of the step its lower bits: of register r of a strip two bits of each byte, 2 r up, in a word
+//           of the lane's for each strip; or one bit, r up of the first strip and 4 + r up of the second, in one word.
 //
-// Then come the scales as f16: of each group of columns, of each row pair g, that of row g and of row g + 8,
-// each followed by its zero, an integer of 16 bits, if there are zeros.
+// Then come the scales: of each group of columns, of each row pair g, that of row g and of row g + 8, as f16, each followed by
+// its zero, an integer of 16 bits, or its minimum, an f16, if there are such.
+//
+// Formats with blocks (K-quants of GGUF) have integers of 8 bits for scales, and minima, of groups, and of each block of
+// columns an f16 that its scales are multiplied by, and one for its minima. Block after block, these f16 of all row pairs come
+// first, then what its groups have.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +34,7 @@ constexpr int kStrips = 2;                                           // of a uni
 constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
 constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
 
-enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt8 = 2 };
+enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt5 = 2, kInt6 = 3, kInt8 = 4 };
 constexpr WeightType kLastWeightType = WeightType::kInt8;
 
 /// What a type of weights is, for all who must not know which it is.
@@ -44,6 +52,10 @@ SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
   switch (type) {
     case WeightType::kInt4:
       return {"kInt4", 4, true, true, kMinIntegerColumns};
+    case WeightType::kInt5:
+      return {"kInt5", 5, true, true, kMinIntegerColumns};
+    case WeightType::kInt6:
+      return {"kInt6", 6, true, true, kMinIntegerColumns};
     case WeightType::kInt8:
       return {"kInt8", 8, true, true, kMinIntegerColumns};
     case WeightType::kBf16:
@@ -62,34 +74,57 @@ constexpr WeightType type_of_bits(int bits) {
 
 struct WeightFormat {
   WeightType type = WeightType::kBf16;
-  int32_t group = 0;       // columns that share a scale: 32, 64 or 128; where there are scales
-  bool has_zeros = false;  // of their own; else every zero is symmetric_zero()
+  int32_t group = 0;        // columns that share a scale: 16, 32, 64 or 128; where there are scales
+  bool has_zeros = false;   // of their own; else every zero is symmetric_zero()
+  bool has_minima = false;  // and no zeros
+  int32_t block = 0;        // columns of a block, or 0: scales are f16
 
   constexpr bool operator==(const WeightFormat&) const = default;
   SOLITON_HOST_DEVICE constexpr int bits() const { return traits_of(type).bits; }
   SOLITON_HOST_DEVICE constexpr bool has_scales() const { return traits_of(type).has_scales; }
   SOLITON_HOST_DEVICE constexpr bool takes_digits() const { return traits_of(type).takes_digits; }
-  /// The zero of integers of which as many are negative as are not; those of 8 bits are signed.
-  SOLITON_HOST_DEVICE constexpr int symmetric_zero() const { return bits() == 4 ? 8 : 0; }
+  /// Values of more than 4 bits are signed. Kernels have them `unit()` times as large: the first bits of a byte.
+  SOLITON_HOST_DEVICE constexpr bool is_signed() const { return bits() > 4; }
+  SOLITON_HOST_DEVICE constexpr int unit() const { return is_signed() ? 1 << (8 - bits()) : 1; }
+  /// The zero of values as they stand, if there are no others and no minima.
+  SOLITON_HOST_DEVICE constexpr int symmetric_zero() const { return is_signed() || has_minima ? 0 : 8; }
+  /// What a checkpoint's values, which begin with 0, have more than signed ones.
+  SOLITON_HOST_DEVICE constexpr int bias() const { return is_signed() ? 1 << (bits() - 1) : 0; }
   /// Bytes of one step of both strips of a unit, of all lanes.
   SOLITON_HOST_DEVICE constexpr int step_bytes() const { return value_bytes(kStrips * kStepColumns); }
   /// Columns of a page that is as wide as it may be, and of one that is as narrow.
-  SOLITON_HOST_DEVICE constexpr int page_columns() const { return kPageBytes * 8 / (kTileRows * bits()); }
+  SOLITON_HOST_DEVICE constexpr int page_columns() const {
+    int columns = kPageColumns;
+    constexpr int kMostBits = kPageBytes * 12;  // of 5 and 6 bits one and a half pages: smaller ones cost too many waits
+    while (columns * 2 * kTileRows * bits() <= kMostBits) columns *= 2;
+    return columns;
+  }
   SOLITON_HOST_DEVICE constexpr int least_columns() const { return traits_of(type).least_columns; }
   /// Bytes of the weights of so many columns of a tile, without scales.
   SOLITON_HOST_DEVICE constexpr int value_bytes(int columns) const {
     return columns * kTileRows / 8 * bits();
   }
-  /// 2-byte words of one row and group: a scale, and its zero.
-  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros ? 2 : 1; }
-  /// Bytes of the scales, and zeros, of so many columns of a tile, whole groups.
+  /// Numbers of one row and group, or of a block: a scale, and its zero or minimum.
+  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros || has_minima ? 2 : 1; }
+  /// Bytes of what 16 rows have of a group, and of a block.
+  SOLITON_HOST_DEVICE constexpr int group_bytes() const {
+    return kTileRows * group_words() * (block == 0 ? 2 : 1);
+  }
+  SOLITON_HOST_DEVICE constexpr int block_head_bytes() const {
+    return block == 0 ? 0 : kTileRows * group_words() * 2;
+  }
+  SOLITON_HOST_DEVICE constexpr int block_scale_bytes() const {
+    return block_head_bytes() + block / group * group_bytes();
+  }
+  /// Bytes of the scales, and all that goes with them, of so many columns of a tile: whole groups and blocks.
   SOLITON_HOST_DEVICE constexpr int scale_bytes(int columns) const {
-    return has_scales() ? columns / group * kTileRows * group_words() * 2 : 0;
+    if (!has_scales()) return 0;
+    return block == 0 ? columns / group * group_bytes() : columns / block * block_scale_bytes();
   }
   /// Bytes of a matrix' block of 32 columns of a tile, with their share of the scales behind them.
   SOLITON_HOST_DEVICE constexpr int block_bytes() const {
-    return value_bytes(kColumnBlock) +
-           (has_scales() ? kColumnBlock * kTileRows * group_words() * 2 / group : 0);
+    constexpr int kWhole = 256;  // columns of whole groups and blocks
+    return value_bytes(kColumnBlock) + scale_bytes(kWhole) / (kWhole / kColumnBlock);
   }
 };
 
@@ -140,9 +175,20 @@ SOLITON_HOST_DEVICE constexpr int integer_input_bytes(int columns) {
   return columns * kDigits + columns / (kStrips * kStepColumns) * 16;
 }
 
-/// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero follows.
+/// Byte offset in a page of `columns` columns of the scale of `row` and group `group`; its zero or minimum follows.
 SOLITON_HOST_DEVICE constexpr int scale_offset(WeightFormat format, int columns, int row, int group) {
-  return format.value_bytes(columns) + ((group * 8 + row % 8) * 2 + row / 8) * format.group_words() * 2;
+  const int pair = row % 8 * 2 + row / 8;
+  const int words = format.value_bytes(columns);
+  if (format.block == 0) return words + group * format.group_bytes() + pair * format.group_words() * 2;
+  const int groups = format.block / format.group;
+  return words + group / groups * format.block_scale_bytes() + format.block_head_bytes() +
+         group % groups * format.group_bytes() + pair * format.group_words();
+}
+
+/// The same of the f16 of block `block`.
+SOLITON_HOST_DEVICE constexpr int block_offset(WeightFormat format, int columns, int row, int block) {
+  return format.value_bytes(columns) + block * format.block_scale_bytes() +
+         (row % 8 * 2 + row / 8) * format.group_words() * 2;
 }
 
 }  // namespace soliton

@@ -165,9 +165,10 @@ class DigitMultiplier {
     Loaded loaded;
     SOLITON_UNROLL
     for (int k = 0; k < kSetSteps; ++k) {
-      loaded.words[k] = load_shared(reinterpret_cast<const uint4*>(slot + tile * Slot::kWordBytes +
-                                                                   (set * kSetSteps + k) * kFormat.step_bytes()) +
-                                    context_.lane);
+      loaded.words[k] =
+          load_shared(reinterpret_cast<const uint4*>(slot + tile * Slot::kWordBytes +
+                                                     (set * kSetSteps + k) * kFormat.step_bytes()) +
+                      context_.lane);
     }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {

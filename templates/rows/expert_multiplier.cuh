@@ -126,8 +126,10 @@ class ExpertMultiplier : public Multiplier<kPlan> {
                                      const Columns& columns, int tiles, Sums& sums, const Operand& operand) {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales())
-        return this->template multiply_pages<kDivided>(stream, columns.all, columns.of_chunk, tiles, sums,
-                                                       operand);
+        return with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+          this->template multiply_pages<kFormat, kDivided>(stream, columns.all, columns.of_chunk, tiles, sums,
+                                                           operand);
+        });
     }
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns.all; column += columns.of_chunk) {

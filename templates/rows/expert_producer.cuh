@@ -87,7 +87,9 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
         const ExpertSlot<kPlan> expert(context_, slot);
         const char* own = tile + expert.number() * experts.expert_bytes;
         if (has_scales<kPlan>(phase.format.type)) {
-          stream_parts(phase, own, stride, tiles);
+          with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+            stream_parts<kFormat>(phase, own, stride, tiles);
+          });
         } else {
           stream_slots(phase, own, kFfn, stride, tiles, expert_slot_columns<kPlan>(expert.pairs()));
         }
@@ -112,7 +114,7 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
   SOLITON_DEVICE void stream_pages(const MatrixPhase& phase, const char* tile, int stride, int tiles) {
     SOLITON_NO_UNROLL
     for (int column = 0; column < phase.padded;) {
-      const int columns = page_columns(kPlan.model.integers, phase.padded - column);
+      const int columns = known_page_columns<kPlan>(phase.format.type, phase.padded - column);
       const int bytes = known_weight_bytes<kPlan>(phase.format.type, columns);
       const char* page = tile + known_weight_bytes<kPlan>(phase.format.type, column);
       SOLITON_NO_UNROLL
@@ -121,8 +123,8 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
     }
   }
   /// or of an expert whose columns stand beside those of others, and its scales behind all of them.
+  template <WeightFormat kFormat>
   SOLITON_DEVICE void stream_parts(const MatrixPhase& phase, const char* tile, int stride, int tiles) {
-    constexpr WeightFormat kFormat = kPlan.model.integers;
     constexpr int kFfn = kPlan.model.mixture.ffn;
     constexpr int kMost = kFormat.page_columns();
     SOLITON_NO_UNROLL

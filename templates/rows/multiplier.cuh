@@ -1,14 +1,14 @@
 // The matrix work of a worker: its columns and rows of every tile.
 #pragma once
 
-#include "formats/integers.cuh"
+#include "formats/formats.cuh"
 #include "rows/input_stream.cuh"
 #include "rows/page_stream.cuh"
 
 namespace soliton::rows {
 
 /// The step of a page of integers that a worker has of one chunk of columns.
-template <const KernelPlan& kPlan>
+template <WeightFormat kFormat>
 struct IntegerStep {
   int columns;  // of the page
   int steps;    // of a unit
@@ -33,10 +33,9 @@ struct IntegerStep {
   }
   /// Its block of columns in the chunk.
   SOLITON_DEVICE int block(int strip) const { return (column(strip) - chunk) / kColumnBlock; }
-  SOLITON_DEVICE int group(int strip) const { return column(strip) / kPlan.model.integers.group; }
 
  private:
-  static constexpr int kStepBytes = kPlan.model.integers.step_bytes();
+  static constexpr int kStepBytes = kFormat.step_bytes();
 };
 
 template <const KernelPlan& kPlan>
@@ -66,7 +65,9 @@ class Multiplier {
     if constexpr (kPlan.model.integers.has_scales()) {
       if (phase.format.has_scales()) {
         const AllRows rows(*this);
-        return multiply_pages<false>(stream, phase.padded, kRowsShape.chunk_columns(), tiles, sums, rows);
+        return with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+          multiply_pages<kFormat, false>(stream, phase.padded, kRowsShape.chunk_columns(), tiles, sums, rows);
+        });
       }
     }
     SOLITON_NO_UNROLL
@@ -131,10 +132,10 @@ class Multiplier {
   /// The same with pages of integers, of all `padded` columns: a page of every tile stays in the ring while the chunks of the
   /// input that it meets go by, of `chunk` columns. kDivided: are these columns of
   /// an expert beside those of others?
-  template <bool kDivided, class Operand>
+  template <WeightFormat kFormat, bool kDivided, class Operand>
   SOLITON_DEVICE void multiply_pages(PageStream<kPlan>& stream, int padded, int chunk, int tiles, Sums& sums,
                                      const Operand& operand) {
-    constexpr int kFull = kPlan.model.integers.page_columns();
+    constexpr int kFull = kFormat.page_columns();
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
     static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
     const unsigned char* input = nullptr;
@@ -144,15 +145,17 @@ class Multiplier {
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < padded; begin += columns) {
       const int rest = padded - begin;
-      columns = kDivided ? (rest < kFull ? rest : kFull) : page_columns(kPlan.model.integers, rest);
+      columns = kDivided ? (rest < kFull ? rest : kFull) : page_columns(kFormat, rest);
       const int steps = (kDivided ? kFull : columns) / kMinIntegerColumns;
+      // What is computed of it for pages of one format is not kept for those of the other: registers.
+      if constexpr (kPlan.model.further.has_scales()) context_.lane = opaque(context_.lane);
       int slots[kTilesAtOnce<kPlan>];
       SOLITON_UNROLL
       for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile)
         slots[tile] = tile < tiles ? stream.wait() : slots[0];
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
-        const IntegerStep<kPlan> step(columns, steps, column, column_warp());
+        const IntegerStep<kFormat> step(columns, steps, column, column_warp());
         if (!kMixes<kPlan> || begin + column == input_end) {
           input = input_.wait();
           input_begin = begin + column;
@@ -182,52 +185,97 @@ class Multiplier {
   }
 
   /// Both strips of a step of a few tiles, from `tile` on: chains of mma that do not depend on one another.
-  template <int kTogether, class Operand>
-  SOLITON_DEVICE void multiply_step(const IntegerStep<kPlan>& step,
+  template <WeightFormat kFormat, int kTogether, class Operand>
+  SOLITON_DEVICE void multiply_step(const IntegerStep<kFormat>& step,
                                     const unsigned char* const (&pages)[kTogether],
                                     const unsigned char* input, int first_block, int tile, Sums& sums,
                                     const Operand& operand) const {
     constexpr int kParts = kRowsShape.parts;
-    constexpr WeightFormat kFormat = kPlan.model.integers;
+    constexpr int kHalves =
+        kFormat.group < kStepColumns ? kStepColumns / kFormat.group : 1;  // groups of a step
+    // Sums of the input take the registers of another group of rows.
+    constexpr int kGroupsTogether = kFormat.has_minima ? 1 : kRowGroups;
     StepWords<kFormat> words[kTogether];
-    RowScales scales[kTogether][kStrips];
+    // Of all strips and halves before their products; where each is put together of two parts, one after the other: registers.
+    constexpr bool kAhead = kFormat.block == 0;
+    RowScales scales[kTogether][kAhead ? kStrips : 1][kAhead ? kHalves : 1];
+    const auto load_scales = [&](int t, int strip, int half) {
+      const int column = step.column(strip);
+      return BlockScales<kFormat>(pages[t], step.columns, context_.lane, column)
+          .of(column / kFormat.group + half);
+    };
     SOLITON_UNROLL
     for (int t = 0; t < kTogether; ++t) {
       words[t] = StepWords<kFormat>::load(pages[t] + step.offset, context_.lane);
-      SOLITON_UNROLL
-      for (int strip = 0; strip < kStrips; ++strip) {
-        scales[t][strip] = load_scales<kFormat>(pages[t], step.columns, context_.lane, step.group(strip));
+      if constexpr (kAhead) {
+        SOLITON_UNROLL
+        for (int i = 0; i < kStrips * kHalves; ++i)
+          scales[t][i / kHalves][i % kHalves] = load_scales(t, i / kHalves, i % kHalves);
+      } else {
+        scales[t][0][0] = {{}, {kFormat.symmetric_zero(), kFormat.symmetric_zero()}, {}};
       }
     }
     SOLITON_UNROLL
-    for (int strip = 0; strip < kStrips; ++strip) {
-      float products[kTogether][kRowGroups][kParts][4] = {};
+    for (int i = 0; i < kStrips * kHalves; ++i) {
+      const int strip = i / kHalves;
+      const int half = i % kHalves;
+      // Quads 0 and 1 have the first half of a step's columns.
+      const bool is_own = kHalves == 1 || context_.lane % 4 / 2 == half;
+      const auto scales_of = [&](int t) -> RowScales& {
+        return scales[t][kAhead ? strip : 0][kAhead ? half : 0];
+      };
+      uint4 weights[kTogether][2];
       SOLITON_UNROLL
       for (int t = 0; t < kTogether; ++t) {
-        const uint4 first = words[t].to_bf16(strip, 0, scales[t][strip].zero);
-        const uint4 second = words[t].to_bf16(strip, 1, scales[t][strip].zero);
         SOLITON_UNROLL
-        for (int n = 0; n < kRowGroups; ++n) {
-          if (!operand.is_there(n)) continue;
-          SOLITON_UNROLL
-          for (int part = 0; part < kParts; ++part) {
-            const uint4 x = operand.load(input, first_block + step.block(strip), part, n);
-            mma_bf16(products[t][n][part], first, make_uint2(x.x, x.y));
-            mma_bf16(products[t][n][part], second, make_uint2(x.z, x.w));
-          }
-        }
+        for (int k = 0; k < 2; ++k) weights[t][k] = words[t].to_bf16(strip, k, scales_of(t).zero);
       }
       SOLITON_UNROLL
-      for (int t = 0; t < kTogether; ++t) {
+      for (int begin = 0; begin < kRowGroups; begin += kGroupsTogether) {
+        float products[kTogether][kGroupsTogether][kParts][4] = {};
+        float inputs[kGroupsTogether][4] = {};  // the sum of each row of the input: [0] and [1]
         SOLITON_UNROLL
-        for (int n = 0; n < kRowGroups; ++n) {
-          float(&sum)[4] = sums.value[tile + t][n][0];
+        for (int t = 0; t < kTogether; ++t) {
           SOLITON_UNROLL
-          for (int r = 0; r < 4; ++r) {
-            float product = products[t][n][0][r];
+          for (int n = 0; n < kGroupsTogether; ++n) {
+            if (!operand.is_there(begin + n)) continue;
             SOLITON_UNROLL
-            for (int part = 1; part < kParts; ++part) product += products[t][n][part][r];
-            sum[r] += scales[t][strip].scale[r / 2] * product;
+            for (int part = 0; part < kParts; ++part) {
+              uint4 x = operand.load(input, first_block + step.block(strip), part, begin + n);
+              if constexpr (kHalves > 1) x = is_own ? x : make_uint4(0, 0, 0, 0);
+              mma_bf16(products[t][n][part], weights[t][0], make_uint2(x.x, x.y));
+              mma_bf16(products[t][n][part], weights[t][1], make_uint2(x.z, x.w));
+              if constexpr (kFormat.has_minima) {
+                constexpr uint32_t kOnes = 0x3f803f80u;
+                if (t > 0) continue;
+                mma_bf16(inputs[n], make_uint4(kOnes, kOnes, kOnes, kOnes), make_uint2(x.x, x.y));
+                mma_bf16(inputs[n], make_uint4(kOnes, kOnes, kOnes, kOnes), make_uint2(x.z, x.w));
+              }
+            }
+          }
+        }
+        SOLITON_UNROLL
+        for (int t = 0; t < kTogether; ++t) {
+          if constexpr (!kAhead) {
+            if (begin == 0) scales_of(t) = load_scales(t, strip, half);
+          }
+          const RowScales& own = scales_of(t);
+          SOLITON_UNROLL
+          for (int n = 0; n < kGroupsTogether; ++n) {
+            float(&sum)[4] = sums.value[tile + t][begin + n][0];
+            SOLITON_UNROLL
+            for (int r = 0; r < 4; ++r) {
+              float product = products[t][n][0][r];
+              SOLITON_UNROLL
+              for (int part = 1; part < kParts; ++part) product += products[t][n][part][r];
+              if constexpr (kFormat.has_minima) {
+                constexpr float kBias = static_cast<float>(kFormat.bias() * kFormat.unit());
+                sum[r] += own.scale[r / 2] * (product + kBias * inputs[n][r % 2]);
+                sum[r] -= own.minimum[r / 2] * inputs[n][r % 2];
+              } else {
+                sum[r] += own.scale[r / 2] * product;
+              }
+            }
           }
         }
       }

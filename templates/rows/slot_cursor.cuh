@@ -71,7 +71,7 @@ class SlotCursor {
   }
   SOLITON_DEVICE int columns() const {
     const int rest = end_column_ - column_;
-    if (has_scales<kPlan>(type_)) return page_columns(kPlan.model.integers, rest);
+    if (has_scales<kPlan>(type_)) return known_page_columns<kPlan>(type_, rest);
     return rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
   }
 

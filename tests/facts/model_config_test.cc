@@ -317,13 +317,14 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
     return parse_error(with(kGoodInt4, from, to));
   };
   EXPECT_EQ(parse_error(kGoodInt4), "no error");
-  EXPECT_EQ(changed("bits: 4", "bits: 3"), refusal(20, "quantization.bits: expected one of 4, 8, got 3"));
+  EXPECT_EQ(changed("bits: 4", "bits: 3"),
+            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, got 3"));
   EXPECT_EQ(changed("bits: 4", "bits: four"),
-            refusal(20, "quantization.bits: expected one of 4, 8, got four"));
+            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, got four"));
   EXPECT_EQ(changed("group: 128", "group: 256"),
-            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 256"));
+            refusal(21, "quantization.group: expected one of -1, 16, 32, 64, 128, got 256"));
   EXPECT_EQ(changed("group: 128", "group: 0"),
-            refusal(21, "quantization.group: expected one of -1, 32, 64, 128, got 0"));
+            refusal(21, "quantization.group: expected one of -1, 16, 32, 64, 128, got 0"));
   EXPECT_EQ(changed("symmetric: true", "symmetric: 1"),
             refusal(22, "quantization.symmetric: expected true or false, got 1"));
   EXPECT_EQ(changed("act_order: false", "act_order: no"),
@@ -331,9 +332,9 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
   EXPECT_EQ(changed("  lm_head: false", "  lm_head: 4"),
             refusal(24, "quantization.lm_head: expected true or false, got 4"));
   EXPECT_EQ(changed("  bits: 4\n", ""),
-            refusal(19, "quantization.bits: expected one of 4, 8, got no such key"));
+            refusal(19, "quantization.bits: expected one of 4, 5, 6, 8, got no such key"));
   EXPECT_EQ(changed("  group: 128\n", ""),
-            refusal(19, "quantization.group: expected one of -1, 32, 64, 128, got no such key"));
+            refusal(19, "quantization.group: expected one of -1, 16, 32, 64, 128, got no such key"));
   for (const char* key : {"symmetric: true", "act_order: false", "lm_head: false"}) {
     const std::string name = std::string(key).substr(0, std::string(key).find(':'));
     EXPECT_EQ(changed("  " + std::string(key) + "\n", ""),
@@ -341,7 +342,8 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
   }
   EXPECT_EQ(changed("symmetric: true", "sym: true"),
             refusal(22,
-                    "quantization.sym: expected one of bits, group, symmetric, act_order, lm_head, got an "
+                    "quantization.sym: expected one of bits, group, symmetric, act_order, minima, block, "
+                    "lm_head, further, got an "
                     "unknown key"));
   EXPECT_EQ(parse_error(kGood + "quantization: gptq\n"),
             refusal(19, "quantization: expected a map of keys, got gptq"));
@@ -429,6 +431,31 @@ TEST(ModelConfig, ShippedMixturesHaveTheirKnownNumberOfParameters) {
   EXPECT_EQ(count("qwen1.5-moe-a2.7b"), (Parameters{14315784192, 2689173504}));
   EXPECT_EQ(count("glm-4.5-air"), (Parameters{106852245504, 13424123904}));
   EXPECT_EQ(count("olmoe-1b-7b"), (Parameters{6919161856, 1282017280}));
+}
+
+TEST(ModelConfig, RefusesImpossibleMixesOfIntegers) {
+  const std::string mixed = with(kGoodInt4, "  lm_head: false",
+                                 "  minima: true\n  block: 256\n  lm_head: false\n  further:\n    bits: 6\n  "
+                                 "  group: 16\n    block: 256\n"
+                                 "    lm_head: true\n    down: [0, 1]");
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    return parse_error(with(mixed, from, to));
+  };
+  EXPECT_EQ(parse_error(mixed), "no error");
+  EXPECT_NE(changed("    bits: 6", "    bits: 7").find("expected one of 0, 4, 5, 6, 8, got 7"),
+            std::string::npos);
+  EXPECT_NE(changed("    bits: 6", "    bits: 4").find("expected other integers than the layers have, got 4"),
+            std::string::npos);
+  EXPECT_NE(changed("    group: 16", "    group: 24").find("expected one of 0, 16, 32, 64, 128, got 24"),
+            std::string::npos);
+  EXPECT_NE(
+      changed("    block: 256\n    lm", "    block: 128\n    lm").find("expected one of 0, 256, got 128"),
+      std::string::npos);
+  EXPECT_NE(changed("[0, 1]", "[0, 99]").find("expected numbers of layers below"), std::string::npos);
+  EXPECT_NE(changed("[0, 1]", "[-1]").find("expected numbers of layers below"), std::string::npos);
+  EXPECT_NE(changed("symmetric: true", "symmetric: false").find("expected symmetric weights of 4 bits"),
+            std::string::npos);
+  EXPECT_NE(changed("    down", "    up").find("got an unknown key"), std::string::npos);
 }
 
 TEST(ModelConfig, WrittenFactsAreReadBackBitByBit) {

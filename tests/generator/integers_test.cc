@@ -9,7 +9,7 @@ namespace soliton {
 namespace {
 
 constexpr const char* kGptqModels[] = {"llama-3.1-8b-gptq", "llama-3.1-70b-gptq"};
-constexpr const char* kTestModels[] = {"int4", "int4-zeros", "int4-wide"};
+constexpr const char* kTestModels[] = {"int4", "int4-zeros", "int4-wide", "int8", "k-quants", "five-bits"};
 
 ModelConfig test_model(const std::string& name) {
   return load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "tests" / "models" / (name + ".yaml"));

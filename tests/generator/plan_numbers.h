@@ -91,7 +91,7 @@ class NumberWalk {
   void matrix(const std::string& at, PlanMatrix& matrix) {
     auto& [name, row_order, format, rows, columns, padded, num_tiles, card_tiles, layer_kind, offset,
            experts] = matrix;
-    auto& [type, group, has_zeros] = format;
+    auto& [type, group, has_zeros, has_minima, block] = format;
     auto& [axis, count, chosen] = experts;
     number(at + ".experts.axis", axis);
     number(at + ".experts.count", count);
@@ -100,6 +100,8 @@ class NumberWalk {
     number(at + ".format.type", type);
     number(at + ".format.group", group);
     number(at + ".format.has_zeros", has_zeros);
+    number(at + ".format.has_minima", has_minima);
+    number(at + ".format.block", block);
     number(at + ".rows", rows);
     number(at + ".columns", columns);
     number(at + ".padded", padded);
@@ -220,13 +222,14 @@ class KernelNumberWalk {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
            joint_norm, ordered, norm_epsilon, score_scale, attention, activation, mixture, router_scale,
-           integers] = shape;
+           integers, further] = shape;
     auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased] = mixture;
     numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased);
     at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, joint_norm,
             ordered, activation);
     format(integers);
+    format(further);
     at_ = "kernel";
   }
   void layer(Layer& layer) {
@@ -236,8 +239,8 @@ class KernelNumberWalk {
     at_ = "kernel";
   }
   void format(WeightFormat& format) {
-    auto& [type, group, has_zeros] = format;
-    numbers(type, group, has_zeros);
+    auto& [type, group, has_zeros, has_minima, block] = format;
+    numbers(type, group, has_zeros, has_minima, block);
   }
   void matrix(const std::string& name, PackedMatrix& matrix) {
     at_ = name;
