@@ -9,7 +9,7 @@ namespace soliton {
 namespace {
 
 constexpr const char* kGptqModels[] = {"llama-3.1-8b-gptq", "llama-3.1-70b-gptq"};
-constexpr const char* kTestModels[] = {"int4", "int4-zeros", "int4-wide", "int8", "k-quants", "five-bits"};
+constexpr const char* kTestModels[] = {"int4", "int4-zeros", "int4-wide"};
 
 ModelConfig test_model(const std::string& name) {
   return load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "tests" / "models" / (name + ".yaml"));
@@ -81,6 +81,19 @@ TEST(Integers, PlansAreSound) {
     const RandomCase random = random_integers(seed);
     EXPECT_EQ(refusals(make_plan(random.model, shipped_gpu("h200"), random.choices)), "")
         << random.describe();
+  }
+}
+
+TEST(Integers, PlansOfOtherFormatsAreSound) {
+  for (const char* model : {"int8", "k-quants", "five-bits"}) {
+    for (const int rows : {1, 8, 16, 32}) {
+      for (const int ctas : {1, 3, 132}) {
+        const Plan plan = test_plan(model, {.rows = rows, .num_ctas = ctas});
+        EXPECT_EQ(refusals(plan), "") << model;
+        EXPECT_FALSE(plan.warpgroups) << model;  // which have no code for them
+      }
+    }
+    EXPECT_THROW(test_plan(model, {.rows = 64}), Error) << model;
   }
 }
 
