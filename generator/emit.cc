@@ -176,7 +176,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.mixture.experts > 0) out.line(".mixture = {},", mixture_text(shape.mixture));
     if (shape.router_scale != 1) out.line(".router_scale = {},", literal(shape.router_scale));
     out.line(".integers = {},", format_text(shape.integers));
-    if (shape.further.has_scales()) out.line(".further = {},", format_text(shape.further));
+    if (shape.further != WeightFormat{}) out.line(".further = {},", format_text(shape.further));
   });
   out.line("}};");
   out.blank();

@@ -88,6 +88,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::further_group, IntegerChoice{kFurtherGroups}},
     Rule{&ModelFacts::further_minima, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::further_block, IntegerChoice{kWeightBlocks}},
+    Rule{&ModelFacts::further_e2m1, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::lm_head_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::rope_kind, AnyKind{}},
     Rule{&ModelFacts::rope_theta, kRopeThetaLimit},
@@ -218,10 +219,16 @@ void check_weights(const StatedFacts& stated) {
     refuse(&ModelFacts::weight_order, "inputs in natural order where matrices differ in bits");
   if (facts.weight_block != 0 && facts.weight_group < 0)
     refuse(&ModelFacts::weight_group, "groups where there are blocks");
-  if (facts.further_bits != 0 && facts.further_group == 0)
-    refuse(&ModelFacts::further_group, "one of 16, 32, 64, 128");
-  if (facts.further_bits != 0 && (facts.further_bits == facts.weight_bits || !has_integers(facts)))
-    refuse(&ModelFacts::further_bits, "other integers than the layers have");
+  if (facts.further_e2m1 != 0) {
+    if (facts.further_bits != 4 || has_integers(facts))
+      refuse(&ModelFacts::further_bits, "4 for E2M1, and layers in bf16");
+    if (facts.further_group != 0 || facts.further_minima != 0 || facts.further_block != 0)
+      refuse(&ModelFacts::further_group, "0 for E2M1, whose groups are of 32");
+  } else if (facts.further_bits != 0) {
+    if (facts.further_group == 0) refuse(&ModelFacts::further_group, "one of 16, 32, 64, 128");
+    if (facts.further_bits == facts.weight_bits || !has_integers(facts))
+      refuse(&ModelFacts::further_bits, "other integers than the layers have");
+  }
   if (facts.lm_head_bits != 16 && facts.lm_head_bits != facts.weight_bits &&
       facts.lm_head_bits != facts.further_bits) {
     refuse(&ModelFacts::lm_head_bits, fmt::format("16 or {}, as the layers have", facts.weight_bits));
@@ -298,6 +305,7 @@ std::string key_of(const Fact& fact) {
                                    .further_bits = 1,
                                    .further_minima = 1,
                                    .further_block = 1,
+                                   .further_e2m1 = 1,
                                    .num_experts = 1,
                                    .shared_experts = 1,
                                    .shared_gate = 1,

@@ -190,9 +190,11 @@ int Graph::reader(int layer, int vector) const {
 }
 
 WeightFormat weight_format(const ModelFacts& facts, int bits) {
+  const bool is_further = bits == facts.further_bits && bits != facts.weight_bits;
+  if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1};
   const WeightType type = type_of_bits(bits);
   if (!traits_of(type).has_scales) return {.type = type};
-  if (bits == facts.further_bits && bits != facts.weight_bits) {
+  if (is_further) {
     return {.type = type,
             .group = facts.further_group,
             .has_minima = facts.further_minima != 0,

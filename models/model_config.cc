@@ -50,10 +50,11 @@ void read_flag_if_there(const StrictYaml& yaml, std::string_view key, int32_t Mo
 
 /// Which matrices have other integers than most.
 void read_further(const StrictYaml& further, StatedFacts& stated) {
-  further.allow_keys({"bits", "group", "minima", "block", "lm_head", "qkv", "o", "gate_up", "down"});
+  further.allow_keys({"bits", "group", "minima", "block", "e2m1", "lm_head", "qkv", "o", "gate_up", "down"});
   ModelFacts& facts = stated.facts;
   read_fact(further, "bits", &ModelFacts::further_bits, stated);
-  read_fact(further, "group", &ModelFacts::further_group, stated);
+  read_flag_if_there(further, "e2m1", &ModelFacts::further_e2m1, stated);
+  if (facts.further_e2m1 == 0) read_fact(further, "group", &ModelFacts::further_group, stated);
   read_flag_if_there(further, "minima", &ModelFacts::further_minima, stated);
   read_fact_if_there(further, "block", &ModelFacts::further_block, stated);
   if (further.boolean("lm_head")) facts.lm_head_bits = facts.further_bits;
@@ -75,7 +76,11 @@ void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   quantization.allow_keys(
       {"bits", "group", "symmetric", "act_order", "minima", "block", "lm_head", "further"});
   ModelFacts& facts = stated.facts;
-  facts.weight_bits = quantization.integer_choice("bits", {4, 5, 6, 8});
+  facts.weight_bits = quantization.integer_choice("bits", {4, 5, 6, 8, 16});
+  if (facts.weight_bits == 16) {  // but for the further ones
+    quantization.allow_keys({"bits", "further"});
+    return read_further(quantization.map("further"), stated);
+  }
   read_fact(quantization, "group", &ModelFacts::weight_group, stated);
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
   // A single group takes the columns as they come.
@@ -241,8 +246,8 @@ std::string format_experts(const ModelFacts& facts) {
 /// The inverse of read_further().
 std::string format_further(const ModelFacts& facts) {
   if (facts.further_bits == 0) return "";
-  std::string text =
-      fmt::format("  further:\n    bits: {}\n    group: {}\n", facts.further_bits, facts.further_group);
+  std::string text = fmt::format("  further:\n    bits: {}\n", facts.further_bits);
+  text += facts.further_e2m1 != 0 ? "    e2m1: true\n" : fmt::format("    group: {}\n", facts.further_group);
   if (facts.further_minima != 0) text += "    minima: true\n";
   if (facts.further_block != 0) text += fmt::format("    block: {}\n", facts.further_block);
   text += fmt::format("    lm_head: {}\n", facts.lm_head_bits == facts.further_bits);
@@ -259,7 +264,8 @@ std::string format_further(const ModelFacts& facts) {
 
 /// The inverse of read_quantization(); nothing for matrices in bf16.
 std::string format_quantization(const ModelFacts& facts) {
-  if (facts.weight_bits == 16) return "";
+  if (facts.weight_bits == 16)
+    return facts.further_bits == 0 ? "" : "quantization:\n  bits: 16\n" + format_further(facts);
   std::string text =
       fmt::format("quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n",
                   facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0);

@@ -91,7 +91,7 @@ ModelShape model_shape(const Plan& plan) {
   for (const PlanMatrix& matrix : plan.matrices) {
     if (matrix.format.has_scales() && !shape.integers.has_scales()) {
       shape.integers = matrix.format;
-    } else if (matrix.format.has_scales() && matrix.format != shape.integers) {
+    } else if (matrix.format != WeightFormat{} && matrix.format != shape.integers) {
       shape.further = matrix.format;
     }
     if (matrix.experts.axis != ExpertAxis::kNone) {

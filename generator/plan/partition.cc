@@ -219,7 +219,8 @@ void shape_rows(Plan& plan) {
 /// Consumer warps of a kernel of one row: its columns' owners, whom padding is for. Throws Error (kMismatch).
 int choose_consumer_warps(const ModelFacts& facts, const PlanChoices& choices) {
   const WeightFormat format = weight_format(facts, facts.weight_bits);
-  const int default_warps = format.has_scales() ? kIntegerConsumerWarps : kDefaultConsumerWarps;
+  const bool is_divided = format.has_scales() || facts.further_bits != 0;  // codes that take work
+  const int default_warps = is_divided ? kIntegerConsumerWarps : kDefaultConsumerWarps;
   const int warps = choices.consumer_warps > 0 ? choices.consumer_warps : default_warps;
   if (kPageColumns % (warps * kColumnBlock) != 0) {
     throw Error(

@@ -32,6 +32,8 @@ int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
   const int columns = needed(matrix.columns, ExpertAxis::kColumns);
   const int64_t weights = static_cast<int64_t>(rows) * columns;
   const int bits = matrix.format.bits();
+  if (matrix.format.type == WeightType::kE2m1)
+    return int64_t{rows} * matrix.format.value_bytes(round_up(columns, kColumnBlock)) / kTileRows;
   if (!matrix.format.has_scales()) return weights * bits / 8;
   const bool is_further = bits == facts.further_bits && bits != facts.weight_bits;
   const int group = is_further ? facts.further_group : facts.weight_group;

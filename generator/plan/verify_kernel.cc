@@ -96,9 +96,9 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   const WeightFormat first = integers == plan.matrices.end() ? WeightFormat{} : integers->format;
   check.same("integers", first, model.integers);
   const auto further = std::find_if(plan.matrices.begin(), plan.matrices.end(), [&](const PlanMatrix& each) {
-    return each.format.has_scales() && each.format != first;
+    return each.format != WeightFormat{} && each.format != first;
   });
-  check.same("further integers", further == plan.matrices.end() ? WeightFormat{} : further->format,
+  check.same("further format", further == plan.matrices.end() ? WeightFormat{} : further->format,
              model.further);
 }
 
@@ -106,7 +106,6 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
 int largest_page(const Plan& plan) {
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
-    if (!matrix.format.has_scales()) continue;
     const int columns = matrix.format.page_columns();
     bytes = std::max(bytes, matrix.format.value_bytes(columns) + matrix.format.scale_bytes(columns));
   }

@@ -86,6 +86,7 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
   const bool is_further =
       is_once ? facts.lm_head_bits == facts.further_bits
               : (further_of_layer(facts, static_cast<int>(layer - plan.layers.begin())) & role) != 0;
+  if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1};
   if (is_further) {
     return {.type = type_of_bits(facts.further_bits),
             .group = facts.further_group,
@@ -103,7 +104,7 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
 }
 
 std::string format_text(const WeightFormat& format) {
-  if (!format.has_scales()) return "bf16";
+  if (!format.has_scales()) return format.type == WeightType::kBf16 ? "bf16" : "E2M1";
   return fmt::format("integers of {} bits in groups of {}{}{}{}", format.bits(), format.group,
                      format.has_zeros ? " with zeros" : "", format.has_minima ? " with minima" : "",
                      format.block > 0 ? fmt::format(", blocks of {}", format.block) : "");

@@ -191,6 +191,27 @@ void pack_block(const std::byte* const (&rows)[kTileRows], std::byte* block) {
   }
 }
 
+/// Where register `reg` of an operand has a code: its sign, and above it the rest, of three bits.
+struct CodePlace {
+  int sign;
+  int rest;
+};
+constexpr CodePlace kCodePlaces[] = {{15, 6}, {12, 3}, {14, 0}, {13, 9}};
+
+/// The word of `lane` of operand `mma` of 32 columns from `begin` on.
+uint32_t e2m1_word(const E2m1Tile& rows, int begin, int mma, int lane) {
+  uint32_t word = 0;
+  for (int i = 0; i < 8; ++i) {
+    const int reg = i / 2;
+    const int row = lane / 4 + reg % 2 * 8;
+    const int column = begin + lane % 4 * 8 + mma * 4 + reg / 2 * 2 + i % 2;
+    if (column >= rows.columns) continue;
+    const uint32_t code = rows.codes[static_cast<size_t>(row) * rows.columns + column];
+    word |= (code >> 3 << kCodePlaces[reg].sign | (code & 7) << kCodePlaces[reg].rest) << i % 2 * 16;
+  }
+  return word;
+}
+
 }  // namespace
 
 uint16_t f16_bits(float value) {
@@ -210,6 +231,24 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
 void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile) {
   pack_integers(rows, 0, rows.columns, format.page_columns() / kMinIntegerColumns, format, tile);
   pack_groups(rows, 0, rows.columns, group, format, tile);
+}
+
+void pack_tile(const E2m1Tile& rows, int padded, std::byte* tile) {
+  constexpr int kLaneWords = 2;
+  for (int begin = 0; begin < padded; begin += kColumnBlock, tile += kE2m1BlockBytes) {
+    for (int lane = 0; lane < kWarpLanes; ++lane) {
+      for (int mma = 0; mma < kLaneWords; ++mma) {
+        const uint32_t word = e2m1_word(rows, begin, mma, lane);
+        std::memcpy(tile + (lane * kLaneWords + mma) * sizeof word, &word, sizeof word);
+      }
+    }
+    const int group = begin / E2m1Tile::kGroup;
+    for (int row = 0; row < kTileRows; ++row) {
+      const uint8_t exponent =
+          group < rows.num_groups ? rows.exponents[static_cast<size_t>(row) * rows.num_groups + group] : 0;
+      std::memcpy(tile + kE2m1CodeBytes + row % 8 * 2 + row / 8, &exponent, 1);
+    }
+  }
 }
 
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile) {

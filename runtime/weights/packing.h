@@ -54,6 +54,29 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
 /// scales of all behind them. `tile` takes tile_bytes(format, rows.columns) bytes.
 void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile);
 
+/// 16 rows of E2M1 with exponents. Rows that are not there have zeros for everything.
+struct E2m1Tile {
+  explicit E2m1Tile(int columns)
+      : columns(columns),
+        num_groups((columns + kGroup - 1) / kGroup),
+        codes(static_cast<size_t>(kTileRows) * columns),
+        exponents(static_cast<size_t>(kTileRows) * num_groups) {}
+
+  static constexpr int kGroup = 32;  // columns that share a scale
+
+  uint8_t* row_codes(int row) { return codes.data() + static_cast<size_t>(row) * columns; }
+  uint8_t* row_exponents(int row) { return exponents.data() + static_cast<size_t>(row) * num_groups; }
+
+  int columns;
+  int num_groups;
+  std::vector<uint8_t> codes;  // [kTileRows][columns]: sign, two bits of exponent, one of mantissa
+  std::vector<uint8_t>
+      exponents;  // [kTileRows][num_groups], of scales 2^(exponent - 127), kMostE2m1Exponent at most
+};
+
+/// Packs one tile. `tile` takes tile_bytes() bytes of that format.
+void pack_tile(const E2m1Tile& rows, int padded, std::byte* tile);
+
 /// Bits of the f16 nearest to a value in its range.
 uint16_t f16_bits(float value);
 

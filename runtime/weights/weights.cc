@@ -317,17 +317,21 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
                 int card) {
   const float bound = uniform_bound(kInitialDeviation);
   const int64_t tile = matrix.stored_tile_bytes();
-  if (!matrix.format.has_scales()) {
+  if (matrix.format.type == WeightType::kBf16) {
     const int64_t bytes = matrix_bytes(matrix, num_cards);
     return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
                                {tile / 2, card, num_cards});
   }
+  constexpr float kMostE2m1 = 6;
+  const int exponent = 127 + static_cast<int>(std::floor(std::log2(bound / kMostE2m1)));
   const float half = static_cast<float>(1 << (matrix.format.bits() - 1));  // of the values
   const float of_groups = matrix.format.block > 0 ? kRandomBlockScale : 1;
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.stored_columns(),
                           .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
-                          .scale = f16_bits(bound / half / of_groups),
+                          .scale = matrix.format.type == WeightType::kE2m1
+                                       ? static_cast<uint16_t>(exponent)
+                                       : f16_bits(bound / half / of_groups),
                           .minimum = f16_bits(bound / of_groups),
                           .is_part = matrix.experts.axis == ExpertAxis::kColumns};
   return library.fill_random_tiles(pages, &tiles, seed, {tile / 4, card, num_cards});

@@ -12,6 +12,12 @@
 
 namespace soliton {
 
+/// Operands A of the two mma of a block of 32 columns.
+struct BlockOperands {
+  uint4 first;
+  uint4 second;
+};
+
 template <WeightFormat kFormat>
 requires(kFormat.type == WeightType::kBf16) struct Gemv<kFormat> {
   /// Two chains of dependent mma hide their latency. [][0] and [1] belong to row lane / 4 (high and low part of x), [2] and
@@ -31,6 +37,19 @@ requires(kFormat.type == WeightType::kBf16) struct Gemv<kFormat> {
     unsigned char* block = x + column / kColumnBlock * kBlockBytes + column % kColumnBlock * 2;
     store_shared(reinterpret_cast<uint2*>(block), pack_high(v));
     store_shared(reinterpret_cast<uint2*>(block + kLowOffset), pack_low(v));
+  }
+
+  /// Adds the products of block `block` of this warp's, which begins at `weights`.
+  static SOLITON_DEVICE void multiply_block(Sums& sums, int /*block*/, const unsigned char* weights, uint4 x,
+                                            int lane) {
+    const BlockOperands operands = load(weights, lane);
+    mma_bf16(sums.value[0], operands.first, make_uint2(x.x, x.y));
+    mma_bf16(sums.value[1], operands.second, make_uint2(x.z, x.w));
+  }
+
+  static SOLITON_DEVICE BlockOperands load(const unsigned char* block, int lane) {
+    const uint4* fragments = reinterpret_cast<const uint4*>(block) + lane;
+    return {load_shared(fragments), load_shared(fragments + kWarpLanes)};
   }
 
   static constexpr int kBlockBytes = kColumnBlock * kXColumnBytes;

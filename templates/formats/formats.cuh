@@ -1,9 +1,10 @@
-// The formats of a plan's matrices: bf16, and one or two of integers, which their types tell apart. What is asked through
+// The formats of a plan's matrices: bf16, and one or two others, which their types tell apart. What is asked through
 // with_format() is computed of numbers that the compiler knows: no divisions are left for the producer, whose every
 // instruction delays a page.
 #pragma once
 
 #include "formats/bf16.cuh"
+#include "formats/e2m1.cuh"
 #include "formats/integers.cuh"
 
 namespace soliton {
@@ -11,7 +12,12 @@ namespace soliton {
 /// Are these weights integers? Never, in plans that have none.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool has_scales(WeightType type) {
-  return kPlan.model.integers.has_scales() && type != WeightType::kBf16;
+  constexpr WeightFormat kFurther = kPlan.model.further;
+  if constexpr (!kPlan.model.integers.has_scales()) {
+    return false;
+  } else {
+    return type != WeightType::kBf16 && (kFurther.has_scales() || type != kFurther.type);
+  }
 }
 
 /// Calls body<format>() for the format of this type, which is one of integers.
@@ -24,13 +30,23 @@ SOLITON_DEVICE auto with_integers(WeightType type, const Body& body) {
   return body.template operator()<kPlan.model.integers>();
 }
 
+/// The same of what is multiplied as blocks in bf16.
+template <const KernelPlan& kPlan, class Body>
+SOLITON_DEVICE auto with_blocks(WeightType type, const Body& body) {
+  if constexpr (kPlan.model.further.type != WeightType::kBf16 && !kPlan.model.further.has_scales()) {
+    constexpr WeightFormat kFormat = kPlan.model.further;
+    if (type == kFormat.type) return body.template operator()<kFormat>();
+  }
+  return body.template operator()<WeightFormat{}>();
+}
+
 /// The same of any type.
 template <const KernelPlan& kPlan, class Body>
 SOLITON_DEVICE auto with_format(WeightType type, const Body& body) {
   if constexpr (kPlan.model.integers.has_scales()) {
     if (has_scales<kPlan>(type)) return with_integers<kPlan>(type, body);
   }
-  return body.template operator()<WeightFormat{}>();
+  return with_blocks<kPlan>(type, body);
 }
 
 template <const KernelPlan& kPlan>

@@ -50,11 +50,12 @@ struct ModelFacts {
   int32_t weight_minima = 0;          // have groups minima?
   int32_t weight_block = 0;   // columns of a block, within which scales are integers; 0: there is none
   int32_t lm_head_bits = 16;  // like weight_bits or further_bits; the rest as the others of so many bits
-  // Other integers, of the matrices that layer_further says; 0: there are none.
+  // Others than the layers' format, of the matrices that layer_further says; 0: there are none.
   int32_t further_bits = 0;
   int32_t further_group = 0;
   int32_t further_minima = 0;
   int32_t further_block = 0;
+  int32_t further_e2m1 = 0;       // are they E2M1 with a power of two for 32 columns (MXFP4), not integers?
   int32_t num_experts = 0;        // of a layer that is a mixture of them; 0: none is
   int32_t experts_per_token = 0;  // that each token goes through
   int32_t expert_ffn = 0;         // like ffn, of one expert
@@ -100,7 +101,7 @@ constexpr int32_t router_rows(const ModelFacts& facts) {
 /// Elements between gate and down of an expert as kernels have it: of integers whole units of a page, further ones are zero.
 constexpr int32_t expert_width(const ModelFacts& facts) {
   int32_t unit = 1;  // of pages of 4 bits, or of narrower ones: powers of two
-  for (const int32_t bits : {facts.weight_bits, facts.further_bits}) {
+  for (const int32_t bits : {facts.weight_bits, facts.further_e2m1 != 0 ? 16 : facts.further_bits}) {
     const WeightFormat format{.type = type_of_bits(bits)};
     const int32_t own = format.has_scales() ? format.page_columns() / kUnits : 1;
     unit = own > unit ? own : unit;
@@ -162,6 +163,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
     visit("further_group", facts.further_group);
     if (facts.further_minima != 0) visit("further_minima", facts.further_minima);
     if (facts.further_block != 0) visit("further_block", facts.further_block);
+    if (facts.further_e2m1 != 0) visit("further_e2m1", facts.further_e2m1);
   }
   if (facts.num_experts > 0) {
     visit("num_experts", facts.num_experts);

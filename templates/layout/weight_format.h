@@ -1,4 +1,4 @@
-// How the weights of a matrix stand in its pages: as bf16 (see page.h), or as integers of 4, 5, 6 or 8 bits with a scale, and
+// How the weights of a matrix stand in its pages: as bf16 (see page.h), as E2M1, or as integers of 4, 5, 6 or 8 bits with a scale, and
 // perhaps a zero or a minimum, for each row and group of columns:
 //
 //   weight = scale * (value - zero), or scale * value - minimum
@@ -21,6 +21,11 @@
 // Formats with blocks (K-quants of GGUF) have integers of 8 bits for scales, and minima, of groups, and of each block of
 // columns an f16 that its scales are multiplied by, and one for its minima. Block after block, these f16 of all row pairs come
 // first, then what its groups have.
+//
+// E2M1 (MXFP4): blocks of 32 columns, as those of bf16, of 272 bytes each. A lane's 8 bytes are two words, of what its operand
+// A of one mma and of the next are; then come the exponents of the rows' scales, a byte of row g and one of row g + 8 for
+// each g. A word holds the four registers of an operand, two codes each, one in either half: sign, exponent and mantissa of
+// register 0 at bits {15, 8..6}, where bf16 has them; of registers 1, 2 and 3 at {12, 5..3}, {14, 2..0} and {13, 11..9}.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +39,13 @@ constexpr int kStrips = 2;                                           // of a uni
 constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
 constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
 
-enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt5 = 2, kInt6 = 3, kInt8 = 4 };
-constexpr WeightType kLastWeightType = WeightType::kInt8;
+enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt5 = 2, kInt6 = 3, kInt8 = 4, kE2m1 = 5 };
+constexpr WeightType kLastWeightType = WeightType::kE2m1;
+
+constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents
+constexpr int kE2m1BlockBytes = kE2m1CodeBytes + kTileRows;
+constexpr int kMostE2m1Exponent =
+    128;  // of a scale, which is 2^(exponent - 127): bf16 holds 2^126 times as much
 
 /// What a type of weights is, for all who must not know which it is.
 struct FormatTraits {
@@ -58,16 +68,19 @@ SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
       return {"kInt6", 6, true, true, kMinIntegerColumns};
     case WeightType::kInt8:
       return {"kInt8", 8, true, true, kMinIntegerColumns};
+    case WeightType::kE2m1:
+      return {"kE2m1", 4, false, false};
     case WeightType::kBf16:
       break;
   }
   return {"kBf16", 16, false, false};
 }
 
-/// The type that configurations call by its bits.
+/// The type that configurations call by its bits: one of integers, or bf16.
 constexpr WeightType type_of_bits(int bits) {
   for (int i = static_cast<int>(kLastWeightType); i > 0; --i) {
-    if (traits_of(static_cast<WeightType>(i)).bits == bits) return static_cast<WeightType>(i);
+    const FormatTraits traits = traits_of(static_cast<WeightType>(i));
+    if (traits.has_scales && traits.bits == bits) return static_cast<WeightType>(i);
   }
   return WeightType::kBf16;
 }
@@ -95,13 +108,15 @@ struct WeightFormat {
   /// Columns of a page that is as wide as it may be, and of one that is as narrow.
   SOLITON_HOST_DEVICE constexpr int page_columns() const {
     int columns = kPageColumns;
-    constexpr int kMostBits = kPageBytes * 12;  // of 5 and 6 bits one and a half pages: smaller ones cost too many waits
+    constexpr int kMostBits =
+        kPageBytes * 12;  // of 5 and 6 bits one and a half pages: smaller ones cost too many waits
     while (columns * 2 * kTileRows * bits() <= kMostBits) columns *= 2;
     return columns;
   }
   SOLITON_HOST_DEVICE constexpr int least_columns() const { return traits_of(type).least_columns; }
-  /// Bytes of the weights of so many columns of a tile, without scales.
+  /// Bytes of the weights of so many columns of a tile, without scales but those that stand between them.
   SOLITON_HOST_DEVICE constexpr int value_bytes(int columns) const {
+    if (type == WeightType::kE2m1) return columns / kColumnBlock * kE2m1BlockBytes;
     return columns * kTileRows / 8 * bits();
   }
   /// Numbers of one row and group, or of a block: a scale, and its zero or minimum.

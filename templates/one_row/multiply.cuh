@@ -65,16 +65,14 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, bool is_first, Ti
   } else {
     using Format = Gemv<kFormat>;
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
-    const uint4* weights =
-        reinterpret_cast<const uint4*>(page_bytes(slot)) + warp_ * kBlocks * 2 * kWarpLanes + context_.lane;
+    constexpr int kBytes = kFormat.block_bytes();
+    const unsigned char* weights = page_bytes(slot) + warp_ * kBlocks * kBytes;
     const unsigned char* x_slice =
         part + (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
       const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
-      mma_bf16(sums.value[0], load_shared(weights + block * 2 * kWarpLanes), make_uint2(values.x, values.y));
-      mma_bf16(sums.value[1], load_shared(weights + (block * 2 + 1) * kWarpLanes),
-               make_uint2(values.z, values.w));
+      Format::multiply_block(sums, block, weights + block * kBytes, values, context_.lane);
     }
   }
   release_page(slot);

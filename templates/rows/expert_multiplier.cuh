@@ -28,7 +28,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     if (experts.axis == ExpertAxis::kRows) {
       const int pairs = ExpertSlot<kPlan>(context_, tile / experts.tiles).pairs();
       return multiply_gathered<1>(stream, phase, pairs, shares_pairs<kPlan>(phase, pairs),
-                                  expert_slot_columns<kPlan>(pairs), tiles, sums);
+                                  expert_slot_columns<kPlan>(phase.format.type, pairs), tiles, sums);
     }
     multiply_gathered<kRowsShape.tiles_per_slot>(stream, phase, context_.params.tree.num_rows, false,
                                                  kRowsShape.chunk_columns(), tiles, sums);
@@ -108,9 +108,10 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     for (int slot = 0; slot < slots; ++slot) {
       const OwnPairs pairs(*this, slot);
       const int most = gathered_columns<kPlan>(pairs.pairs);
-      multiply_slots<true, 1>(stream, phase,
-                              {kPlan.model.mixture.ffn, most, expert_slot_columns<kPlan>(pairs.pairs)}, tiles,
-                              sums, pairs);
+      multiply_slots<true, 1>(
+          stream, phase,
+          {kPlan.model.mixture.ffn, most, expert_slot_columns<kPlan>(phase.format.type, pairs.pairs)}, tiles,
+          sums, pairs);
     }
   }
 
@@ -131,6 +132,14 @@ class ExpertMultiplier : public Multiplier<kPlan> {
                                                            operand);
         });
     }
+    with_blocks<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      multiply_chunks<kFormat, kPerSlot>(stream, columns, tiles, sums, operand);
+    });
+  }
+
+  template <WeightFormat kFormat, int kPerSlot, class Operand>
+  SOLITON_DEVICE void multiply_chunks(PageStream<kPlan>& stream, const Columns& columns, int tiles,
+                                      Sums& sums, const Operand& operand) {
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns.all; column += columns.of_chunk) {
       const unsigned char* input = input_.wait();
@@ -138,8 +147,8 @@ class ExpertMultiplier : public Multiplier<kPlan> {
       SOLITON_NO_UNROLL
       for (int begin = 0; begin < count; begin += columns.of_slot) {
         const int rest = count - begin < columns.of_slot ? count - begin : columns.of_slot;
-        multiply_tiles<kPerSlot>(stream, input, {begin / kColumnBlock, rest / kColumnBlock}, tiles, sums,
-                                 operand);
+        multiply_tiles<kFormat, kPerSlot>(stream, input, {begin / kColumnBlock, rest / kColumnBlock}, tiles,
+                                          sums, operand);
       }
       input_.release();
     }
@@ -151,7 +160,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
     int count;
   };
 
-  template <int kPerSlot, class Operand>
+  template <WeightFormat kFormat, int kPerSlot, class Operand>
   SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input,
                                      const Blocks& blocks, int tiles, Sums& sums, const Operand& operand) {
     SOLITON_UNROLL
@@ -161,32 +170,30 @@ class ExpertMultiplier : public Multiplier<kPlan> {
       SOLITON_UNROLL
       for (int t = 0; t < kPerSlot; ++t) {
         if (tile + t >= tiles) break;
-        multiply_tile(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, blocks, operand,
-                      sums.value[tile + t]);
+        multiply_tile<kFormat>(stream.bytes(slot) + t * (kPageBytes / kPerSlot), input, blocks, operand,
+                               sums.value[tile + t]);
       }
       stream.release(slot);
     }
   }
 
-  template <class Operand>
+  template <WeightFormat kFormat, class Operand>
   SOLITON_DEVICE void multiply_tile(const unsigned char* weights, const unsigned char* input,
                                     const Blocks& blocks, const Operand& operand,
                                     float (&sums)[kRowGroups][kChains][4]) const {
     if (operand.is_empty()) return;
     SOLITON_NO_UNROLL
     for (int block = operand.first_block; block < blocks.count; block += operand.stride) {
-      const uint4* fragments =
-          reinterpret_cast<const uint4*>(weights + block * 2 * kFragmentBytes) + context_.lane;
-      const uint4 first = load_shared(fragments);
-      const uint4 second = load_shared(fragments + kWarpLanes);
+      const BlockOperands weight =
+          Gemv<kFormat>::load(weights + block * kFormat.block_bytes(), context_.lane);
       SOLITON_UNROLL
       for (int part = 0; part < kRowsShape.parts; ++part) {
         SOLITON_UNROLL
         for (int n = 0; n < kRowGroups; ++n) {
           if (!operand.is_there(n)) continue;
           const uint4 x = operand.load(input, blocks.first + block, part, n);
-          mma_bf16(sums[n][2 * part % kChains], first, make_uint2(x.x, x.y));
-          mma_bf16(sums[n][(2 * part + 1) % kChains], second, make_uint2(x.z, x.w));
+          mma_bf16(sums[n][2 * part % kChains], weight.first, make_uint2(x.x, x.y));
+          mma_bf16(sums[n][(2 * part + 1) % kChains], weight.second, make_uint2(x.z, x.w));
         }
       }
     }

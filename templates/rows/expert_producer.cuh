@@ -54,7 +54,7 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
       const int count = left < rest ? left : rest;
       const ExpertSlot<kPlan> expert(context_, slot);
       const char* tile = matrix + expert.number() * experts.expert_bytes + int64_t{within} * tile_bytes;
-      const int columns = expert_slot_columns<kPlan>(expert.pairs());
+      const int columns = expert_slot_columns<kPlan>(phase.format.type, expert.pairs());
       SOLITON_NO_UNROLL
       for (int done = 0; done < count; done += kTilesAtOnce<kPlan>) {
         const int tiles = count - done < kTilesAtOnce<kPlan> ? count - done : kTilesAtOnce<kPlan>;
@@ -91,21 +91,21 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
             stream_parts<kFormat>(phase, own, stride, tiles);
           });
         } else {
-          stream_slots(phase, own, kFfn, stride, tiles, expert_slot_columns<kPlan>(expert.pairs()));
+          stream_slots(phase, own, kFfn, stride, tiles,
+                       expert_slot_columns<kPlan>(phase.format.type, expert.pairs()));
         }
       }
       tile += kTilesAtOnce<kPlan> * stride;
     }
   }
-  /// Of some tiles of bf16 `columns` columns after the others.
+  /// Of some tiles that are no integers `columns` columns after the others.
   SOLITON_DEVICE void stream_slots(const MatrixPhase& phase, const char* tile, int all_columns, int stride,
                                    int tiles, int columns) {
-    constexpr int kColumnBytes = kTileRows * 2;
     SOLITON_NO_UNROLL
     for (int column = 0; column < all_columns; column += columns) {
       const int rest = all_columns - column;
-      const int bytes = (rest < columns ? rest : columns) * kColumnBytes;
-      const char* piece = tile + column * kColumnBytes;
+      const int bytes = known_weight_bytes<kPlan>(phase.format.type, rest < columns ? rest : columns);
+      const char* piece = tile + known_weight_bytes<kPlan>(phase.format.type, column);
       SOLITON_NO_UNROLL
       for (int i = 0; i < tiles; ++i, piece += stride) this->push(piece, bytes, phase.window);
     }

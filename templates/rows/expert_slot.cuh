@@ -1,6 +1,7 @@
 // An expert that some rows of a step go through, and what shared memory has room for of it.
 #pragma once
 
+#include "formats/formats.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -14,11 +15,15 @@ SOLITON_DEVICE int gathered_columns(int num_rows) {
   return columns < kPageColumns ? columns : columns / kPageColumns * kPageColumns;
 }
 
-/// Columns of a slot of bf16 of an expert with so many pairs: a page's, if a chunk of activations has as many.
+/// Columns of a slot of an expert with so many pairs, whose weights are no integers: a page's, if a chunk of activations has as
+/// many.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE int expert_slot_columns(int pairs) {
+SOLITON_DEVICE int expert_slot_columns(WeightType type, int pairs) {
   const int most = gathered_columns<kPlan>(pairs);
-  return most < kPageColumns ? most : kPageColumns;
+  return with_blocks<kPlan>(type, [&]<WeightFormat kFormat>() {
+    constexpr int kPage = kFormat.page_columns();
+    return most < kPage ? most : kPage;
+  });
 }
 
 /// An expert that some rows go through, as shared memory has it.

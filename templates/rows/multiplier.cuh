@@ -70,16 +70,18 @@ class Multiplier {
         });
       }
     }
-    SOLITON_NO_UNROLL
-    for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
-      const unsigned char* input = input_.wait();
-      SOLITON_UNROLL
-      for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTiles) {
-        if (tile >= tiles) break;
-        multiply_tiles(stream, input, phase.padded - column, sums, {tile, tiles - tile});
+    with_blocks<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      SOLITON_NO_UNROLL
+      for (int column = 0; column < phase.padded; column += kRowsShape.chunk_columns()) {
+        const unsigned char* input = input_.wait();
+        SOLITON_UNROLL
+        for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTiles) {
+          if (tile >= tiles) break;
+          multiply_tiles<kFormat>(stream, input, phase.padded - column, sums, {tile, tiles - tile});
+        }
+        input_.release();
       }
-      input_.release();
-    }
+    });
   }
 
   /// Waits until the tiles handed over so far, one at least, have been taken. Pairs with the arrivals of those
@@ -292,6 +294,7 @@ class Multiplier {
 
   /// Adds the products of this worker's columns of the next tiles_together tiles. `rest`: columns from the slots' first
   /// on. A tile that is not there is multiplied along, and nobody looks at it.
+  template <WeightFormat kFormat>
   SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const unsigned char* input, int rest,
                                      Sums& sums, const TilesLeft& tiles) {
     int slots[kSlots];
@@ -301,8 +304,9 @@ class Multiplier {
     const auto multiply = [&](int block) {
       const unsigned char* weights[kSlots];
       SOLITON_UNROLL
-      for (int i = 0; i < kSlots; ++i) weights[i] = stream.bytes(slots[i]) + block * 2 * kFragmentBytes;
-      multiply_block(weights, input + block * kColumnBlock * kRowsShape.column_bytes(), sums, tiles.first);
+      for (int i = 0; i < kSlots; ++i) weights[i] = stream.bytes(slots[i]) + block * kFormat.block_bytes();
+      multiply_block<kFormat>(weights, input + block * kColumnBlock * kRowsShape.column_bytes(), sums,
+                              tiles.first);
     };
     const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
     SOLITON_NO_UNROLL
@@ -315,16 +319,14 @@ class Multiplier {
   }
 
   /// 32 columns.
+  template <WeightFormat kFormat>
   SOLITON_DEVICE void multiply_block(const unsigned char* const (&weights)[kSlots],
                                      const unsigned char* input, Sums& sums, int tile) const {
-    uint4 first[kTiles];
-    uint4 second[kTiles];
+    BlockOperands operands[kTiles];
     SOLITON_UNROLL
     for (int t = 0; t < kTiles; ++t) {
       const unsigned char* own = weights[t / kPerSlot] + t % kPerSlot * (kPageBytes / kPerSlot);
-      const uint4* fragments = reinterpret_cast<const uint4*>(own) + context_.lane;
-      first[t] = load_shared(fragments);
-      second[t] = load_shared(fragments + kWarpLanes);
+      operands[t] = Gemv<kFormat>::load(own, context_.lane);
     }
     const unsigned char* own = own_input(input);
     SOLITON_UNROLL
@@ -334,8 +336,9 @@ class Multiplier {
         const uint4 x = load_input(own, part, n);
         SOLITON_UNROLL
         for (int t = 0; t < kTiles; ++t) {
-          mma_bf16(sums.value[tile + t][n][2 * part % kChains], first[t], make_uint2(x.x, x.y));
-          mma_bf16(sums.value[tile + t][n][(2 * part + 1) % kChains], second[t], make_uint2(x.z, x.w));
+          mma_bf16(sums.value[tile + t][n][2 * part % kChains], operands[t].first, make_uint2(x.x, x.y));
+          mma_bf16(sums.value[tile + t][n][(2 * part + 1) % kChains], operands[t].second,
+                   make_uint2(x.z, x.w));
         }
       }
     }

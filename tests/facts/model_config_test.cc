@@ -318,9 +318,9 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
   };
   EXPECT_EQ(parse_error(kGoodInt4), "no error");
   EXPECT_EQ(changed("bits: 4", "bits: 3"),
-            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, got 3"));
+            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, 16, got 3"));
   EXPECT_EQ(changed("bits: 4", "bits: four"),
-            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, got four"));
+            refusal(20, "quantization.bits: expected one of 4, 5, 6, 8, 16, got four"));
   EXPECT_EQ(changed("group: 128", "group: 256"),
             refusal(21, "quantization.group: expected one of -1, 16, 32, 64, 128, got 256"));
   EXPECT_EQ(changed("group: 128", "group: 0"),
@@ -332,7 +332,7 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
   EXPECT_EQ(changed("  lm_head: false", "  lm_head: 4"),
             refusal(24, "quantization.lm_head: expected true or false, got 4"));
   EXPECT_EQ(changed("  bits: 4\n", ""),
-            refusal(19, "quantization.bits: expected one of 4, 5, 6, 8, got no such key"));
+            refusal(19, "quantization.bits: expected one of 4, 5, 6, 8, 16, got no such key"));
   EXPECT_EQ(changed("  group: 128\n", ""),
             refusal(19, "quantization.group: expected one of -1, 16, 32, 64, 128, got no such key"));
   for (const char* key : {"symmetric: true", "act_order: false", "lm_head: false"}) {
@@ -454,6 +454,8 @@ TEST(ModelConfig, RefusesImpossibleMixesOfIntegers) {
   EXPECT_NE(changed("[0, 1]", "[0, 99]").find("expected numbers of layers below"), std::string::npos);
   EXPECT_NE(changed("[0, 1]", "[-1]").find("expected numbers of layers below"), std::string::npos);
   EXPECT_NE(changed("symmetric: true", "symmetric: false").find("expected symmetric weights of 4 bits"),
+            std::string::npos);
+  EXPECT_NE(changed("    group: 16", "    e2m1: true").find("expected 4 for E2M1, and layers in bf16"),
             std::string::npos);
   EXPECT_NE(changed("    down", "    up").find("got an unknown key"), std::string::npos);
 }

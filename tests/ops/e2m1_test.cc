@@ -1,0 +1,135 @@
+// Blocks of E2M1, as the runtime packs them, through what kernels make of them: one row's product against a sum in double, and
+// the operands of several rows value by value.
+#include "formats/e2m1.cuh"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "emulator_testing.h"
+#include "layout/random.h"
+#include "runtime/weights/packing.h"
+
+namespace soliton {
+namespace {
+
+constexpr WeightFormat kE2m1 = {WeightType::kE2m1};
+constexpr int kCodeColumns = 128;
+constexpr int kCodeBlocks = kCodeColumns / kColumnBlock;
+
+struct CodeParts {
+  float* x;
+  unsigned char* page;
+  float* out;
+  explicit CodeParts(const LaunchParams& params)
+      : x(static_cast<float*>(params.workspace)),
+        page(reinterpret_cast<unsigned char*>(x + kCodeColumns)),
+        out(reinterpret_cast<float*>(page + kPageBytes)) {}
+};
+
+void copy_page(const CodeParts& parts, unsigned char* page, int lane) {
+  for (int i = lane; i < weight_bytes(kE2m1, kCodeColumns) / 4; i += kWarpLanes)
+    store_shared(reinterpret_cast<uint32_t*>(page) + i,
+                 load_global(reinterpret_cast<uint32_t*>(parts.page) + i));
+}
+
+/// out[16]: the products of one row of x and the page.
+void multiply_codes(LaunchParams params) {
+  using Format = Gemv<kE2m1>;
+  const CodeParts parts(params);
+  const int lane = thread_index() % kWarpLanes;
+  unsigned char* x = shared_memory();
+  unsigned char* page = x + kCodeColumns * kXColumnBytes;
+  for (int group = lane; group < kCodeColumns / 4; group += kWarpLanes) {
+    const float4 v = load_global(reinterpret_cast<const float4*>(parts.x) + group);
+    Format::store<1, kCodeColumns>(x, group, group, v, 1.0f);
+  }
+  copy_page(parts, page, lane);
+  warp_sync();
+  Format::Sums sums;
+  for (int block = 0; block < kCodeBlocks; ++block) {
+    const unsigned char* own =
+        x + block * Format::kBlockBytes + (lane / 4 == 1 ? Format::kLowOffset : 0) + lane % 4 * 16;
+    Format::multiply_block(sums, block, page + block * kE2m1.block_bytes(),
+                           load_shared(reinterpret_cast<const uint4*>(own)), lane);
+  }
+  const float2 rows = sums.rows();
+  if (lane % 4 > 0) return;
+  store_global(parts.out + lane / 4, rows.x);
+  store_global(parts.out + lane / 4 + 8, rows.y);
+}
+
+/// out[row][column]: each weight.
+void spread_codes(LaunchParams params) {
+  const CodeParts parts(params);
+  const int lane = thread_index() % kWarpLanes;
+  unsigned char* page = shared_memory();
+  copy_page(parts, page, lane);
+  warp_sync();
+  for (int block = 0; block < kCodeBlocks; ++block) {
+    const BlockOperands operands = Gemv<kE2m1>::load(page + block * kE2m1.block_bytes(), lane);
+    for (int mma = 0; mma < 2; ++mma) {
+      const uint4 own = mma == 0 ? operands.first : operands.second;
+      const uint32_t registers[] = {own.x, own.y, own.z, own.w};
+      for (int i = 0; i < 8; ++i) {
+        const int row = lane / 4 + i / 2 % 2 * 8;
+        const int column = block * kColumnBlock + lane % 4 * 8 + mma * 4 + i / 4 * 2 + i % 2;
+        store_global(parts.out + row * kCodeColumns + column,
+                     bf16_to_float(static_cast<uint16_t>(registers[i / 2] >> i % 2 * 16)));
+      }
+    }
+  }
+}
+
+double code_weight(const E2m1Tile& rows, int row, int column) {
+  constexpr double kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const int code = rows.codes[static_cast<size_t>(row) * rows.columns + column];
+  const int exponent = rows.exponents[static_cast<size_t>(row) * rows.num_groups + column / 32];
+  return std::ldexp(code >= 8 ? -kMagnitudes[code - 8] : kMagnitudes[code], exponent - 127);
+}
+
+class E2m1Test : public testing::TestWithParam<int> {};
+
+// The first columns of a tile, and fewer than whole blocks. Scales of 2^-20 to 2, the largest that there may be.
+INSTANTIATE_TEST_SUITE_P(Columns, E2m1Test, testing::Values(128, 96, 80, 1));
+
+TEST_P(E2m1Test, ProductsAndOperandsAreThoseOfTheWeights) {
+  E2m1Tile rows(GetParam());
+  for (size_t i = 0; i < rows.codes.size(); ++i) rows.codes[i] = random_bits(i, 1) % 16;
+  for (size_t i = 0; i < rows.exponents.size(); ++i)
+    rows.exponents[i] = static_cast<uint8_t>(i == 3 ? kMostE2m1Exponent : 107 + random_bits(i, 2) % 21);
+  Buffer<float> buffer(kCodeColumns + kPageBytes / 4 + kTileRows * kCodeColumns);
+  LaunchParams params = with_workspace(buffer.data());
+  const CodeParts parts(params);
+  for (int i = 0; i < GetParam(); ++i)
+    parts.x[i] = random_unit(static_cast<uint64_t>(i), 3) * (i % 9 == 0 ? 300.0f : 1.0f);
+  pack_tile(rows, kCodeColumns, reinterpret_cast<std::byte*>(parts.page));
+
+  LaunchShape shape;
+  shape.shared_bytes = kCodeColumns * kXColumnBytes + weight_bytes(kE2m1, kCodeColumns);
+  ASSERT_EQ(run(multiply_codes, params, shape, checked()), "");
+  for (int row = 0; row < kTileRows; ++row) {
+    double sum = 0;
+    double magnitude = 0;
+    for (int column = 0; column < GetParam(); ++column) {
+      const double product = parts.x[column] * code_weight(rows, row, column);
+      sum += product;
+      magnitude += std::abs(product);
+    }
+    EXPECT_NEAR(parts.out[row], sum, magnitude * 0x1p-16) << "row " << row;  // 16 bits of x
+  }
+
+  ASSERT_EQ(run(spread_codes, params, shape, checked()), "");
+  for (int row = 0; row < kTileRows; ++row) {
+    for (int column = 0; column < kCodeColumns; ++column) {
+      const double expected = column < GetParam() ? code_weight(rows, row, column) : 0;
+      ASSERT_EQ(parts.out[row * kCodeColumns + column], static_cast<float>(expected))
+          << row << ", " << column;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace soliton
