@@ -104,8 +104,10 @@ std::string mixture_text(const Mixture& mixture) {
                                  mixture.experts, mixture.chosen, mixture.ffn, mixture.renormalised);
   if (mixture.shared > 0)
     text += fmt::format(", .shared = {}, .shared_gate = {}", mixture.shared, mixture.shared_gate);
-  if (mixture.scores == RouterScores::kSigmoid)
-    text += fmt::format(", .scores = RouterScores::kSigmoid, .biased = {}", mixture.biased);
+  const bool is_sigmoid = mixture.scores == RouterScores::kSigmoid;
+  if (is_sigmoid) text += ", .scores = RouterScores::kSigmoid";
+  if (is_sigmoid || mixture.biased) text += fmt::format(", .biased = {}", mixture.biased);
+  if (mixture.expert_bias) text += ", .expert_bias = true";
   return "{" + text + "}";
 }
 
@@ -165,11 +167,13 @@ void write_shape(const Plan& plan, TextWriter& out) {
     out.line(".kv_parts = {},", shape.kv_parts);
     out.line(".hidden = {},", shape.hidden);
     out.line(".qkv_bias = {},", shape.qkv_bias);
+    if (shape.o_bias) out.line(".o_bias = true,");
     out.line(".head_norm = {},", shape.head_norm);
     if (shape.joint_norm) out.line(".joint_norm = true,");
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
     out.line(".score_scale = {},", literal(shape.score_scale));
+    if (shape.attention.sinks) out.line(".attention = {{.sinks = true}},");
     if (shape.activation != Activation::kSilu)
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
@@ -210,6 +214,9 @@ void write_facts(const Plan& plan, TextWriter& out) {
                    fmt::join(std::span(plan.facts.layer_further)
                                  .first(std::min(plan.facts.num_layers, kMostListedLayers)),
                              ", "));
+        if (has_windows(plan.facts))
+          out.line(".layer_window = {{{}}},",
+                   fmt::join(std::span(plan.facts.layer_window).first(plan.facts.num_layers), ", "));
       });
       out.line("}},");
     });

@@ -63,8 +63,10 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::vocabulary, kVocabularyLimit},
     Rule{&ModelFacts::tied_lm_head, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::qkv_bias, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::o_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::joint_norm, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::sinks, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
@@ -76,6 +78,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::shared_gate, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::router_scores, AnyNamed{kRouterScoresNames}},
     Rule{&ModelFacts::router_bias, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::expert_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::router_scale, kRouterScaleLimit},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
@@ -164,7 +167,10 @@ void check_above(const StatedFacts& stated, double ModelFacts::*high, double Mod
 void check_experts(const StatedFacts& stated) {
   constexpr int kBlocks = 4 * kColumnBlock;  // columns of which each of four consumer warps has some
   const ModelFacts& facts = stated.facts;
-  if (!has_experts(facts)) return;
+  if (!has_experts(facts)) {
+    if (facts.expert_bias == 0) return;
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::expert_bias), "false without experts");
+  }
   if (facts.experts_per_token > facts.num_experts) {
     throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::experts_per_token),
                   fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::num_experts).key),
@@ -182,10 +188,6 @@ void check_experts(const StatedFacts& stated) {
   }
   if (facts.shared_gate != 0 && facts.shared_experts == 0) {
     throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::shared_gate), "false without shared experts");
-  }
-  if (facts.router_bias != 0 && facts.router_scores != static_cast<int32_t>(RouterScores::kSigmoid)) {
-    throw refusal(stated.unsupported, stated.place(&ModelFacts::router_bias),
-                  "no bias of scores that are no sigmoids");
   }
   if (facts.weight_order != 0) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::weight_order),
@@ -296,9 +298,29 @@ void check_listed(const StatedFacts& stated) {
     refuse(stated.unsupported, fmt::format("at most {} widths", kMostLayerKinds));
 }
 
+/// Of the windows of layers.
+void check_windows(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (!has_windows(facts)) return;
+  const auto refuse = [&](ExitCode code, const std::string& expected) {
+    Place place = stated.windows_place;
+    if (place.file.empty()) place = {.file = stated.file, .key = "windows", .got = show_windows(facts)};
+    throw refusal(code, place, expected);
+  };
+  if (facts.num_layers > kMostListedLayers)
+    refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
+  for (int layer = 0; layer < kMostListedLayers; ++layer) {
+    const int32_t window = facts.layer_window[layer];
+    if (window != 0 && (layer >= facts.num_layers || !kContextLimit.contains(window)))
+      refuse(ExitCode::kBadFile, fmt::format("0 or {}, of each layer", kContextLimit.describe()));
+  }
+}
+
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
-  static const ModelFacts facts = {.joint_norm = 1,  // so that all are visited
+  static const ModelFacts facts = {.o_bias = 1,  // so that all are visited
+                                   .joint_norm = 1,
+                                   .sinks = 1,
                                    .rope_dims = 1,
                                    .weight_minima = 1,
                                    .weight_block = 1,
@@ -311,6 +333,7 @@ std::string key_of(const Fact& fact) {
                                    .shared_gate = 1,
                                    .router_scores = 1,
                                    .router_bias = 1,
+                                   .expert_bias = 1,
                                    .router_scale = 0};
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
@@ -380,6 +403,16 @@ void StatedFacts::state_dense_layers(const std::vector<int64_t>& layers, Place p
   places.emplace_back(&ModelFacts::ffn, std::move(place));
 }
 
+void StatedFacts::state_windows(const std::vector<int64_t>& windows, Place place) {
+  for (int layer = 0; !windows.empty() && layer < std::min<int>(facts.num_layers, kMostListedLayers);
+       ++layer) {
+    const int64_t window = windows[static_cast<size_t>(layer) % windows.size()];
+    facts.layer_window[layer] =
+        static_cast<int32_t>(std::clamp<int64_t>(window, -1, std::numeric_limits<int32_t>::max()));
+  }
+  windows_place = std::move(place);
+}
+
 Place StatedFacts::place(const Fact& fact) const {
   const auto stated =
       std::find_if(places.rbegin(), places.rend(), [&](const auto& each) { return each.first == fact; });
@@ -403,6 +436,21 @@ std::string show_ffn(const ModelFacts& facts) {
   return fmt::format("[{}]", fmt::join(facts.layer_ffn, facts.layer_ffn + count, ", "));
 }
 
+std::string show_windows(const ModelFacts& facts) {
+  const std::span<const int32_t> all =
+      std::span(facts.layer_window)
+          .first(static_cast<size_t>(std::clamp(facts.num_layers, 0, kMostListedLayers)));
+  size_t period = 1;
+  const auto repeats = [&] {
+    for (size_t i = period; i < all.size(); ++i) {
+      if (all[i] != all[i - period]) return false;
+    }
+    return true;
+  };
+  while (!repeats()) ++period;
+  return fmt::format("[{}]", fmt::join(all.first(std::min(period, all.size())), ", "));
+}
+
 std::string describe_limit(const Fact& fact) {
   const auto rule =
       std::find_if(kRules.begin(), kRules.end(), [&](const Rule& each) { return each.fact == fact; });
@@ -422,11 +470,17 @@ void check_same(const StatedFacts& stated, const ModelFacts& expected, const std
     throw refusal(ExitCode::kMismatch, stated.place(&ModelFacts::ffn),
                   fmt::format("{} ({})", show_ffn(expected), whose));
   }
+  if (!std::ranges::equal(stated.facts.layer_window, expected.layer_window)) {
+    const Place place = {.file = stated.file, .key = "windows", .got = show_windows(stated.facts)};
+    throw refusal(ExitCode::kMismatch, stated.windows_place.file.empty() ? place : stated.windows_place,
+                  fmt::format("{} ({})", show_windows(expected), whose));
+  }
 }
 
 void check(const StatedFacts& stated) {
   for (const Rule& rule : kRules) check_limit(stated, rule);
   check_listed(stated);
+  check_windows(stated);
   check_together(stated);
 }
 

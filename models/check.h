@@ -25,6 +25,7 @@ struct StatedFacts {
   ModelFacts facts = {};
   std::vector<std::pair<Fact, Place>> places = {};
   size_t listed_layers = 0;  // for how many layers `ffn` was stated; 0: for all
+  Place windows_place = {};  // where windows of layers are stated
 
   /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
   void state(int32_t ModelFacts::*fact, int64_t value, Place place);
@@ -35,6 +36,9 @@ struct StatedFacts {
   /// Which layers of a model with experts have none. Layers that there are not may be among them. Behind the other facts.
   void state_dense_layers(const std::vector<int64_t>& layers, Place place);
 
+  /// Windows of the layers, which take turns. Behind num_layers.
+  void state_windows(const std::vector<int64_t>& windows, Place place);
+
   /// As stated; else the file, and key and value as they are known here.
   Place place(const Fact& fact) const;
 };
@@ -44,6 +48,9 @@ std::vector<int> dense_layers(const ModelFacts& facts);
 
 /// `ffn` as files have it: a number, or the list of those of the layers.
 std::string show_ffn(const ModelFacts& facts);
+
+/// Windows of the layers as models/*.yaml have them: as few as repeat themselves.
+std::string show_windows(const ModelFacts& facts);
 
 /// What the fact may be by itself: "a multiple of 64 from 64 to 65536".
 std::string describe_limit(const Fact& fact);

@@ -92,6 +92,29 @@ std::array<LinearStack, 3> fused_mixture_stacks(const ModelFacts& facts, Mixture
   return with_router(facts, names, std::move(gate_up), std::move(down));
 }
 
+/// The same where gate and up take turns: gpt-oss.
+std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, const MixtureNames& names) {
+  const int64_t count = facts.num_experts;
+  const int64_t width = facts.expert_ffn;
+  const auto part = [&](const char* name, int64_t first, int64_t rows, int64_t of_expert, int64_t step) {
+    return LinearRows{.name = fmt::format("{}.{}", names.experts, name),
+                      .first = first,
+                      .rows = rows,
+                      .tensor_rows = count * of_expert,
+                      .num_layers = count,
+                      .step = step,
+                      .form = TensorForm::kColumns};
+  };
+  std::vector<LinearRows> gate_up;
+  std::vector<LinearRows> down;
+  for (int64_t expert = 0; expert < count; ++expert) {
+    for (const int64_t is_up : {0, 1})
+      gate_up.push_back(part("gate_up_proj", 2 * expert * width + is_up, width, 2 * width, 2));
+    down.push_back(part("down_proj", expert * facts.hidden, facts.hidden, facts.hidden, 1));
+  }
+  return with_router(facts, names, std::move(gate_up), std::move(down));
+}
+
 }  // namespace
 
 int64_t LinearStack::rows() const {
@@ -113,7 +136,8 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
                            .other_stacks = {},
                            .norms = {},
                            .head_norms = {"self_attn.q_norm", "self_attn.k_norm"},
-                           .router_bias = "mlp.gate.e_score_correction_bias"};
+                           .router_bias = mixture.router_bias,
+                           .sinks = "self_attn.sinks"};
   const auto add = [&](LinearStack stack) { checkpoint.stacks.push_back(std::move(stack)); };
   const auto grow = [&] { checkpoint.other_stacks.resize(checkpoint.stacks.size()); };
   for (int kind = 0; kind < graph.once(); ++kind) {
@@ -124,7 +148,9 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
                                                  {.name = "self_attn.v_proj", .rows = kv}});
     add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
     add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
-    if (ffn == kMixture) {
+    if (ffn == kMixture && mixture.is_interleaved) {
+      for (LinearStack& stack : interleaved_mixture_stacks(facts, mixture)) add(std::move(stack));
+    } else if (ffn == kMixture) {
       for (LinearStack& stack : mixture_stacks(facts, mixture)) add(std::move(stack));
       grow();
       std::ranges::move(fused_mixture_stacks(facts, mixture), checkpoint.other_stacks.end() - 3);

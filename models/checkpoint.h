@@ -11,6 +11,12 @@
 
 namespace soliton {
 
+/// How the tensor of several linear layers has their weights.
+enum class TensorForm {
+  kRows,     // row by row
+  kColumns,  // column by column: of each layer [tensor_columns][rows of each]
+};
+
 /// Neighbouring rows of one linear layer's weights, [tensor_rows][tensor_columns], and of its bias if there is one: all their
 /// columns, or as many as the matrix has, neighbours too.
 struct LinearRows {
@@ -22,12 +28,20 @@ struct LinearRows {
   int64_t tensor_columns = 0;
   int64_t num_layers =
       0;  // if not 0, the tensor is one of several linear layers: [num_layers][rows of each][tensor_columns]
+  int64_t step = 1;  // from one row to the next
+  TensorForm form = TensorForm::kRows;
 
-  /// What stands behind the name in that of the weights' tensor.
+  /// What stands behind the name in that of the weights' tensor, and in that of the biases'.
   const char* suffix() const { return num_layers == 0 ? ".weight" : ""; }
+  const char* bias_suffix() const { return num_layers == 0 ? ".bias" : "_bias"; }
   std::vector<int64_t> tensor_shape() const {
     if (num_layers == 0) return {tensor_rows, tensor_columns};
+    if (form == TensorForm::kColumns) return {num_layers, tensor_columns, tensor_rows / num_layers};
     return {num_layers, tensor_rows / num_layers, tensor_columns};
+  }
+  std::vector<int64_t> bias_shape() const {
+    if (num_layers == 0) return {tensor_rows};
+    return {num_layers, tensor_rows / num_layers};
   }
 };
 
@@ -49,6 +63,7 @@ struct Checkpoint {
   std::array<std::string, 2>
       head_norms;           // of a layer: of q's heads and of k's, [head_dim], or of all of them
   std::string router_bias;  // [num_experts], of a layer, all of its name
+  std::string sinks;        // [num_heads], likewise
   int further_layers = 0;   // behind the model's own: what predicts tokens beyond the next, which is not read
 };
 
@@ -69,6 +84,9 @@ struct MixtureNames {
   const char* gate = "gate_proj";
   const char* up = "up_proj";
   const char* down = "down_proj";
+  const char* router_bias = "mlp.gate.e_score_correction_bias";  // all of its name
+  /// Do all experts stand in one tensor, gate and up row by row in turn, and weights column by column?
+  bool is_interleaved = false;
 };
 
 /// Named as transformers names the tensors of Llama, and those who followed it. Experts may also be named as version 5 holds

@@ -69,8 +69,11 @@ class KindBuilder {
                                 .row_order = RowOrder::kRotary,
                                 .format = format(kQkvMatrix),
                                 .has_bias = facts_.qkv_bias != 0});
-    const int o =
-        add_matrix({.name = "o", .rows = facts_.hidden, .columns = heads, .format = format(kOMatrix)});
+    const int o = add_matrix({.name = "o",
+                              .rows = facts_.hidden,
+                              .columns = heads,
+                              .format = format(kOMatrix),
+                              .has_bias = facts_.o_bias != 0});
     add_op({.name = "qkv",
             .matrix = qkv,
             .reads = kHidden,
@@ -140,11 +143,13 @@ class KindBuilder {
                .columns = facts_.hidden,
                .row_order = RowOrder::kGateUp,
                .format = format(kGateUpMatrix),
+               .has_bias = facts_.expert_bias != 0,
                .experts = experts(ExpertAxis::kRows)},
               {.name = "down",
                .rows = facts_.hidden,
                .columns = ffn,
                .format = format(kDownMatrix),
+               .has_bias = facts_.expert_bias != 0,
                .experts = experts(ExpertAxis::kColumns)},
               gated, routes);
   }
@@ -218,6 +223,7 @@ Graph build_graph(const ModelFacts& facts) {
                    {.name = "candidates", .elements = 0}};  // one of each CTA: the plan knows how many
   std::vector<std::pair<int, int32_t>> kinds;  // each one's ffn, and which of its matrices have further_bits
   for (int layer = 0; layer < facts.num_layers; ++layer) {
+    if (has_windows(facts)) graph.windows.push_back(window_of_layer(facts, layer));
     const std::pair kind(ffn_of_layer(facts, layer), further_of_layer(facts, layer));
     const auto found = std::find(kinds.begin(), kinds.end(), kind);
     graph.layers.push_back(static_cast<int>(found - kinds.begin()));

@@ -60,10 +60,13 @@ struct Graph {
   std::vector<GraphMatrix> matrices;  // of one kind after another
   std::vector<LayerKind> kinds;       // the last: what stands once, behind the layers
   std::vector<int> layers;            // the kind of each, in order, and that of what stands once
+  std::vector<int> windows;           // of each layer, see Layer::window; empty where none has one
 
   int num_layers() const { return static_cast<int>(layers.size()) - 1; }
   int once() const { return layers.back(); }
   const LayerKind& kind_of(int layer) const { return kinds[layers[layer]]; }
+  /// Of a layer, or of what stands once.
+  int window(size_t layer) const { return layer < windows.size() ? windows[layer] : 0; }
   /// Calls body(op, layer) for all ops of a step, in order.
   template <class Body>
   void for_each_op(const Body& body) const {

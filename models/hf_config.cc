@@ -70,7 +70,7 @@ bool is_absent(const JsonView& config, const char* key) {
 /// Tokens that each one attends to, itself among them, if the model says so; whether in all layers or some is the same
 /// here.
 std::optional<int32_t> read_sliding_window(const JsonView& config, const Family& family) {
-  if (family.window == Window::kNone) return std::nullopt;
+  if (family.window == Window::kNone || family.window == Window::kLayers) return std::nullopt;
   if (family.window == Window::kSwitched && !boolean_or(config["use_sliding_window"], false))
     return std::nullopt;
   if (is_absent(config, "sliding_window")) return family.absent_window;
@@ -115,6 +115,63 @@ int32_t implied_head_dim(const JsonView& config, const Family& family, const Mod
   return facts.hidden / facts.num_heads;
 }
 
+/// What stands in place of a number that kernels have as a constant.
+void expect_constant(const JsonView& view, float constant) {
+  if (view.is_null() || static_cast<float>(view.number()) == constant) return;
+  throw view.error(ExitCode::kMismatch, "expected {}, got {}: not supported", constant, view.describe());
+}
+
+void read_activation(const JsonView& config, const Family& family, StatedFacts& stated) {
+  const JsonView view = config["hidden_act"];
+  Place place = view.place();
+  if (view.is_null()) place.got = kActivationNames[0];
+  int32_t activation = find_activation(view.is_null() ? place.got : view.string());
+  if (activation < 0 || activation == static_cast<int32_t>(Activation::kClampedSwiglu)) {
+    throw view.error(ExitCode::kMismatch, "expected \"{}\" or \"{}\", got {}", kActivationNames[0],
+                     kActivationNames[1], view.describe());
+  }
+  if (family.activation) {
+    if (activation != static_cast<int32_t>(Activation::kSilu))
+      throw view.error(ExitCode::kMismatch, "expected \"silu\", got {}: not supported", view.describe());
+    expect_constant(config["swiglu_limit"], kSwigluLimit);
+    expect_constant(config["swiglu_alpha"], kSwigluAlpha);
+    activation = static_cast<int32_t>(*family.activation);
+    place.got = fmt::format("{} of {}", kActivationNames[activation], family.model_type);
+  }
+  stated.state(&ModelFacts::activation, activation, std::move(place));
+}
+
+/// Windows of the layers that have some.
+void read_layer_windows(const JsonView& config, const Family& family, StatedFacts& stated) {
+  if (family.window != Window::kLayers) return;
+  const JsonView types = config["layer_types"];
+  std::vector<bool> slides = {true, false};
+  if (!types.is_null()) {
+    slides.clear();
+    for (size_t i = 0; i < types.array_size(); ++i) {
+      const std::string type = types[i].string();
+      slides.push_back(type == "sliding_attention");
+      if (slides.back() || type == "full_attention") continue;
+      throw types[i].error(ExitCode::kMismatch,
+                           "expected \"sliding_attention\" or \"full_attention\", got {}", in_quotes(type));
+    }
+    if (std::ssize(slides) != stated.facts.num_layers) {
+      throw types.error("expected one for each of {} layers (num_hidden_layers), got {}",
+                        stated.facts.num_layers, slides.size());
+    }
+  }
+  if (std::ranges::find(slides, true) == slides.end()) return;
+  const JsonView width = config["sliding_window"];
+  const bool is_implied = is_absent(config, "sliding_window") && family.absent_window;
+  const int64_t window =
+      is_implied ? *family.absent_window : width.integer(1, std::numeric_limits<int32_t>::max());
+  std::vector<int64_t> windows;
+  for (const bool each : slides) windows.push_back(each ? window : 0);
+  Place place = width.place();
+  place.got = fmt::format("{}", window);
+  stated.state_windows(windows, std::move(place));
+}
+
 void read_sizes(const JsonView& config, const Family& family, StatedFacts& stated) {
   ModelFacts& facts = stated.facts;
   read_fact(config["hidden_size"], &ModelFacts::hidden, stated);
@@ -137,16 +194,14 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
     state_flag(fact, boolean_or(config[member], fallback), config[member].place(), stated);
   };
   state_either(&ModelFacts::qkv_bias, family.qkv_bias_member, family.qkv_bias, "biases of q, k and v");
+  const char* const o_bias_member = family.o_bias ? family.qkv_bias_member : nullptr;
+  state_either(&ModelFacts::o_bias, o_bias_member, family.o_bias, "biases of o");
+  state_either(&ModelFacts::sinks, nullptr, family.sinks, "sinks");
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
-  const JsonView activation = config["hidden_act"];
-  Place activation_place = activation.place();
-  if (activation.is_null()) activation_place.got = kActivationNames[0];
-  stated.state(&ModelFacts::activation,
-               find_activation(activation.is_null() ? activation_place.got : activation.string()),
-               activation_place);
+  read_activation(config, family, stated);
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
 }
 
@@ -250,6 +305,8 @@ void read_rope(const JsonView& config, const Family& family, StatedFacts& stated
       static_cast<int32_t>(stated.facts.head_dim * family.absent_rotary_factor.value_or(0));
   read_rotary_factor(config["partial_rotary_factor"], family, stated);
   const JsonView rope = find_rope(config);
+  if (rope.is_null() && family.states_rope)
+    throw config["rope_scaling"].error("expected an object, got nothing");
   if (rope.is_null()) {
     Place place = config["rope_scaling"].place();
     place.got = rope_name(RopeKind::kDefault);
@@ -353,6 +410,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   refuse_unsupported(root, family);
   StatedFacts stated = {.file = name, .unsupported = ExitCode::kMismatch};
   read_sizes(root, family, stated);
+  read_layer_windows(root, family, stated);
   if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
   read_rope(root, family, stated);
   config.quantization = QuantizationConfig::read(root, folder);

@@ -64,6 +64,7 @@ void read_router(const JsonView& config, const MixtureFamily& family, StatedFact
   scores.got = kRouterScoresNames[static_cast<int32_t>(family.scores)];
   stated.state(&ModelFacts::router_scores, static_cast<int32_t>(family.scores), std::move(scores));
   state_flag(&ModelFacts::router_bias, family.bias, part_of(place, "biases of scores"), stated);
+  state_flag(&ModelFacts::expert_bias, family.expert_bias, part_of(place, "biases of experts"), stated);
   if (family.scale != nullptr) read_fact_or(config[family.scale], &ModelFacts::router_scale, 1.0, stated);
   if (family.num_groups == nullptr) return;
   const JsonView groups = config[family.num_groups];

@@ -38,6 +38,21 @@ void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
   stated.state_layers(ffns, std::move(place));
 }
 
+/// Of the layers, which take turns.
+void read_windows(const StrictYaml& yaml, StatedFacts& stated) {
+  if (!yaml.has("windows")) return;
+  const std::string expected = "a window of all layers, or a list of them";
+  std::vector<int64_t> windows;
+  if (yaml.has_list("windows")) {
+    windows = yaml.any_integers("windows", expected);
+  } else {
+    windows = {yaml.any_integer("windows", expected)};
+  }
+  Place place = yaml.place("windows");
+  place.got = fmt::format("[{}]", fmt::join(windows, ", "));
+  stated.state_windows(windows, std::move(place));
+}
+
 template <class Type>
 void read_fact_if_there(const StrictYaml& yaml, std::string_view key, Type ModelFacts::*fact,
                         StatedFacts& stated) {
@@ -91,10 +106,15 @@ void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   if (quantization.has("further")) read_further(quantization.map("further"), stated);
 }
 
+/// A bias of sigmoids counts for the choice alone, one of logits for weights too.
+const char* router_bias_key(bool has_sigmoids) {
+  return has_sigmoids ? "choice_bias" : "router_bias";
+}
+
 /// What layers have in place of one feed-forward network; without the key none has.
 void read_experts(const StrictYaml& experts, StatedFacts& stated) {
   experts.allow_keys({"count", "per_token", "ffn", "renormalised", "shared", "shared_gate", "scores",
-                      "choice_bias", "scale", "dense_layers"});
+                      "choice_bias", "router_bias", "bias", "scale", "dense_layers"});
   read_fact(experts, "count", &ModelFacts::num_experts, stated);
   read_fact(experts, "per_token", &ModelFacts::experts_per_token, stated);
   read_fact(experts, "ffn", &ModelFacts::expert_ffn, stated);
@@ -105,7 +125,15 @@ void read_experts(const StrictYaml& experts, StatedFacts& stated) {
     stated.state(&ModelFacts::router_scores, find_router_scores(experts.text("scores")),
                  experts.place("scores"));
   }
-  read_flag_if_there(experts, "choice_bias", &ModelFacts::router_bias, stated);
+  const bool has_sigmoids = stated.facts.router_scores == static_cast<int32_t>(RouterScores::kSigmoid);
+  if (const char* const other = router_bias_key(!has_sigmoids); experts.has(other)) {
+    throw experts.error(other,
+                        fmt::format("{} where scores are {}", router_bias_key(has_sigmoids),
+                                    has_sigmoids ? "sigmoids" : "a softmax"),
+                        "it");
+  }
+  read_flag_if_there(experts, router_bias_key(has_sigmoids), &ModelFacts::router_bias, stated);
+  read_flag_if_there(experts, "bias", &ModelFacts::expert_bias, stated);
   read_fact_if_there(experts, "scale", &ModelFacts::router_scale, stated);
   if (!experts.has("dense_layers")) return;
   const std::vector<int64_t> layers = experts.any_integers("dense_layers", "numbers of layers");
@@ -194,9 +222,10 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 }
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
-  yaml.allow_keys({"name", "hidden", "ffn", "num_layers", "num_heads", "num_kv_heads", "head_dim",
-                   "vocabulary", "tied_lm_head", "qkv_bias", "head_norm", "joint_norm", "activation",
-                   "kv_bits", "max_context", "norm_epsilon", "experts", "quantization", "rope"});
+  yaml.allow_keys({"name",         "hidden",     "ffn",          "num_layers", "num_heads", "num_kv_heads",
+                   "head_dim",     "vocabulary", "tied_lm_head", "qkv_bias",   "o_bias",    "head_norm",
+                   "joint_norm",   "sinks",      "windows",      "activation", "kv_bits",   "max_context",
+                   "norm_epsilon", "experts",    "quantization", "rope"});
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
@@ -211,8 +240,11 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   read_fact(yaml, "norm_epsilon", &ModelFacts::norm_epsilon, stated);
   // Some families alone have these.
   read_flag_if_there(yaml, "qkv_bias", &ModelFacts::qkv_bias, stated);
+  read_flag_if_there(yaml, "o_bias", &ModelFacts::o_bias, stated);
   read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
   read_flag_if_there(yaml, "joint_norm", &ModelFacts::joint_norm, stated);
+  read_flag_if_there(yaml, "sinks", &ModelFacts::sinks, stated);
+  read_windows(yaml, stated);
   if (yaml.has("activation")) {
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
   }
@@ -236,7 +268,8 @@ std::string format_experts(const ModelFacts& facts) {
   if (facts.shared_gate != 0) text += "  shared_gate: true\n";
   if (facts.router_scores != 0)
     text += fmt::format("  scores: {}\n", kRouterScoresNames[facts.router_scores]);
-  if (facts.router_bias != 0) text += "  choice_bias: true\n";
+  if (facts.router_bias != 0) text += fmt::format("  {}: true\n", router_bias_key(facts.router_scores != 0));
+  if (facts.expert_bias != 0) text += "  bias: true\n";
   if (facts.router_scale != 1.0) text += fmt::format("  scale: {}\n", facts.router_scale);
   const std::vector<int> dense = dense_layers(facts);
   if (!dense.empty()) text += fmt::format("  dense_layers: [{}]\n", fmt::join(dense, ", "));
@@ -293,8 +326,12 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       text += fmt::format("{}: {}\n", key, value != 0);
     } else if (key == "ffn") {
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
-    } else if (key == "qkv_bias" || key == "head_norm" || key == "joint_norm") {
+    } else if (key == "qkv_bias" || key == "o_bias" || key == "head_norm" || key == "joint_norm" ||
+               key == "sinks") {
       if (value != 0) text += fmt::format("{}: true\n", key);
+    } else if (key == "max_context") {
+      if (has_windows(facts)) text += fmt::format("windows: {}\n", show_windows(facts));
+      text += fmt::format("{}: {}\n", key, value);
     } else if (key == "activation") {
       if (value != 0) text += fmt::format("{}: {}\n", key, kActivationNames[facts.activation]);
     } else if (key == "kv_bits") {

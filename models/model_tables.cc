@@ -17,7 +17,7 @@ int64_t ModelTables::embedding_bytes() const {
 
 int64_t ModelTables::bytes() const {
   return embedding_bytes() + kBf16Bytes * (norms + head_norms) +
-         (qkv_biases + router_biases) * static_cast<int64_t>(sizeof(float)) +
+         (qkv_biases + router_biases + layer_biases) * static_cast<int64_t>(sizeof(float)) +
          positions * static_cast<int64_t>(sizeof(int32_t));
 }
 
@@ -30,10 +30,11 @@ ModelTables model_tables(const ModelFacts& facts) {
   tables.norms = num_norms * facts.hidden;
   tables.head_norms = layers * head_norm_weights(facts);
   graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
-    if (op.matrix == kNone) return;
+    if (op.matrix == kNone || op.output != OutputKind::kRotary) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];
     if (matrix.has_bias) tables.qkv_biases += matrix.rows;
   });
+  tables.layer_biases = layers * layer_biases(facts).words();
   tables.router_biases = layers * router_bias_words(facts);
   if (facts.weight_order != 0) {
     tables.positions =

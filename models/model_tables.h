@@ -13,8 +13,9 @@ struct ModelTables {
   int64_t embedding = 0;      // bf16 [vocabulary][hidden]
   int64_t norms = 0;          // bf16 [Graph::num_norms()][hidden]
   int64_t head_norms = 0;     // bf16 [num_layers][head_norm_weights()]
-  int64_t qkv_biases = 0;     // float [num_layers][rows of the matrix that has them]
+  int64_t qkv_biases = 0;     // float [num_layers][rows of qkv]
   int64_t router_biases = 0;  // float, see LaunchParams
+  int64_t layer_biases = 0;   // the same
   int64_t positions = 0;      // int32, see layout/order.h
 
   int64_t embedding_bytes() const;

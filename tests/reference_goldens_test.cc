@@ -124,7 +124,8 @@ TEST_P(Mixture, AgreesWithTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Mixture,
-                         testing::Values("mixture-shared", "int4-sigmoid", "mixture-joint"), test_name);
+                         testing::Values("mixture-shared", "int4-sigmoid", "mixture-joint", "mixture-sinks"),
+                         test_name);
 
 class TinyStories : public testing::Test {
  protected:

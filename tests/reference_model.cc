@@ -187,7 +187,9 @@ std::vector<float> ReferenceModel::step(int token, int position) {
   for (size_t i = 0; i < weights_->layers.size(); ++i) {
     const ReferenceLayer& layer = weights_->layers[i];
     const Vector attended = attention(i, caches_[i], norm(residual, layer.attention_norm), position);
-    add(residual, multiply(layer.o, attended));
+    Vector put_out = multiply(layer.o, attended);
+    add_bias(put_out, layer.o_bias);
+    add(residual, put_out);
     add(residual, feed_forward(layer, norm(residual, layer.ffn_norm)));
   }
   length_ = position + 1;
@@ -272,8 +274,7 @@ void ReferenceModel::append(Vector& cache, const Vector& rows, int position) con
 ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache, const Vector& x,
                                                  int position) const {
   const ReferenceLayer& layer = weights_->layers[index];
-  const AttentionVariant& variant = options_.attention;
-  const int window = options_.windows == nullptr ? 0 : options_.windows[index];
+  const int window = window_of_layer(facts_, static_cast<int>(index));
   const Vector queries = project(layer.q, layer.q_bias, layer.q_norm, x, position);
   const Vector keys = project(layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);
@@ -297,10 +298,10 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
         score += queries[head * head_dim + d] * cache.keys[token * keys.size() + offset + d];
       }
       score *= scale;
-      if (variant.soft_cap > 0) score = variant.soft_cap * std::tanh(score / variant.soft_cap);
+      if (options_.soft_cap > 0) score = options_.soft_cap * std::tanh(score / options_.soft_cap);
       scores.push_back(score);
     }
-    if (variant.sinks != nullptr) scores.push_back(variant.sinks[index * num_heads + head]);
+    if (!layer.sinks.empty()) scores.push_back(from_bf16_bits(layer.sinks[head]));
     const Vector probabilities = softmax(scores);
     for (size_t token = first; token < end; ++token) {
       for (size_t d = 0; d < head_dim; ++d) {
@@ -314,7 +315,10 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
 
 std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const float> biases,
                                 const ModelFacts& facts) {
-  std::vector<double> scores = softmax(logits);
+  const bool is_sigmoid = facts.router_scores != 0;
+  std::vector<double> biased(logits.begin(), logits.end());
+  for (size_t i = 0; !is_sigmoid && i < biases.size(); ++i) biased[i] += biases[i];
+  std::vector<double> scores = softmax(biased);
   if (facts.router_scores != 0)
     std::ranges::transform(logits, scores.begin(),
                            [](double logit) { return 1.0 / (1.0 + std::exp(-logit)); });
@@ -323,7 +327,7 @@ std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const 
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   // A softmax may round what differs to the same.
-  const std::span<const double> keys = facts.router_scores != 0 ? std::span<const double>(compared) : logits;
+  const std::vector<double>& keys = is_sigmoid ? compared : biased;
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] > keys[b]; });
   double sum = 0;
   for (int i = 0; i < facts.experts_per_token; ++i) sum += scores[order[i]];
@@ -336,10 +340,15 @@ std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const 
 
 namespace {
 
-/// silu(x), or gelu's approximation by tanh.
-double activated(int activation, double x) {
-  if (activation == 0) return x / (1.0 + std::exp(-x));
-  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+/// silu(gate) * up, or gelu's approximation by tanh; or gpt-oss's.
+double activated(int activation, double gate, double up) {
+  if (activation == 0) return gate / (1.0 + std::exp(-gate)) * up;
+  if (activation == 2) {
+    gate = std::min(gate, 7.0);
+    return (std::clamp(up, -7.0, 7.0) + 1.0) * gate / (1.0 + std::exp(-1.702 * gate));
+  }
+  const double cube = gate * gate * gate;
+  return 0.5 * gate * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (gate + 0.044715 * cube))) * up;
 }
 
 }  // namespace
@@ -349,8 +358,30 @@ template <class Gated>
 ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector& x) const {
   Vector result = multiply(weights.gate, x);
   const Vector up = multiply(weights.up, x);
-  for (size_t i = 0; i < result.size(); ++i) result[i] = activated(facts_.activation, result[i]) * up[i];
+  for (size_t i = 0; i < result.size(); ++i) result[i] = activated(facts_.activation, result[i], up[i]);
   return multiply(weights.down, round(std::move(result)));
+}
+
+/// gpt-oss's, of which one tensor has the weights of all experts, column by column, and gate and up in turn.
+ReferenceModel::Vector ReferenceModel::interleaved_expert(const ReferenceLayer& layer, int expert,
+                                                          const Vector& x) const {
+  const auto multiply_columns = [&](const Bf16Bits& tensor, const Bf16Bits& bias, const Vector& input) {
+    const size_t rows = bias.size() / static_cast<size_t>(facts_.num_experts);
+    const uint16_t* const own = tensor.data() + static_cast<size_t>(expert) * input.size() * rows;
+    Vector result(rows);
+    for (size_t column = 0; column < input.size(); ++column) {
+      for (size_t row = 0; row < rows; ++row)
+        result[row] += from_bf16_bits(own[column * rows + row]) * input[column];
+    }
+    for (size_t row = 0; row < rows; ++row)
+      result[row] += from_bf16_bits(bias[static_cast<size_t>(expert) * rows + row]);
+    return round(std::move(result));
+  };
+  const Vector gate_up = multiply_columns(layer.gate_up_proj, layer.gate_up_proj_bias, x);
+  Vector gated(gate_up.size() / 2);
+  for (size_t i = 0; i < gated.size(); ++i)
+    gated[i] = activated(facts_.activation, gate_up[2 * i], gate_up[2 * i + 1]);
+  return multiply_columns(layer.down_proj, layer.down_proj_bias, round(std::move(gated)));
 }
 
 /// The outputs of the experts that the token goes through, each times its weight, shared ones among them.
@@ -359,7 +390,9 @@ ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, cons
   std::vector<float> biases;
   for (const uint16_t bits : layer.router_bias) biases.push_back(from_bf16_bits(bits));
   for (const RoutedExpert& routed : route(multiply(layer.router, x), biases, facts_)) {
-    const Vector output = gated(layer.experts[static_cast<size_t>(routed.expert)], x);
+    const Vector output = facts_.expert_bias != 0
+                              ? interleaved_expert(layer, routed.expert, x)
+                              : gated(layer.experts[static_cast<size_t>(routed.expert)], x);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += routed.weight * output[i];
   }
   if (facts_.shared_experts != 0) {
@@ -372,7 +405,7 @@ ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, cons
 }
 
 ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer, const Vector& x) const {
-  return layer.experts.empty() ? gated(layer, x) : mixture(layer, x);
+  return layer.router.empty() ? gated(layer, x) : mixture(layer, x);
 }
 
 void ReferenceModel::add(Vector& residual, const Vector& update) const {

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "layout/attention_variant.h"
 #include "layout/model_facts.h"
 #include "runtime/weights/safetensors.h"
 #include "tests/reference_quantized.h"
@@ -38,6 +37,8 @@ struct ReferenceLayer {
   Bf16Bits k;                   // [num_kv_heads * head_dim][hidden]
   Bf16Bits v;                   // [num_kv_heads * head_dim][hidden]
   Bf16Bits o;                   // [hidden][num_heads * head_dim]
+  Bf16Bits o_bias;              // [hidden]; empty without
+  Bf16Bits sinks;               // [num_heads]; the same
   Bf16Bits ffn_norm;            // [hidden]
   Bf16Bits gate;                // [ffn][hidden]; empty where there are experts, as up and down are
   Bf16Bits up;                  // [ffn][hidden]
@@ -47,6 +48,11 @@ struct ReferenceLayer {
   Bf16Bits shared_gate;         // [1][hidden]; the same
   ReferenceExpert shared = {};  // of all shared experts together
   std::vector<ReferenceExpert> experts = {};
+  // gpt-oss's, in place of those.
+  Bf16Bits gate_up_proj = {};       // [num_experts][hidden][2 expert_ffn]: gate and up in turn
+  Bf16Bits gate_up_proj_bias = {};  // [num_experts][2 expert_ffn]
+  Bf16Bits down_proj = {};          // [num_experts][expert_ffn][hidden]
+  Bf16Bits down_proj_bias = {};     // [num_experts][hidden]
 };
 
 struct ReferenceWeights {
@@ -87,6 +93,8 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       visit(prefix + "self_attn.k_norm.weight", Shape{is_joint ? kv_rows : facts.head_dim}, layer.k_norm);
     }
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
+    if (facts.o_bias != 0) visit(prefix + "self_attn.o_proj.bias", Shape{hidden}, layer.o_bias);
+    if (facts.sinks != 0) visit(prefix + "self_attn.sinks", Shape{facts.num_heads}, layer.sinks);
     visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
     const auto visit_gated = [&](const std::string& at, int64_t width, auto& gated) {
       visit(at + "gate_proj.weight", Shape{width, hidden}, gated.gate);
@@ -95,6 +103,18 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     };
     if (ffn != kMixture) {
       visit_gated(prefix + "mlp.", ffn, layer);
+      continue;
+    }
+    if (facts.expert_bias != 0) {
+      const int64_t width = facts.expert_ffn;
+      visit(prefix + "mlp.router.weight", Shape{facts.num_experts, hidden}, layer.router);
+      visit(prefix + "mlp.router.bias", Shape{facts.num_experts}, layer.router_bias);
+      visit(prefix + "mlp.experts.gate_up_proj", Shape{facts.num_experts, hidden, 2 * width},
+            layer.gate_up_proj);
+      visit(prefix + "mlp.experts.gate_up_proj_bias", Shape{facts.num_experts, 2 * width},
+            layer.gate_up_proj_bias);
+      visit(prefix + "mlp.experts.down_proj", Shape{facts.num_experts, width, hidden}, layer.down_proj);
+      visit(prefix + "mlp.experts.down_proj_bias", Shape{facts.num_experts, hidden}, layer.down_proj_bias);
       continue;
     }
     visit(prefix + "mlp.gate.weight", Shape{facts.num_experts, hidden}, layer.router);
@@ -118,7 +138,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
 
 /// Weights by layout/random.h, each tensor with its own seed, `seed` xor FNV-1a of its name. Matrices are
 /// uniform with variance 1 / columns (2 / columns for q and k, so that attention prefers some tokens), norms
-/// within 1/4 of 1, biases within 1/2 of 0; where the facts ask for integers, random_quantized(). Every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
+/// and sinks within 1/4 of 1, biases within 1/2 of 0, of gate and up of experts within 8, so that some are clamped; where the facts ask for integers, random_quantized(). Every layer's share of the residual stream is O(1). tests/goldens/make_goldens.py makes
 /// the same bits.
 ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed);
 
@@ -132,7 +152,7 @@ inline constexpr int kReferenceEosId = 1;
 
 /// Writes a Hugging Face folder (created if absent): config.json in the classic schema,
 /// generation_config.json and model.safetensors, or num_shards shards with their index. No tokenizer. The architecture
-/// is Qwen3's mixture for experts, Qwen3's for normed heads, else Qwen2's for biases, else Llama's. Throws std::runtime_error if it can't.
+/// is gpt-oss's for sinks, Qwen3's mixture for experts, Qwen3's for normed heads, else Qwen2's for biases, else Llama's. Throws std::runtime_error if it can't.
 void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts,
                      const std::filesystem::path& folder, int num_shards = 1);
 
@@ -140,8 +160,7 @@ struct ReferenceOptions {
   bool round_activations = true;  // to float after every operation; else they stay double
   bool round_cache =
       true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
-  AttentionVariant attention = {};
-  const int* windows = nullptr;  // [num_layers]; null: none has one
+  double soft_cap = 0;  // of scores; 0: none
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
@@ -194,6 +213,7 @@ class ReferenceModel {
   template <class Gated>
   Vector gated(const Gated& weights, const Vector& x) const;
   Vector mixture(const ReferenceLayer& layer, const Vector& x) const;
+  Vector interleaved_expert(const ReferenceLayer& layer, int expert, const Vector& x) const;
   void add(Vector& residual, const Vector& update) const;
 
   ModelFacts facts_;

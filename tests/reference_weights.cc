@@ -28,6 +28,11 @@ uint64_t fnv1a(const std::string& text) {
 constexpr float kNormBound = 0.25f;
 constexpr float kBiasBound = 0.5f;
 
+/// Of experts' gates and ups, so wide that some are clamped.
+float bias_bound(const std::string& name) {
+  return name.ends_with("gate_up_proj_bias") ? 8.0f : kBiasBound;
+}
+
 float matrix_bound(const std::string& name, int64_t columns) {
   const bool makes_scores = name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight");
   const double variance = (makes_scores ? 2.0 : 1.0) / static_cast<double>(columns);
@@ -36,6 +41,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 
 /// Its architecture and model_type.
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
+  if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
   if (facts.router_scores != 0) return {"Glm4MoeForCausalLM", "glm4_moe"};
   if (facts.joint_norm != 0) return {"OlmoeForCausalLM", "olmoe"};
   if (facts.shared_gate != 0) return {"Qwen2MoeForCausalLM", "qwen2_moe"};
@@ -70,7 +76,19 @@ ordered_json classic_config(const ModelFacts& facts) {
       {"eos_token_id", kReferenceEosId},
       {"torch_dtype", "bfloat16"},
   };
-  if (is_mixture) {
+  if (facts.sinks != 0) {
+    config["hidden_act"] = "silu";
+    config["attention_bias"] = facts.qkv_bias != 0;
+    config["rope_scaling"] = {{"rope_type", "default"}};
+    config["num_local_experts"] = facts.num_experts;
+    config["num_experts_per_tok"] = facts.experts_per_token;
+    config["swiglu_limit"] = 7.0;
+    for (int layer = 0; layer < facts.num_layers; ++layer) {
+      const int32_t window = window_of_layer(facts, layer);
+      config["layer_types"].push_back(window == 0 ? "full_attention" : "sliding_attention");
+      if (window != 0) config["sliding_window"] = window;
+    }
+  } else if (is_mixture) {
     config["num_experts"] = facts.num_experts;
     config["num_experts_per_tok"] = facts.experts_per_token;
     config["moe_intermediate_size"] = facts.expert_ffn;
@@ -218,11 +236,11 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
       }
       return;
     }
-    const bool is_bias = name.ends_with(".bias");
+    const bool is_bias = name.ends_with(".bias") || name.ends_with("_proj_bias");
     const bool is_norm = shape.size() == 1 && !is_bias;
     // In double neither product nor sum is rounded, so that every compiler gets the same bits.
     const double centre = is_norm ? 1.0 : 0.0;
-    const double bound = is_norm ? kNormBound : is_bias ? kBiasBound : matrix_bound(name, shape[1]);
+    const double bound = is_norm ? kNormBound : is_bias ? bias_bound(name) : matrix_bound(name, shape[1]);
     const uint64_t tensor_seed = seed ^ fnv1a(name);
     bits.resize(static_cast<size_t>(num_elements(shape)));
     for (size_t i = 0; i < bits.size(); ++i) {

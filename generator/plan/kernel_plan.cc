@@ -82,11 +82,13 @@ ModelShape model_shape(const Plan& plan) {
       .kv_parts = kv_shape(facts).parts,
       .hidden = facts.hidden,
       .qkv_bias = facts.qkv_bias != 0,
+      .o_bias = facts.o_bias != 0,
       .head_norm = facts.head_norm != 0,
       .joint_norm = facts.joint_norm != 0,
       .ordered = facts.weight_order != 0,
       .norm_epsilon = static_cast<float>(facts.norm_epsilon),
       .score_scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim))),
+      .attention = {.sinks = facts.sinks != 0},
       .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {
     if (matrix.format.has_scales() && !shape.integers.has_scales()) {
@@ -102,7 +104,8 @@ ModelShape model_shape(const Plan& plan) {
                        .shared = facts.shared_experts,
                        .shared_gate = facts.shared_gate != 0,
                        .scores = static_cast<RouterScores>(facts.router_scores),
-                       .biased = facts.router_bias != 0};
+                       .biased = facts.router_bias != 0,
+                       .expert_bias = facts.expert_bias != 0};
       shape.router_scale = static_cast<float>(facts.router_scale);
     }
   }

@@ -305,6 +305,8 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   }
   if (rows > 1 && plan.facts.joint_norm != 0)
     refuse(fmt::format("--rows: expected 1 for a model that norms all heads together, got {}", rows));
+  if (rows > 1 && (plan.facts.o_bias != 0 || plan.facts.expert_bias != 0))
+    refuse(fmt::format("--rows: expected 1 for a model with biases of o or of experts, got {}", rows));
   if (plan.num_cards > 1 && plan.facts.num_experts > 0)
     refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
   const bool warpgroups = can_use_warpgroups(plan);
@@ -371,7 +373,8 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
   plan.squares = graph.squares;
   plan.num_norms = graph.num_norms();
   for (size_t layer = 0; layer < graph.layers.size(); ++layer)
-    plan.layers.push_back({.kind = graph.layers[layer], .first_norm = graph.first_norm(layer)});
+    plan.layers.push_back(
+        {.kind = graph.layers[layer], .first_norm = graph.first_norm(layer), .window = graph.window(layer)});
   for (int kind = 0; kind <= graph.once(); ++kind) {
     for (const GraphOp& op : graph.kinds[kind].ops) plan.phases.push_back(make_phase(op, kind));
   }

@@ -69,6 +69,9 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("parts of a key", facts.kv_bits / 16, model.kv_parts);
   check.same("hidden", facts.hidden, model.hidden);
   check.same("biases", facts.qkv_bias == 1, model.qkv_bias);
+  check.same("biases of o", facts.o_bias == 1, model.o_bias);
+  check.same("sinks", facts.sinks == 1, model.attention.sinks);
+  check.same("soft cap", 0.0f, model.attention.soft_cap);
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
   check.same("heads normed together", facts.joint_norm == 1, model.joint_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);
@@ -86,6 +89,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("scores of routers", is_mixed ? facts.router_scores : 0,
              static_cast<int32_t>(model.mixture.scores));
   check.same("biases of routers", is_mixed && facts.router_bias == 1, model.mixture.biased);
+  check.same("biases of experts", is_mixed && facts.expert_bias == 1, model.mixture.expert_bias);
   check.same("scale of routers", is_mixed ? static_cast<float>(facts.router_scale) : 1.0f,
              model.router_scale);
   check.same("activation", facts.activation, static_cast<int32_t>(model.activation));

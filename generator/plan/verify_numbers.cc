@@ -194,10 +194,14 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
   if (plan.rows > 1) unused("reads in layer 0", none.first_layer_reads, phase.first_layer_reads);
 }
 
-/// No model has windows yet.
-void check_unused_of_layers(const Plan& plan, Report& report) {
-  for (size_t layer = 0; layer < plan.layers.size(); ++layer)
-    check_unused(fmt::format("layer {}: window", layer), 0, plan.layers[layer].window, report);
+/// As the model has them; what stands once attends to nothing.
+void check_windows(const Plan& plan, Report& report) {
+  for (int layer = 0; layer < static_cast<int>(plan.layers.size()); ++layer) {
+    const int expected = layer < plan.facts.num_layers ? window_of_layer(plan.facts, layer) : 0;
+    if (plan.layers[layer].window == expected) continue;
+    report.refuse(Rule::kNumberOutOfRange, "layer {}: window: expected {} keys, as the model has it, got {}",
+                  layer, expected, plan.layers[layer].window);
+  }
 }
 
 /// A kernel of one row has none of what those of several have, and the other way round.
@@ -245,7 +249,7 @@ void check_numbers(const Plan& plan, Report& report) {
   check_layers(plan, report);
   check_sizes(plan, report);
   check_enumerators(plan, report);
-  check_unused_of_layers(plan, report);
+  check_windows(plan, report);
   check_unused_of_plan(plan, report);
   if (plan.rows > 1) check_rows_counts(plan, report);
   for (const PlanPhase& phase : plan.phases) check_unused_of_phase(plan, phase, report);

@@ -15,6 +15,7 @@ enum class Window {
   kNone,      // it always does: sliding_window says nothing
   kStated,    // sliding_window is its width
   kSwitched,  // the same where use_sliding_window is true
+  kLayers,    // likewise, of the layers that layer_types says, every second one where that is absent
 };
 
 /// Which members of config.json say what a mixture of experts is; nullptr: none does.
@@ -32,7 +33,8 @@ struct MixtureFamily {
   const char* num_groups = nullptr;    // of experts, of which a token's are in some only
   const char* scale = nullptr;         // of the weights of those that a token is routed to
   RouterScores scores = RouterScores::kSoftmax;
-  bool bias = false;  // of the scores, for the choice alone
+  bool bias = false;         // of the scores, for the choice alone; of logits, if they are scored by softmax
+  bool expert_bias = false;  // of gate, up and down of each
   MixtureNames names = {};
 };
 
@@ -45,12 +47,16 @@ struct Family {
   std::optional<int32_t> absent_window = {};    // sliding_window, in tokens; else none
   double absent_norm_epsilon = 1e-6;            // rms_norm_eps
   Window window = Window::kNone;
-  bool qkv_bias = false;                   // always: attention_bias says nothing
-  const char* qkv_bias_member = nullptr;   // that says whether they are there; absent: as `qkv_bias` says
-  bool head_norm = false;                  // heads of q and k are normed
-  const char* head_norm_member = nullptr;  // likewise
-  bool joint_norm = false;                 // all heads of q together, and all of k
-  const char* unsupported = nullptr;       // a member that may only be null
+  bool qkv_bias = false;                      // always: attention_bias says nothing
+  const char* qkv_bias_member = nullptr;      // that says whether they are there; absent: as `qkv_bias` says
+  bool o_bias = false;                        // where q, k and v have biases, so has o
+  bool sinks = false;                         // heads have the score of a key without a value
+  bool head_norm = false;                     // heads of q and k are normed
+  const char* head_norm_member = nullptr;     // likewise
+  bool joint_norm = false;                    // all heads of q together, and all of k
+  std::optional<Activation> activation = {};  // of silu, that hidden_act names
+  bool states_rope = false;                   // what RoPE it is has to be stated
+  const char* unsupported = nullptr;          // a member that may only be null
   std::optional<double> absent_rotary_factor =
       {};  // partial_rotary_factor; if it has no value, it may only be 1
   const char* further_layers =

@@ -225,6 +225,7 @@ LaunchParams Engine::common_params(const EngineCard& card) const {
   params.qkv_biases = card.weights->qkv_biases.as<float>();
   params.head_norms = card.weights->head_norms.as<uint16_t>();
   params.router_biases = card.weights->router_biases.as<float>();
+  params.layer_biases = card.weights->layer_biases.as<float>();
   params.positions = card.weights->positions.as<int32_t>();
   params.rotary = card.rotary.as<float>();
   params.kv_pool = card.pool.address();

@@ -31,23 +31,26 @@ float dot(const float* a, const float* b, int64_t size) {
 HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* quantization,
                        const std::string& name, const LinearRows& rows, int64_t columns)
     : first_(rows.first),
+      step_(rows.step),
       rows_(rows.rows),
       first_column_(rows.first_column),
       columns_(columns),
       all_columns_(rows.tensor_columns) {
   if (quantization != nullptr)
     integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, all_columns_);
-  if (!integers_) floats_ = &require_floats(source, name + rows.suffix(), rows.tensor_shape());
+  if (!integers_) floats_ = FloatRows(source, name, rows);
 }
 
 void HostMatrix::read(int64_t first, int count, float* values) const {
-  first += first_;
+  first = first_ + first * step_;
   std::vector<float> all(static_cast<size_t>(count * all_columns_));
   if (integers_) {
     read_integers(first, count, all.data());
   } else {
     std::vector<uint16_t> bits(all.size());
-    read_bf16(*floats_, first * all_columns_, std::ssize(bits), bits.data());
+    std::vector<int64_t> of_tensor;
+    for (int row = 0; row < count; ++row) of_tensor.push_back(first + row * step_);
+    floats_.read(of_tensor, 0, all_columns_, bits.data());
     for (size_t i = 0; i < bits.size(); ++i)
       all[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
   }

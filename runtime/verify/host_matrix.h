@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/checkpoint.h"
+#include "runtime/weights/float_rows.h"
 #include "runtime/weights/quantization/quantized_linear.h"
 #include "runtime/weights/safetensors.h"
 
@@ -44,11 +45,12 @@ class HostMatrix {
   void read_integers(int64_t first, int count, float* values) const;
 
   int64_t first_;  // of the tensor's rows
+  int64_t step_;
   int64_t rows_;
   int64_t first_column_;
   int64_t columns_;
-  int64_t all_columns_;             // of the tensor
-  const Tensor* floats_ = nullptr;  // or
+  int64_t all_columns_;  // of the tensor
+  FloatRows floats_;     // or
   std::optional<QuantizedLinear> integers_;
 };
 

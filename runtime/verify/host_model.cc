@@ -7,9 +7,11 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "layout/activation.h"
+#include "layout/attention_variant.h"
 #include "layout/f16.h"
 #include "layout/router_scores.h"
 #include "runtime/engine/rotary.h"
@@ -34,10 +36,10 @@ void add(TokenRows& residual, const TokenRows& update) {
   for (size_t i = 0; i < residual.values.size(); ++i) residual.values[i] += update.values[i];
 }
 
-/// gate becomes activation(gate) * up.
+/// gate becomes activation(gate) * up, or what there is in its place.
 void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
   for (size_t i = 0; i < gate.values.size(); ++i)
-    gate.values[i] = activate(activation, gate.values[i]) * up.values[i];
+    gate.values[i] = gated(activation, gate.values[i], up.values[i]);
 }
 
 /// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position.
@@ -57,21 +59,24 @@ void rotate(TokenRows& heads, std::span<const float> table, int head_dim, int ro
   }
 }
 
-/// One head of one token over the keys and values of tokens 0 to `token`; `offset` is its KV head's.
-void attend(const float* query, const TokenRows& keys, const TokenRows& values, size_t token, int64_t offset,
-            int head_dim, float* result) {
-  std::vector<double> weights(token + 1);
-  for (size_t past = 0; past <= token; ++past) {
+/// A head's score of a key without a value: none.
+constexpr double kNoSink = -std::numeric_limits<double>::infinity();
+
+/// One head of one token over the keys and values of tokens `first` to `token`; `offset` is its KV head's.
+void attend(const float* query, const TokenRows& keys, const TokenRows& values, size_t first, size_t token,
+            int64_t offset, int head_dim, double sink, float* result) {
+  std::vector<double> weights(token + 1, kNoSink);
+  for (size_t past = first; past <= token; ++past) {
     double score = 0;
     for (int i = 0; i < head_dim; ++i) score += double{query[i]} * keys.of(past)[offset + i];
     weights[past] = score / std::sqrt(head_dim);
   }
-  const double largest = *std::max_element(weights.begin(), weights.end());
-  double sum = 0;
+  const double largest = std::max(sink, *std::max_element(weights.begin(), weights.end()));
+  double sum = std::exp(sink - largest);
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
   for (int i = 0; i < head_dim; ++i) {
     double value = 0;
-    for (size_t past = 0; past <= token; ++past) value += weights[past] * values.of(past)[offset + i];
+    for (size_t past = first; past <= token; ++past) value += weights[past] * values.of(past)[offset + i];
     result[i] = static_cast<float>(value / sum);
   }
 }
@@ -116,15 +121,7 @@ HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRo
   const LinearStack& stack = stack_of(config_.checkpoint, op.matrix, layer, source_);
   Parts parts;
   for (const LinearRows& rows : stack.parts) {
-    const std::string name = name_of(rows.name, layer);
-    TokenRows& y = parts.emplace_back(multiply_rows(rows, stack.columns, layer, x));
-    if (!graph_.matrices[op.matrix].has_bias) continue;
-    const int64_t shape[] = {rows.tensor_rows};
-    std::vector<float> bias(static_cast<size_t>(rows.rows));
-    read_floats(require_floats(source_, name + ".bias", shape), rows.first, rows.rows, bias.data());
-    for (size_t token = 0; token < y.num_tokens(); ++token) {
-      for (int64_t i = 0; i < rows.rows; ++i) y.of(token)[i] += bias[static_cast<size_t>(i)];
-    }
+    parts.push_back(multiply_rows(op.matrix, rows, stack.columns, layer, x));
   }
   return parts;
 }
@@ -157,16 +154,29 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   for (TokenRows* cached : {&keys, &values}) {
     for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }
+  const std::vector<float> of_heads = sinks(layer);
   TokenRows result(queries.num_tokens(), queries.width);
   for (size_t token = 0; token < result.num_tokens(); ++token) {
     for (int head = 0; head < facts.num_heads; ++head) {
       const int kv_head = head / (facts.num_heads / facts.num_kv_heads);
       const int64_t offset = int64_t{head} * facts.head_dim;
-      attend(queries.of(token) + offset, keys, values, token, int64_t{kv_head} * facts.head_dim,
-             facts.head_dim, result.of(token) + offset);
+      const int first = first_seen(static_cast<int>(token), window_of_layer(facts, layer));
+      attend(queries.of(token) + offset, keys, values, static_cast<size_t>(first), token,
+             int64_t{kv_head} * facts.head_dim, facts.head_dim, of_heads.empty() ? kNoSink : of_heads[head],
+             result.of(token) + offset);
     }
   }
   return {std::move(result)};
+}
+
+/// Of each head; empty where there are none.
+std::vector<float> HostModel::sinks(int layer) const {
+  if (config_.facts.sinks == 0) return {};
+  const int64_t shape[] = {config_.facts.num_heads};
+  std::vector<float> scores(static_cast<size_t>(config_.facts.num_heads));
+  const Tensor& tensor = require_floats(source_, in_layer(layer, config_.checkpoint.sinks), shape);
+  read_floats(tensor, 0, config_.facts.num_heads, scores.data());
+  return scores;
 }
 
 /// What each expert's output is multiplied with if it is chosen, but for what makes the sum of all of them 1.
@@ -185,7 +195,7 @@ std::vector<double> HostModel::scores(const float* logits) const {
 }
 
 /// Of the logits of experts, and of the gate of shared ones if there is one.
-HostModel::Routes HostModel::route(const Parts& logits, int layer) const {
+HostModel::Routes HostModel::route(Parts& logits, int layer) const {
   const ModelFacts& facts = config_.facts;
   std::vector<float> biases(static_cast<size_t>(facts.num_experts));
   if (facts.router_bias != 0) {
@@ -199,11 +209,15 @@ HostModel::Routes HostModel::route(const Parts& logits, int layer) const {
       routes.experts.push_back(facts.num_experts + i);
       routes.weights.push_back(facts.shared_gate != 0 ? 1 / (1 + std::exp(-*logits[1].of(token))) : 1.0f);
     }
-    const std::vector<double> own = scores(logits[0].of(token));
+    float* const of_token = logits[0].of(token);
+    const bool biases_logits = facts.router_scores != static_cast<int32_t>(RouterScores::kSigmoid);
+    for (size_t i = 0; biases_logits && i < biases.size(); ++i) of_token[i] += biases[i];
+    const std::vector<double> own = scores(of_token);
     std::vector<int32_t> order(own.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, std::greater(),
-                             [&](int32_t expert) { return own[expert] + biases[expert]; });
+    std::ranges::stable_sort(order, std::greater(), [&](int32_t expert) {
+      return own[expert] + (biases_logits ? 0 : biases[expert]);
+    });
     order.resize(static_cast<size_t>(facts.experts_per_token));
     double sum = 0;
     for (const int32_t expert : order) sum += own[expert];
@@ -216,11 +230,19 @@ HostModel::Routes HostModel::route(const Parts& logits, int layer) const {
   return routes;
 }
 
-/// By one linear layer of a layer.
-TokenRows HostModel::multiply_rows(const LinearRows& rows, int64_t columns, int layer,
+/// By one linear layer of a layer, with its bias if there is one.
+TokenRows HostModel::multiply_rows(int matrix, const LinearRows& rows, int64_t columns, int layer,
                                    const TokenRows& x) const {
-  return HostMatrix(source_, config_.quantization_or_null(), name_of(rows.name, layer), rows, columns)
-      .multiply(x);
+  const std::string name = name_of(rows.name, layer);
+  TokenRows y = HostMatrix(source_, config_.quantization_or_null(), name, rows, columns).multiply(x);
+  if (!graph_.matrices[matrix].has_bias) return y;
+  const Tensor& biases = require_floats(source_, name + rows.bias_suffix(), rows.bias_shape());
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    float bias = 0;
+    read_floats(biases, rows.first + i * rows.step, 1, &bias);
+    for (size_t token = 0; token < y.num_tokens(); ++token) y.of(token)[i] += bias;
+  }
+  return y;
 }
 
 /// Calls body(expert, places in Routes) for all experts that some token goes through.
@@ -245,12 +267,14 @@ TokenRows HostModel::gate_experts(const GraphOp& op, int layer, const TokenRows&
   for_each_expert(routes, [&](size_t expert, const std::vector<size_t>& places) {
     TokenRows own(places.size(), x.width);
     for (size_t i = 0; i < places.size(); ++i) std::copy_n(x.of(places[i] / used), x.width, own.of(i));
-    TokenRows gate = multiply_rows(stack.parts[2 * expert], stack.columns, layer, own);
+    TokenRows gate = multiply_rows(op.matrix, stack.parts[2 * expert], stack.columns, layer, own);
     gate_by(static_cast<Activation>(facts.activation), gate,
-            multiply_rows(stack.parts[2 * expert + 1], stack.columns, layer, own));
+            multiply_rows(op.matrix, stack.parts[2 * expert + 1], stack.columns, layer, own));
     for (size_t i = 0; i < places.size(); ++i) {
       float* to = gated.of(places[i] / used) + static_cast<int64_t>(places[i] % used) * gate.width;
-      for (int64_t j = 0; j < gate.width; ++j) to[j] = gate.of(i)[j] * routes.weights[places[i]];
+      // With a bias, weights are those of what down makes of it.
+      const float weight = facts.expert_bias != 0 ? 1.0f : routes.weights[places[i]];
+      for (int64_t j = 0; j < gate.width; ++j) to[j] = gate.of(i)[j] * weight;
     }
   });
   return gated;
@@ -269,10 +293,11 @@ TokenRows HostModel::join_experts(const GraphOp& op, int layer, const TokenRows&
       const float* from = gated.of(places[i] / used) + static_cast<int64_t>(places[i] % used) * own.width;
       std::copy_n(from, own.width, own.of(i));
     }
-    const TokenRows down = multiply_rows(stack.parts[expert], stack.columns, layer, own);
+    const TokenRows down = multiply_rows(op.matrix, stack.parts[expert], stack.columns, layer, own);
     for (size_t i = 0; i < places.size(); ++i) {
       float* to = sum.of(places[i] / used);
-      for (int64_t j = 0; j < down.width; ++j) to[j] += down.of(i)[j];
+      const float weight = facts.expert_bias != 0 ? routes.weights[places[i]] : 1.0f;
+      for (int64_t j = 0; j < down.width; ++j) to[j] += weight * down.of(i)[j];
     }
   });
   return sum;

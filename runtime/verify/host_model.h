@@ -40,8 +40,10 @@ class HostModel {
   Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
   Parts attention(Parts heads, int layer) const;
   std::vector<double> scores(const float* logits) const;
-  Routes route(const Parts& logits, int layer) const;
-  TokenRows multiply_rows(const LinearRows& rows, int64_t columns, int layer, const TokenRows& x) const;
+  std::vector<float> sinks(int layer) const;
+  Routes route(Parts& logits, int layer) const;
+  TokenRows multiply_rows(int matrix, const LinearRows& rows, int64_t columns, int layer,
+                          const TokenRows& x) const;
   template <class Body>
   void for_each_expert(const Routes& routes, const Body& body) const;
   TokenRows gate_experts(const GraphOp& op, int layer, const TokenRows& x, const Routes& routes) const;

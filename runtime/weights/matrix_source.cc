@@ -18,8 +18,9 @@ const std::vector<int32_t>& MatrixSource::order() const {
 }
 
 void MatrixSource::read_biases(std::span<float> biases) const {
-  for (int packed = 0; packed < matrix_.rows; ++packed) {
+  for (int packed = 0; packed < std::ssize(biases); ++packed) {
     int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
+    if (row == kNoRow) continue;
     const LinearTensors& part = part_of(row);
     read_floats(*part.bias, row, 1, &biases[packed]);
   }
@@ -60,28 +61,31 @@ const LinearTensors& MatrixSource::part_of(int64_t& row) const {
   size_t i = expert * (parts_.size() / matrix_.experts.count);  // the parts of every expert are as many
   row -= static_cast<int64_t>(expert) * source_rows();
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
-  row += parts_[i].first;
+  row = parts_[i].first + row * parts_[i].step;
   return parts_[i];
 }
 
 void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
   const int64_t columns = stored_columns();
-  std::vector<uint16_t> rounded;
+  std::vector<uint16_t> read;
   const std::byte* rows[kTileRows] = {};
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int r = 0, count = 0; r < kTileRows; r += count) {
     int64_t row = source_row_of(tile, r);
+    count = 1;
     if (row == kNoRow) continue;
     const LinearTensors& part = part_of(row);
-    const Tensor& tensor = *part.floats;
-    const int64_t first = row * part.columns + part.first_column;
-    if (tensor.dtype == DType::kBF16) {
-      rows[r] = tensor.data.data() + first * 2;
-      continue;
+    rows[r] = part.floats.find(row, part.first_column);
+    if (rows[r] != nullptr) continue;
+    std::vector<int64_t> together = {row};  // as many as follow of the same tensor
+    for (; r + count < kTileRows; ++count) {
+      int64_t next = source_row_of(tile, r + count);
+      if (next == kNoRow || !part.floats.is_same(part_of(next).floats)) break;
+      together.push_back(next);
     }
-    rounded.resize(static_cast<size_t>(kTileRows * columns));
-    uint16_t* values = rounded.data() + r * columns;
-    read_bf16(tensor, first, columns, values);
-    rows[r] = reinterpret_cast<const std::byte*>(values);
+    read.resize(static_cast<size_t>(kTileRows * columns));
+    uint16_t* values = read.data() + r * columns;
+    part.floats.read(together, part.first_column, columns, values);
+    for (int i = 0; i < count; ++i) rows[r + i] = reinterpret_cast<const std::byte*>(values + i * columns);
   }
   pack_tile(rows, stored_columns(), matrix_.stored_columns(), bytes);
 }

@@ -20,7 +20,7 @@ class MatrixSource {
   MatrixSource(std::span<const LinearTensors> parts, const ModelFacts& facts, const PackedMatrix& matrix)
       : parts_(parts), facts_(facts), matrix_(matrix) {}
 
-  /// Has the matrix rows with a bias? Then of each packed row: fills biases[rows].
+  /// Has the matrix rows with a bias? Then of each packed row, of all experts: fills biases[rows].
   bool has_bias() const { return parts_[0].bias != nullptr; }
   void read_biases(std::span<float> biases) const;
 

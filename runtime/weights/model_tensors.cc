@@ -39,6 +39,8 @@ class TensorFinder {
     for (int layer = 0; layer <= facts_.num_layers; ++layer) {
       find_norms(layer, tensors);
       find_router_bias(layer, tensors);
+      if (facts_.sinks != 0 && layer < facts_.num_layers)
+        tensors.sinks.push_back(&require_finite(in_layer(layer, checkpoint_.sinks), facts_.num_heads));
       find_matrices(layer, tensors);
     }
     for (const auto& layers : tensors.matrices) {
@@ -106,15 +108,19 @@ class TensorFinder {
   void find_router_bias(int layer, ModelTensors& tensors) const {
     if (facts_.router_bias == 0 || layer == facts_.num_layers || ffn_of_layer(facts_, layer) != kMixture)
       return;
-    const int64_t shape[] = {facts_.num_experts};
-    const std::string name = in_layer(layer, checkpoint_.router_bias);
+    tensors.router_biases[layer] =
+        &require_finite(in_layer(layer, checkpoint_.router_bias), facts_.num_experts);
+  }
+
+  /// A vector of what decides without being multiplied: NaN in it need not show in any logit.
+  const Tensor& require_finite(const std::string& name, int64_t count) const {
+    const int64_t shape[] = {count};
     const Tensor& tensor = require_floats(source_, name, shape);
-    std::vector<float> biases(static_cast<size_t>(facts_.num_experts));
-    read_floats(tensor, 0, facts_.num_experts, biases.data());
-    // It would decide who is chosen, and not show in any weight.
-    if (!std::ranges::all_of(biases, [](float bias) { return std::isfinite(bias); }))
+    std::vector<float> values(static_cast<size_t>(count));
+    read_floats(tensor, 0, count, values.data());
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
       throw mismatch(name, "expected finite numbers, got NaN or infinity");
-    tensors.router_biases[layer] = &tensor;
+    return tensor;
   }
 
   void find_matrices(int layer, ModelTensors& tensors) const {
@@ -138,6 +144,7 @@ class TensorFinder {
       }
       parts.back().first = rows.first;
       parts.back().rows = rows.rows;
+      parts.back().step = rows.step;
       parts.back().first_column = rows.first_column;
       before = &rows;
       const auto& first = parts.front().integers;
@@ -153,7 +160,7 @@ class TensorFinder {
                             const std::string& name) const {
     LinearTensors linear{.rows = rows.tensor_rows,
                          .columns = rows.tensor_columns,
-                         .floats = nullptr,
+                         .floats = {},
                          .integers = std::nullopt,
                          .bias = nullptr};
     const bool has_scales = matrix.format.has_scales();
@@ -165,9 +172,9 @@ class TensorFinder {
     if (has_scales) {
       check_integers(*linear.integers, name);
     } else {
-      linear.floats = &require_floats(source_, name + rows.suffix(), rows.tensor_shape());
+      linear.floats = FloatRows(source_, name, rows);
     }
-    linear.bias = find_bias(matrix, linear, name);
+    linear.bias = find_bias(matrix, linear, rows, name);
     return linear;
   }
 
@@ -188,13 +195,11 @@ class TensorFinder {
   }
 
   /// The layer's bias; refuses one that there should not be. Of integers one that is zero throughout is none.
-  const Tensor* find_bias(const GraphMatrix& matrix, const LinearTensors& linear,
+  const Tensor* find_bias(const GraphMatrix& matrix, const LinearTensors& linear, const LinearRows& rows,
                           const std::string& prefix) const {
-    const std::string name = prefix + ".bias";
-    if (matrix.has_bias) {
-      const int64_t shape[] = {linear.rows};
-      return &require_floats(source_, name, shape);
-    }
+    const std::string name = prefix + rows.bias_suffix();
+    if (matrix.has_bias) return &require_floats(source_, name, rows.bias_shape());
+    if (facts_.router_bias != 0 && name.ends_with("." + checkpoint_.router_bias)) return nullptr;
     const bool has_bias =
         linear.integers ? linear.integers->bias() != nullptr : source_.find(name) != nullptr;
     if (has_bias) throw mismatch(prefix, "expected no bias, as the config says, got one");

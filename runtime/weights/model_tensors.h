@@ -11,6 +11,7 @@
 
 #include "layout/model_facts.h"
 #include "models/checkpoint.h"
+#include "runtime/weights/float_rows.h"
 #include "runtime/weights/quantization/quantized_linear.h"
 #include "runtime/weights/safetensors.h"
 
@@ -22,8 +23,9 @@ struct LinearTensors {
   int64_t first = 0;
   int64_t rows = 0;
   int64_t first_column = 0;
-  int64_t columns = 0;             // of the whole layer
-  const Tensor* floats = nullptr;  // [of the whole layer][columns]; or
+  int64_t columns = 0;  // of the whole layer
+  int64_t step = 1;     // from one row to the next, in the tensors
+  FloatRows floats;     // or
   std::optional<QuantizedLinear> integers;
   const Tensor* bias = nullptr;  // [of the whole layer]; null without
 };
@@ -39,6 +41,7 @@ struct ModelTensors {
   std::vector<const Tensor*>
       head_norms;  // of each layer q's and k's, see Checkpoint; empty where heads are not normed
   std::map<int, const Tensor*> router_biases;  // [num_experts]: of each layer that has one
+  std::vector<const Tensor*> sinks;            // [num_heads]: of each layer, or none
   std::vector<std::string> remarks;  // that the user should read on how tensors were read, each once
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <future>
 #include <map>
+#include <numbers>
 #include <thread>
 
 #include "layout/order.h"
@@ -62,16 +63,33 @@ class Packer {
     return sources_[matrix].at(layer).order();
   }
 
-  /// Of all layers, as the packed rows stand; empty without.
-  std::vector<float> biases() const {
+  /// Of q, k and v of all layers, as the packed rows stand; empty without.
+  std::vector<float> qkv_biases() const {
     std::vector<float> biases;
     graph_.for_each_op([&](const GraphOp& op, int layer) {
-      if (op.matrix == kNone || !graph_.matrices[op.matrix].has_bias) return;
+      if (op.output != OutputKind::kRotary || op.matrix == kNone || !graph_.matrices[op.matrix].has_bias)
+        return;
       const size_t rows = static_cast<size_t>(model_.matrices[op.matrix].rows);
       biases.resize(biases.size() + rows);
       sources_[op.matrix].at(layer).read_biases(std::span(biases).last(rows));
     });
     return biases;
+  }
+
+  /// Those of the other matrices, each where LayerBiases has it in its layer.
+  void read_layer_biases(std::span<float> biases) const {
+    const LayerBiases places = layer_biases(model_.facts);
+    graph_.for_each_op([&](const GraphOp& op, int layer) {
+      if (op.output == OutputKind::kRotary || op.matrix == kNone || !graph_.matrices[op.matrix].has_bias)
+        return;
+      const ExpertAxis axis = graph_.matrices[op.matrix].experts.axis;
+      const int first = axis == ExpertAxis::kRows      ? places.gate_up()
+                        : axis == ExpertAxis::kColumns ? places.down()
+                                                       : places.o();
+      const int rows = model_.matrices[op.matrix].stored_tiles() * kTileRows;
+      const auto of_layer = biases.subspan(static_cast<size_t>(layer) * places.words(), places.words());
+      sources_[op.matrix].at(layer).read_biases(of_layer.subspan(first, rows));
+    });
   }
 
   size_t num_jobs() const { return jobs_.size(); }
@@ -212,6 +230,20 @@ std::vector<float> gather_router_biases(const ModelTensors& tensors, const Model
   std::vector<float> biases(static_cast<size_t>(model_tables(facts).router_biases));
   for (const auto& [layer, tensor] : tensors.router_biases)
     read_floats(*tensor, 0, facts.num_experts, biases.data() + layer * router_bias_words(facts));
+  return biases;
+}
+
+/// Of layer after layer, see LayerBiases: what matrices add, and the sinks' scores in base 2.
+std::vector<float> gather_layer_biases(const ModelTensors& tensors, const Packer& packer,
+                                       const ModelFacts& facts) {
+  std::vector<float> biases(static_cast<size_t>(model_tables(facts).layer_biases));
+  packer.read_layer_biases(biases);
+  for (size_t layer = 0; layer < tensors.sinks.size(); ++layer) {
+    const LayerBiases places = layer_biases(facts);
+    float* const sinks = biases.data() + layer * places.words() + places.sinks();
+    read_floats(*tensors.sinks[layer], 0, facts.num_heads, sinks);
+    for (int head = 0; head < facts.num_heads; ++head) sinks[head] *= std::numbers::log2e_v<float>;
+  }
   return biases;
 }
 
@@ -374,7 +406,8 @@ DeviceWeights read_weights(const KernelLibrary& library, const ModelTensors& ten
   weights.norms = upload(library, gather_norms(tensors, packer, facts));
   weights.head_norms = upload(library, gather_head_norms(tensors, facts));
   weights.router_biases = upload(library, gather_router_biases(tensors, facts));
-  weights.qkv_biases = upload(library, packer.biases());
+  weights.layer_biases = upload(library, gather_layer_biases(tensors, packer, facts));
+  weights.qkv_biases = upload(library, packer.qkv_biases());
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
         make_positions(facts, [&](int matrix, int layer) { return packer.order(matrix, layer); });
@@ -426,6 +459,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   const ModelTables tables = model_tables(facts);
   weights.qkv_biases = upload(library, random_biases(tables.qkv_biases, bound, seed));
   weights.router_biases = upload(library, random_biases(tables.router_biases, bound, seed + 1));
+  weights.layer_biases = upload(library, random_biases(tables.layer_biases, bound, seed + 2));
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
         make_positions(facts, [](int, int) { return std::vector<int32_t>{}; });

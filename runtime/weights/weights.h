@@ -18,6 +18,7 @@ struct DeviceWeights {
   DeviceMemory qkv_biases;     // see LaunchParams; empty where there are none
   DeviceMemory head_norms;     // the same
   DeviceMemory router_biases;  // the same
+  DeviceMemory layer_biases;   // the same
   DeviceMemory norms;          // the same
   DeviceMemory positions;      // see layout/order.h; empty where columns are in natural order
 };

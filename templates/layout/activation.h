@@ -1,7 +1,8 @@
-// The functions that a gate goes through before it is multiplied by up, for hosts; ops/activation.cuh has them for kernels. A
-// further one is an enumerator, its name, and its formula in both files.
+// What gate and up of an element become, for hosts; ops/activation.cuh has the same for kernels. A further one is an
+// enumerator, its name, and its formula in both files.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -9,10 +10,14 @@
 
 namespace soliton {
 
-enum class Activation : int32_t { kSilu = 0, kGeluTanh = 1 };
+enum class Activation : int32_t {
+  kSilu = 0,
+  kGeluTanh = 1,
+  kClampedSwiglu = 2,  // gpt-oss's: no function of the gate alone
+};
 
-/// As models/*.yaml and config.json's hidden_act call them, by enumerator.
-constexpr const char* kActivationNames[] = {"silu", "gelu_pytorch_tanh"};
+/// As models/*.yaml call them, by enumerator, and config.json's hidden_act all that are functions of the gate alone.
+constexpr const char* kActivationNames[] = {"silu", "gelu_pytorch_tanh", "clamped_swiglu"};
 
 /// The enumerator of a name; -1: none.
 constexpr int32_t find_activation(std::string_view name) {
@@ -26,11 +31,19 @@ constexpr int32_t find_activation(std::string_view name) {
 constexpr float kGeluScale = 1.5957691216f;  // 2 sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715f;
 
-/// What kernels are compared with.
-inline float activate(Activation activation, float gate) {
+/// Of kClampedSwiglu, which is (clamp(up) + 1) * g * sigmoid(kSwigluAlpha * g), where g is the gate, clamped from above alone.
+constexpr float kSwigluAlpha = 1.702f;
+constexpr float kSwigluLimit = 7.0f;
+
+/// What kernels are compared with: the gate's activation times up, or what there is in their place.
+inline float gated(Activation activation, float gate, float up) {
+  if (activation == Activation::kClampedSwiglu) {
+    const float g = std::min(gate, kSwigluLimit);
+    return (std::clamp(up, -kSwigluLimit, kSwigluLimit) + 1) * g / (1 + std::exp(-kSwigluAlpha * g));
+  }
   const float exponent =
       activation == Activation::kSilu ? gate : kGeluScale * (gate + kGeluCube * gate * gate * gate);
-  return gate / (1 + std::exp(-exponent));
+  return gate / (1 + std::exp(-exponent)) * up;
 }
 
 }  // namespace soliton

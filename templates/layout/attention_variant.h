@@ -9,8 +9,7 @@ namespace soliton {
 /// Beside windows, which are layers' own (layout/packed_matrix.h).
 struct AttentionVariant {
   float soft_cap = 0;  // a score s becomes soft_cap * tanh(s / soft_cap); 0: stays s
-  const float* sinks =
-      nullptr;  // [num_layers][num_heads]: score of a key without a value; null: there is none
+  bool sinks = false;  // has every head the score of a key without a value? See LayerBiases
 };
 
 /// The first position that the query at `position` sees.

@@ -151,6 +151,7 @@ struct LaunchParams {
   // card's own. What the host is told, card 0 tells.
   int32_t card;
   PeerOffsets peers[kMaxLaunchCards];  // by card
+  const float* layer_biases;           // [num_layers][LayerBiases::words()]; null without
 };
 
 }  // namespace soliton

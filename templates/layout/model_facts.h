@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "layout/activation.h"
+#include "layout/layer_biases.h"
 #include "layout/page.h"
 #include "layout/router_scores.h"
 #include "layout/weight_format.h"
@@ -34,9 +35,11 @@ struct ModelFacts {
   int32_t vocabulary = 0;
   int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
   int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
+  int32_t o_bias = 0;        // so does what attention puts out
   int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
   int32_t joint_norm = 0;    // all heads of q are normed together, and all of k; only with head_norm
-  int32_t activation = 0;    // that gates go through: an Activation
+  int32_t sinks = 0;         // every head has the score of a key without a value
+  int32_t activation = 0;    // what gate and up become: an Activation
   int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
   int32_t max_context = 0;   // tokens
   RopeKind rope_kind = RopeKind::kDefault;
@@ -63,8 +66,9 @@ struct ModelFacts {
   int32_t shared_experts = 0;     // further ones, that every token goes through
   int32_t shared_gate = 0;        // do they have a weight, the sigmoid of a row of the router? Else it is 1
   int32_t router_scores = 0;      // by which tokens are routed: a RouterScores
-  int32_t router_bias = 0;        // has each expert one that is added to its score for the choice alone?
-  double router_scale = 1.0;      // of the weights of those that a token chose
+  int32_t router_bias = 0;    // has each expert one: of its logit, or of its sigmoid for the choice alone?
+  int32_t expert_bias = 0;    // do gate, up and down of each add one?
+  double router_scale = 1.0;  // of the weights of those that a token chose
   double norm_epsilon = 1e-5;
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
@@ -77,6 +81,8 @@ struct ModelFacts {
   int32_t layer_ffn[kMostListedLayers] = {};
   // Of each layer which matrices have further_bits: several of MatrixRole.
   int32_t layer_further[kMostListedLayers] = {};
+  // Of each layer the keys that a query sees, its own is the last, 0: all; zeros where no layer has a window.
+  int32_t layer_window[kMostListedLayers] = {};
 };
 
 /// A layer's matrices, a bit each.
@@ -129,6 +135,17 @@ constexpr int32_t further_of_layer(const ModelFacts& facts, int layer) {
   return facts.further_bits != 0 && layer < kMostListedLayers ? facts.layer_further[layer] : 0;
 }
 
+/// Has a layer a window of its own?
+constexpr bool has_windows(const ModelFacts& facts) {
+  for (const int32_t window : facts.layer_window) {
+    if (window != 0) return true;
+  }
+  return false;
+}
+constexpr int32_t window_of_layer(const ModelFacts& facts, int layer) {
+  return layer < kMostListedLayers ? facts.layer_window[layer] : 0;
+}
+
 /// Calls visit(name, value) for every fact but the lists of layers, of experts only where there are any, and of what few
 /// models have only where it is so, in a fixed order; names are those of models/*.yaml.
 template <class Facts, class Visitor>
@@ -142,8 +159,10 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("vocabulary", facts.vocabulary);
   visit("tied_lm_head", facts.tied_lm_head);
   visit("qkv_bias", facts.qkv_bias);
+  if (facts.o_bias != 0) visit("o_bias", facts.o_bias);
   visit("head_norm", facts.head_norm);
   if (facts.joint_norm != 0) visit("joint_norm", facts.joint_norm);
+  if (facts.sinks != 0) visit("sinks", facts.sinks);
   visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);
@@ -174,6 +193,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
     if (facts.shared_gate != 0) visit("shared_gate", facts.shared_gate);
     if (facts.router_scores != 0) visit("router_scores", facts.router_scores);
     if (facts.router_bias != 0) visit("router_bias", facts.router_bias);
+    if (facts.expert_bias != 0) visit("expert_bias", facts.expert_bias);
     if (facts.router_scale != 1.0) visit("router_scale", facts.router_scale);
   }
   visit("norm_epsilon", facts.norm_epsilon);
@@ -199,6 +219,13 @@ constexpr int32_t qkv_words(const ModelFacts& facts) {
 constexpr int32_t head_norm_weights(const ModelFacts& facts) {
   if (facts.head_norm == 0) return 0;
   return (facts.joint_norm != 0 ? rotary_heads(facts) : 2) * facts.head_dim;
+}
+
+/// As the kernels' ModelShape has it.
+constexpr LayerBiases layer_biases(const ModelFacts& facts) {
+  const int32_t experts = facts.expert_bias != 0 ? stored_experts(facts) : 0;
+  return {facts.sinks != 0 ? facts.num_heads : 0, facts.o_bias != 0 ? facts.hidden : 0,
+          experts * 2 * expert_width(facts), experts * facts.hidden};
 }
 
 constexpr KvShape kv_shape(const ModelFacts& facts) {
@@ -229,6 +256,7 @@ inline uint64_t hash_facts(const ModelFacts& facts) {
   for_each_fact(facts, add);
   if (lists_layers(facts)) add("layer_ffn", facts.layer_ffn);
   if (facts.further_bits != 0) add("layer_further", facts.layer_further);
+  if (has_windows(facts)) add("layer_window", facts.layer_window);
   return hash;
 }
 

@@ -4,6 +4,7 @@
 #include "layout/activation.h"
 #include "layout/attention_variant.h"
 #include "layout/deal.h"
+#include "layout/layer_biases.h"
 #include "layout/packed_matrix.h"
 #include "layout/page.h"
 #include "layout/router_scores.h"
@@ -19,7 +20,9 @@ struct Mixture {
   int shared = 0;             // experts behind those, in memory, that every token goes through
   bool shared_gate = false;   // do they have a logit too, whose sigmoid is their weight? Else it is 1
   RouterScores scores = RouterScores::kSoftmax;
-  bool biased = false;  // is a bias of each expert added to its score for the choice alone? See LaunchParams
+  /// Has each expert a bias? It is added to its sigmoid for the choice alone, or else to its logit. See LaunchParams.
+  bool biased = false;
+  bool expert_bias = false;  // have gate, up and down of each expert biases? See LayerBiases
 
   /// A token is multiplied with the shared experts, then with those that it chose.
   SOLITON_HOST_DEVICE constexpr int used() const { return shared + chosen; }
@@ -41,6 +44,7 @@ struct ModelShape {
   int kv_parts = 1;  // f16 values that a key or value is the sum of
   int hidden = 0;
   bool qkv_bias = false;
+  bool o_bias = false;
   bool head_norm = false;
   bool joint_norm = false;  // of all heads of q together, and of all of k
   bool ordered = false;     // do writers place activations in their reader's order? See layout/order.h
@@ -64,6 +68,11 @@ struct ModelShape {
   SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
   SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
   SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  SOLITON_HOST_DEVICE constexpr LayerBiases biases() const {
+    const int experts = mixture.expert_bias ? mixture.experts + mixture.shared : 0;
+    return {attention.sinks ? num_heads : 0, o_bias ? hidden : 0, experts * 2 * mixture.ffn,
+            experts * hidden};
+  }
   /// Weights of a layer's norms of heads.
   SOLITON_HOST_DEVICE constexpr int head_norm_weights() const {
     return (joint_norm ? rotary_heads() : 2) * head_dim;

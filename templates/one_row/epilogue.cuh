@@ -9,6 +9,7 @@
 #include "one_row/input.cuh"
 #include "one_row/merge.cuh"
 #include "one_row/new_token.cuh"
+#include "one_row/tile_bias.cuh"
 #include "ops/sampling.cuh"
 
 namespace soliton::one_row {
@@ -42,6 +43,7 @@ class Epilogue {
     begin_choice();
     load_bias(phase.output, layer, run.first);
     if constexpr (kMixes<kPlan>) choose(phase, layer);
+    tile_bias_.load(context_, phase, layer, run.first);
     const float scale = wait_input(phase.input);
     sign(phase.output_vector);
     with_output<kPlan>(phase.output, [&]<OutputKind kKind>() {
@@ -51,9 +53,9 @@ class Epilogue {
         if constexpr (kKind == OutputKind::kRotary) {
           rotary(to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kSwiglu) {
-          swiglu(to, tile, scale, phase.number);
+          swiglu(phase, to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kResidual) {
-          residual(phase, to, tile, i, layer);
+          residual(phase, to, tile, i, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kRouter) {
           route(to, tile, scale);
         } else {
@@ -181,9 +183,11 @@ class Epilogue {
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
   SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
   SOLITON_DEVICE void publish_squares(float* output, int tile, float value);
-  SOLITON_DEVICE void swiglu(float* output, int tile, float scale, int phase);
+  SOLITON_DEVICE void swiglu(const MatrixPhase& phase, float* output, int tile, float scale, int layer,
+                             int next_tile);
   SOLITON_DEVICE void route(float* output, int tile, float scale);
-  SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer);
+  SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer,
+                               int next_tile);
   SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
   SOLITON_DEVICE void choose(const MatrixPhase& phase, int layer);
   SOLITON_DEVICE float expert_weight(int tile, int phase) const;
@@ -272,6 +276,7 @@ class Epilogue {
   uint32_t tag_ = 0;
   uint64_t best_ = kNoCandidate;
   float bias_ = 0.0f;  // of the next tile of q, k and v
+  TileBias<kPlan> tile_bias_;
   uint32_t tiles_ = 0;
   RingPosition<kPlan.tile_slots> tile_;
   uint32_t units_ = 0;

@@ -56,15 +56,21 @@ SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, fl
   if (context_.lane == 0) publish<kPlan>(context_, output + kPlan.model.qkv_rows() + tile, squares, tag_);
 }
 
-/// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
+/// activation(gate) * up, or what there is in its place: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
 /// weight: so what comes next is one product with all of them.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Epilogue<kPlan>::swiglu(float* output, int tile, float scale, int phase) {
-  const float value = take_tile() * scale;
+SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* output, int tile, float scale,
+                                            int layer, int next_tile) {
+  float value = take_tile() * scale;
+  if constexpr (kPlan.model.mixture.expert_bias) {
+    value += tile_bias_.of_row();
+    tile_bias_.load(context_, phase, layer, next_tile);
+  }
   const float up = shuffle_down(value, 8);
-  const float weight = expert_weight(tile, phase);
+  const float weight = expert_weight(tile, phase.number);
   if (context_.lane < 8) {
-    float gated = activate<kPlan.model.activation, false>(value) * up;
+    constexpr Activation kActivation = kPlan.model.activation;
+    float gated = activate<kActivation, false>(value) * multiplier<kActivation>(up);
     if constexpr (kMixes<kPlan>) gated *= weight;
     publish<kPlan>(context_, output + tile * 8 + context_.lane, gated, tag_);
   }
@@ -115,7 +121,7 @@ SOLITON_DEVICE float Epilogue<kPlan>::expert_weight(int tile, int phase) const {
 /// attention, with the token's embedding, whose columns are in the order of what the first norm scales.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* output, int tile, int own_tile,
-                                              int layer) {
+                                              int layer, int next_tile) {
   const int row = tile * kTileRows + context_.lane % kTileRows;
   const bool begins = phase.appends && layer == 0;
   const int place = context_.normed_place(norm_row<kPlan>(phase, layer), row);
@@ -127,7 +133,11 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
                                                   context_.normed_place(0, row)))
                     : load_shared(own);
   }
-  const float value = before + take_tile();
+  float value = before + take_tile();
+  if constexpr (TileBias<kPlan>::kIsThere) {
+    value += phase.appends ? tile_bias_.of_row() : tile_bias_.of_experts(context_.lane, expert_weight_);
+    tile_bias_.load(context_, phase, layer, next_tile);
+  }
   if (context_.lane >= kTileRows) return;
   store_shared(own, value);
   publish<kPlan>(context_, output + place, value, tag_);

@@ -41,7 +41,8 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
     }
     float sum = 0.0f;
     if (Variant<kPlan>::kSinks && whole) {
-      const SoftmaxStart start = Variant<kPlan>(layer).start(heads.first_head + head);
+      const SoftmaxStart start =
+          Variant<kPlan>(layer).start(context.params.layer_biases, heads.first_head + head);
       maximum = larger_of(maximum, start.maximum);
       sum = start.sum * exp2_fast(start.maximum - maximum);
     }
@@ -117,6 +118,11 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
     const float* outputs = partials + 2 * kHeadsPerBlock + group * kWarpLanes + context.lane;
     float weight = 0.0f;
     float value = 0.0f;
+    SoftmaxStart start;  // on its way while the partials are waited for
+    if constexpr (Variant<kPlan>::kSinks) {
+      const int head = heads.first_head + group * kWarpLanes / kPlan.model.head_dim;
+      start = Variant<kPlan>(layer).start(context.params.layer_biases, head);
+    }
     SOLITON_NO_UNROLL
     for (int first = 0; first < share.num_splits; first += kMergeLoads) {
       // The outputs of kMergeLoads splits, this lane's maximum, its sum.
@@ -136,12 +142,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
           const float other = shuffle_xor(maximum, mask);
           maximum = other > maximum ? other : maximum;
         }
-        SoftmaxStart start;
-        if constexpr (Variant<kPlan>::kSinks) {
-          const int head = heads.first_head + group * kWarpLanes / kPlan.model.head_dim;
-          start = Variant<kPlan>(layer).start(head);
-          maximum = larger_of(maximum, start.maximum);
-        }
+        if constexpr (Variant<kPlan>::kSinks) maximum = larger_of(maximum, start.maximum);
         weight = exp2_fast(own_maximum - maximum);
         float sum = weight * loads.value[kMergeLoads + 1];
         for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);

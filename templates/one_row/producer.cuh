@@ -143,7 +143,7 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
     prefetch(context_.params.norms + static_cast<int64_t>(next) * kPlan.model.hidden, kPlan.model.hidden * 2);
   }
 
-  /// The same of what q, k and v of a layer are finished with.
+  /// The same of what q, k and v of a layer are finished with, and what attends to them.
   SOLITON_DEVICE void prefetch_qkv(int layer) const {
     if (layer % kPlan.num_ctas != context_.cta) return;
     if constexpr (kPlan.model.qkv_bias) {
@@ -153,6 +153,11 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
     if constexpr (kPlan.model.head_norm) {
       constexpr int kWeights = kPlan.model.head_norm_weights();
       prefetch(context_.params.head_norms + layer * kWeights, kWeights * 2);
+    }
+    constexpr LayerBiases kBiases = kPlan.model.biases();
+    if constexpr (kBiases.gate_up() > 0) {  // sinks, and biases of o
+      prefetch(context_.params.layer_biases + static_cast<int64_t>(layer) * kBiases.words(),
+               kBiases.gate_up() * 4);
     }
   }
 

@@ -9,7 +9,7 @@
 
 namespace soliton {
 
-/// The facts of all layers, in constant memory.
+/// Of all layers, in constant memory.
 template <const KernelPlan& kPlan>
 struct AttentionWindows {
   int of_layer[kPlan.model.num_layers] = {};
@@ -19,18 +19,6 @@ struct AttentionWindows {
 };
 template <const KernelPlan& kPlan>
 SOLITON_CONSTANT AttentionWindows<kPlan> kAttentionWindows{};
-
-/// Scores of the sinks, in base 2.
-template <const KernelPlan& kPlan>
-struct AttentionSinks {
-  float scores[kPlan.model.num_layers * kPlan.model.num_heads] = {};
-  constexpr AttentionSinks() {
-    for (int i = 0; i < kPlan.model.num_layers * kPlan.model.num_heads; ++i)
-      scores[i] = kPlan.model.attention.sinks[i] * std::numbers::log2e_v<float>;
-  }
-};
-template <const KernelPlan& kPlan>
-SOLITON_CONSTANT AttentionSinks<kPlan> kAttentionSinks{};
 
 /// Softmax before the first key: its maximum, in base 2, and its sum relative to that. Exactly one of the states that are
 /// merged in the end begins with it.
@@ -46,7 +34,7 @@ class Variant {
 
  public:
   static constexpr bool kWindows = kPlan.model.has_windows();
-  static constexpr bool kSinks = kVariant.sinks != nullptr;
+  static constexpr bool kSinks = kVariant.sinks;
   static constexpr bool kCaps = kVariant.soft_cap != 0;
   /// Makes scores in base 2 of products.
   static constexpr float kScale = kPlan.model.score_scale;
@@ -73,9 +61,13 @@ class Variant {
   /// The first position that a query sees: of its path all from there on up to its own.
   SOLITON_DEVICE int first_key(int query) const { return first_seen(query, window()); }
 
-  /// Of query head `head` of the model.
-  SOLITON_DEVICE SoftmaxStart start(int head) const {
-    if constexpr (kSinks) return {kAttentionSinks<kPlan>.scores[layer_ * kPlan.model.num_heads + head], 1.0f};
+  /// Of query head `head` of the model. `biases`: LaunchParams::layer_biases.
+  SOLITON_DEVICE SoftmaxStart start(const float* biases, int head) const {
+    if constexpr (kSinks) {
+      constexpr LayerBiases kBiases = kPlan.model.biases();
+      return {load_constant(biases + static_cast<int64_t>(layer_) * kBiases.words() + kBiases.sinks() + head),
+              1.0f};
+    }
     return {};
   }
 

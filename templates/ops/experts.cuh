@@ -16,7 +16,7 @@ struct RouterLogits {
   static SOLITON_DEVICE int first_expert(int lane) { return lane * kOwn; }
 };
 
-/// What is added to the scores for the choice alone, of the experts whose logits a lane has. It depends on nothing that the step
+/// What is added to the sigmoids for the choice alone, or else to the logits, of the experts that a lane has. It depends on nothing that the step
 /// computes, so that it can be loaded before these have arrived. Of a mixture that has none it is nothing.
 template <Mixture kMixture>
 class RouterBias {
@@ -64,7 +64,6 @@ class ExpertChoice {
   using Logits = RouterLogits<kMixture.logits()>;
   static constexpr int kOwn = Logits::kOwn;
   static constexpr bool kSigmoid = kMixture.scores == RouterScores::kSigmoid;
-  static_assert(kSigmoid || !kMixture.biased, "logits are compared, not scores");
 
  public:
   SOLITON_DEVICE ExpertChoice(const RouterLogits<kMixture.logits()>& logits, const RouterBias<kMixture>& bias,
@@ -76,7 +75,8 @@ class ExpertChoice {
       const float4 v = logits.value[i / 4];
       const float values[4] = {v.x, v.y, v.z, v.w};
       const bool is_there = kMixture.experts == kOwn * kWarpLanes || first + i < kMixture.experts;
-      const float score = kSigmoid ? sigmoid(values[i % 4]) : values[i % 4];
+      float score = kSigmoid ? sigmoid(values[i % 4]) : values[i % 4];
+      if constexpr (!kSigmoid && kMixture.biased) score += bias.of(i);
       own[i] = {is_there ? ordered_key(kSigmoid ? score + bias.of(i) : score) : 0, first + i, score};
       keys_[i] = own[i].key;
     }

@@ -50,7 +50,8 @@ class HeadMerge {
   /// Where softmax of layer `layer` starts.
   SOLITON_DEVICE void start(int layer) {
     if constexpr (Variant<kPlan>::kSinks) {
-      const SoftmaxStart start = Variant<kPlan>(layer).start(context_.head_of_model(head_));
+      const SoftmaxStart start =
+          Variant<kPlan>(layer).start(context_.params.layer_biases, context_.head_of_model(head_));
       maximum_ = start.maximum;
       sum_ = start.sum;
     }

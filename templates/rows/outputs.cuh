@@ -260,7 +260,8 @@ class Outputs : public Choice<kPlan> {
 
   /// The code for many rows is long.
   static SOLITON_DEVICE float gated(float gate, float up, float scale) {
-    return activate<kPlan.model.activation, kRowsShape.warpgroups>(gate * scale) * (up * scale);
+    constexpr Activation kActivation = kPlan.model.activation;
+    return activate<kActivation, kRowsShape.warpgroups>(gate * scale) * multiplier<kActivation>(up * scale);
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are

@@ -196,6 +196,48 @@ json olmoe() {
           {"vocab_size", 50304}};
 }
 
+/// gpt-oss, its experts in bf16.
+json gpt_oss(int layers, int experts) {
+  json types = json::array();
+  for (int layer = 0; layer < layers; ++layer)
+    types.push_back(layer % 2 == 0 ? "sliding_attention" : "full_attention");
+  return {{"architectures", {"GptOssForCausalLM"}},
+          {"model_type", "gpt_oss"},
+          {"attention_bias", true},
+          {"attention_dropout", 0.0},
+          {"eos_token_id", 200002},
+          {"experts_per_token", 4},
+          {"head_dim", 64},
+          {"hidden_act", "silu"},
+          {"hidden_size", 2880},
+          {"initial_context_length", 4096},
+          {"intermediate_size", 2880},
+          {"layer_types", types},
+          {"max_position_embeddings", 131072},
+          {"num_attention_heads", 64},
+          {"num_experts_per_tok", 4},
+          {"num_hidden_layers", layers},
+          {"num_key_value_heads", 8},
+          {"num_local_experts", experts},
+          {"output_router_logits", false},
+          {"pad_token_id", 199999},
+          {"rms_norm_eps", 1e-05},
+          {"rope_scaling",
+           {{"beta_fast", 32.0},
+            {"beta_slow", 1.0},
+            {"factor", 32.0},
+            {"original_max_position_embeddings", 4096},
+            {"rope_type", "yarn"},
+            {"truncate", false}}},
+          {"rope_theta", 150000},
+          {"router_aux_loss_coef", 0.9},
+          {"sliding_window", 128},
+          {"swiglu_limit", 7.0},
+          {"tie_word_embeddings", false},
+          {"torch_dtype", "bfloat16"},
+          {"vocab_size", 201088}};
+}
+
 /// As GPTQ's programs leave it by default.
 json gptq(json config, bool lm_head) {
   config["quantization_config"] = {{"quant_method", "gptq"},
@@ -227,6 +269,8 @@ std::map<std::string, json> published_configs() {
           {"qwen1.5-moe-a2.7b", qwen2_moe()},
           {"glm-4.5-air", glm4_moe()},
           {"olmoe-1b-7b", olmoe()},
+          {"gpt-oss-20b", gpt_oss(24, 32)},
+          {"gpt-oss-120b", gpt_oss(36, 128)},
           {"mixtral-8x7b",
            {{"architectures", {"MixtralForCausalLM"}},
             {"bos_token_id", 1},
@@ -339,6 +383,32 @@ TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {
   expect_written(facts_of(nullptr), "norm_epsilon: 1e-05\nrope:\n");
   quantization["group_size"] = 128;
   expect_written(facts_of(quantization), "  group: 128\n  symmetric: false\n  act_order: true\n");
+}
+
+TEST(FolderFacts, OfGptOssAreTheSameInEitherSchemaAndWithoutWhatIsImplied) {
+  const TemporaryFolder folder;
+  json config = gpt_oss(24, 32);
+  json rope = config["rope_scaling"];
+  rope["rope_theta"] = 150000.0;
+  for (const char* key : {"rope_scaling", "rope_theta", "layer_types", "sliding_window", "swiglu_limit",
+                          "attention_bias", "hidden_act", "head_dim", "num_key_value_heads", "rms_norm_eps"})
+    config.erase(key);
+  config["rope_parameters"] = rope;
+  std::ofstream(folder.path() / "config.json") << config;
+  expect_alike(HfConfig::open(folder.path()).facts, "gpt-oss-20b");
+}
+
+TEST(FolderFacts, WindowsAreThoseOfTheLayersThatSlide) {
+  const TemporaryFolder folder;
+  json config = gpt_oss(3, 32);
+  config["layer_types"] = {"full_attention", "full_attention", "sliding_attention"};
+  config["sliding_window"] = 64;
+  std::ofstream(folder.path() / "config.json") << config;
+  const HfConfig read = HfConfig::open(folder.path());
+  EXPECT_EQ(std::vector(read.facts.layer_window, read.facts.layer_window + 4), (std::vector{0, 0, 64, 0}));
+  EXPECT_EQ(read.facts.max_context, 131072);
+  EXPECT_FALSE(read.ends_with_window);
+  EXPECT_NE(format_model_config("a", read.facts, "").find("\nwindows: [0, 0, 64]\n"), std::string::npos);
 }
 
 TEST(FolderFacts, EveryShippedModelIsComparedWithItsFolder) {

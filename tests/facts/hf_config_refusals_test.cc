@@ -116,6 +116,37 @@ TEST_F(HfConfigTest, RefusesBadSigmoids) {
           "partial_rotary_factor: expected a multiple of 2 from 2 to 256, got 0.02, which is 1 dims");
 }
 
+TEST_F(HfConfigTest, RefusesBadWindowsAndSinks) {
+  const json mixture = {{"architectures", {"GptOssForCausalLM"}},
+                        {"model_type", "gpt_oss"},
+                        {"attention_bias", true},
+                        {"intermediate_size", 128},
+                        {"num_local_experts", 16},
+                        {"num_experts_per_tok", 4}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = mixture;
+    members.update(patch);
+    expect_refused(members, code, message);
+  };
+  refused({{"swiglu_limit", 6.5}}, ExitCode::kMismatch, "swiglu_limit: expected 7, got 6.5: not supported");
+  refused({{"swiglu_alpha", 1}}, ExitCode::kMismatch, "swiglu_alpha: expected 1.702, got 1: not supported");
+  refused({{"hidden_act", "gelu_pytorch_tanh"}}, ExitCode::kMismatch,
+          "hidden_act: expected \"silu\", got \"gelu_pytorch_tanh\": not supported");
+  refused({{"sliding_window", 0}}, ExitCode::kBadFile,
+          "sliding_window: expected an integer in [1, 2147483647]");
+  refused({{"sliding_window", 1 << 23}}, ExitCode::kBadFile,
+          "sliding_window: expected 0 or an integer from 1 to 4194304, of each layer, got 8388608");
+  refused({{"layer_types", {"full_attention"}}}, ExitCode::kBadFile,
+          "layer_types: expected one for each of 16 layers (num_hidden_layers), got 1");
+  refused({{"layer_types", {"chunked_attention"}}}, ExitCode::kMismatch,
+          "layer_types[0]: expected \"sliding_attention\" or \"full_attention\", got \"chunked_attention\"");
+  refused({{"rope_scaling", nullptr}}, ExitCode::kBadFile, "rope_scaling: expected an object, got nothing");
+  refused({{"num_hidden_layers", 200}}, ExitCode::kMismatch,
+          "sliding_window: expected one for all of more than 128 layers, got 128");
+  refused({{"hidden_act", "clamped_swiglu"}}, ExitCode::kMismatch,
+          "hidden_act: expected \"silu\" or \"gelu_pytorch_tanh\", got \"clamped_swiglu\"");
+}
+
 TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused(patch, ExitCode::kMismatch, message);
@@ -123,7 +154,8 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"Gemma2ForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
           "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
-          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, got \"Gemma2ForCausalLM\"");
+          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, GptOssForCausalLM, got "
+          "\"Gemma2ForCausalLM\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");

@@ -349,6 +349,25 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
             refusal(19, "quantization: expected a map of keys, got gptq"));
 }
 
+TEST(ModelConfig, RefusesImpossibleWindowsAndBiases) {
+  const std::string experts = "experts:\n  count: 8\n  per_token: 2\n  ffn: 192\n  renormalised: true\n";
+  const ModelFacts facts = facts_of(kGood + "windows: [40, 0, 7]\n" + experts + "  router_bias: true\n");
+  for (int layer = 0; layer < facts.num_layers; ++layer)
+    EXPECT_EQ(window_of_layer(facts, layer), (std::array{40, 0, 7})[layer % 3]);
+  EXPECT_EQ(facts.router_bias, 1);
+  EXPECT_EQ(parse_error(kGood + "windows: [40, -1]\n"),
+            refusal(19, "windows: expected 0 or an integer from 1 to 4194304, of each layer, got [40, -1]"));
+  EXPECT_EQ(facts_of(kGood + "windows: 40\n").layer_window[1], 40);
+  EXPECT_EQ(parse_error(kGood + "windows: a\n"),
+            refusal(19, "windows: expected a window of all layers, or a list of them, got a"));
+  EXPECT_NE(parse_error(kGood + experts + "  choice_bias: true\n")
+                .find("experts.choice_bias: expected router_bias where scores are a softmax, got it"),
+            std::string::npos);
+  EXPECT_NE(parse_error(kGood + experts + "  scores: sigmoid\n  router_bias: true\n")
+                .find("experts.router_bias: expected choice_bias where scores are sigmoids, got it"),
+            std::string::npos);
+}
+
 // Shared experts are slices of columns of one network.
 TEST(ModelConfig, RefusesSharedExpertsThatDivideGroups) {
   const std::string quantization =
@@ -369,7 +388,9 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
       parse_error(kGood + "dtype: bf16\n"),
       refusal(19,
               "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-              "vocabulary, tied_lm_head, qkv_bias, head_norm, joint_norm, activation, kv_bits, max_context, "
+              "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, sinks, windows, "
+              "activation, kv_bits, "
+              "max_context, "
               "norm_epsilon, "
               "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
@@ -423,14 +444,22 @@ TEST(ModelConfig, ShippedMixturesHaveTheirKnownNumberOfParameters) {
       parameters.used += used;
       parameters.all += used / matrix.experts.chosen * matrix.experts.count;
     });
-    const int64_t others = tables.embedding + tables.norms + tables.head_norms + tables.qkv_biases;
-    return Parameters{parameters.all + others, parameters.used + others};
+    const LayerBiases biases = layer_biases(facts);
+    const int64_t of_expert =
+        int64_t{facts.num_layers} * (biases.num_gate_up + biases.num_down) / std::max(1, facts.num_experts);
+    const int64_t others = tables.embedding + tables.norms + tables.head_norms + tables.qkv_biases +
+                           facts.num_layers * int64_t{biases.gate_up()} +
+                           (facts.expert_bias != 0 ? tables.router_biases : 0);
+    return Parameters{parameters.all + others + of_expert * facts.num_experts,
+                      parameters.used + others + of_expert * facts.experts_per_token};
   };
   EXPECT_EQ(count("mixtral-8x7b"), (Parameters{46702792704, 12879925248}));
   EXPECT_EQ(count("qwen3-30b-a3b"), (Parameters{30532122624, 3353032704}));
   EXPECT_EQ(count("qwen1.5-moe-a2.7b"), (Parameters{14315784192, 2689173504}));
   EXPECT_EQ(count("glm-4.5-air"), (Parameters{106852245504, 13424123904}));
   EXPECT_EQ(count("olmoe-1b-7b"), (Parameters{6919161856, 1282017280}));
+  EXPECT_EQ(count("gpt-oss-20b"), (Parameters{20914757184, 4187440704}));
+  EXPECT_EQ(count("gpt-oss-120b"), (Parameters{116829156672, 5711982912}));
 }
 
 TEST(ModelConfig, RefusesImpossibleMixesOfIntegers) {

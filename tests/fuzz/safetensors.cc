@@ -58,7 +58,7 @@ void look_for_models(const TensorSource& source) {
       for (const auto& layers : tensors.matrices) {
         expect(layers.size() == 1, "one layer");
         for (const LinearTensors& linear : layers.begin()->second) {
-          expect((linear.floats != nullptr) != linear.integers.has_value(), "floats or integers");
+          expect(linear.floats.is_there() != linear.integers.has_value(), "floats or integers");
           if (!linear.integers) continue;
           std::vector<int32_t> order = linear.integers->order();
           std::sort(order.begin(), order.end());

@@ -30,6 +30,8 @@ class NumberWalk {
       if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
         number(std::string("facts.") + name, value);
     });
+    for (int i = 0; has_windows(facts) && i < facts.num_layers; ++i)
+      number(fmt::format("facts.layer_window.{}", i), facts.layer_window[i]);
     number("rows", rows);
     number("num_ctas", num_ctas);
     number("num_cards", num_cards);
@@ -220,14 +222,16 @@ class KernelNumberWalk {
 
   void shape(ModelShape& shape) {
     at_ = "model";
-    auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm,
-           joint_norm, ordered, norm_epsilon, score_scale, attention, activation, mixture, router_scale,
-           integers, further] = shape;
-    auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased] = mixture;
-    numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased);
+    auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, o_bias,
+           head_norm, joint_norm, ordered, norm_epsilon, score_scale, attention, activation, mixture,
+           router_scale, integers, further] = shape;
+    auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias] = mixture;
+    numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias);
+    auto& [soft_cap, sinks] = attention;
+    numbers(sinks);
     at_ = "mixture";
-    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, head_norm, joint_norm,
-            ordered, activation);
+    numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, o_bias, head_norm,
+            joint_norm, ordered, activation);
     format(integers);
     format(further);
     at_ = "kernel";

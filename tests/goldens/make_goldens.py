@@ -70,13 +70,14 @@ def to_bf16_bits(values):
 def random_tensor(name, shape, seed):
     """bf16 bits of one tensor.
 
-    Norms are 1 + uniform(-1/4, 1/4), biases uniform(-1/2, 1/2), matrices uniform with variance 1 / columns, of q and k 2 / columns.
+    Norms and sinks are 1 + uniform(-1/4, 1/4), biases uniform(-1/2, 1/2), of gate and up of experts uniform(-8, 8), matrices
+    uniform with variance 1 / columns, of q and k 2 / columns.
     """
-    is_bias = name.endswith(".bias")
+    is_bias = name.endswith((".bias", "_proj_bias"))
     is_norm = len(shape) == 1 and not is_bias
     centre = 1.0 if is_norm else 0.0
     if is_norm or is_bias:
-        bound = 0.25 if is_norm else 0.5
+        bound = 0.25 if is_norm else 8.0 if name.endswith("gate_up_proj_bias") else 0.5
     else:
         variance = (2.0 if name.endswith(("q_proj.weight", "k_proj.weight")) else 1.0) / shape[1]
         bound = float(np.float32(math.sqrt(3.0 * variance)))
@@ -102,7 +103,7 @@ def checksum(bits):
 
 # ---- Models.
 
-ROPE_KINDS = ("default", "llama3")  # of models/*.yaml, in the order of layout/model_facts.h
+ROPE_KINDS = ("default", "llama3", "linear", "yarn")  # of models/*.yaml, in the order of layout/model_facts.h
 ARCHITECTURES = {  # by qkv_bias, head_norm
     (0, 0): ("LlamaForCausalLM", "llama"),
     (1, 0): ("Qwen2ForCausalLM", "qwen2"),
@@ -116,6 +117,7 @@ MIXTURES = {  # by mixture_family()
     "mixtral": ("MixtralForCausalLM", "mixtral"),
     "glm4": ("Glm4MoeForCausalLM", "glm4_moe"),
     "olmoe": ("OlmoeForCausalLM", "olmoe"),
+    "gpt_oss": ("GptOssForCausalLM", "gpt_oss"),
 }
 SHARED_EXPERTS = {"qwen2": "mlp.shared_expert", "glm4": "mlp.shared_experts"}
 
@@ -123,6 +125,8 @@ SHARED_EXPERTS = {"qwen2": "mlp.shared_expert", "glm4": "mlp.shared_experts"}
 def mixture_family(facts):
     """Whose mixture of experts it is."""
     experts = facts["experts"]
+    if experts.get("bias"):
+        return "gpt_oss"
     if experts.get("scores") == "sigmoid":
         return "glm4"
     if experts.get("shared_gate"):
@@ -139,6 +143,11 @@ def mixture_config(facts):
     members = {"num_experts_per_tok": experts["per_token"]}
     if family == "mixtral":
         return members | {"num_local_experts": experts["count"], "sliding_window": None}
+    if family == "gpt_oss":
+        windows = [facts["windows"][layer % len(facts["windows"])] for layer in range(facts["num_layers"])]
+        return members | {
+            "num_local_experts": experts["count"], "attention_bias": True, "sliding_window": max(windows),
+            "layer_types": ["sliding_attention" if window else "full_attention" for window in windows]}
     members["norm_topk_prob"] = experts["renormalised"]
     if family == "olmoe":
         return members | {"num_experts": experts["count"], "intermediate_size": experts["ffn"]}
@@ -169,6 +178,8 @@ def read_facts(name):
         facts[key] = int(document.get(key, False))
     facts["rope_dims"] = int(rope.get("dims", 0))
     facts["experts"] = document.get("experts")
+    facts["windows"] = document.get("windows")
+    facts["rope_truncate"] = bool(rope.get("truncate", True))
     facts["norm_epsilon"] = float(document["norm_epsilon"])  # PyYAML reads 1e-5 as a string
     facts["rope_kind"] = ROPE_KINDS.index(rope["kind"])
     facts["rope_theta"] = float(rope["theta"])
@@ -187,6 +198,15 @@ def classic_config(facts):
             "factor": facts["rope_factor"],
             "low_freq_factor": facts["rope_low_freq_factor"],
             "high_freq_factor": facts["rope_high_freq_factor"],
+            "original_max_position_embeddings": facts["rope_original_context"],
+        }
+    if facts["rope_kind"] == 3:
+        scaling = {
+            "rope_type": "yarn",
+            "factor": facts["rope_factor"],
+            "truncate": facts["rope_truncate"],
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
             "original_max_position_embeddings": facts["rope_original_context"],
         }
     experts = facts.get("experts")
@@ -244,6 +264,13 @@ def facts_of_config(config):
 def expert_shapes(prefix, facts):
     """Of a layer that is a mixture of experts, in the names of its family."""
     experts, hidden, family = facts["experts"], facts["hidden"], mixture_family(facts)
+    if family == "gpt_oss":
+        count, width = experts["count"], experts["ffn"]
+        return {prefix + "mlp.router.weight": (count, hidden), prefix + "mlp.router.bias": (count,),
+                prefix + "mlp.experts.gate_up_proj": (count, hidden, 2 * width),
+                prefix + "mlp.experts.gate_up_proj_bias": (count, 2 * width),
+                prefix + "mlp.experts.down_proj": (count, width, hidden),
+                prefix + "mlp.experts.down_proj_bias": (count, hidden)}
     is_mixtral = family == "mixtral"
     block = prefix + ("block_sparse_moe" if is_mixtral else "mlp")
     gate, up, down = ("w1", "w3", "w2") if is_mixtral else ("gate_proj", "up_proj", "down_proj")
@@ -295,6 +322,8 @@ def tensor_shapes(facts):
             prefix + "post_attention_layernorm.weight": (hidden,),
         }
         experts = facts.get("experts")
+        if experts and mixture_family(facts) == "gpt_oss":
+            shapes |= {prefix + "self_attn.o_proj.bias": (hidden,), prefix + "self_attn.sinks": (facts["num_heads"],)}
         if experts and layer not in experts.get("dense_layers", []):
             shapes |= expert_shapes(prefix, facts)
         else:
@@ -331,7 +360,7 @@ def pair_model(facts):
     bits = {name: random_tensor(name, shape, PAIR_SEED) for name, shape in tensor_shapes(facts).items()}
     unused = set(bits)
     for name, tensor in model.state_dict().items():
-        if name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
+        if name not in bits and name.endswith((".experts.gate_up_proj", ".experts.down_proj")):
             value = fused_experts(name, bits)
             unused = {each for each in unused if ".experts." not in each}
         else:

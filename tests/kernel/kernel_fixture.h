@@ -50,8 +50,7 @@ class KernelUnderTest {
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
     const TemporaryModel folder(*weights, facts_);
     const bool varies = name.starts_with("variant-");
-    load(folder.path(), weights,
-         varies ? ReferenceOptions{.attention = kTestVariant, .windows = kTestWindows} : ReferenceOptions{});
+    load(folder.path(), weights, varies ? ReferenceOptions{.soft_cap = kTestSoftCap} : ReferenceOptions{});
   }
 
   /// With the checkpoint in `folder`, whose weights are `weights`.

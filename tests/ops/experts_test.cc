@@ -144,6 +144,12 @@ TEST(ExpertChoice, ComparesSigmoidsWithTheirBiases) {
   expect_like_rule<Mixture{.experts = 10, .chosen = 3, .renormalised = true, .scores = kSigmoid}>(100);
 }
 
+// And of logits, whose weights it changes too.
+TEST(ExpertChoice, AddsBiasesToLogits) {
+  expect_like_rule<Mixture{.experts = 32, .chosen = 4, .renormalised = true, .biased = true}>(1000);
+  expect_like_rule<Mixture{.experts = 128, .chosen = 4, .biased = true}>(200);
+}
+
 TEST(ExpertChoice, TakesInfinities) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Chosen<Mixture{.experts = 4, .chosen = 2, .ffn = 64, .renormalised = true}> chosen(

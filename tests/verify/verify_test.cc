@@ -32,7 +32,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                          testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
                                          "int4-bias-3-all", "norm128-4-all", "kinds-14-all",
                                          "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5",
-                                         "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6"),
+                                         "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
+                                         "mixture-sinks-5"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
@@ -93,6 +94,14 @@ TEST(VerifyExperts, FindsThoseThatBecameZeroWhereATokenGoesThroughThem) {
     num_found += is_used ? 1 : 0;
   }
   EXPECT_GE(num_found, facts.experts_per_token);
+}
+
+TEST(VerifySinks, FindsTensorsThatBecameZero) {
+  Verified model(test_kernel("mixture-sinks-5"));
+  for (const char* name : {"self_attn.sinks", "self_attn.o_proj.bias", "mlp.router.weight", "mlp.router.bias",
+                           "mlp.experts.gate_up_proj", "mlp.experts.gate_up_proj_bias",
+                           "mlp.experts.down_proj", "mlp.experts.down_proj_bias"})
+    EXPECT_FALSE(model.verify_without(in_layer(2, name), 4).agrees) << name;
 }
 
 TEST_P(VerifyFaults, FindsEveryTensorThatBecameZero) {

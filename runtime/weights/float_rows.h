@@ -1,0 +1,36 @@
+// Rows of linear layers whose weights are no integers, out of whatever form their tensor has.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "models/checkpoint.h"
+#include "runtime/weights/safetensors.h"
+
+namespace soliton {
+
+/// Refers to the TensorSource. Rows are those of all linear layers of the tensor, one layer after another.
+class FloatRows {
+ public:
+  FloatRows() = default;
+  bool is_there() const { return tensor_ != nullptr; }
+  /// Throws Error (kMismatch) if the tensor is absent, of another shape or of another type.
+  FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows);
+
+  bool is_same(const FloatRows& other) const { return tensor_ == other.tensor_; }
+
+  /// Where the row's values of bf16 lie side by side, from column `first` on; null if they have to be read.
+  const std::byte* find(int64_t row, int64_t first) const;
+
+  /// Reads columns [first, first + count) of each row, rounded to bf16, to values[i][count] of the i-th row.
+  void read(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  TensorForm form_ = TensorForm::kRows;
+  int64_t columns_ = 0;
+  int64_t layer_rows_ = 0;  // of each linear layer
+};
+
+}  // namespace soliton
