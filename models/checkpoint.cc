@@ -93,7 +93,8 @@ std::array<LinearStack, 3> fused_mixture_stacks(const ModelFacts& facts, Mixture
 }
 
 /// The same where gate and up take turns: gpt-oss.
-std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, const MixtureNames& names) {
+std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, const MixtureNames& names,
+                                                      TensorForm form) {
   const int64_t count = facts.num_experts;
   const int64_t width = facts.expert_ffn;
   const auto part = [&](const char* name, int64_t first, int64_t rows, int64_t of_expert, int64_t step) {
@@ -103,7 +104,7 @@ std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, c
                       .tensor_rows = count * of_expert,
                       .num_layers = count,
                       .step = step,
-                      .form = TensorForm::kColumns};
+                      .form = form};
   };
   std::vector<LinearRows> gate_up;
   std::vector<LinearRows> down;
@@ -149,7 +150,11 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
     add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
     add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
     if (ffn == kMixture && mixture.is_interleaved) {
-      for (LinearStack& stack : interleaved_mixture_stacks(facts, mixture)) add(std::move(stack));
+      for (LinearStack& stack : interleaved_mixture_stacks(facts, mixture, TensorForm::kColumns))
+        add(std::move(stack));
+      grow();
+      std::ranges::move(interleaved_mixture_stacks(facts, mixture, TensorForm::kMxfp4),
+                        checkpoint.other_stacks.end() - 3);
     } else if (ffn == kMixture) {
       for (LinearStack& stack : mixture_stacks(facts, mixture)) add(std::move(stack));
       grow();

@@ -15,6 +15,7 @@ namespace soliton {
 enum class TensorForm {
   kRows,     // row by row
   kColumns,  // column by column: of each layer [tensor_columns][rows of each]
+  kMxfp4,    // row by row, in MXFP4: two tensors, of values and of scales
 };
 
 /// Neighbouring rows of one linear layer's weights, [tensor_rows][tensor_columns], and of its bias if there is one: all their
@@ -32,7 +33,9 @@ struct LinearRows {
   TensorForm form = TensorForm::kRows;
 
   /// What stands behind the name in that of the weights' tensor, and in that of the biases'.
-  const char* suffix() const { return num_layers == 0 ? ".weight" : ""; }
+  const char* suffix() const {
+    return form == TensorForm::kMxfp4 ? "_blocks" : num_layers == 0 ? ".weight" : "";
+  }
   const char* bias_suffix() const { return num_layers == 0 ? ".bias" : "_bias"; }
   std::vector<int64_t> tensor_shape() const {
     if (num_layers == 0) return {tensor_rows, tensor_columns};

@@ -351,6 +351,15 @@ void state_quantization(const JsonView& config, const std::optional<Quantization
         "bits of lm_head");
 }
 
+/// Experts in MXFP4 become bf16, which holds their values exactly: for kernels they are not quantised.
+bool has_mxfp4(const JsonView& config, const Family& family) {
+  const JsonView quantization = config["quantization_config"];
+  if (quantization.is_null()) return false;
+  const JsonView method = quantization["quant_method"];
+  return !method.is_null() && method.string() == "mxfp4" && family.mixture &&
+         family.mixture->names.is_interleaved;
+}
+
 std::string read_dtype(const JsonView& config) {
   const JsonView current = config["dtype"];
   const JsonView legacy = config["torch_dtype"];
@@ -413,7 +422,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_layer_windows(root, family, stated);
   if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
   read_rope(root, family, stated);
-  config.quantization = QuantizationConfig::read(root, folder);
+  if (!has_mxfp4(root, family)) config.quantization = QuantizationConfig::read(root, folder);
   state_quantization(root, config.quantization, stated);
   check(stated);
   config.ends_with_window = end_context_with_window(root, family, stated);

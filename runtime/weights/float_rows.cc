@@ -1,15 +1,32 @@
 #include "runtime/weights/float_rows.h"
 
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
 #include "runtime/weights/model_tensors.h"
 #include "runtime/weights/tensor_values.h"
 
 namespace soliton {
+namespace {
+
+constexpr int64_t kMxfp4Block = 32;  // columns that share a scale
+
+}  // namespace
 
 FloatRows::FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows)
-    : tensor_(&require_floats(source, name + rows.suffix(), rows.tensor_shape())),
-      form_(rows.form),
+    : form_(rows.form),
       columns_(rows.tensor_columns),
-      layer_rows_(rows.num_layers == 0 ? rows.tensor_rows : rows.tensor_rows / rows.num_layers) {}
+      layer_rows_(rows.num_layers == 0 ? rows.tensor_rows : rows.tensor_rows / rows.num_layers) {
+  if (form_ != TensorForm::kMxfp4) {
+    tensor_ = &require_floats(source, name + rows.suffix(), rows.tensor_shape());
+    return;
+  }
+  std::vector<int64_t> shape = {rows.num_layers, layer_rows_, columns_ / kMxfp4Block};
+  scales_ = &source.require(name + "_scales", DType::kU8, shape);
+  shape.push_back(kMxfp4Block / 2);
+  tensor_ = &source.require(name + rows.suffix(), DType::kU8, shape);
+}
 
 const std::byte* FloatRows::find(int64_t row, int64_t first) const {
   if (form_ != TensorForm::kRows || tensor_->dtype != DType::kBF16) return nullptr;
@@ -17,18 +34,45 @@ const std::byte* FloatRows::find(int64_t row, int64_t first) const {
 }
 
 void FloatRows::read(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const {
-  if (form_ == TensorForm::kRows) {
-    for (size_t i = 0; i < rows.size(); ++i)
-      read_bf16(*tensor_, rows[i] * columns_ + first, count, values + static_cast<int64_t>(i) * count);
-    return;
-  }
-  // Neighbouring rows of a column share lines of the cache, and pages of memory.
-  for (int64_t column = first; column < first + count; ++column) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const int64_t layer = rows[i] / layer_rows_;
-      const int64_t element = (layer * columns_ + column) * layer_rows_ + rows[i] % layer_rows_;
-      read_bf16(*tensor_, element, 1, values + static_cast<int64_t>(i) * count + column - first);
+  if (form_ == TensorForm::kColumns) return read_columns(rows, first, count, values);
+  for (const int64_t row : rows) {
+    if (is_mxfp4()) {
+      read_mxfp4(row, first, count, values);
+    } else {
+      read_bf16(*tensor_, row * columns_ + first, count, values);
     }
+    values += count;
+  }
+}
+
+/// Neighbouring rows of a column share lines of the cache, and pages of memory.
+void FloatRows::read_columns(std::span<const int64_t> rows, int64_t first, int64_t count,
+                             uint16_t* values) const {
+  for (int64_t column = first; column < first + count; ++column) {
+    uint16_t* to = values + column - first;
+    for (const int64_t row : rows) {
+      const int64_t of_layer = row / layer_rows_ * columns_ * layer_rows_ + row % layer_rows_;
+      read_bf16(*tensor_, of_layer + column * layer_rows_, 1, to);
+      to += count;
+    }
+  }
+}
+
+/// Two values a byte, the lower half first; a block of them has a scale, an exponent of two.
+void FloatRows::read_mxfp4(int64_t row, int64_t first, int64_t count, uint16_t* values) const {
+  constexpr float kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  constexpr int kExponentBias = 127;
+  const std::byte* const blocks = tensor_->data.data() + row * (columns_ / 2);
+  const std::byte* const scales = scales_->data.data() + row * (columns_ / kMxfp4Block);
+  float scale = 0;
+  for (int64_t column = first; column < first + count; ++column) {
+    if (column == first || column % kMxfp4Block == 0) {
+      const auto exponent = std::to_integer<int>(scales[column / kMxfp4Block]);
+      scale = std::ldexp(1.0f, exponent - kExponentBias);
+    }
+    const int code = std::to_integer<int>(blocks[column / 2]) >> column % 2 * 4 & 15;
+    const float value = kMagnitudes[code & 7] * scale;
+    values[column - first] = round_to_bf16(code >= 8 ? -value : value);
   }
 }
 

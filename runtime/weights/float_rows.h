@@ -1,4 +1,5 @@
-// Rows of linear layers whose weights are no integers, out of whatever form their tensor has.
+// Rows of linear layers whose weights are floats, out of whatever form their tensor has. Those in MXFP4 become bf16, which
+// holds them exactly: an E2M1 has two significant bits, and the powers of two are those of bf16.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ class FloatRows {
   /// Throws Error (kMismatch) if the tensor is absent, of another shape or of another type.
   FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows);
 
+  bool is_mxfp4() const { return form_ == TensorForm::kMxfp4; }
   bool is_same(const FloatRows& other) const { return tensor_ == other.tensor_; }
 
   /// Where the row's values of bf16 lie side by side, from column `first` on; null if they have to be read.
@@ -27,7 +29,11 @@ class FloatRows {
   void read(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;
 
  private:
+  void read_columns(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;
+  void read_mxfp4(int64_t row, int64_t first, int64_t count, uint16_t* values) const;
+
   const Tensor* tensor_ = nullptr;
+  const Tensor* scales_ = nullptr;  // of MXFP4
   TensorForm form_ = TensorForm::kRows;
   int64_t columns_ = 0;
   int64_t layer_rows_ = 0;  // of each linear layer

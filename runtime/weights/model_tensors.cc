@@ -47,6 +47,7 @@ class TensorFinder {
       for (const auto& [layer, parts] : layers) {
         for (const LinearTensors& part : parts) {
           if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
+          if (part.floats.is_mxfp4()) remarks.insert("Experts: in MXFP4, kept as bf16, which is exact");
         }
       }
     }

@@ -398,6 +398,20 @@ TEST(FolderFacts, OfGptOssAreTheSameInEitherSchemaAndWithoutWhatIsImplied) {
   expect_alike(HfConfig::open(folder.path()).facts, "gpt-oss-20b");
 }
 
+// As it is published: of kernels' facts that changes nothing.
+TEST(FolderFacts, OfGptOssAreThoseOfBf16WhereExpertsAreInMxfp4) {
+  const TemporaryFolder folder;
+  json config = gpt_oss(24, 32);
+  config["quantization_config"] = {
+      {"modules_to_not_convert",
+       {"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
+      {"quant_method", "mxfp4"}};
+  std::ofstream(folder.path() / "config.json") << config;
+  const HfConfig read = HfConfig::open(folder.path());
+  expect_alike(read.facts, "gpt-oss-20b");
+  EXPECT_FALSE(read.quantization.has_value());
+}
+
 TEST(FolderFacts, WindowsAreThoseOfTheLayersThatSlide) {
   const TemporaryFolder folder;
   json config = gpt_oss(3, 32);

@@ -45,7 +45,7 @@ def plan_shards(shapes):
 
 def random_tensor(name, shape, generator, device):
     tensor = torch.randn(shape, generator=generator, device=device, dtype=torch.float32)
-    if name.endswith(".bias"):
+    if name.endswith((".bias", "_proj_bias")):
         tensor = BIAS_DEVIATION * tensor
     else:
         tensor = 1.0 + NORM_DEVIATION * tensor if len(shape) == 1 else MATRIX_DEVIATION * tensor

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "change_header.h"
+#include "error_of.h"
 #include "fused_folder.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
@@ -163,6 +164,52 @@ TEST(LoadFused, PacksTheSameBytes) {
     expect_same(fused.pages, apart.pages);
     expect_same(fused.positions, apart.positions);
   }
+}
+
+// Of experts in MXFP4, which becomes bf16.
+TEST(LoadMxfp4, PacksTheSameBytesAsOfTheValuesInBf16) {
+  KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/mixture-sinks-5.so");
+  library.select_device(0);
+  const ModelFacts& facts = library.model().facts;
+  const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+  DeviceWeights weights[2];
+  for (const bool as_bf16 : {true, false}) {  // which is what the second rewrites
+    write_mxfp4(folder.path(), as_bf16);
+    const TensorSource source = TensorSource::open(folder.path());
+    const HfConfig config = HfConfig::open(folder.path());
+    const ModelTensors tensors = find_tensors(source, nullptr, facts, config.checkpoint);
+    EXPECT_EQ(tensors.remarks.size(), as_bf16 ? 0u : 1u);  // said once
+    weights[as_bf16] = load_weights(library, tensors, nullptr);
+  }
+  ASSERT_EQ(weights[0].pages.bytes(), weights[1].pages.bytes());
+  EXPECT_EQ(std::memcmp(weights[0].pages.as<void>(), weights[1].pages.as<void>(), weights[0].pages.bytes()),
+            0);
+}
+
+TEST(LoadMxfp4, RefusesScalesThatAreMissingOrOfAnotherShape) {
+  KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/mixture-sinks-5.so");
+  const ModelFacts& facts = library.model().facts;
+  const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+  write_mxfp4(folder.path(), false);
+  const HfConfig config = HfConfig::open(folder.path());
+  const auto refusal_with = [&](const std::function<void(std::map<std::string, OwnedTensor>&)>& change) {
+    std::map<std::string, OwnedTensor> tensors;
+    {
+      const TensorSource source = TensorSource::open(folder.path());
+      for (const std::string_view name : source.names())
+        tensors[std::string(name)] = joined("", {source.find(name)});
+    }
+    change(tensors);
+    write_tensors(folder.path(), tensors);
+    return error_of(
+        [&] { find_tensors(TensorSource::open(folder.path()), nullptr, facts, config.checkpoint); });
+  };
+  const std::string scales = in_layer(1, "mlp.experts.down_proj_scales");
+  EXPECT_NE(refusal_with([&](auto& tensors) {
+              tensors[scales].shape = {7, 4, 192};
+            }).find(scales + ": expected U8 [7, 192, 4], got U8 [7, 4, 192]"),
+            std::string::npos);
+  EXPECT_NE(refusal_with([&](auto& tensors) { tensors.erase(scales); }).find(scales), std::string::npos);
 }
 
 // Where the device's memory is the host's, tiles are packed where the kernel reads them.
