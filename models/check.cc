@@ -165,7 +165,6 @@ void check_above(const StatedFacts& stated, double ModelFacts::*high, double Mod
 
 /// Where experts stand side by side they have whole blocks in bf16; of integers they are widened.
 void check_experts(const StatedFacts& stated) {
-  constexpr int kBlocks = 4 * kColumnBlock;  // columns of which each of four consumer warps has some
   const ModelFacts& facts = stated.facts;
   if (!has_experts(facts)) {
     if (facts.expert_bias == 0) return;
@@ -176,9 +175,11 @@ void check_experts(const StatedFacts& stated) {
                   fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::num_experts).key),
                               facts.num_experts));
   }
-  if (!has_integers(facts) && used_experts(facts) * facts.expert_ffn % kBlocks != 0) {
+  // Columns of which each of four consumer warps has some, or of eight.
+  const int blocks = (facts.further_e2m1 != 0 ? 8 : 4) * kColumnBlock;
+  if (!has_integers(facts) && used_experts(facts) * facts.expert_ffn % blocks != 0) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::expert_ffn),
-                  fmt::format("a width of which {} are a multiple of {}", used_experts(facts), kBlocks));
+                  fmt::format("a width of which {} are a multiple of {}", used_experts(facts), blocks));
   }
   const bool divides_groups =
       facts.shared_experts > 1 && facts.weight_group > 0 && facts.expert_ffn % facts.weight_group != 0;
@@ -411,6 +412,15 @@ void StatedFacts::state_windows(const std::vector<int64_t>& windows, Place place
         static_cast<int32_t>(std::clamp<int64_t>(window, -1, std::numeric_limits<int32_t>::max()));
   }
   windows_place = std::move(place);
+}
+
+void StatedFacts::state_mxfp4_experts(const Place& place) {
+  constexpr int kE2m1Bits = 4;
+  state(&ModelFacts::further_bits, kE2m1Bits, place);
+  state(&ModelFacts::further_e2m1, 1, place);
+  for (int layer = 0; layer < std::min<int>(facts.num_layers, kMostListedLayers); ++layer) {
+    if (ffn_of_layer(facts, layer) == kMixture) facts.layer_further[layer] = kGateUpMatrix | kDownMatrix;
+  }
 }
 
 Place StatedFacts::place(const Fact& fact) const {

@@ -39,6 +39,9 @@ struct StatedFacts {
   /// Windows of the layers, which take turns. Behind num_layers.
   void state_windows(const std::vector<int64_t>& windows, Place place);
 
+  /// Experts of all layers are in MXFP4. Behind the other facts of layers.
+  void state_mxfp4_experts(const Place& place);
+
   /// As stated; else the file, and key and value as they are known here.
   Place place(const Fact& fact) const;
 };

@@ -351,7 +351,6 @@ void state_quantization(const JsonView& config, const std::optional<Quantization
         "bits of lm_head");
 }
 
-/// Experts in MXFP4 become bf16, which holds their values exactly: for kernels they are not quantised.
 bool has_mxfp4(const JsonView& config, const Family& family) {
   const JsonView quantization = config["quantization_config"];
   if (quantization.is_null()) return false;
@@ -422,7 +421,11 @@ HfConfig HfConfig::open(const fs::path& folder) {
   read_layer_windows(root, family, stated);
   if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
   read_rope(root, family, stated);
-  if (!has_mxfp4(root, family)) config.quantization = QuantizationConfig::read(root, folder);
+  if (has_mxfp4(root, family)) {
+    stated.state_mxfp4_experts(root["quantization_config"].place());
+  } else {
+    config.quantization = QuantizationConfig::read(root, folder);
+  }
   state_quantization(root, config.quantization, stated);
   check(stated);
   config.ends_with_window = end_context_with_window(root, family, stated);

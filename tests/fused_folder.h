@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/random.h"
 #include "runtime/weights/safetensors.h"
 
 namespace soliton {
@@ -95,48 +94,6 @@ inline void fuse_experts(const std::filesystem::path& folder) {
         OwnedTensor all = joined("", parts);
         all.shape = {count, all.shape[0] / count, all.shape[1]};
         tensors[prefix + layer] = std::move(all);
-      }
-    }
-  }
-  write_tensors(folder, tensors);
-}
-
-/// Rewrites the experts of a folder of gpt-oss: their weights become random ones that MXFP4 has, a scale for 32 inputs, either
-/// as MXFP4 or as the bf16 that they are, column by column.
-inline void write_mxfp4(const std::filesystem::path& folder, bool as_bf16) {
-  constexpr uint16_t kBf16OfCode[] = {0x0000, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0};
-  std::map<std::string, OwnedTensor> tensors;
-  {
-    const TensorSource source = TensorSource::open(folder);
-    for (const std::string_view view : source.names()) {
-      const std::string name(view);
-      const Tensor& tensor = *source.find(name);
-      if (!name.ends_with(".experts.gate_up_proj") && !name.ends_with(".experts.down_proj")) {
-        tensors[name] = joined("", {&tensor});
-        continue;
-      }
-      const int64_t experts = tensor.shape[0], columns = tensor.shape[1], rows = tensor.shape[2];
-      OwnedTensor blocks{
-          "U8", {experts, rows, columns / 32, 16}, std::string(experts * rows * columns / 2, 0)};
-      OwnedTensor scales{"U8", {experts, rows, columns / 32}, std::string(experts * rows * columns / 32, 0)};
-      OwnedTensor bf16{"BF16", tensor.shape, std::string(experts * rows * columns * 2, 0)};
-      for (int64_t i = 0; i < experts * rows * columns; ++i) {
-        const int64_t row = i / columns, column = i % columns;
-        const auto code = static_cast<int>(random_bits(static_cast<uint64_t>(i), 11) % 16);
-        const auto exponent = static_cast<int>(120 + random_bits(static_cast<uint64_t>(i / 32), 12) % 4);
-        blocks.bytes[i / 2] = static_cast<char>(blocks.bytes[i / 2] | code << (i % 2 * 4));
-        scales.bytes[i / 32] = static_cast<char>(exponent);
-        uint16_t bits = kBf16OfCode[code % 8];
-        if (bits != 0) bits = static_cast<uint16_t>(bits + ((exponent - 127) << 7));
-        if (code >= 8) bits |= 0x8000;
-        const int64_t element = (row / rows * columns + column) * rows + row % rows;
-        std::memcpy(bf16.bytes.data() + 2 * element, &bits, sizeof bits);
-      }
-      if (as_bf16) {
-        tensors[name] = bf16;
-      } else {
-        tensors[name + "_blocks"] = blocks;
-        tensors[name + "_scales"] = scales;
       }
     }
   }

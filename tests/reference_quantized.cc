@@ -1,5 +1,6 @@
 #include "tests/reference_quantized.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,6 +14,8 @@ namespace soliton {
 namespace {
 
 constexpr int kWordBits = 32;
+constexpr int kMxfp4Group = 32;
+constexpr float kMxfp4Values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
 
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 14695981039346656037ull;
@@ -83,6 +86,61 @@ QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, i
   matrix.group_of =
       draw_groups(columns, matrix.num_groups, facts.weight_order != 0, hash_of(input_name(tensor_name)));
   return matrix;
+}
+
+bool has_mxfp4(const std::string& tensor_name, const ModelFacts& facts) {
+  return facts.further_e2m1 != 0 &&
+         (tensor_name.ends_with(".experts.gate_up_proj") || tensor_name.ends_with(".experts.down_proj"));
+}
+
+std::vector<uint16_t> random_mxfp4(const std::vector<int64_t>& shape, float bound, uint64_t seed) {
+  const int64_t columns = shape.at(1);
+  const int64_t rows = shape.at(2);
+  const int highest = static_cast<int>(std::floor(std::log2(bound / kMxfp4Values[7])));
+  std::vector<uint16_t> bits;
+  for (int64_t i = 0; i < shape.at(0) * columns * rows; ++i) {
+    const int64_t row = i / (columns * rows) * rows + i % rows;
+    const int64_t group = row * (columns / kMxfp4Group) + i / rows % columns / kMxfp4Group;
+    const int scale = highest - static_cast<int>(random_bits(static_cast<uint64_t>(group), ~seed) % 4);
+    const uint32_t code = random_bits(static_cast<uint64_t>(i), seed) % 16;
+    const float value = std::ldexp(kMxfp4Values[code % 8], scale);
+    bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(code >= 8 ? -value : value) >> 16));
+  }
+  return bits;
+}
+
+std::vector<StoredTensor> mxfp4_tensors(const std::string& name, const std::vector<int64_t>& shape,
+                                        const std::vector<uint16_t>& bits) {
+  const int64_t experts = shape.at(0);
+  const int64_t columns = shape.at(1);
+  const int64_t rows = shape.at(2);
+  const int64_t groups = columns / kMxfp4Group;
+  std::vector<uint8_t> codes(static_cast<size_t>(experts * rows * columns / 2));
+  std::vector<uint8_t> scales(static_cast<size_t>(experts * rows * groups));
+  for (int64_t row = 0; row < experts * rows; ++row) {
+    const auto value = [&](int64_t column) {
+      const uint32_t own = bits[static_cast<size_t>((row / rows * columns + column) * rows + row % rows)];
+      return std::bit_cast<float>(own << 16);
+    };
+    for (int64_t group = 0; group < groups; ++group) {
+      float largest = 0;
+      for (int i = 0; i < kMxfp4Group; ++i)
+        largest = std::max(largest, std::abs(value(group * kMxfp4Group + i)));
+      // The least power of two that takes all within 6: they are then values of E2M1, as that has all their doubles.
+      const int scale = largest == 0 ? 0 : static_cast<int>(std::ceil(std::log2(largest / kMxfp4Values[7])));
+      scales[static_cast<size_t>(row * groups + group)] = static_cast<uint8_t>(127 + scale);
+      for (int i = 0; i < kMxfp4Group; ++i) {
+        const int64_t column = group * kMxfp4Group + i;
+        const float magnitude = std::ldexp(std::abs(value(column)), -scale);
+        const auto code = std::ranges::find(kMxfp4Values, magnitude) - std::begin(kMxfp4Values);
+        const bool is_negative = std::signbit(value(column));
+        codes[static_cast<size_t>((row * columns + column) / 2)] |=
+            static_cast<uint8_t>((code | (is_negative ? 8 : 0)) << column % 2 * 4);
+      }
+    }
+  }
+  return {stored(name + "_blocks", "U8", {experts, rows, groups, kMxfp4Group / 2}, codes),
+          stored(name + "_scales", "U8", {experts, rows, groups}, scales)};
 }
 
 std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix) {

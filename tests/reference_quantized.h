@@ -41,6 +41,16 @@ struct StoredTensor {
   std::vector<uint8_t> bytes;
 };
 
+/// Is this tensor of experts in MXFP4 in a model of these facts?
+bool has_mxfp4(const std::string& tensor_name, const ModelFacts& facts);
+
+/// Random weights that MXFP4 has, within `bound`, as bits of bf16: [experts][columns][rows], as transformers holds them in bf16.
+std::vector<uint16_t> random_mxfp4(const std::vector<int64_t>& shape, float bound, uint64_t seed);
+
+/// Such weights as MXFP4: "NAME_blocks" [experts][rows][columns / 32][16] and "NAME_scales" [experts][rows][columns / 32].
+std::vector<StoredTensor> mxfp4_tensors(const std::string& name, const std::vector<int64_t>& shape,
+                                        const std::vector<uint16_t>& bits);
+
 /// The tensors of GPTQ (v2) for the layer of tensor "PREFIX.weight".
 std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix);
 

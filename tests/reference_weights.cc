@@ -83,6 +83,7 @@ ordered_json classic_config(const ModelFacts& facts) {
     config["num_local_experts"] = facts.num_experts;
     config["num_experts_per_tok"] = facts.experts_per_token;
     config["swiglu_limit"] = 7.0;
+    if (facts.further_e2m1 != 0) config["quantization_config"] = {{"quant_method", "mxfp4"}};
     for (int layer = 0; layer < facts.num_layers; ++layer) {
       const int32_t window = window_of_layer(facts, layer);
       config["layer_types"].push_back(window == 0 ? "full_attention" : "sliding_attention");
@@ -236,6 +237,10 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
       }
       return;
     }
+    if (has_mxfp4(name, facts)) {
+      bits = random_mxfp4({shape.begin(), shape.end()}, matrix_bound(name, shape[1]) * 2, seed ^ fnv1a(name));
+      return;
+    }
     const bool is_bias = name.ends_with(".bias") || name.ends_with("_proj_bias");
     const bool is_norm = shape.size() == 1 && !is_bias;
     // In double neither product nor sum is rounded, so that every compiler gets the same bits.
@@ -283,6 +288,11 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
     }
     if (const auto found = weights.integers.find(name); found != weights.integers.end()) {
       for (StoredTensor& tensor : gptq_tensors(name, found->second)) tensors.push_back(std::move(tensor));
+      return;
+    }
+    if (has_mxfp4(name, facts)) {
+      for (StoredTensor& tensor : mxfp4_tensors(name, {shape.begin(), shape.end()}, bits))
+        tensors.push_back(std::move(tensor));
       return;
     }
     const auto* bytes = reinterpret_cast<const uint8_t*>(bits.data());

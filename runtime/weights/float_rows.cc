@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "layout/weight_format.h"
+#include "models/error.h"
 #include "runtime/weights/model_tensors.h"
 #include "runtime/weights/tensor_values.h"
 
@@ -73,6 +75,23 @@ void FloatRows::read_mxfp4(int64_t row, int64_t first, int64_t count, uint16_t* 
     const int code = std::to_integer<int>(blocks[column / 2]) >> column % 2 * 4 & 15;
     const float value = kMagnitudes[code & 7] * scale;
     values[column - first] = round_to_bf16(code >= 8 ? -value : value);
+  }
+}
+
+void FloatRows::read_codes(int64_t row, int64_t first, int64_t count, uint8_t* codes,
+                           uint8_t* exponents) const {
+  const std::byte* const blocks = tensor_->data.data() + row * (columns_ / 2);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t column = first + i;
+    codes[i] = std::to_integer<uint8_t>(blocks[column / 2] >> column % 2 * 4 & std::byte{15});
+  }
+  const std::byte* const scales = scales_->data.data() + row * (columns_ / kMxfp4Block);
+  for (int64_t i = 0; i < (count + kMxfp4Block - 1) / kMxfp4Block; ++i) {
+    exponents[i] = std::to_integer<uint8_t>(scales[first / kMxfp4Block + i]);
+    if (exponents[i] <= kMostE2m1Exponent) continue;
+    throw file_error(ExitCode::kMismatch, *scales_->file,
+                     "{}: expected scales of 2 at most (exponents up to {}), got {}", scales_->name,
+                     kMostE2m1Exponent, exponents[i]);
   }
 }
 

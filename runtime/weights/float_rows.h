@@ -1,5 +1,5 @@
-// Rows of linear layers whose weights are floats, out of whatever form their tensor has. Those in MXFP4 become bf16, which
-// holds them exactly: an E2M1 has two significant bits, and the powers of two are those of bf16.
+// Rows of linear layers whose weights are floats, out of whatever form their tensor has. Those in MXFP4 can be read as bf16 too,
+// which holds them exactly: an E2M1 has two significant bits, and the powers of two are those of bf16.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,10 @@ class FloatRows {
 
   /// Reads columns [first, first + count) of each row, rounded to bf16, to values[i][count] of the i-th row.
   void read(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;
+
+  /// Of MXFP4: columns [first, first + count) of a row as they stand, a code each, and the exponents of their scales, one for
+  /// 32 columns; `first` is a multiple of 32. Throws Error (kMismatch) for a scale that kernels do not have.
+  void read_codes(int64_t row, int64_t first, int64_t count, uint8_t* codes, uint8_t* exponents) const;
 
  private:
   void read_columns(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;

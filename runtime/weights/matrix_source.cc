@@ -27,6 +27,7 @@ void MatrixSource::read_biases(std::span<float> biases) const {
 }
 
 void MatrixSource::pack(int tile, std::byte* bytes) const {
+  if (matrix_.format.type == WeightType::kE2m1) return pack_codes(tile, bytes);
   return matrix_.format.has_scales() ? pack_integers(tile, bytes) : pack_floats(tile, bytes);
 }
 
@@ -88,6 +89,18 @@ void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
     for (int i = 0; i < count; ++i) rows[r + i] = reinterpret_cast<const std::byte*>(values + i * columns);
   }
   pack_tile(rows, stored_columns(), matrix_.stored_columns(), bytes);
+}
+
+void MatrixSource::pack_codes(int tile, std::byte* bytes) const {
+  E2m1Tile rows(stored_columns());
+  for (int r = 0; r < kTileRows; ++r) {
+    int64_t row = source_row_of(tile, r);
+    if (row == kNoRow) continue;
+    const LinearTensors& part = part_of(row);
+    part.floats.read_codes(row, part.first_column, stored_columns(), rows.row_codes(r),
+                           rows.row_exponents(r));
+  }
+  pack_tile(rows, matrix_.stored_columns(), bytes);
 }
 
 /// Rows `row` to `row` + `count` - 1 of a part, as rows of a tile from `to` on.

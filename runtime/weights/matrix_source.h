@@ -1,4 +1,4 @@
-// Where the rows of a packed matrix come from: linear layers of the checkpoint, stacked, in bf16 or as 4-bit integers.
+// Where the rows of a packed matrix come from: linear layers of the checkpoint, stacked, as floats, codes or integers.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +35,7 @@ class MatrixSource {
  private:
   void pack_floats(int tile, std::byte* bytes) const;
   void pack_integers(int tile, std::byte* bytes) const;
+  void pack_codes(int tile, std::byte* bytes) const;
   void unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows, int to) const;
   int expert_rows() const { return matrix_.experts.rows(matrix_.rows); }
   int stored_columns() const { return matrix_.experts.columns(matrix_.columns); }

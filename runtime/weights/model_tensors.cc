@@ -47,7 +47,6 @@ class TensorFinder {
       for (const auto& [layer, parts] : layers) {
         for (const LinearTensors& part : parts) {
           if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
-          if (part.floats.is_mxfp4()) remarks.insert("Experts: in MXFP4, kept as bf16, which is exact");
         }
       }
     }
@@ -174,6 +173,10 @@ class TensorFinder {
       check_integers(*linear.integers, name);
     } else {
       linear.floats = FloatRows(source_, name, rows);
+      if (linear.floats.is_mxfp4() != (matrix.format.type == WeightType::kE2m1)) {
+        throw mismatch(name, "expected weights in {}, as the config says, got others",
+                       linear.floats.is_mxfp4() ? "bf16" : "MXFP4");
+      }
     }
     linear.bias = find_bias(matrix, linear, rows, name);
     return linear;

@@ -196,7 +196,7 @@ json olmoe() {
           {"vocab_size", 50304}};
 }
 
-/// gpt-oss, its experts in bf16.
+/// gpt-oss.
 json gpt_oss(int layers, int experts) {
   json types = json::array();
   for (int layer = 0; layer < layers; ++layer)
@@ -221,6 +221,10 @@ json gpt_oss(int layers, int experts) {
           {"num_local_experts", experts},
           {"output_router_logits", false},
           {"pad_token_id", 199999},
+          {"quantization_config",
+           {{"modules_to_not_convert",
+             {"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
+            {"quant_method", "mxfp4"}}},
           {"rms_norm_eps", 1e-05},
           {"rope_scaling",
            {{"beta_fast", 32.0},
@@ -398,18 +402,22 @@ TEST(FolderFacts, OfGptOssAreTheSameInEitherSchemaAndWithoutWhatIsImplied) {
   expect_alike(HfConfig::open(folder.path()).facts, "gpt-oss-20b");
 }
 
-// As it is published: of kernels' facts that changes nothing.
-TEST(FolderFacts, OfGptOssAreThoseOfBf16WhereExpertsAreInMxfp4) {
+// Experts are in MXFP4 as they are published, and in bf16 where somebody has made that of them.
+TEST(FolderFacts, OfGptOssSayWhatItsExpertsAreIn) {
   const TemporaryFolder folder;
   json config = gpt_oss(24, 32);
-  config["quantization_config"] = {
-      {"modules_to_not_convert",
-       {"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
-      {"quant_method", "mxfp4"}};
   std::ofstream(folder.path() / "config.json") << config;
-  const HfConfig read = HfConfig::open(folder.path());
-  expect_alike(read.facts, "gpt-oss-20b");
-  EXPECT_FALSE(read.quantization.has_value());
+  ModelFacts facts = HfConfig::open(folder.path()).facts;
+  EXPECT_EQ(facts.further_e2m1, 1);
+  EXPECT_EQ(facts.layer_further[23], kGateUpMatrix | kDownMatrix);
+  EXPECT_FALSE(HfConfig::open(folder.path()).quantization.has_value());
+
+  config.erase("quantization_config");
+  std::ofstream(folder.path() / "config.json") << config;
+  const ModelFacts in_bf16 = HfConfig::open(folder.path()).facts;
+  EXPECT_EQ(in_bf16.further_bits, 0);
+  facts.further_bits = facts.further_e2m1 = 0;
+  EXPECT_EQ(hash_facts(in_bf16), hash_facts(facts));
 }
 
 TEST(FolderFacts, WindowsAreThoseOfTheLayersThatSlide) {

@@ -166,31 +166,32 @@ TEST(LoadFused, PacksTheSameBytes) {
   }
 }
 
-// Of experts in MXFP4, which becomes bf16.
-TEST(LoadMxfp4, PacksTheSameBytesAsOfTheValuesInBf16) {
-  KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/mixture-sinks-5.so");
-  library.select_device(0);
-  const ModelFacts& facts = library.model().facts;
-  const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
-  DeviceWeights weights[2];
-  for (const bool as_bf16 : {true, false}) {  // which is what the second rewrites
-    write_mxfp4(folder.path(), as_bf16);
-    const TensorSource source = TensorSource::open(folder.path());
+// Weights are in what the kernel was made for, and nothing is converted.
+TEST(LoadMxfp4, RefusesWeightsInAnotherForm) {
+  for (const auto& [kernel, is] :
+       {std::pair("mixture-sinks-5", "bf16"), std::pair("mixture-mxfp4-5", "MXFP4")}) {
+    const KernelLibrary library =
+        KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so");
+    const ModelFacts& facts = library.model().facts;
+    const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
+    ModelFacts other = facts;
+    other.further_bits = other.further_e2m1 = facts.further_e2m1 != 0 ? 0 : 1;
+    if (other.further_e2m1 != 0) {
+      other.further_bits = 4;
+      for (int32_t& layer : other.layer_further) layer = kGateUpMatrix | kDownMatrix;
+    }
     const HfConfig config = HfConfig::open(folder.path());
-    const ModelTensors tensors = find_tensors(source, nullptr, facts, config.checkpoint);
-    EXPECT_EQ(tensors.remarks.size(), as_bf16 ? 0u : 1u);  // said once
-    weights[as_bf16] = load_weights(library, tensors, nullptr);
+    const std::string refusal =
+        error_of([&] { find_tensors(TensorSource::open(folder.path()), nullptr, other, config.checkpoint); });
+    EXPECT_NE(refusal.find("gate_up_proj: expected weights in "), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find(fmt::format("expected weights in {}", is)), std::string::npos) << refusal;
   }
-  ASSERT_EQ(weights[0].pages.bytes(), weights[1].pages.bytes());
-  EXPECT_EQ(std::memcmp(weights[0].pages.as<void>(), weights[1].pages.as<void>(), weights[0].pages.bytes()),
-            0);
 }
 
 TEST(LoadMxfp4, RefusesScalesThatAreMissingOrOfAnotherShape) {
-  KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/mixture-sinks-5.so");
+  KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/mixture-mxfp4-5.so");
   const ModelFacts& facts = library.model().facts;
   const TemporaryModel folder(random_weights(facts, kWeightSeed), facts);
-  write_mxfp4(folder.path(), false);
   const HfConfig config = HfConfig::open(folder.path());
   const auto refusal_with = [&](const std::function<void(std::map<std::string, OwnedTensor>&)>& change) {
     std::map<std::string, OwnedTensor> tensors;
