@@ -123,6 +123,10 @@ int64_t LinearStack::rows() const {
                          [](int64_t sum, const LinearRows& part) { return sum + part.rows; });
 }
 
+std::string Checkpoint::in_layer(int layer, const std::string& name) const {
+  return fmt::format("{}{}.{}", layers_prefix, layer, name);
+}
+
 std::string in_layer(int layer, const std::string& name) {
   return fmt::format("{}{}.{}", kLayersPrefix, layer, name);
 }

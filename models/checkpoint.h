@@ -31,6 +31,7 @@ struct LinearRows {
       0;  // if not 0, the tensor is one of several linear layers: [num_layers][rows of each][tensor_columns]
   int64_t step = 1;  // from one row to the next
   TensorForm form = TensorForm::kRows;
+  int64_t paired_rows = 0;  // see stored_row()
 
   /// What stands behind the name in that of the weights' tensor, and in that of the biases'.
   const char* suffix() const {
@@ -48,6 +49,15 @@ struct LinearRows {
   }
 };
 
+/// Where a row of q or k stands in the tensor. Of every `paired_rows` rows, those of a head, the tensor has the two of a
+/// rotated pair side by side; they are half a head apart otherwise. 0: all stand as they are meant.
+constexpr int64_t stored_row(int64_t row, int64_t paired_rows) {
+  if (paired_rows == 0) return row;
+  const int64_t half = paired_rows / 2;
+  const int64_t in_head = row % paired_rows;
+  return row - in_head + in_head % half * 2 + in_head / half;
+}
+
 /// A matrix of the step: rows of linear layers, stacked in this order; of experts those of one after another.
 struct LinearStack {
   std::vector<LinearRows> parts;
@@ -55,6 +65,9 @@ struct LinearStack {
 
   int64_t rows() const;
 };
+
+/// What the names of all layers' tensors begin with; the layer's number follows, and a dot.
+inline constexpr const char* kLayersPrefix = "model.layers.";
 
 /// Names of a layer's tensors are behind its prefix, see in_layer().
 struct Checkpoint {
@@ -68,11 +81,13 @@ struct Checkpoint {
   std::string router_bias;  // [num_experts], of a layer, all of its name
   std::string sinks;        // [num_heads], likewise
   int further_layers = 0;   // behind the model's own: what predicts tokens beyond the next, which is not read
+  std::string layers_prefix = kLayersPrefix;
+
+  /// The name of a layer's tensor.
+  std::string in_layer(int layer, const std::string& name) const;
 };
 
-/// What the names of all layers' tensors begin with; the layer's number follows, and a dot.
-inline constexpr const char* kLayersPrefix = "model.layers.";
-/// The name of a layer's tensor.
+/// The name of a layer's tensor in a checkpoint of make_checkpoint().
 std::string in_layer(int layer, const std::string& name);
 
 /// Whether each of q, k, v, gate and up is a linear layer of its own, or q, k, v and gate, up stand in one each.

@@ -12,6 +12,7 @@
 
 #include "models/check.h"
 #include "models/families/family.h"
+#include "models/gguf_config.h"
 #include "models/hf_experts.h"
 #include "models/hf_members.h"
 #include "models/limits.h"
@@ -393,6 +394,11 @@ std::optional<double> read_default(const JsonView& view, double min, double max)
   return view.is_null() ? std::nullopt : std::optional(view.number(min, max));
 }
 
+void sort_eos_ids(HfConfig& config) {
+  std::sort(config.eos_ids.begin(), config.eos_ids.end());
+  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()), config.eos_ids.end());
+}
+
 GenerationDefaults read_generation(const JsonView& document) {
   GenerationDefaults defaults;
   defaults.do_sample = boolean_or(document["do_sample"], false);
@@ -407,26 +413,55 @@ GenerationDefaults read_generation(const JsonView& document) {
 
 }  // namespace
 
+fs::path config_file(const fs::path& model) {
+  return is_gguf(model) ? model : model / "config.json";
+}
+
+fs::path tokenizer_file(const fs::path& model) {
+  return is_gguf(model) ? model : model / "tokenizer.json";
+}
+
 HfConfig HfConfig::open(const fs::path& folder) {
+  if (is_gguf(folder)) return open_gguf_config(folder);
   const fs::path path = folder / "config.json";
   const std::string name = path.string();
   const json document = read_json(path);
   const JsonView root(document, name);
+  std::optional<QuantizationConfig> quantization;
+  if (!has_mxfp4(root, read_family(root))) quantization = QuantizationConfig::read(root, folder);
+  HfConfig config = read(document, name, std::move(quantization));
+
+  const fs::path generation_path = folder / "generation_config.json";
+  if (is_present(generation_path)) {
+    const std::string generation_name = generation_path.string();
+    const json generation = read_json(generation_path);
+    const JsonView view(generation, generation_name);
+    read_token_ids(view, config);
+    config.generation = read_generation(view);
+  }
+  sort_eos_ids(config);
+  return config;
+}
+
+HfConfig HfConfig::read(const json& document, const std::string& file,
+                        std::optional<QuantizationConfig> quantization,
+                        const std::function<std::string(const std::string&)>& rename) {
+  const JsonView root(document, file);
   HfConfig config;
   const Family& family = read_family(root);
   config.architecture = family.architecture;
   refuse_unsupported(root, family);
-  StatedFacts stated = {.file = name, .unsupported = ExitCode::kMismatch};
+  StatedFacts stated = {.file = file, .unsupported = ExitCode::kMismatch};
   read_sizes(root, family, stated);
   read_layer_windows(root, family, stated);
   if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
   read_rope(root, family, stated);
-  if (has_mxfp4(root, family)) {
-    stated.state_mxfp4_experts(root["quantization_config"].place());
-  } else {
-    config.quantization = QuantizationConfig::read(root, folder);
-  }
+  if (has_mxfp4(root, family)) stated.state_mxfp4_experts(root["quantization_config"].place());
+  config.quantization = std::move(quantization);
   state_quantization(root, config.quantization, stated);
+  if (rename) {
+    for (auto& [fact, place] : stated.places) place.key = rename(place.key);
+  }
   check(stated);
   config.ends_with_window = end_context_with_window(root, family, stated);
   config.facts = stated.facts;
@@ -439,17 +474,7 @@ HfConfig HfConfig::open(const fs::path& folder) {
   }
   config.dtype = read_dtype(root);
   read_token_ids(root, config);
-
-  const fs::path generation_path = folder / "generation_config.json";
-  if (is_present(generation_path)) {
-    const std::string generation_name = generation_path.string();
-    const json generation = read_json(generation_path);
-    const JsonView view(generation, generation_name);
-    read_token_ids(view, config);
-    config.generation = read_generation(view);
-  }
-  std::sort(config.eos_ids.begin(), config.eos_ids.end());
-  config.eos_ids.erase(std::unique(config.eos_ids.begin(), config.eos_ids.end()), config.eos_ids.end());
+  sort_eos_ids(config);
   return config;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,7 +54,18 @@ struct HfConfig {
   /// and the kernels are exact. Throws kNotFound if config.json is absent,
   /// kBadFile if a member is missing, of a wrong type or out of range, and kMismatch for a sound model that no
   /// kernel can be generated for.
+  /// A GGUF file is opened likewise, see gguf_config.h: it has all of this in itself.
   static HfConfig open(const std::filesystem::path& folder);
+  /// The same of what would stand in config.json, but for generation_config.json and quantisation, which is given. `file` is
+  /// what errors call it; they name members as `rename` does.
+  static HfConfig read(const nlohmann::json& document, const std::string& file,
+                       std::optional<QuantizationConfig> quantization,
+                       const std::function<std::string(const std::string&)>& rename = {});
 };
+
+/// The file of a model, which is a folder or a GGUF file, that has its facts, for messages.
+std::filesystem::path config_file(const std::filesystem::path& model);
+/// The same of its tokenizer.
+std::filesystem::path tokenizer_file(const std::filesystem::path& model);
 
 }  // namespace soliton

@@ -356,7 +356,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
 std::string model_name_of(const std::filesystem::path& folder) {
   std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  std::string name = path.filename().string();
+  std::string name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   const std::string repository = path.parent_path().parent_path().filename().string();
   if (path.parent_path().filename() == "snapshots" && repository.starts_with("models--")) {
     name = repository.substr(repository.rfind("--") + 2);

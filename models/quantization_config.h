@@ -12,7 +12,7 @@
 namespace soliton {
 
 /// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order.
-enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors };
+enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf };
 
 /// What GPTQ stores for a zero point: the zero less one, or the zero itself.
 enum class ZeroFormat { kV1, kV2 };

@@ -213,6 +213,10 @@ bool JsonView::is_array() const {
   return value_ != nullptr && value_->is_array();
 }
 
+bool JsonView::is_object() const {
+  return value_ != nullptr && value_->is_object();
+}
+
 JsonView JsonView::operator[](std::string_view key) const {
   const auto& members = object().get_ref<const json::object_t&>();
   const auto member = members.find(key);

@@ -55,6 +55,7 @@ class JsonView {
   /// Whether the value is absent or null.
   bool is_null() const;
   bool is_array() const;
+  bool is_object() const;
   /// A member of this object; throws kBadFile if this is no object.
   JsonView operator[](std::string_view key) const;
   /// An element of this array; throws kBadFile if this is no array or is shorter.
