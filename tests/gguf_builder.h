@@ -60,6 +60,14 @@ class GgufBuilder {
     return *this;
   }
 
+  /// The tensor of that name with other data, as long as its shape says in the other type.
+  GgufBuilder& replace(std::string_view name, GgufType type, std::string data) {
+    for (Tensor& tensor : tensors_) {
+      if (tensor.name == name) tensor = {tensor.name, static_cast<uint32_t>(type), tensor.shape, data};
+    }
+    return *this;
+  }
+
   std::string header() const {
     std::string bytes =
         "GGUF" + bytes_of(version) + bytes_of(uint64_t{tensors_.size()}) + bytes_of(uint64_t{keys_.size()});

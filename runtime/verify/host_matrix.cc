@@ -35,7 +35,8 @@ HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* qua
       rows_(rows.rows),
       first_column_(rows.first_column),
       columns_(columns),
-      all_columns_(rows.tensor_columns) {
+      all_columns_(rows.tensor_columns),
+      paired_rows_(rows.paired_rows) {
   if (quantization != nullptr)
     integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, all_columns_);
   if (!integers_) floats_ = FloatRows(source, name, rows);
@@ -44,18 +45,24 @@ HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* qua
 void HostMatrix::read(int64_t first, int count, float* values) const {
   first = first_ + first * step_;
   std::vector<float> all(static_cast<size_t>(count * all_columns_));
-  if (integers_) {
-    read_integers(first, count, all.data());
+  if (paired_rows_ == 0) {
+    read_stored(first, count, all.data());
   } else {
-    std::vector<uint16_t> bits(all.size());
-    std::vector<int64_t> of_tensor;
-    for (int row = 0; row < count; ++row) of_tensor.push_back(first + row * step_);
-    floats_.read(of_tensor, 0, all_columns_, bits.data());
-    for (size_t i = 0; i < bits.size(); ++i)
-      all[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
+    for (int row = 0; row < count; ++row)
+      read_stored(stored_row(first + row * step_, paired_rows_), 1, all.data() + row * all_columns_);
   }
   for (int row = 0; row < count; ++row)
     std::copy_n(all.data() + row * all_columns_ + first_column_, columns_, values + row * columns_);
+}
+
+void HostMatrix::read_stored(int64_t first, int count, float* values) const {
+  if (integers_) return read_integers(first, count, values);
+  std::vector<uint16_t> bits(static_cast<size_t>(count * all_columns_));
+  std::vector<int64_t> rows;
+  for (int row = 0; row < count; ++row) rows.push_back(first + row * step_);
+  floats_.read(rows, 0, all_columns_, bits.data());
+  for (size_t i = 0; i < bits.size(); ++i)
+    values[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
 }
 
 void HostMatrix::read_integers(int64_t first, int count, float* values) const {

@@ -41,7 +41,8 @@ class HostMatrix {
   TokenRows multiply(const TokenRows& x) const;
 
  private:
-  /// All columns of the tensor's rows.
+  /// All columns of rows as they stand in the tensor.
+  void read_stored(int64_t first, int count, float* values) const;
   void read_integers(int64_t first, int count, float* values) const;
 
   int64_t first_;  // of the tensor's rows
@@ -50,6 +51,7 @@ class HostMatrix {
   int64_t first_column_;
   int64_t columns_;
   int64_t all_columns_;  // of the tensor
+  int64_t paired_rows_;  // see stored_row()
   FloatRows floats_;     // or
   std::optional<QuantizedLinear> integers_;
 };

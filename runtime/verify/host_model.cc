@@ -84,13 +84,16 @@ void attend(const float* query, const TokenRows& keys, const TokenRows& values, 
 }  // namespace
 
 TokenRows HostModel::embed(std::span<const int32_t> text) const {
-  // Never quantised.
-  const int64_t vocabulary = config_.facts.vocabulary;
-  const LinearRows rows{
-      .rows = vocabulary, .tensor_rows = vocabulary, .tensor_columns = config_.facts.hidden};
-  const HostMatrix embedding(source_, nullptr, config_.checkpoint.embedding, rows, config_.facts.hidden);
-  TokenRows x(text.size(), config_.facts.hidden);
-  for (size_t token = 0; token < text.size(); ++token) embedding.read(text[token], 1, x.of(token));
+  const int64_t hidden = config_.facts.hidden;
+  const int64_t shape[] = {config_.facts.vocabulary, hidden};
+  const Tensor& embedding = require_embedding(source_, config_.checkpoint.embedding + ".weight", shape);
+  std::vector<uint16_t> row(static_cast<size_t>(hidden));
+  TokenRows x(text.size(), hidden);
+  for (size_t token = 0; token < text.size(); ++token) {
+    read_bf16(embedding, text[token] * hidden, hidden, row.data());
+    for (size_t i = 0; i < row.size(); ++i)
+      x.of(token)[i] = std::bit_cast<float>(static_cast<uint32_t>(row[i]) << 16);
+  }
   return x;
 }
 
@@ -113,7 +116,7 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
 
 /// Of a layer's tensor, or of one that stands once.
 std::string HostModel::name_of(const std::string& name, int layer) const {
-  return layer < graph_.num_layers() ? in_layer(layer, name) : name;
+  return layer < graph_.num_layers() ? config_.checkpoint.in_layer(layer, name) : name;
 }
 
 /// By each linear layer of a matrix, with its bias if there is one.
@@ -145,8 +148,8 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   TokenRows& keys = heads[1];
   TokenRows& values = heads[2];
   if (facts.head_norm != 0) {
-    norm_heads(queries, in_layer(layer, config_.checkpoint.head_norms[0]));
-    norm_heads(keys, in_layer(layer, config_.checkpoint.head_norms[1]));
+    norm_heads(queries, config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[0]));
+    norm_heads(keys, config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[1]));
   }
   const std::vector<float> table = make_rotary_table(facts, static_cast<int>(queries.num_tokens()));
   rotate(queries, table, facts.head_dim, rotated_dims(facts));
@@ -174,7 +177,7 @@ std::vector<float> HostModel::sinks(int layer) const {
   if (config_.facts.sinks == 0) return {};
   const int64_t shape[] = {config_.facts.num_heads};
   std::vector<float> scores(static_cast<size_t>(config_.facts.num_heads));
-  const Tensor& tensor = require_floats(source_, in_layer(layer, config_.checkpoint.sinks), shape);
+  const Tensor& tensor = require_floats(source_, config_.checkpoint.in_layer(layer, config_.checkpoint.sinks), shape);
   read_floats(tensor, 0, config_.facts.num_heads, scores.data());
   return scores;
 }
@@ -200,7 +203,7 @@ HostModel::Routes HostModel::route(Parts& logits, int layer) const {
   std::vector<float> biases(static_cast<size_t>(facts.num_experts));
   if (facts.router_bias != 0) {
     const int64_t shape[] = {facts.num_experts};
-    const std::string name = in_layer(layer, config_.checkpoint.router_bias);
+    const std::string name = config_.checkpoint.in_layer(layer, config_.checkpoint.router_bias);
     read_floats(require_floats(source_, name, shape), 0, facts.num_experts, biases.data());
   }
   Routes routes;

@@ -62,7 +62,7 @@ const LinearTensors& MatrixSource::part_of(int64_t& row) const {
   size_t i = expert * (parts_.size() / matrix_.experts.count);  // the parts of every expert are as many
   row -= static_cast<int64_t>(expert) * source_rows();
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
-  row = parts_[i].first + row * parts_[i].step;
+  row = stored_row(parts_[i].first + row * parts_[i].step, parts_[i].paired_rows);
   return parts_[i];
 }
 
@@ -131,15 +131,17 @@ void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
   const int group = parts_[0].integers->group_size();
   IntegerTile rows(stored_columns(), ceil_divide(stored_columns(), group));
   // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
-  for (int r = 0, count = 0; r < kTileRows; r += count) {
+  const auto place_of = [&](int r) {
     int64_t row = source_row_of(tile, r);
+    const LinearTensors* const part = row == kNoRow ? nullptr : &part_of(row);
+    return std::pair(part, row);
+  };
+  for (int r = 0, count = 0; r < kTileRows; r += count) {
+    const auto [part, row] = place_of(r);
     count = 1;
-    if (row == kNoRow) continue;
-    while (r + count < kTileRows && source_row_of(tile, r + count) == row + count) ++count;
-    const LinearTensors& part = part_of(row);
-    const int64_t end = part.first + part.rows;
-    if (count > end - row) count = static_cast<int>(end - row);
-    unpack(part, row, count, rows, r);
+    if (part == nullptr) continue;
+    while (r + count < kTileRows && place_of(r + count) == std::pair(part, row + count)) ++count;
+    unpack(*part, row, count, rows, r);
   }
   if (matrix_.experts.axis == ExpertAxis::kColumns) {
     pack_part(rows, group, matrix_.format, bytes);

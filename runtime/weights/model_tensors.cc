@@ -8,7 +8,9 @@
 
 #include "layout/weight_format.h"
 #include "models/error.h"
+#include "models/gguf.h"
 #include "models/limits.h"
+#include "runtime/weights/gguf/exact.h"
 #include "runtime/weights/tensor_values.h"
 
 namespace soliton {
@@ -30,17 +32,22 @@ class TensorFinder {
     ModelTensors tensors;
     tensors.source = &source_;
     tensors.facts = facts_;
-    tensors.embedding = &require(checkpoint_.embedding, {facts_.vocabulary, facts_.hidden});
+    const int64_t embedding_shape[] = {facts_.vocabulary, facts_.hidden};
+    tensors.embedding = &require_embedding(source_, checkpoint_.embedding + kWeight, embedding_shape);
     std::set<std::string> remarks;
+    if (block_type(tensors.embedding->dtype)) {
+      remarks.insert(fmt::format("{}: {}: rounded from {} to bf16", source_.path(), tensors.embedding->name,
+                                 dtype_name(tensors.embedding->dtype)));
+    }
     for (const int layer : further_layers())
-      remarks.insert(
-          fmt::format("{}: not read: a layer that predicts tokens beyond the next", in_layer(layer, "*")));
+      remarks.insert(fmt::format("{}: not read: a layer that predicts tokens beyond the next",
+                                 checkpoint_.in_layer(layer, "*")));
     tensors.matrices.resize(graph_.matrices.size());
     for (int layer = 0; layer <= facts_.num_layers; ++layer) {
       find_norms(layer, tensors);
       find_router_bias(layer, tensors);
       if (facts_.sinks != 0 && layer < facts_.num_layers)
-        tensors.sinks.push_back(&require_finite(in_layer(layer, checkpoint_.sinks), facts_.num_heads));
+        tensors.sinks.push_back(&require_finite(checkpoint_.in_layer(layer, checkpoint_.sinks), facts_.num_heads));
       find_matrices(layer, tensors);
     }
     for (const auto& layers : tensors.matrices) {
@@ -68,7 +75,7 @@ class TensorFinder {
   /// Those behind the last that the checkpoint may have. A model without its last layers answers, but is not this one.
   std::set<int> further_layers() const {
     std::set<int> further;
-    const std::string_view prefix = kLayersPrefix;
+    const std::string_view prefix = checkpoint_.layers_prefix;
     for (const std::string_view name : source_.names()) {
       if (!name.starts_with(prefix)) continue;
       int layer = 0;
@@ -79,15 +86,16 @@ class TensorFinder {
         further.insert(layer);
         continue;
       }
-      throw mismatch(in_layer(layer, "*"), "expected {} layers (num_hidden_layers), got tensors of number {}",
-                     facts_.num_layers, layer + 1);
+      throw mismatch(checkpoint_.in_layer(layer, "*"),
+                     "expected {} layers (num_hidden_layers), got tensors of number {}", facts_.num_layers,
+                     layer + 1);
     }
     return further;
   }
 
   /// Names of a layer's tensors, or of those that stand once.
   std::string name_of(const std::string& name, int layer) const {
-    return layer < facts_.num_layers ? in_layer(layer, name) : name;
+    return layer < facts_.num_layers ? checkpoint_.in_layer(layer, name) : name;
   }
 
   void find_norms(int layer, ModelTensors& tensors) const {
@@ -95,7 +103,7 @@ class TensorFinder {
       tensors.norms.push_back(&require(name_of(norm, layer), {facts_.hidden}));
     if (layer == facts_.num_layers) return;
     for (const bool is_key : {false, true}) {
-      const std::string name = in_layer(layer, checkpoint_.head_norms[is_key ? 1 : 0]);
+      const std::string name = checkpoint_.in_layer(layer, checkpoint_.head_norms[is_key ? 1 : 0]);
       const int64_t heads = facts_.joint_norm == 0 ? 1 : is_key ? facts_.num_kv_heads : facts_.num_heads;
       if (facts_.head_norm != 0) {
         tensors.head_norms.push_back(&require(name, {heads * facts_.head_dim}));
@@ -109,7 +117,7 @@ class TensorFinder {
     if (facts_.router_bias == 0 || layer == facts_.num_layers || ffn_of_layer(facts_, layer) != kMixture)
       return;
     tensors.router_biases[layer] =
-        &require_finite(in_layer(layer, checkpoint_.router_bias), facts_.num_experts);
+        &require_finite(checkpoint_.in_layer(layer, checkpoint_.router_bias), facts_.num_experts);
   }
 
   /// A vector of what decides without being multiplied: NaN in it need not show in any logit.
@@ -146,6 +154,7 @@ class TensorFinder {
       parts.back().rows = rows.rows;
       parts.back().step = rows.step;
       parts.back().first_column = rows.first_column;
+      parts.back().paired_rows = rows.paired_rows;
       before = &rows;
       const auto& first = parts.front().integers;
       if (first && parts.back().integers->order() != first->order()) {
@@ -167,6 +176,8 @@ class TensorFinder {
     if (quantization_ != nullptr)
       linear.integers = find_quantized(source_, *quantization_, name, linear.rows, linear.columns);
     if (linear.integers.has_value() != has_scales) {
+      if (quantization_ != nullptr && quantization_->method == QuantizationMethod::kGguf)
+        refuse_mixed(name, rows, has_scales);
       throw mismatch(name, "expected {}-bit weights, as the config says, got others", matrix.format.bits());
     }
     if (has_scales) {
@@ -180,6 +191,15 @@ class TensorFinder {
     }
     linear.bias = find_bias(matrix, linear, rows, name);
     return linear;
+  }
+
+  /// Of a GGUF file, some of whose layers have Q4_0.
+  [[noreturn]] void refuse_mixed(const std::string& name, const LinearRows& rows, bool wants_integers) const {
+    const Tensor* const found = source_.find(name + rows.suffix());
+    if (found == nullptr) throw mismatch(name + rows.suffix(), "there is no such tensor");
+    throw mismatch(name + rows.suffix(), "expected {}, got {}: no kernel computes with both",
+                   wants_integers ? "Q4_0, as other layers have" : "BF16, F16 or F32",
+                   describe_tensor(found->dtype, found->shape));
   }
 
   void check_integers(const QuantizedLinear& linear, const std::string& name) const {
@@ -221,7 +241,11 @@ class TensorFinder {
 
 ModelTensors find_tensors(const TensorSource& source, const QuantizationConfig* quantization,
                           const ModelFacts& facts, const Checkpoint& checkpoint) {
-  return read_whole(source, [&] { return TensorFinder(source, quantization, facts, checkpoint).find(); });
+  return read_whole(source, [&] {
+    ModelTensors tensors = TensorFinder(source, quantization, facts, checkpoint).find();
+    if (is_gguf(source.path())) check_exact(tensors);
+    return tensors;
+  });
 }
 
 const LinearStack& stack_of(const Checkpoint& checkpoint, size_t matrix, int layer,
@@ -229,15 +253,27 @@ const LinearStack& stack_of(const Checkpoint& checkpoint, size_t matrix, int lay
   const LinearStack& other = checkpoint.other_stacks[matrix];
   if (other.parts.empty()) return checkpoint.stacks[matrix];
   const LinearRows& first = other.parts[0];
-  const bool is_there = source.find(in_layer(layer, first.name + first.suffix())) != nullptr;
+  const bool is_there = source.find(checkpoint.in_layer(layer, first.name + first.suffix())) != nullptr;
   return is_there ? other : checkpoint.stacks[matrix];
 }
 
 const Tensor& require_floats(const TensorSource& source, const std::string& name,
                              std::span<const int64_t> shape) {
   const Tensor* tensor = source.find(name);
+  if (tensor != nullptr && block_type(tensor->dtype)) {
+    throw file_error(ExitCode::kMismatch, *tensor->file,
+                     "{}: expected BF16, F16 or F32, got {}: no kernel computes with it", name,
+                     describe_tensor(tensor->dtype, tensor->shape));
+  }
   const bool rounds = tensor != nullptr && (tensor->dtype == DType::kF16 || tensor->dtype == DType::kF32);
   return source.require(name, rounds ? tensor->dtype : DType::kBF16, shape);
+}
+
+const Tensor& require_embedding(const TensorSource& source, const std::string& name,
+                                std::span<const int64_t> shape) {
+  const Tensor* tensor = source.find(name);
+  if (tensor == nullptr || !block_type(tensor->dtype)) return require_floats(source, name, shape);
+  return source.require(name, tensor->dtype, shape);
 }
 
 }  // namespace soliton

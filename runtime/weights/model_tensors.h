@@ -28,9 +28,10 @@ struct LinearTensors {
   FloatRows floats;     // or
   std::optional<QuantizedLinear> integers;
   const Tensor* bias = nullptr;  // [of the whole layer]; null without
+  int64_t paired_rows = 0;       // see stored_row()
 };
 
-/// Refers to the TensorSource. Tensors of floats are BF16, F16 or F32.
+/// Refers to the TensorSource. Tensors of floats are BF16, F16 or F32; the embedding's may be of blocks too.
 struct ModelTensors {
   const TensorSource* source = nullptr;
   ModelFacts facts;                   // that they were found by
@@ -57,5 +58,9 @@ const LinearStack& stack_of(const Checkpoint& checkpoint, size_t matrix, int lay
 /// The tensor; throws kMismatch if it is absent, of another shape, or not BF16, F16 or F32.
 const Tensor& require_floats(const TensorSource& source, const std::string& name,
                              std::span<const int64_t> shape);
+
+/// The same of an embedding, which is rounded to bf16 whatever its type.
+const Tensor& require_embedding(const TensorSource& source, const std::string& name,
+                                std::span<const int64_t> shape);
 
 }  // namespace soliton

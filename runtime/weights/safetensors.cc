@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/gguf.h"
 #include "models/strict_json.h"
 
 namespace soliton {
@@ -28,17 +29,55 @@ struct DTypeFacts {
   int bits;
 };
 
+/// Those of GGUF files alone, whose names gguf_types.h has.
+constexpr std::array kBlockTypes = {
+    std::pair(DType::kQ4_0, GgufType::kQ4_0),     std::pair(DType::kQ4_1, GgufType::kQ4_1),
+    std::pair(DType::kQ5_0, GgufType::kQ5_0),     std::pair(DType::kQ5_1, GgufType::kQ5_1),
+    std::pair(DType::kQ8_0, GgufType::kQ8_0),     std::pair(DType::kQ2_K, GgufType::kQ2_K),
+    std::pair(DType::kQ3_K, GgufType::kQ3_K),     std::pair(DType::kQ4_K, GgufType::kQ4_K),
+    std::pair(DType::kQ5_K, GgufType::kQ5_K),     std::pair(DType::kQ6_K, GgufType::kQ6_K),
+    std::pair(DType::kIQ4_NL, GgufType::kIQ4_NL), std::pair(DType::kIQ4_XS, GgufType::kIQ4_XS),
+    std::pair(DType::kMXFP4, GgufType::kMXFP4),
+};
+
+constexpr DTypeFacts in_blocks(DType dtype) {
+  return {dtype, "", 0};
+}
+
 constexpr std::array kDTypes = {
-    DTypeFacts{DType::kBool, "BOOL", 8},      DTypeFacts{DType::kF4, "F4", 4},
-    DTypeFacts{DType::kF6E2M3, "F6_E2M3", 6}, DTypeFacts{DType::kF6E3M2, "F6_E3M2", 6},
-    DTypeFacts{DType::kU8, "U8", 8},          DTypeFacts{DType::kI8, "I8", 8},
-    DTypeFacts{DType::kF8E5M2, "F8_E5M2", 8}, DTypeFacts{DType::kF8E4M3, "F8_E4M3", 8},
-    DTypeFacts{DType::kF8E8M0, "F8_E8M0", 8}, DTypeFacts{DType::kI16, "I16", 16},
-    DTypeFacts{DType::kU16, "U16", 16},       DTypeFacts{DType::kF16, "F16", 16},
-    DTypeFacts{DType::kBF16, "BF16", 16},     DTypeFacts{DType::kI32, "I32", 32},
-    DTypeFacts{DType::kU32, "U32", 32},       DTypeFacts{DType::kF32, "F32", 32},
-    DTypeFacts{DType::kC64, "C64", 64},       DTypeFacts{DType::kF64, "F64", 64},
-    DTypeFacts{DType::kI64, "I64", 64},       DTypeFacts{DType::kU64, "U64", 64},
+    DTypeFacts{DType::kBool, "BOOL", 8},
+    DTypeFacts{DType::kF4, "F4", 4},
+    DTypeFacts{DType::kF6E2M3, "F6_E2M3", 6},
+    DTypeFacts{DType::kF6E3M2, "F6_E3M2", 6},
+    DTypeFacts{DType::kU8, "U8", 8},
+    DTypeFacts{DType::kI8, "I8", 8},
+    DTypeFacts{DType::kF8E5M2, "F8_E5M2", 8},
+    DTypeFacts{DType::kF8E4M3, "F8_E4M3", 8},
+    DTypeFacts{DType::kF8E8M0, "F8_E8M0", 8},
+    DTypeFacts{DType::kI16, "I16", 16},
+    DTypeFacts{DType::kU16, "U16", 16},
+    DTypeFacts{DType::kF16, "F16", 16},
+    DTypeFacts{DType::kBF16, "BF16", 16},
+    DTypeFacts{DType::kI32, "I32", 32},
+    DTypeFacts{DType::kU32, "U32", 32},
+    DTypeFacts{DType::kF32, "F32", 32},
+    DTypeFacts{DType::kC64, "C64", 64},
+    DTypeFacts{DType::kF64, "F64", 64},
+    DTypeFacts{DType::kI64, "I64", 64},
+    DTypeFacts{DType::kU64, "U64", 64},
+    in_blocks(DType::kQ4_0),
+    in_blocks(DType::kQ4_1),
+    in_blocks(DType::kQ5_0),
+    in_blocks(DType::kQ5_1),
+    in_blocks(DType::kQ8_0),
+    in_blocks(DType::kQ2_K),
+    in_blocks(DType::kQ3_K),
+    in_blocks(DType::kQ4_K),
+    in_blocks(DType::kQ5_K),
+    in_blocks(DType::kQ6_K),
+    in_blocks(DType::kIQ4_NL),
+    in_blocks(DType::kIQ4_XS),
+    in_blocks(DType::kMXFP4),
 };
 
 constexpr bool table_follows_enum() {
@@ -58,7 +97,7 @@ struct Extent {
 DType read_dtype(const JsonView& view) {
   const std::string& name = view.string();
   for (const DTypeFacts& facts : kDTypes) {
-    if (facts.name == name) return facts.dtype;
+    if (facts.bits > 0 && facts.name == name) return facts.dtype;
   }
   throw view.error("unknown element type {}", in_quotes(name));
 }
@@ -165,6 +204,13 @@ void check_shard_name(const JsonView& entry) {
   }
 }
 
+DType dtype_of(GgufType type) {
+  if (type == GgufType::kF32) return DType::kF32;
+  if (type == GgufType::kF16) return DType::kF16;
+  if (type == GgufType::kBF16) return DType::kBF16;
+  return std::ranges::find(kBlockTypes, type, &std::pair<DType, GgufType>::second)->first;
+}
+
 fs::path find_checkpoint(const fs::path& folder) {
   for (const char* name : {kSingleFile, kIndexFile}) {
     if (is_present(folder / name)) return folder / name;
@@ -178,7 +224,13 @@ fs::path find_checkpoint(const fs::path& folder) {
 
 }  // namespace
 
+std::optional<GgufType> block_type(DType dtype) {
+  const auto found = std::ranges::find(kBlockTypes, dtype, &std::pair<DType, GgufType>::first);
+  return found == kBlockTypes.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::string_view dtype_name(DType dtype) {
+  if (const auto blocks = block_type(dtype)) return gguf_type(*blocks).name;
   return kDTypes[static_cast<size_t>(dtype)].name;
 }
 
@@ -197,7 +249,9 @@ TensorSource TensorSource::open(const fs::path& path) {
   TensorSource source(path.string());
   std::error_code ignored;
   const fs::path file = fs::is_directory(path, ignored) ? find_checkpoint(path) : path;
-  if (file.extension() == ".json") {
+  if (is_gguf(file)) {
+    source.read_gguf(file);
+  } else if (file.extension() == ".json") {
     source.read_shards(file);
   } else {
     source.tensors_ = source.read_file(file);
@@ -266,6 +320,19 @@ void TensorSource::read_shards(const fs::path& index) {
       tensors_.insert(std::move(node));
     }
   }
+}
+
+void TensorSource::read_gguf(const fs::path& path) {
+  GgufFile file = GgufFile::open(path);
+  for (const GgufTensor& tensor : file.tensors()) {
+    const auto place = tensors_.try_emplace(tensor.name).first;
+    place->second = {.name = place->first,
+                     .dtype = dtype_of(tensor.type),
+                     .shape = tensor.shape,
+                     .data = tensor.data,
+                     .file = &tensor.file->path()};
+  }
+  files_ = std::move(file).take_files();
 }
 
 const Tensor* TensorSource::find(std::string_view name) const {

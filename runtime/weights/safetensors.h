@@ -1,5 +1,5 @@
-// Named tensors of a checkpoint in safetensors form, one file or a folder of shards, mapped and never copied. Of a file
-// that is cut short meanwhile the rest reads as zeros, see check_whole().
+// Named tensors of a checkpoint in safetensors form, one file or a folder of shards, or of a GGUF file, mapped and never
+// copied. Of a file that is cut short meanwhile the rest reads as zeros, see check_whole().
 // Invariant: every Tensor's bytes number exactly shape x dtype; they lie inside its file, or are zeros in its stead.
 #pragma once
 
@@ -8,16 +8,19 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/gguf_types.h"
 #include "models/mapped_file.h"
 
 namespace soliton {
 
-/// Element types a safetensors file may name. Those of 4 and 6 bits are packed.
+/// Element types a safetensors file may name, of which those of 4 and 6 bits are packed; and behind them those of a GGUF
+/// file whose elements stand in blocks.
 enum class DType {
   kBool,
   kF4,
@@ -39,12 +42,27 @@ enum class DType {
   kF64,
   kI64,
   kU64,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
 };
 
 /// The name in the file, such as "BF16".
 std::string_view dtype_name(DType dtype);
-/// Bits of one element.
+/// Bits of one element; 0 where elements stand in blocks.
 int dtype_bits(DType dtype);
+/// The type of the blocks in which elements stand; nothing where they stand by themselves.
+std::optional<GgufType> block_type(DType dtype);
 
 /// One tensor inside a mapped file, or zeros in its stead. The data need not be aligned to its element.
 struct Tensor {
@@ -61,8 +79,8 @@ std::string describe_tensor(DType dtype, std::span<const int64_t> shape);
 /// All tensors of a checkpoint. Move-only; Tensors stay valid and in place until it is destroyed.
 class TensorSource {
  public:
-  /// Opens a .safetensors file, an .index.json of shards, or a folder that holds model.safetensors or
-  /// model.safetensors.index.json. Throws kNotFound for files that are absent, kBadFile for malformed, cut or
+  /// Opens a .safetensors file, an .index.json of shards, a folder that holds model.safetensors or
+  /// model.safetensors.index.json, or a .gguf file, see GgufFile::open(). Throws kNotFound for files that are absent, kBadFile for malformed, cut or
   /// LFS-pointer files; every header is checked before this returns.
   static TensorSource open(const std::filesystem::path& path);
 
@@ -92,6 +110,7 @@ class TensorSource {
   Tensors read_file(const std::filesystem::path& path);
   static Tensors read_header(const MappedFile& file);
   void read_shards(const std::filesystem::path& index);
+  void read_gguf(const std::filesystem::path& path);
 
   std::string path_;
   std::vector<std::unique_ptr<const MappedFile>> files_;

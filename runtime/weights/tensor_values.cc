@@ -1,10 +1,12 @@
 #include "runtime/weights/tensor_values.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 
+#include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/quantization/nibbles.h"
 
 namespace soliton {
@@ -34,6 +36,16 @@ uint16_t round_to_bf16(float value) {
 }
 
 void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* values) {
+  if (const auto blocks = block_type(tensor.dtype)) {
+    constexpr int64_t kPiece = 1024;  // a multiple of any block's columns
+    float floats[kPiece];
+    for (int64_t done = 0; done < count; done += kPiece) {
+      const int64_t size = std::min(kPiece, count - done);
+      dequantise_blocks(*blocks, tensor.data.data(), first + done, size, floats);
+      for (int64_t i = 0; i < size; ++i) values[done + i] = round_to_bf16(floats[i]);
+    }
+    return;
+  }
   const std::byte* data = address_of(tensor, first);
   const auto round = [&](int64_t i, float value) { values[i] = round_to_bf16(value); };
   if (tensor.dtype == DType::kBF16) {
@@ -47,6 +59,8 @@ void read_bf16(const Tensor& tensor, int64_t first, int64_t count, uint16_t* val
 }
 
 void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* values) {
+  if (const auto blocks = block_type(tensor.dtype))
+    return dequantise_blocks(*blocks, tensor.data.data(), first, count, values);
   const std::byte* data = address_of(tensor, first);
   const auto keep = [values](int64_t i, float value) { values[i] = value; };
   if (tensor.dtype == DType::kF32) {
@@ -58,6 +72,19 @@ void read_floats(const Tensor& tensor, int64_t first, int64_t count, float* valu
     for_each_value<uint16_t>(
         data, count, [](uint16_t bits) { return bf16_bits_to_float(bits); }, keep);
   }
+}
+
+bool is_exact_in_bf16(const Tensor& tensor, int64_t first, int64_t count) {
+  if (tensor.dtype == DType::kBF16) return true;
+  constexpr int64_t kPiece = 1024;
+  float floats[kPiece];
+  uint32_t lost = 0;
+  for (int64_t done = 0; done < count && lost == 0; done += kPiece) {
+    const int64_t size = std::min(kPiece, count - done);
+    read_floats(tensor, first + done, size, floats);
+    for (int64_t i = 0; i < size; ++i) lost |= std::bit_cast<uint32_t>(floats[i]) & 0xffff;
+  }
+  return lost == 0;
 }
 
 }  // namespace soliton

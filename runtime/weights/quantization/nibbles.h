@@ -77,6 +77,11 @@ inline float f16_bits_to_float(uint16_t bits) {
   return std::bit_cast<float>(sign | (subnormal & is_subnormal) | (normal & ~is_subnormal));
 }
 
+/// The value of an f16 that stands there.
+inline float load_f16(const std::byte* bytes) {
+  return f16_bits_to_float(load<uint16_t>(bytes, 0));
+}
+
 inline float bf16_bits_to_float(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }

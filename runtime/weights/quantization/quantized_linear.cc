@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "runtime/weights/quantization/nibbles.h"
@@ -265,10 +267,36 @@ const Tensor* find_bias(const Finder& finder, int64_t rows) {
   return is_zero ? nullptr : &bias;
 }
 
+/// All layers that one tensor holds, as one of their rows together.
+std::optional<QuantizedLinear> find_q4(const TensorSource& source, const std::string& prefix, int64_t rows,
+                                       int64_t columns) {
+  const Tensor* const whole = source.find(prefix);
+  const Tensor* const found = whole != nullptr ? whole : source.find(prefix + ".weight");
+  if (found == nullptr || found->dtype != DType::kQ4_0) return std::nullopt;
+  const int64_t all = found->shape.empty() ? 0 : found->shape.back();
+  const int64_t all_rows =
+      std::accumulate(found->shape.begin(), found->shape.end() - (found->shape.empty() ? 0 : 1), int64_t{1},
+                      std::multiplies<>());
+  if (all != columns || all_rows != rows) {
+    throw tensor_error(ExitCode::kMismatch, *found, "expected Q4_0 of {} x {}, got {}", rows, columns,
+                       describe_tensor(found->dtype, found->shape));
+  }
+  QuantizedTensors tensors;
+  tensors.method = Method::kGguf;
+  tensors.rows = rows;
+  tensors.columns = columns;
+  tensors.num_groups = static_cast<int>(columns / gguf_type(GgufType::kQ4_0).block_columns);
+  tensors.values = found;
+  tensors.symmetric = true;
+  tensors.bias = find_bias(Finder(source, prefix), rows);
+  return QuantizedLinear(std::move(tensors));
+}
+
 }  // namespace
 
 std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const QuantizationConfig& config,
                                               const std::string& prefix, int64_t rows, int64_t columns) {
+  if (config.method == Method::kGguf) return find_q4(source, prefix, rows, columns);
   const Finder finder(source, prefix);
   const bool has_own_names = config.method == Method::kCompressedTensors;
   const char* const suffix = has_own_names ? "weight_packed" : "qweight";

@@ -14,7 +14,8 @@
 
 namespace soliton {
 
-/// The checked tensors of one linear layer. Words are I32 and hold eight integers, or four of 8 bits: P below.
+/// The checked tensors of one linear layer. Words are I32 and hold eight integers, or four of 8 bits: P below. Of a GGUF file all
+/// stands in one tensor of Q4_0.
 struct QuantizedTensors {
   QuantizationMethod method{};
   int bits = 4;
@@ -68,7 +69,7 @@ class QuantizedLinear {
   QuantizedTensors tensors_;
 };
 
-/// The layer whose tensors' names begin with `prefix` and a dot; nothing if it is not quantised, which its
+/// The layer whose tensors' names begin with `prefix` and a dot (or is that, of a tensor of several layers); nothing if it is not quantised, which its
 /// tensors decide. Throws kMismatch if a tensor is missing, of another type or shape, or says what is not
 /// supported, and kBadFile for an order of inputs or a stated shape that cannot be.
 std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const QuantizationConfig& config,
