@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "models/mapped_file.h"
-#include "models/strict_json.h"
+#include "runtime/text/text_config.h"
 #include "runtime/text/tokenizer/utf8.h"
 
 namespace soliton {
@@ -19,12 +19,6 @@ std::vector<size_t> bytes_of_template(const RenderedChat& chat) {
       num_bytes.push_back(piece.from_message ? 0 : left);
   }
   return num_bytes;
-}
-
-/// A member of tokenizer_config.json: text, or an object that has it as "content".
-std::optional<std::string> read_token(const nlohmann::json& config, const JsonView& view, const char* name) {
-  if (view[name].is_null()) return std::nullopt;
-  return config[name].is_object() ? view[name]["content"].string() : view[name].string();
 }
 
 /// Nothing where the template refuses the conversation.
@@ -164,13 +158,9 @@ Prompter Prompter::open(const Tokenizer& tokenizer, const fs::path& folder, cons
   // A template from elsewhere speaks of this model's tokens.
   ChatTemplate parsed = ChatTemplate::parse(load_text(template_file), template_file.string());
   ChatOptions options;
-  const fs::path config_file = folder / "tokenizer_config.json";
-  if (is_present(config_file)) {
-    const nlohmann::json config = read_json(config_file);
-    const std::string name = config_file.string();
-    const JsonView view(config, name);
-    options.bos_token = read_token(config, view, "bos_token");
-    options.eos_token = read_token(config, view, "eos_token");
+  if (const auto config = read_text_config(folder)) {
+    options.bos_token = special_token(config->view(), "bos_token");
+    options.eos_token = special_token(config->view(), "eos_token");
   }
   check_template(parsed, options);
   return Prompter(tokenizer, std::move(parsed), std::move(options));

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/gguf.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
+#include "runtime/text/gguf_tokenizer.h"
 #include "runtime/text/tokenizer/added_tokens.h"
 #include "runtime/text/tokenizer/bpe.h"
 #include "runtime/text/tokenizer/decoder.h"
@@ -142,6 +144,10 @@ void Tokenizer::State::read_prefix(const JsonView& processor) {
 }
 
 Tokenizer Tokenizer::open(const std::filesystem::path& folder) {
+  if (is_gguf(folder)) {
+    const GgufFile file = GgufFile::open(folder);
+    return read_whole(file, [&] { return read(gguf_tokenizer(file), file.path()); });
+  }
   const std::filesystem::path path = folder / "tokenizer.json";
   const std::string name = path.string();
   if (!is_present(path) && is_present(folder / "tokenizer.model")) {

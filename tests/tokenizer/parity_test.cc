@@ -1,7 +1,6 @@
 // Equality with the reference library on what make_cases.py writes: 10,000 hard texts for each family's tokenizer, in
 // the long mode 100,000, and fewer for many variants. Skipped where no Python with that library is found.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "long_tests.h"
+#include "reference_python.h"
 #include "runtime/text/tokenizer.h"
 
 namespace soliton {
@@ -94,7 +94,8 @@ class Differences {
 
 /// Compares one tokenizer's cases; `texts` are all texts, of which it may cover every n-th.
 Differences compare_cases(const fs::path& folder, const std::vector<std::string>& texts) {
-  const Tokenizer tokenizer = Tokenizer::open(folder);
+  const bool is_file = fs::exists(folder / "model.gguf");
+  const Tokenizer tokenizer = Tokenizer::open(is_file ? folder / "model.gguf" : folder);
   CaseReader cases(folder / "cases.bin");
   Differences differences(folder.filename().string());
   const size_t num_texts = cases.number();
@@ -122,28 +123,15 @@ Differences compare_cases(const fs::path& folder, const std::vector<std::string>
   return differences;
 }
 
-/// Runs a command; its exit status.
-int run(const std::string& command) {
-  const int status = std::system(command.c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-class TokenizerParity : public testing::TestWithParam<const char*> {};
-
-TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
-  const char* const chosen = std::getenv("SOLITON_PYTHON");
-  const std::string python = chosen == nullptr ? "python3" : chosen;
-  if (run("'" + python + "' -c 'import tokenizers' 2> /dev/null") != 0) {
-    GTEST_SKIP() << python << " has no package tokenizers; set SOLITON_PYTHON to one that has";
-  }
+/// Runs a script that writes tokenizers and cases, with a further argument before the number of texts, and compares all.
+void compare_with_reference(const std::string& script, const std::string& name, const std::string& which) {
   const char* const chosen_count = std::getenv("SOLITON_PARITY_TEXTS");
   const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "5000";
-  const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / GetParam();
+  const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / name;
   const std::string log = folder.string() + ".log";  // the library reports each of its panics
   fs::remove_all(folder);
   fs::create_directories(folder);
-  ASSERT_EQ(run("'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/tokenizer/make_cases.py' '" +
-                folder.string() + "' " + GetParam() + " " + count + " > '" + log + "' 2>&1"),
+  ASSERT_EQ(run_script(script, "'" + folder.string() + "' " + which + " " + count + " > '" + log + "' 2>&1"),
             0)
       << std::ifstream(log).rdbuf();
   const std::vector<std::string> texts = read_texts(folder / "texts.bin");
@@ -160,11 +148,26 @@ TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
   EXPECT_GT(num_compared, texts.size());
   std::cout << texts.size() << " texts, " << num_tokenizers << " tokenizers, " << num_compared
             << " comparisons\n";
-  if (!HasFailure()) fs::remove_all(folder);  // tens of MB
+  if (!testing::Test::HasFailure()) fs::remove_all(folder);  // tens of MB
+}
+
+class TokenizerParity : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerParity, EqualsTheReferenceLibraryOnHardTexts) {
+  if (!has_package("tokenizers"))
+    GTEST_SKIP() << reference_python() << " has no package tokenizers; set SOLITON_PYTHON to one that has";
+  compare_with_reference("tokenizer/make_cases.py", GetParam(), GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Families, TokenizerParity,
                          testing::Values("llama", "qwen", "nemo", "gpt2", "smollm", "mistral", "mistral3",
                                          "variants"));
+
+TEST(TokenizerParityOfGguf, EqualsTheReferenceLibraryOnHardTexts) {
+  if (!has_package("tokenizers, gguf"))
+    GTEST_SKIP() << reference_python()
+                 << " has no packages tokenizers and gguf; set SOLITON_PYTHON to one that has";
+  compare_with_reference("gguf/make_tokenizers.py", "gguf", "");
+}
 
 }  // namespace
 }  // namespace soliton

@@ -5,11 +5,13 @@
 #include <array>
 #include <map>
 
+#include "models/gguf.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
 #include "runtime/text/chat_template/evaluator.h"
 #include "runtime/text/chat_template/json_text.h"
 #include "runtime/text/chat_template/parser.h"
+#include "runtime/text/text_config.h"
 
 namespace soliton {
 namespace {
@@ -29,11 +31,6 @@ std::tm local_time() {
   std::tm parts{};
   ::localtime_r(&now, &parts);
   return parts;
-}
-
-/// A token is written as text, or as an object that has it as "content".
-std::string token_text(const nlohmann::json& config, const JsonView& view, const char* name) {
-  return config[name].is_object() ? view[name]["content"].string() : view[name].string();
 }
 
 }  // namespace
@@ -93,19 +90,16 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string_view name)
 
 ChatTemplate ChatTemplate::open(const fs::path& folder) {
   const fs::path own_file = folder / "chat_template.jinja";
-  const fs::path config_file = folder / "tokenizer_config.json";
   const fs::path processor_file = folder / "chat_template.json";
   auto state = std::make_unique<State>();
   bool found = is_present(own_file);
   if (found) state->add(kDefault, load_text(own_file), own_file.string());
-  if (is_present(config_file)) {
-    const nlohmann::json config = read_json(config_file);
-    const std::string path = config_file.string();
-    const JsonView view(config, path);
+  if (const auto config = read_text_config(folder)) {
+    const JsonView view = config->view();
     for (const char* name : kSpecialTokens) {
-      if (!view[name].is_null()) state->special_tokens[name] = token_text(config, view, name);
+      if (const auto token = special_token(view, name)) state->special_tokens[name] = *token;
     }
-    found = found || state->add_all(view["chat_template"], path);
+    found = found || state->add_all(view["chat_template"], config->name);
   }
   if (!found && is_present(processor_file)) {
     const nlohmann::json config = read_json(processor_file);
@@ -113,6 +107,8 @@ ChatTemplate ChatTemplate::open(const fs::path& folder) {
     found = state->add_all(JsonView(config, path)["chat_template"], path);
   }
   if (!found) {
+    if (is_gguf(folder))
+      throw file_error(ExitCode::kNotFound, folder.string(), "expected tokenizer.chat_template, got nothing");
     throw file_error(ExitCode::kNotFound, folder.string(),
                      "expected chat_template.jinja or a chat_template in tokenizer_config.json, got neither");
   }
