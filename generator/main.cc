@@ -1,4 +1,4 @@
-// soliton-gen: reads a model and a card, writes the kernel. A model is a YAML file or a Hugging Face folder.
+// soliton-gen: reads a model and a card, writes the kernel. A model is a YAML file, a Hugging Face folder or a GGUF file.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -8,6 +8,7 @@
 #include "generator/overrides.h"
 #include "generator/text_writer.h"
 #include "models/error.h"
+#include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/printing.h"
 #include "runtime/hub/fetch_model.h"
@@ -34,19 +35,20 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-/// The folder's facts. Named after the file that they are to be written to, if there is one.
+/// The facts of a folder or a GGUF file. Named after the file that they are to be written to, if there is one.
 ModelConfig read_folder(const Options& options) {
   const HfConfig config = HfConfig::open(options.model);
   const std::string name =
       options.write_model ? options.write_model->stem().string() : model_name_of(options.model);
-  return {.name = name, .path = (options.model / "config.json").string(), .facts = config.facts};
+  return {.name = name, .path = config_file(options.model).string(), .facts = config.facts};
 }
 
 ModelConfig read_facts(const Options& options) {
-  if (is_folder(options.model)) return read_folder(options);
+  if (is_folder(options.model) || is_gguf(options.model)) return read_folder(options);
   if (options.write_model) {
     throw Error(ExitCode::kUsage,
-                fmt::format("--write-model: expected a Hugging Face folder, got {}", options.model.string()));
+                fmt::format("--write-model: expected a Hugging Face folder or a GGUF file, got {}",
+                            options.model.string()));
   }
   return load_model_config(options.model);
 }

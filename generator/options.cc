@@ -157,10 +157,10 @@ void refuse_rest(const CLI::App& app) {
 std::optional<Options> parse_options(int argc, const char* const* argv, std::ostream& help) {
   CLI::App app("Generates one persistent kernel for a model and a GPU.", "soliton-gen");
   app.allow_extras();  // refused below, in our words
-  ValueFlag model(
-      app, "MODEL", "",
-      "Facts of the model's architecture: a YAML file, or a Hugging Face folder, or the name of a model "
-      "there, whose config is downloaded unless the cache has it");
+  ValueFlag model(app, "MODEL", "",
+                  "Facts of the model's architecture: a YAML file, a Hugging Face folder, a GGUF file, or "
+                  "the name of a model "
+                  "there, whose config is downloaded unless the cache has it");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml,...",
                 "GPU to generate for, or several that one library serves");
   ValueFlag ptx(
@@ -186,8 +186,9 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag copies(app, "--copies", "bulk|lanes",
                    "How pages come into shared memory, instead of the card's best: lanes' copies need no "
                    "compute capability 9.0");
-  ValueFlag write_model(app, "--write-model", "FILE.yaml",
-                        "Write the facts of a Hugging Face folder as YAML; --gpu is not needed then");
+  ValueFlag write_model(
+      app, "--write-model", "FILE.yaml",
+      "Write the facts of a Hugging Face folder or GGUF file as YAML; --gpu is not needed then");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
   ValueFlag revision(app, "--revision", "REVISION",

@@ -5,6 +5,7 @@
 
 #include "layout/page.h"
 #include "models/error.h"
+#include "models/gguf.h"
 #include "models/model_config.h"
 #include "runtime/answer/emulation.h"
 #include "runtime/answer/generator.h"
@@ -33,7 +34,7 @@ void say(const Options& options, const std::string& line) {
 }
 
 std::string config_path(const Options& options) {
-  return (fs::path(options.model) / "config.json").string();
+  return config_file(options.model).string();
 }
 
 /// The one that --kernel names, else one for the model on this machine, which may have to be made.
@@ -96,18 +97,15 @@ void check_flags(const Options& options, const KernelLibrary& library) {
 void warn(const Options& options, const HfConfig& config, const Tokenizer& tokenizer) {
   const fs::path folder = options.model;
   if (config.eos_ids.empty() && !options.ignore_stop) {
-    say(options,
-        fmt::format(
-            "{}: eos_token_id: expected one, here or in generation_config.json, got none: answers end "
-            "at --predict",
-            (folder / "config.json").string()));
+    say(options, fmt::format("{}: eos_token_id: expected one, {}got none: answers end at --predict",
+                             config_file(folder).string(),
+                             is_gguf(folder) ? "" : "here or in generation_config.json, "));
   }
   if (tokenizer.vocabulary_size() > config.facts.vocabulary) {
     say(options,
         fmt::format("{}: expected at most {} tokens, as config.json has, got {}: prompts with the others are "
                     "refused",
-                    (folder / "tokenizer.json").string(), config.facts.vocabulary,
-                    tokenizer.vocabulary_size()));
+                    tokenizer_file(folder).string(), config.facts.vocabulary, tokenizer.vocabulary_size()));
   }
 }
 

@@ -35,7 +35,7 @@ void check_draft_model(const Options& options, const TextSide& text) {
   const int num_common = std::min(tokenizer.vocabulary_size(), draft.vocabulary_size());
   for (int id = 0; id < num_common; ++id) {
     if (draft.piece(id) == tokenizer.piece(id) && draft.is_special(id) == tokenizer.is_special(id)) continue;
-    throw file_error(ExitCode::kMismatch, (fs::path(options.draft) / "tokenizer.json").string(),
+    throw file_error(ExitCode::kMismatch, tokenizer_file(options.draft).string(),
                      "expected the tokens of {}, got another one with id {}", options.model, id);
   }
 }

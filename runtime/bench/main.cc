@@ -58,7 +58,7 @@ OpenedKernel open_kernel(const BenchOptions& options, const Model* model) {
   if (!options.kernel.empty()) return {KernelLibrary::open(options.kernel), std::nullopt};
   const MakeKernelRequest request{.facts = model->config.facts,
                                   .name = model_name_of(model->folder),
-                                  .source = (model->folder / "config.json").string(),
+                                  .source = config_file(model->folder).string(),
                                   .kernels = shipped_kernels_folder(),
                                   .device = options.device,
                                   .cards = options.cards};

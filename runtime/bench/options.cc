@@ -55,12 +55,11 @@ void declare_tests(CLI::App& app, BenchOptions& options, GivenFlags& given) {
 
 void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
   const auto positional = app.add_option("MODEL", given.word, "the same as --model")->check(not_empty());
-  const auto model =
-      app.add_option(
-             "-m,--model", options.model,
-             "Hugging Face folder, or the name of a model there, which is downloaded unless the cache has "
-             "it")
-          ->check(not_empty());
+  const auto model = app.add_option("-m,--model", options.model,
+                                    "Hugging Face folder or GGUF file, or the name of a model there, which "
+                                    "is downloaded unless the cache has "
+                                    "it")
+                         ->check(not_empty());
   add_hub_flags(app, options.hub);
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
       ->excludes(model)

@@ -13,9 +13,10 @@ namespace {
 constexpr int kAsManyAsFit = -1;  // of --predict, as in llama.cpp
 constexpr double kMaxLengthPenalty = 10;
 
-const UsageHints kHints = {
-    .usage = "MODEL [-p PROMPT] [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name",
-    .flag_of_words = "-p"};
+const UsageHints kHints = {.usage =
+                               "MODEL [-p PROMPT] [FLAGS], of which MODEL is a Hugging Face folder, a GGUF "
+                               "file or a name such as org/name",
+                           .flag_of_words = "-p"};
 
 /// Flags of one dash and several letters, which CLI11 would read as -n with the value "p", and their names.
 struct ShortName {
@@ -46,8 +47,8 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("MODEL", folder, "the same as --model")->check(not_empty());
   app.add_option(
          "-m,--model", options.model,
-         "Hugging Face folder with config.json, tokenizer.json and safetensors, or the name of a model "
-         "there, as Qwen/Qwen2.5-7B-Instruct, which is downloaded unless the cache has it")
+         "Hugging Face folder with config.json, tokenizer.json and safetensors, or a GGUF file, or the name "
+         "of a model there, as Qwen/Qwen2.5-7B-Instruct, which is downloaded unless the cache has it")
       ->check(not_empty());
   add_hub_flags(app, options.hub);
   app.add_option("-k,--kernel", options.kernel,

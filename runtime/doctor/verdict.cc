@@ -120,7 +120,7 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
                    config.checkpoint);
     });
   }
-  const std::string source = (folder / "config.json").string();
+  const std::string source = config_file(folder).string();
   const bool fits = !report.device ||
                     attempt(model, [&] { check_memory(source, config.facts, 0, report.device->free_bytes); });
   if (fits)

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/gguf.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
 #include "runtime/program/nearest.h"
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-constexpr const char* kExpectedFolder = "expected a folder with config.json and safetensors";
+constexpr const char* kExpectedFolder = "expected a folder with config.json and safetensors, or a .gguf file";
 
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
@@ -31,18 +32,29 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-/// Throws Error (kMismatch) if all that a folder without config.json has of a model are GGUF files.
-void refuse_gguf(const fs::path& folder) {
+/// Whether the file is a part of a model, but not the first: its name ends in "-00002-of-00003.gguf".
+bool is_later_part(const std::string& name) {
+  constexpr size_t kEnding = std::string_view("-00002-of-00003.gguf").size();
+  if (name.size() < kEnding) return false;
+  const std::string ending = name.substr(name.size() - kEnding);
+  return ending[0] == '-' && ending.compare(6, 4, "-of-") == 0 && !ending.starts_with("-00001-");
+}
+
+/// The GGUF file that a folder without config.json holds; nothing if it has none. Throws Error (kUsage) if it has several
+/// models.
+std::optional<fs::path> find_gguf(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& path : files) {
-    if (path.extension() != ".gguf") continue;
-    throw file_error(ExitCode::kMismatch, folder.string(),
-                     "{}, got only GGUF, as {}: GGUF is not read; take the repository it was made from",
-                     kExpectedFolder, path.filename().string());
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (is_gguf(entry.path()) && !is_later_part(entry.path().filename().string()))
+      files.push_back(entry.path());
   }
+  if (files.empty()) return std::nullopt;
+  if (files.size() == 1) return files.front();
+  const fs::path first = *std::min_element(files.begin(), files.end());
+  throw file_error(ExitCode::kUsage, folder.string(),
+                   "expected one GGUF file, got {}: name one of them, such as {}", files.size(),
+                   first.string());
 }
 
 std::string missing_weights(const fs::path& folder) {
@@ -89,7 +101,9 @@ std::variant<fs::path, Lack> look_up(const CachedRepository& repository, const s
     snapshot = all.front();
   }
   if (!is_folder(snapshot)) return Lack{snapshot, "expected a snapshot, found none"};
-  if (!is_there(snapshot / "config.json")) refuse_gguf(snapshot);
+  if (!is_there(snapshot / "config.json")) {
+    if (const auto gguf = find_gguf(snapshot)) return *gguf;
+  }
   std::string missing = missing_from(snapshot, needed);
   if (!missing.empty()) return Lack{snapshot, std::move(missing)};
   return snapshot;
@@ -118,17 +132,11 @@ fs::path find_in_folder(const fs::path& given) {
     throw file_error(ExitCode::kUsage, given.string(),
                      "expected one model, got a cache of {}: name one of them", fmt::join(names, ", "));
   }
-  refuse_gguf(folder);
-  return given;
+  return find_gguf(folder).value_or(given);
 }
 
 [[noreturn]] void refuse_file(const fs::path& file) {
   const std::string kind = file.extension().string();
-  if (kind == ".gguf") {
-    throw file_error(ExitCode::kMismatch, file.string(),
-                     "{}, got a GGUF file: GGUF is not read; take the repository it was made from",
-                     kExpectedFolder);
-  }
   if (kind == ".yaml" || kind == ".yml") {
     throw file_error(ExitCode::kUsage, file.string(),
                      "{}, got a model's facts without weights, as for soliton-gen", kExpectedFolder);
@@ -185,6 +193,7 @@ bool names_repository(const std::string& model) {
 
 fs::path find_model(const std::string& model) {
   if (is_folder(model)) return find_in_folder(model);
+  if (is_there(model) && is_gguf(model)) return model;
   if (is_there(model)) refuse_file(model);
   if (names_repository(model)) return find_snapshot(CachedRepository(model));
   throw file_error(

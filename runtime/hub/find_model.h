@@ -1,5 +1,5 @@
-// The folder of a model that a user names: by its path, or as Hugging Face does, which looks into the cache that its
-// own programs and ours download to (repository.h).
+// The folder of a model that a user names, or its GGUF file: by its path, or as Hugging Face does, which looks into the cache
+// that its own programs and ours download to (repository.h).
 #pragma once
 
 #include <filesystem>
@@ -20,9 +20,10 @@ struct NeededFiles {
 };
 
 /// The folder with the config.json of `model`: a folder; one of the cache, from models--org--name up to HF_HOME if it
-/// holds no other model; or a name such as "Qwen/Qwen2.5-7B-Instruct". A folder that holds nothing known is returned as
+/// holds no other model; or a name such as "Qwen/Qwen2.5-7B-Instruct". A .gguf file is returned as it is, and so is the only
+/// one of a folder without config.json. A folder that holds nothing known is returned as
 /// it is: whoever opens its config.json says so. Throws Error: kNotFound if there is no such folder or the cache has
-/// not all of it, with the command that downloads the model; kUsage for a file; kMismatch for GGUF files.
+/// not all of it, with the command that downloads the model; kUsage for another file, and for several GGUF files.
 std::filesystem::path find_model(const std::string& model);
 
 /// "; did you mean MODEL?" of the model most like `model` that is in the cache, or in the folder that its path begins with;
@@ -37,8 +38,8 @@ bool names_repository(const std::string& model);
 /// empty if nothing is. What cannot be read is left to its reader.
 std::string missing_from(const std::filesystem::path& snapshot, const NeededFiles& needed);
 
-/// The snapshot of a revision in the cache if all that is needed of it is there. Throws Error (kMismatch) if all that it
-/// has are GGUF files.
+/// The snapshot of a revision in the cache, or its only GGUF file, if all that is needed of it is there. Throws Error (kUsage)
+/// if all that it has are several GGUF files.
 std::optional<std::filesystem::path> find_cached(const CachedRepository& repository,
                                                  const std::string& revision, const NeededFiles& needed);
 

@@ -15,10 +15,10 @@ constexpr int64_t kMaxPort = 65535;
 constexpr int64_t kMostBodyBytes = int64_t{1} << 32;
 constexpr int64_t kMostCacheTokens = int64_t{std::numeric_limits<int32_t>::max()} * kKvPageTokens;
 
-const UsageHints kServerHints = {
-    .usage =
-        "MODEL [FLAGS], of which MODEL is a Hugging Face folder or a name such as org/name, or: -k KERNEL "
-        "--random-weights [FLAGS]"};
+const UsageHints kServerHints = {.usage =
+                                     "MODEL [FLAGS], of which MODEL is a Hugging Face folder, a GGUF file or "
+                                     "a name such as org/name, or: -k KERNEL "
+                                     "--random-weights [FLAGS]"};
 
 CLI::Validator integer_from(int64_t min, int64_t max) {
   return CLI::Validator(
@@ -33,12 +33,11 @@ CLI::Validator integer_from(int64_t min, int64_t max) {
 }
 
 void add_model_flags(CLI::App& app, ServerOptions& options) {
-  const auto model =
-      app.add_option(
-             "MODEL", options.model.model,
-             "Hugging Face folder, or the name of a model there, which is downloaded unless the cache has "
-             "it")
-          ->check(not_empty());
+  const auto model = app.add_option("MODEL", options.model.model,
+                                    "Hugging Face folder or GGUF file, or the name of a model there, which "
+                                    "is downloaded unless the cache has "
+                                    "it")
+                         ->check(not_empty());
   add_hub_flags(app, options.model.hub);
   app.add_option("-k,--kernel", options.model.kernel,
                  "kernel library; else a fitting one is found, or made and kept")

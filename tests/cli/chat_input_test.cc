@@ -20,8 +20,6 @@ TEST_F(Cli, ChatRefusesAFileForAFolder) {
   expect_error("soliton-chat", {"-m", "tiny-stories/config.json", "-p", "x"}, kUsage,
                "tiny-stories/config.json",
                "expected the folder that the file is in, tiny-stories, got the file");
-  write_text(path() / "tiny.gguf", "GGUF");
-  expect_error("soliton-chat", {"tiny.gguf", "-p", "x"}, kMismatch, "tiny.gguf", "GGUF is not read");
 }
 
 TEST_F(Cli, AModelIsFoundByItsName) {

@@ -142,13 +142,7 @@ TEST_F(FindModel, SaysWhatIsNoModel) {
     write_text(root() / name, "x");
     return (root() / name).string();
   };
-  const std::string expected = ": expected a folder with config.json and safetensors, got ";
-  const std::string gguf = made("some.gguf");
-  EXPECT_EQ(refusal(gguf, ExitCode::kMismatch),
-            gguf + expected + "a GGUF file: GGUF is not read; take the repository it was made from");
-  EXPECT_EQ(refusal(root(), ExitCode::kMismatch),
-            root().string() + expected +
-                "only GGUF, as some.gguf: GGUF is not read; take the repository it was made from");
+  const std::string expected = ": expected a folder with config.json and safetensors, or a .gguf file, got ";
   const std::string yaml = made("llama.yaml");
   EXPECT_EQ(refusal(yaml, ExitCode::kUsage),
             yaml + expected + "a model's facts without weights, as for soliton-gen");
@@ -162,11 +156,21 @@ TEST_F(FindModel, SaysWhatIsNoModel) {
         std::string(name) +
             ": expected a model's folder, or its name on Hugging Face (org/name), found no such folder");
   }
+}
+
+TEST_F(FindModel, FindsGgufFiles) {
+  write_text(root() / "some.gguf", "x");
+  EXPECT_EQ(find_model(root() / "some.gguf"), root() / "some.gguf");
+  EXPECT_EQ(find_model(root()), root() / "some.gguf");
   const fs::path snapshot = add("models--a--b-GGUF");
   for (const char* name : {"config.json", "model.safetensors"}) fs::remove(snapshot / name);
+  for (const char* part : {"b-00001-of-00002.gguf", "b-00002-of-00002.gguf"})
+    write_text(snapshot / part, "x");
+  EXPECT_EQ(find_model("a/b-GGUF"), snapshot / "b-00001-of-00002.gguf");
   write_text(snapshot / "b.Q4_K_M.gguf", "x");
-  EXPECT_NE(refusal("a/b-GGUF", ExitCode::kMismatch).find("got only GGUF, as b.Q4_K_M.gguf"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal("a/b-GGUF", ExitCode::kUsage).find("expected one GGUF file, got 2: name one of them, such as "),
+      std::string::npos);
 }
 
 }  // namespace
