@@ -82,7 +82,7 @@ typedef struct soliton_model_options {
   void* log_data;
 } soliton_model_options;
 
-/** Opens a model: a Hugging Face folder (config.json, tokenizer.json, safetensors), or the name of one that is in
+/** Opens a model: a Hugging Face folder (config.json, tokenizer.json, safetensors), a GGUF file, or the name of one that is in
  * Hugging Face's cache, such as "Qwen/Qwen2.5-7B-Instruct". Takes seconds. `options` may be null. Of `*model` nothing
  * but null remains if it fails: NOT_FOUND, BAD_FILE, MISMATCH for what is no sound model; MAKE_FAILED, DEVICE,
  * OUT_OF_MEMORY for what this machine cannot do. */

@@ -77,7 +77,7 @@ class Model:
     def __init__(self, folder: str, *, device: int = 0, context: int = 0, cache_tokens: int = 0,
                  kernel: str | None = None, chat_template: str | None = None,
                  log: Callable[[str], object] | None = None) -> None:
-        """Opens a Hugging Face folder, or the name of a model that is in Hugging Face's cache; takes seconds.
+        """Opens a Hugging Face folder, a GGUF file, or the name of a model that is in Hugging Face's cache; takes seconds.
 
         device: index of the card; where there is no card, the emulation on the CPU takes its place.
         context: tokens of one text at most; 0: as many as the model takes and memory holds, 32768 at most.
