@@ -79,7 +79,7 @@ struct Checkpoint {
   std::array<std::string, 2>
       head_norms;           // of a layer: of q's heads and of k's, [head_dim], or of all of them
   std::string router_bias;  // [num_experts], of a layer, all of its name
-  std::string sinks;        // [num_heads], likewise
+  std::string sinks = {};   // [num_heads], likewise
   int further_layers = 0;   // behind the model's own: what predicts tokens beyond the next, which is not read
   std::string layers_prefix = kLayersPrefix;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/gguf_formats.h"
 #include "models/limits.h"
 
 namespace soliton {
@@ -187,22 +188,6 @@ json make_config(const GgufFile& file, const Architecture& architecture) {
   return config;
 }
 
-/// Integers of four bits, if layers have any. Whether all have, who finds the tensors sees.
-std::optional<QuantizationConfig> find_quantization(const GgufFile& file) {
-  const auto is_q4 = [](const GgufTensor& tensor) { return tensor.type == GgufType::kQ4_0; };
-  const bool layers = std::ranges::any_of(file.tensors(), [&](const GgufTensor& tensor) {
-    return is_q4(tensor) && tensor.name.starts_with("blk.");
-  });
-  const GgufTensor* const output = file.find("output.weight");
-  if (!layers) return std::nullopt;
-  return QuantizationConfig{.method = QuantizationMethod::kGguf,
-                            .bits = 4,
-                            .group_size = gguf_type(GgufType::kQ4_0).block_columns,
-                            .symmetric = true,
-                            .lm_head = output != nullptr && is_q4(*output),
-                            .file = file.path()};
-}
-
 }  // namespace
 
 HfConfig open_gguf_config(const std::filesystem::path& path) {
@@ -210,8 +195,9 @@ HfConfig open_gguf_config(const std::filesystem::path& path) {
   return read_whole(file, [&] {
     const Architecture& architecture = find_architecture(file);
     const std::string prefix = std::string(architecture.name) + ".";
-    HfConfig config = HfConfig::read(make_config(file, architecture), file.path(), find_quantization(file),
-                                     [&](const std::string& member) { return key_of(prefix, member); });
+    HfConfig config =
+        HfConfig::read(make_config(file, architecture), file.path(), find_gguf_quantization(file),
+                       [&](const std::string& member) { return key_of(prefix, member); });
     config.checkpoint = make_gguf_checkpoint(config.facts, architecture.names);
     return config;
   });

@@ -352,6 +352,25 @@ void state_quantization(const JsonView& config, const std::optional<Quantization
         "bits of lm_head");
 }
 
+/// The same of a GGUF file, whose matrices may differ.
+void state_formats(const QuantizationConfig& quantization, StatedFacts& stated) {
+  const MatrixFormats& formats = *quantization.formats;
+  const auto state = [&](int32_t ModelFacts::*fact, int64_t value) {
+    stated.state(fact, value,
+                 {.file = quantization.file, .key = "types of tensors", .got = fmt::format("{}", value)});
+  };
+  state(&ModelFacts::weight_minima, formats.most.has_minima);
+  state(&ModelFacts::weight_block, formats.most.block);
+  state(&ModelFacts::lm_head_bits, formats.lm_head.bits());
+  if (!formats.further.has_scales()) return;
+  state(&ModelFacts::further_bits, formats.further.bits());
+  state(&ModelFacts::further_group, formats.further.group);
+  state(&ModelFacts::further_minima, formats.further.has_minima);
+  state(&ModelFacts::further_block, formats.further.block);
+  const size_t layers = std::min<size_t>(formats.layer_further.size(), kMostListedLayers);
+  std::copy_n(formats.layer_further.begin(), layers, stated.facts.layer_further);
+}
+
 bool has_mxfp4(const JsonView& config, const Family& family) {
   const JsonView quantization = config["quantization_config"];
   if (quantization.is_null()) return false;
@@ -459,6 +478,7 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
   if (has_mxfp4(root, family)) stated.state_mxfp4_experts(root["quantization_config"].place());
   config.quantization = std::move(quantization);
   state_quantization(root, config.quantization, stated);
+  if (config.quantization && config.quantization->formats) state_formats(*config.quantization, stated);
   if (rename) {
     for (auto& [fact, place] : stated.places) place.key = rename(place.key);
   }

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "layout/weight_format.h"
 #include "models/strict_json.h"
 
 namespace soliton {
@@ -16,6 +18,15 @@ enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf };
 
 /// What GPTQ stores for a zero point: the zero less one, or the zero itself.
 enum class ZeroFormat { kV1, kV2 };
+
+/// What matrices are in where they are not all alike. Formats are told apart by their bits.
+struct MatrixFormats {
+  WeightFormat most;     // of the layers' matrices
+  WeightFormat further;  // of the others; bf16: there are none
+  std::vector<int32_t>
+      layer_further;     // of each layer which are these, several of MatrixRole; none behind the last
+  WeightFormat lm_head;  // one of both, or bf16
+};
 
 /// The name in the file, such as "gptq_v2".
 std::string_view zero_format_name(ZeroFormat zeros);
@@ -33,6 +44,7 @@ struct QuantizationConfig {
   bool lm_head = false;                // whether lm_head is among the layers meant to be quantised
   ZeroFormat zeros = ZeroFormat::kV2;  // kV1 in GPTQ alone
   std::string file;                    // where it was read, for messages
+  std::optional<MatrixFormats> formats = {};  // kGguf alone
 
   /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`.
   /// Where both exist they may not contradict one another, and what config.json leaves out is taken from the

@@ -5,6 +5,7 @@
 #include <bit>
 #include <thread>
 
+#include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/matrix_source.h"
 
 namespace soliton {
@@ -66,6 +67,11 @@ void HostMatrix::read_stored(int64_t first, int count, float* values) const {
 }
 
 void HostMatrix::read_integers(int64_t first, int count, float* values) const {
+  if (const Tensor* const blocks = integers_->blocks()) {
+    dequantise_blocks(*block_type(blocks->dtype), blocks->data.data(), first * all_columns_,
+                      count * all_columns_, values);
+    return;
+  }
   const int num_groups = integers_->num_groups();
   const int group_size = integers_->group_size();
   std::vector<uint8_t> integers(static_cast<size_t>(count * all_columns_));

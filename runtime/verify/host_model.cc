@@ -177,7 +177,8 @@ std::vector<float> HostModel::sinks(int layer) const {
   if (config_.facts.sinks == 0) return {};
   const int64_t shape[] = {config_.facts.num_heads};
   std::vector<float> scores(static_cast<size_t>(config_.facts.num_heads));
-  const Tensor& tensor = require_floats(source_, config_.checkpoint.in_layer(layer, config_.checkpoint.sinks), shape);
+  const Tensor& tensor =
+      require_floats(source_, config_.checkpoint.in_layer(layer, config_.checkpoint.sinks), shape);
   read_floats(tensor, 0, config_.facts.num_heads, scores.data());
   return scores;
 }

@@ -16,6 +16,8 @@ class FloatRows {
  public:
   FloatRows() = default;
   bool is_there() const { return tensor_ != nullptr; }
+  /// Null if none is there; of MXFP4 the codes.
+  const Tensor* tensor() const { return tensor_; }
   /// Throws Error (kMismatch) if the tensor is absent, of another shape or of another type.
   FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layout/rows.h"
+#include "runtime/weights/gguf/fill_row.h"
 #include "runtime/weights/packing.h"
 
 namespace soliton {
@@ -103,10 +104,21 @@ void MatrixSource::pack_codes(int tile, std::byte* bytes) const {
   pack_tile(rows, matrix_.stored_columns(), bytes);
 }
 
+/// Of a GGUF file: a row of a part, as row `to` of a tile in the matrix' format, which holds it.
+void MatrixSource::unpack_blocks(const LinearTensors& part, int64_t row, IntegerTile& rows, int to) const {
+  const Tensor& tensor = *part.integers->blocks();
+  fill_row(*block_type(tensor.dtype), tensor.data.data(), row * part.columns + part.first_column,
+           source_columns(), matrix_.format, rows, to);
+}
+
 /// Rows `row` to `row` + `count` - 1 of a part, as rows of a tile from `to` on.
 void MatrixSource::unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows,
                           int to) const {
   const QuantizedLinear& linear = *part.integers;
+  if (linear.blocks() != nullptr) {
+    for (int i = 0; i < count; ++i) unpack_blocks(part, row + i, rows, to + i);
+    return;
+  }
   if (part.columns == rows.columns) {
     linear.unpack_values(row, count, rows.row_values(to));
     linear.unpack_scales(row, count, rows.row_scales(to));
@@ -128,7 +140,8 @@ void MatrixSource::unpack(const LinearTensors& part, int64_t row, int count, Int
 }
 
 void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
-  const int group = parts_[0].integers->group_size();
+  const bool has_blocks = parts_[0].integers->blocks() != nullptr;
+  const int group = has_blocks ? matrix_.format.group : parts_[0].integers->group_size();
   IntegerTile rows(stored_columns(), ceil_divide(stored_columns(), group));
   // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
   const auto place_of = [&](int r) {

@@ -9,6 +9,7 @@
 #include "layout/weight_format.h"
 #include "models/error.h"
 #include "models/gguf.h"
+#include "models/gguf_formats.h"
 #include "models/limits.h"
 #include "runtime/weights/gguf/exact.h"
 #include "runtime/weights/tensor_values.h"
@@ -47,7 +48,8 @@ class TensorFinder {
       find_norms(layer, tensors);
       find_router_bias(layer, tensors);
       if (facts_.sinks != 0 && layer < facts_.num_layers)
-        tensors.sinks.push_back(&require_finite(checkpoint_.in_layer(layer, checkpoint_.sinks), facts_.num_heads));
+        tensors.sinks.push_back(
+            &require_finite(checkpoint_.in_layer(layer, checkpoint_.sinks), facts_.num_heads));
       find_matrices(layer, tensors);
     }
     for (const auto& layers : tensors.matrices) {
@@ -180,7 +182,9 @@ class TensorFinder {
         refuse_mixed(name, rows, has_scales);
       throw mismatch(name, "expected {}-bit weights, as the config says, got others", matrix.format.bits());
     }
-    if (has_scales) {
+    if (has_scales && linear.integers->blocks() != nullptr) {
+      check_blocks(*linear.integers->blocks(), matrix.format);
+    } else if (has_scales) {
       check_integers(*linear.integers, name);
     } else {
       linear.floats = FloatRows(source_, name, rows);
@@ -193,12 +197,21 @@ class TensorFinder {
     return linear;
   }
 
-  /// Of a GGUF file, some of whose layers have Q4_0.
+  /// Kernels have what GgufFile's types were joined to.
+  void check_blocks(const Tensor& tensor, const WeightFormat& format) const {
+    const GgufType type = *block_type(tensor.dtype);
+    if (holds(format, type)) return;
+    throw mismatch(tensor.name,
+                   "expected integers of {} bits in groups of {}, as the kernel has them, got {}",
+                   format.bits(), format.group, gguf_type(type).name);
+  }
+
+  /// Of a GGUF file, some of whose layers are quantised.
   [[noreturn]] void refuse_mixed(const std::string& name, const LinearRows& rows, bool wants_integers) const {
     const Tensor* const found = source_.find(name + rows.suffix());
     if (found == nullptr) throw mismatch(name + rows.suffix(), "there is no such tensor");
     throw mismatch(name + rows.suffix(), "expected {}, got {}: no kernel computes with both",
-                   wants_integers ? "Q4_0, as other layers have" : "BF16, F16 or F32",
+                   wants_integers ? "blocks of integers, as other layers have" : "BF16, F16 or F32",
                    describe_tensor(found->dtype, found->shape));
   }
 

@@ -288,8 +288,9 @@ class BlockScales {
     static_assert(kFormat.block > 0);
     if constexpr (kFormat.has_minima) {
       const uint32_t all = load_shared(reinterpret_cast<const uint32_t*>(words(group)));
-      return {{static_cast<float>(all & 0xff), static_cast<float>(all >> 16 & 0xff)},
-              {static_cast<int32_t>(all >> 8 & 0xff), static_cast<int32_t>(all >> 24)}};
+      return {
+          {static_cast<float>(static_cast<int8_t>(all)), static_cast<float>(static_cast<int8_t>(all >> 16))},
+          {static_cast<int8_t>(all >> 8), static_cast<int8_t>(all >> 24)}};
     } else {
       const uint32_t both = load_shared(reinterpret_cast<const uint16_t*>(words(group)));
       return {

@@ -18,7 +18,7 @@
 // Then come the scales: of each group of columns, of each row pair g, that of row g and of row g + 8, as f16, each followed by
 // its zero, an integer of 16 bits, or its minimum, an f16, if there are such.
 //
-// Formats with blocks (K-quants of GGUF) have integers of 8 bits for scales, and minima, of groups, and of each block of
+// Formats with blocks (K-quants of GGUF) have signed integers of 8 bits for scales, and minima, of groups, and of each block of
 // columns an f16 that its scales are multiplied by, and one for its minima. Block after block, these f16 of all row pairs come
 // first, then what its groups have.
 //

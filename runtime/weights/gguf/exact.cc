@@ -51,7 +51,7 @@ void check_exact(ModelTensors& tensors) {
   };
   for (const auto& layers : tensors.matrices) {
     for (const auto& [layer, parts] : layers) {
-      for (const LinearTensors& part : parts) check(part.floats);
+      for (const LinearTensors& part : parts) check(part.floats.tensor());
     }
   }
   for (const Tensor* norm : tensors.norms) check(norm);

@@ -268,24 +268,24 @@ const Tensor* find_bias(const Finder& finder, int64_t rows) {
 }
 
 /// All layers that one tensor holds, as one of their rows together.
-std::optional<QuantizedLinear> find_q4(const TensorSource& source, const std::string& prefix, int64_t rows,
-                                       int64_t columns) {
+std::optional<QuantizedLinear> find_blocks(const TensorSource& source, const std::string& prefix,
+                                           int64_t rows, int64_t columns) {
   const Tensor* const whole = source.find(prefix);
   const Tensor* const found = whole != nullptr ? whole : source.find(prefix + ".weight");
-  if (found == nullptr || found->dtype != DType::kQ4_0) return std::nullopt;
+  if (found == nullptr || !block_type(found->dtype)) return std::nullopt;
   const int64_t all = found->shape.empty() ? 0 : found->shape.back();
   const int64_t all_rows =
       std::accumulate(found->shape.begin(), found->shape.end() - (found->shape.empty() ? 0 : 1), int64_t{1},
                       std::multiplies<>());
   if (all != columns || all_rows != rows) {
-    throw tensor_error(ExitCode::kMismatch, *found, "expected Q4_0 of {} x {}, got {}", rows, columns,
-                       describe_tensor(found->dtype, found->shape));
+    throw tensor_error(ExitCode::kMismatch, *found, "expected {} of {} x {}, got {}",
+                       dtype_name(found->dtype), rows, columns, describe_tensor(found->dtype, found->shape));
   }
   QuantizedTensors tensors;
   tensors.method = Method::kGguf;
   tensors.rows = rows;
   tensors.columns = columns;
-  tensors.num_groups = static_cast<int>(columns / gguf_type(GgufType::kQ4_0).block_columns);
+  tensors.num_groups = static_cast<int>(columns / gguf_type(*block_type(found->dtype)).block_columns);
   tensors.values = found;
   tensors.symmetric = true;
   tensors.bias = find_bias(Finder(source, prefix), rows);
@@ -296,7 +296,7 @@ std::optional<QuantizedLinear> find_q4(const TensorSource& source, const std::st
 
 std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const QuantizationConfig& config,
                                               const std::string& prefix, int64_t rows, int64_t columns) {
-  if (config.method == Method::kGguf) return find_q4(source, prefix, rows, columns);
+  if (config.method == Method::kGguf) return find_blocks(source, prefix, rows, columns);
   const Finder finder(source, prefix);
   const bool has_own_names = config.method == Method::kCompressedTensors;
   const char* const suffix = has_own_names ? "weight_packed" : "qweight";

@@ -15,7 +15,7 @@
 namespace soliton {
 
 /// The checked tensors of one linear layer. Words are I32 and hold eight integers, or four of 8 bits: P below. Of a GGUF file all
-/// stands in one tensor of Q4_0.
+/// stands in one tensor, of a type of blocks.
 struct QuantizedTensors {
   QuantizationMethod method{};
   int bits = 4;
@@ -44,6 +44,10 @@ class QuantizedLinear {
   int group_size() const { return static_cast<int>(tensors_.columns / tensors_.num_groups); }
   int num_groups() const { return tensors_.num_groups; }
   int bits() const { return tensors_.bits; }
+  /// Of a GGUF file: the tensor, whose rows are one after another; else null.
+  const Tensor* blocks() const {
+    return tensors_.method == QuantizationMethod::kGguf ? tensors_.values : nullptr;
+  }
   /// Whether every zero is 8, or 128 of 8 bits, whatever the configuration says.
   bool symmetric() const { return tensors_.symmetric; }
   /// F16 or BF16: what unpack_scales() converts from, exactly.
@@ -58,7 +62,7 @@ class QuantizedLinear {
   const std::string& remark() const { return tensors_.remark; }
 
   /// Unpacks `count` rows from `first` on: values[count][columns()], each 0..15 or 0..255, in stored order. Like the
-  /// other two it is thread-safe. Sixteen rows use whole cache lines of GPTQ's words, 128 rows of AWQ's.
+  /// other two it is thread-safe, and not for blocks(). Sixteen rows use whole cache lines of GPTQ's words, 128 rows of AWQ's.
   void unpack_values(int64_t first, int count, uint8_t* values) const;
   /// The same rows' scales[count][num_groups()].
   void unpack_scales(int64_t first, int count, float* scales) const;

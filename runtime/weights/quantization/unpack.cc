@@ -80,25 +80,6 @@ void unpack_compressed_tensors(const QuantizedTensors& tensors, int64_t first, i
                   count * row_bytes, values);
 }
 
-/// GGUF's Q4_0: blocks of 32 columns of a row, an f16 scale and 16 bytes, of which byte j holds column j (low) and j + 16.
-constexpr int64_t kQ4Bytes = 18;
-constexpr int kQ4Columns = 32;
-
-const std::byte* q4_row(const QuantizedTensors& tensors, int64_t row) {
-  return tensors.values->data.data() + row * tensors.num_groups * kQ4Bytes;
-}
-
-void unpack_q4(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
-  const std::byte* block = q4_row(tensors, first);
-  for (int64_t i = 0; i < count * int64_t{tensors.num_groups}; ++i, block += kQ4Bytes, values += kQ4Columns) {
-    for (int j = 0; j < kQ4Columns / 2; ++j) {
-      const auto both = std::to_integer<uint8_t>(block[2 + j]);
-      values[j] = both & 0xf;
-      values[j + kQ4Columns / 2] = both >> 4;
-    }
-  }
-}
-
 /// In the model's order of inputs.
 void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
   switch (tensors.method) {
@@ -109,7 +90,7 @@ void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, u
     case QuantizationMethod::kCompressedTensors:
       return unpack_compressed_tensors(tensors, first, count, values);
     case QuantizationMethod::kGguf:
-      return unpack_q4(tensors, first, count, values);
+      break;
   }
 }
 
@@ -131,12 +112,6 @@ void QuantizedLinear::unpack_values(int64_t first, int count, uint8_t* values) c
 }
 
 void QuantizedLinear::unpack_scales(int64_t first, int count, float* scales) const {
-  if (tensors_.method == QuantizationMethod::kGguf) {
-    const std::byte* block = q4_row(tensors_, first);
-    for (int64_t i = 0; i < count * int64_t{num_groups()}; ++i, block += kQ4Bytes)
-      scales[i] = load_f16(block);
-    return;
-  }
   const bool by_row = tensors_.method == QuantizationMethod::kCompressedTensors;
   const bool is_f16 = tensors_.scales->dtype == DType::kF16;
   for (int64_t group = 0; group < num_groups(); ++group) {
