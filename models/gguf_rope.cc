@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kLogMultiplier = "yarn_log_multiplier";
 constexpr const char* kFactorsTensor = "rope_freqs.weight";
 constexpr double kLowFactor = 1;   // of all models that were published
 constexpr double kHighFactor = 4;  // likewise
@@ -107,8 +108,9 @@ json gguf_rope_scaling(const GgufFile& file, const std::string& prefix, double t
     throw key("type").error(ExitCode::kMismatch, "expected none, linear or yarn, got {}: not supported",
                             in_quotes(type));
   }
-  for (const char* name : {"attn_factor", "yarn_log_multiplier", "yarn_ext_factor"}) {
-    if (!key(name).is_null())
+  for (const char* name : {"attn_factor", "yarn_attn_factor", "yarn_ext_factor", kLogMultiplier}) {
+    const bool is_default = key(name).is_null() || (name != kLogMultiplier && key(name).number() == 1);
+    if (!is_default)
       throw key(name).error(ExitCode::kMismatch, "expected nothing, got {}: not supported",
                             key(name).describe());
   }

@@ -180,14 +180,15 @@ std::string hint_of_model(const std::string& model) {
   std::error_code ignored;
   const fs::path folder = fs::path(model).parent_path();
   for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
-    if (is_there(entry.path() / "config.json")) names.push_back((folder / entry.path().filename()).string());
+    if (is_there(entry.path() / "config.json") || is_gguf(entry.path()))
+      names.push_back((folder / entry.path().filename()).string());
   }
   std::sort(names.begin(), names.end());
   return did_you_mean(nearest_word(model, names));
 }
 
 bool names_repository(const std::string& model) {
-  if (is_there(model) || !is_repository(model)) return false;
+  if (is_there(model) || is_gguf(model) || !is_repository(model)) return false;
   return model.find('/') != std::string::npos || CachedRepository(model).exists();
 }
 
@@ -196,6 +197,7 @@ fs::path find_model(const std::string& model) {
   if (is_there(model) && is_gguf(model)) return model;
   if (is_there(model)) refuse_file(model);
   if (names_repository(model)) return find_snapshot(CachedRepository(model));
+  if (is_gguf(model)) throw file_error(ExitCode::kNotFound, model, "no such file{}", hint_of_model(model));
   throw file_error(
       ExitCode::kNotFound, model,
       "expected a model's folder, or its name on Hugging Face (org/name), found no such folder{}",

@@ -30,8 +30,8 @@ std::filesystem::path find_model(const std::string& model);
 /// empty if there is none.
 std::string hint_of_model(const std::string& model);
 
-/// Whether `model` is looked up in the cache and on the hub: org/name where no file or folder of that name lies, or a
-/// single word that the cache has.
+/// Whether `model` is looked up in the cache and on the hub: org/name where no file or folder of that name lies and which does
+/// not end in .gguf, or a single word that the cache has.
 bool names_repository(const std::string& model);
 
 /// What is missing of the files that are needed from a snapshot, as a download leaves it that was given up, as a sentence;

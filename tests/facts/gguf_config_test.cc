@@ -95,6 +95,15 @@ TEST_F(GgufConfig, StretchesAsTheFileSays) {
       facts_of("Qwen2ForCausalLM",
                {{"rope_scaling",
                  {{"rope_type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 1024}}}}));
+  const auto yarn = [&](const char* key, float value) {
+    return scaled("yarn").key("qwen2.rope.scaling.original_context_length", 1024).key(key, value);
+  };
+  EXPECT_EQ(refusal(yarn("qwen2.rope.scaling.attn_factor", 1)), "no error");
+  EXPECT_NE(refusal(yarn("qwen2.rope.scaling.attn_factor", 2)).find("attn_factor: expected nothing, got 2"),
+            std::string::npos);
+  EXPECT_NE(refusal(yarn("qwen2.rope.scaling.yarn_log_multiplier", 1))
+                .find("yarn_log_multiplier: expected nothing"),
+            std::string::npos);
   EXPECT_NE(
       refusal(scaled("longrope")).find("rope.scaling.type: expected none, linear or yarn, got \"longrope\""),
       std::string::npos);

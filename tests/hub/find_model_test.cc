@@ -162,6 +162,10 @@ TEST_F(FindModel, FindsGgufFiles) {
   write_text(root() / "some.gguf", "x");
   EXPECT_EQ(find_model(root() / "some.gguf"), root() / "some.gguf");
   EXPECT_EQ(find_model(root()), root() / "some.gguf");
+  const std::string absent = (root() / "sone.gguf").string();
+  EXPECT_EQ(refusal(absent, ExitCode::kNotFound),
+            absent + ": no such file; did you mean " + (root() / "some.gguf").string() + "?");
+  EXPECT_EQ(refusal("org/absent.gguf", ExitCode::kNotFound), "org/absent.gguf: no such file");
   const fs::path snapshot = add("models--a--b-GGUF");
   for (const char* name : {"config.json", "model.safetensors"}) fs::remove(snapshot / name);
   for (const char* part : {"b-00001-of-00002.gguf", "b-00002-of-00002.gguf"})
