@@ -40,7 +40,9 @@ std::vector<float> logits_of(Engine& engine, const std::filesystem::path& model)
 class GgufModel : public testing::Test {
  protected:
   static Engine open(const char* kernel) {
-    return {KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so"),
+    const bool is_shipped = std::string_view(kernel).starts_with("tiny");
+    return {KernelLibrary::open(std::string(is_shipped ? SOLITON_KERNELS : SOLITON_TEST_KERNELS) + "/" +
+                                kernel + ".so"),
             {.context = kContext}};
   }
   const TemporaryFolder folder_;
@@ -69,25 +71,47 @@ INSTANTIATE_TEST_SUITE_P(Kernels, GgufKernels,
                          testing::Values(Case{"micro-3", GgufType::kF32, "llama"},
                                          Case{"micro-3", GgufType::kBF16, "phi3"},
                                          Case{"norm128-4-all", GgufType::kBF16, "qwen3"},
-                                         Case{"int4-bias-3-all", GgufType::kBF16, "qwen2"}));
+                                         Case{"int4-bias-3-all", GgufType::kBF16, "qwen2"},
+                                         Case{"tiny-stories-gptq-cpu", GgufType::kBF16, "llama"}));
 
-TEST_F(GgufModel, OfExpertsAnswersAsItsFolderDoes) {
-  ModelFacts facts = load_model_config(SOLITON_SOURCE_DIR "/tests/models/mixture.yaml").facts;
+/// By the model on the host, where no test has a kernel.
+class GgufHost : public GgufModel {
+ protected:
+  void expect_same(const ModelFacts& facts) {
+    const ReferenceWeights weights = random_weights(facts, kSeed);
+    write_hf_folder(weights, facts, folder_.path() / "hf");
+    const std::filesystem::path file = folder_.path() / "m.gguf";
+    gguf_model(weights, facts, GgufType::kBF16, gguf_architecture(facts)).write(file);
+    const auto logits = [](const std::filesystem::path& model) {
+      const HfConfig config = HfConfig::open(model);
+      const TensorSource source = TensorSource::open(model);
+      find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint);
+      const std::vector<int32_t> text = {1, 5, 3, 7, 2};
+      return HostModel(source, config).logits(text, 0);
+    };
+    const std::vector<float> expected = logits(folder_.path() / "hf");
+    EXPECT_EQ(logits(file), expected);
+  }
+  static ModelFacts facts_of(const std::string& name) {
+    return load_model_config(SOLITON_SOURCE_DIR "/tests/models/" + name + ".yaml").facts;
+  }
+};
+
+TEST_F(GgufHost, OfExpertsAnswersAsItsFolderDoes) {
+  ModelFacts facts = facts_of("mixture");
   std::ranges::fill(facts.layer_ffn, 0);
-  const ReferenceWeights weights = random_weights(facts, kSeed);
-  write_hf_folder(weights, facts, folder_.path() / "hf");
-  const std::filesystem::path file = folder_.path() / "m.gguf";
-  gguf_model(weights, facts, GgufType::kBF16, "qwen3moe").write(file);
-  const auto logits = [](const std::filesystem::path& model) {
-    const HfConfig config = HfConfig::open(model);
-    const TensorSource source = TensorSource::open(model);
-    EXPECT_EQ(find_tensors(source, nullptr, config.facts, config.checkpoint).remarks,
-              std::vector<std::string>{});
-    const std::vector<int32_t> text = {1, 5, 3, 7, 2};
-    return HostModel(source, config).logits(text, 0);
-  };
-  const std::vector<float> expected = logits(folder_.path() / "hf");
-  EXPECT_EQ(logits(file), expected);
+  expect_same(facts);
+  facts.weight_bits = 4;
+  facts.weight_group = 32;
+  expect_same(facts);
+}
+
+TEST_F(GgufHost, OfAnLmHeadOfIntegersAnswersAsItsFolderDoes) {
+  ModelFacts facts = facts_of("int4-bias");
+  facts.tied_lm_head = 0;
+  facts.lm_head_bits = 4;
+  facts.vocabulary = 48;  // GPTQ packs eight rows
+  expect_same(facts);
 }
 
 class GgufWeights : public GgufModel {
