@@ -305,8 +305,6 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   }
   if (rows > 1 && plan.facts.joint_norm != 0)
     refuse(fmt::format("--rows: expected 1 for a model that norms all heads together, got {}", rows));
-  if (rows > 1 && (plan.facts.o_bias != 0 || plan.facts.expert_bias != 0))
-    refuse(fmt::format("--rows: expected 1 for a model with biases of o or of experts, got {}", rows));
   if (plan.num_cards > 1 && plan.facts.num_experts > 0)
     refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
   const bool warpgroups = can_use_warpgroups(plan);

@@ -96,6 +96,8 @@ class Epilogue : public Outputs<kPlan> {
   /// Before the tiles of a phase. Where its input becomes digits the worker finds the factors meanwhile.
   SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run, bool finds_factors) {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
+    if constexpr (OutputBiases<kPlan>::kIsThere)
+      OutputBiases<kPlan>(context_, at.layer).prefetch(at.phase, run, worker_);
     if (finds_factors && at.phase.input == InputKind::kNormed && run.count > 0) put_factors(load_squares());
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {

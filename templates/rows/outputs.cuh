@@ -12,6 +12,7 @@
 #include "rows/choice.cuh"
 #include "rows/experts.cuh"
 #include "rows/heads.cuh"
+#include "rows/output_biases.cuh"
 
 namespace soliton::rows {
 
@@ -52,13 +53,17 @@ class Outputs : public Choice<kPlan> {
         break;
       case OutputKind::kSwiglu:
         if (expert_axis<kPlan>(at.phase) == ExpertAxis::kRows) {
-          swiglu_of_expert(at.phase, tile, sums);
+          swiglu_of_expert(at, tile, sums);
         } else {
           swiglu(at.phase.output_vector, tile, sums);
         }
         break;
       case OutputKind::kResidual:
-        residual(at.phase.output_vector, tile, own_tile, sums, ahead);
+        if constexpr (OutputBiases<kPlan>::kIsThere) {
+          residual(at.phase.output_vector, tile, own_tile, with_output_bias(at, tile, sums), ahead);
+        } else {
+          residual(at.phase.output_vector, tile, own_tile, sums, ahead);
+        }
         break;
       case OutputKind::kLogits:
         candidate(at.phase, tile, sums);
@@ -217,21 +222,27 @@ class Outputs : public Choice<kPlan> {
             make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
   }
   /// The same of an expert, whose columns of activations are its pairs: times the weight with which the row goes through it.
-  SOLITON_DEVICE void swiglu_of_expert(const MatrixPhase& phase, int tile, const Sums& v) const {
+  SOLITON_DEVICE void swiglu_of_expert(const MatrixInstance& at, int tile, Sums v) const {
     if constexpr (kMixes<kPlan>) {
-      const int tiles = kExpertTable<kPlan>.phases[phase.number].tiles;
+      const int tiles = kExpertTable<kPlan>.phases[at.phase.number].tiles;
       const int number = tile / tiles;
       const ExpertSlot<kPlan> slot(context_, number);
       const int pairs = slot.pairs();
       const int rank = row();
       if (rank >= pairs) return;
       const int first = slot.first_pair();
-      const float scale = load_shared(context_.factors() + slot.row_of(first + rank));
+      float scale = load_shared(context_.factors() + slot.row_of(first + rank));
+      if constexpr (kPlan.model.mixture.expert_bias) {
+        v = {make_float2(v.low.x * scale, v.low.y * scale), make_float2(v.high.x * scale, v.high.y * scale)};
+        const OutputBiases<kPlan> biases(context_, at.layer);
+        add(v, biases.of_gate_up(slot.number(), tile - number * tiles, quarter()));
+        scale = 1.0f;
+      }
       const float weight = slot.weight_of(first + rank);
       float2 pair =
           make_float2(weight * gated(v.low.x, v.high.x, scale), weight * gated(v.low.y, v.high.y, scale));
       const int column = (tile - number * tiles) * 8 + quarter() * 2;
-      unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset);
+      unsigned char* to = context_.template workspace<unsigned char>(at.phase.output_vector.offset);
       SOLITON_UNROLL
       for (int part = 0; part < kRowsShape.parts; ++part) {
         context_.publish(
@@ -346,6 +357,17 @@ class Outputs : public Choice<kPlan> {
       result.high = make_float2(result.high.x + high.x, result.high.y + high.y);
     }
     return result;
+  }
+
+  /// A tile's sums of o, or of down of experts.
+  SOLITON_DEVICE Sums with_output_bias(const MatrixInstance& at, int tile, Sums v) const {
+    const OutputBiases<kPlan> biases(context_, at.layer);
+    add(v, at.phase.appends ? biases.of_o(tile, quarter()) : biases.of_down(tile, row(), quarter()));
+    return v;
+  }
+  static SOLITON_DEVICE void add(Sums& sums, float4 bias) {
+    sums.low = make_float2(sums.low.x + bias.x, sums.low.y + bias.y);
+    sums.high = make_float2(sums.high.x + bias.z, sums.high.y + bias.w);
   }
 
   /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no rotation.

@@ -7,7 +7,7 @@
 set -u
 bin=$1 out=$2
 shift 2
-models=${*:-qwen3-30b-a3b:4 mixtral-8x7b:2 qwen1.5-moe-a2.7b:4 glm-4.5-air:3 olmoe-1b-7b:4}
+models=${*:-qwen3-30b-a3b:4 mixtral-8x7b:2 qwen1.5-moe-a2.7b:4 glm-4.5-air:3 olmoe-1b-7b:4 gpt-oss-20b:4}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

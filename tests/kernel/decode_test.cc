@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "kinds-14-all", "int4-kinds-3-all", "mixture-3", "mixture-9-lanes", "mixture-wide-7",
                     "mixture-wide-4-counter", "int4-mixture-5", "mixture-4-rows8", "int4-mixture-3-rows16",
                     "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6", "mixture-sinks-5",
-                    "mixture-mxfp4-5"),
+                    "mixture-mxfp4-5", "mixture-sinks-4-rows8", "mixture-mxfp4-4-rows8"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -86,18 +86,17 @@ TEST_P(Decode, OneLaunchEqualsManyLaunches) {
 // The checks keep a clock for each pair of threads: kernels of few CTAs only.
 class Race : public testing::TestWithParam<const char*> {};
 
-INSTANTIATE_TEST_SUITE_P(Kernels, Race,
-                         testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
-                                         "plain-4-split-counter", "narrow96-5", "wide128-4-split",
-                                         "deep256-5-split", "group7-4", "group8-6-split", "group8-3-counter",
-                                         "broad-2", "broad-3", "int4-3", "int4-5-four", "int4-zeros-4",
-                                         "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "plain-2-rows128", "broad-4-rows64", "norm64-bias-2-rows128",
-                                         "group7-4-rows32", "deep256-group4-3-rows32", "norm128-4-all",
-                                         "norm64-bias-5-counter", "norm64-bias-3-rows32",
-                                         "plain-4-split-lanes", "micro-3-counter-lanes",
-                                         "plain-4-rows8-lanes", "int4-3-lanes-all", "mixture-sinks-5"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, Race,
+    testing::Values("micro-1", "micro-3", "micro-6", "micro-3-counter", "plain-4-split",
+                    "plain-4-split-counter", "narrow96-5", "wide128-4-split", "deep256-5-split", "group7-4",
+                    "group8-6-split", "group8-3-counter", "broad-2", "broad-3", "int4-3", "int4-5-four",
+                    "int4-zeros-4", "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
+                    "plain-2-rows128", "broad-4-rows64", "norm64-bias-2-rows128", "group7-4-rows32",
+                    "deep256-group4-3-rows32", "norm128-4-all", "norm64-bias-5-counter",
+                    "norm64-bias-3-rows32", "plain-4-split-lanes", "micro-3-counter-lanes",
+                    "plain-4-rows8-lanes", "int4-3-lanes-all", "mixture-sinks-5", "mixture-sinks-4-rows8"),
+    test_name);
 
 TEST_P(Race, HasNone) {
   KernelUnderTest kernel(GetParam());
