@@ -106,7 +106,7 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
   answer.tokens.resize(text.num_tokens());
   answer.logprobs.resize(std::min(answer.logprobs.size(), text.num_tokens()));
   if (answer.end == AnswerEnd::kNothing) return answer;
-  asked.turns.push_back(answer.text);
+  asked.turns.push_back(kept_answer(reasoning_tags_, answer.text));
   conversation_ = std::move(asked);
   last_ = answer.timing;
   return answer;

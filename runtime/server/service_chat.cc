@@ -103,6 +103,11 @@ void Service::add_grammar(CompletionSetup& setup) const {
   const ToolRequest& tools = setup.request.tools;
   std::optional<constrain::Grammar> grammar = std::move(setup.request.grammar);
   std::optional<ReasoningMarks> reasoning;
+  // Texts of the request's grammar are those of a message, after its header.
+  if (grammar && setup.request.is_chat && syntax_.reasoning && syntax_.reasoning->has_messages() &&
+      !setup.request.continues_last) {
+    grammar = behind_header(std::move(*grammar), syntax_.marks.encoded(syntax_.reasoning->headers[0]));
+  }
   // In the text itself the grammar holds from the start, unless the prompt has begun the reasoning.
   const bool is_in_text = grammar && setup.request.reasoning == ReasoningFormat::kInText;
   if (setup.reasoning == ReasoningState::kInside ||

@@ -166,6 +166,7 @@ TEST(ChatSyntaxes, AreWhatTemplatesWrite) {
   EXPECT_EQ(of_file("qwen3"), "Hermes, Qwen, <think>");
   EXPECT_EQ(of_file("llama-3.1"), "Llama 3");
   EXPECT_EQ(of_file("mistral-v0.3"), "Mistral");
+  EXPECT_EQ(of_file("harmony"), "harmony, <|channel|>analysis<|message|>");
   for (const char* deaf : {"chatml", "gemma", "llama-2", "llama-3", "mistral-v0.1", "phi-3"})
     EXPECT_EQ(of_file(deaf), "none") << deaf;
   EXPECT_EQ(of_file("deepseek"), "none, <think>");
@@ -232,6 +233,36 @@ TEST(ChatSyntaxes, SayHowMessagesAreWritten) {
       expected);
 }
 
+// Calls that follow reasoning are told with it.
+TEST(ChatSyntaxes, TellHarmonyWhatLedToCalls) {
+  const Tokenizer& tokenizer = constrain::tiny().tokenizer;
+  const ChatSyntax syntax =
+      syntax_of(load_text(SOLITON_SOURCE_DIR "/tests/chat_template/data/templates/harmony.jinja"), tokenizer);
+  const std::string call = R"("tool_calls": [{"function": {"name": "f", "arguments": {"b": 1}}}]})";
+  const auto written = [&](const std::string& message) {
+    return written_for(syntax, ordered_json::parse("[" + message + "]"))[0];
+  };
+  EXPECT_EQ(written(R"({"content": "", "reasoning_content": "So.", )" + call)["thinking"], "So.");
+  EXPECT_EQ(written(R"({"content": null, "reasoning_content": "So.", )" + call)["thinking"], "So.");
+  // Both are more than the template takes.
+  EXPECT_FALSE(written(R"({"content": "I will.", "reasoning_content": "So.", )" + call).contains("thinking"));
+  EXPECT_FALSE(written(R"({"content": "", "reasoning_content": "So."})").contains("thinking"));
+}
+
+TEST(CallGrammars, TextsOfMessagesStandBehindTheirHeader) {
+  const constrain::Grammar digits = constrain::parse_ebnf("root ::= [0-9]+", "g");
+  const constrain::Grammar message = behind_header(digits, "<|channel|>final<|message|>");
+  EXPECT_TRUE(takes(message, "<|channel|>final<|message|>12"));
+  EXPECT_FALSE(takes(message, "12"));
+  const ReasoningMarks channel = {.open = "<|channel|>analysis<|message|>",
+                                  .close = "<|end|><|start|>assistant"};
+  const constrain::Grammar answer = behind_reasoning(message, channel);
+  EXPECT_TRUE(takes(answer, "<|channel|>final<|message|>1"));
+  EXPECT_TRUE(takes(
+      answer, "<|channel|>analysis<|message|>So.<|end|><|start|>assistant<|channel|>final<|message|>1"));
+  EXPECT_FALSE(takes(answer, "<|channel|>analysis<|message|>So.<|end|>1"));
+}
+
 // ---- Where calls begin
 
 /// How many letters it takes to open, and what has begun then; 0: it never opens, -1: it stays closed.
@@ -293,6 +324,24 @@ TEST(CallGrammars, MarksAreTokens) {
   for (const char c : std::string("[{\"name\": \"f\", \"arguments\": {}}]"))
     ASSERT_TRUE(constraint.accept(tokenizer.encode(std::string(1, c)).at(0))) << c;
   EXPECT_TRUE(constraint.ended());
+}
+
+// Of marks that begin alike both ways go on.
+TEST(CallGrammars, ChannelsThatBeginAlikeAreBothAllowed) {
+  const std::vector<std::string> specials = {"<|start|>", "</s>", "<|channel|>", "<|message|>", "<|end|>"};
+  const Tokenizer tokenizer = Tokenizer::read(small_tokenizer(kSmallSigns, specials), "t");
+  const AnswerMarks marks(tokenizer, tokenizer.vocabulary_size(), specials);
+  const auto vocabulary =
+      std::make_shared<constrain::Vocabulary>(tokenizer, tokenizer.vocabulary_size(), marks.tokens());
+  const constrain::Grammar message = behind_header(constrain::parse_ebnf("root ::= [0-9]+", "g"),
+                                                   marks.encoded("<|channel|>final<|message|>"));
+  const constrain::Grammar answer =
+      behind_reasoning(message, {.open = marks.encoded("<|channel|>analysis<|message|>"),
+                                 .close = marks.encoded("<|end|><|start|>assistant")});
+  TokenConstraint constraint(constrain::ready(answer, vocabulary), {});
+  ASSERT_TRUE(constraint.accept(tokenizer.token_id("<|channel|>").value()));
+  const std::vector<int> expected = {tokenizer.encode("a").at(0), tokenizer.encode("f").at(0)};
+  EXPECT_EQ(constrain::tokens_of(constraint.allowed()), expected);
 }
 
 }  // namespace

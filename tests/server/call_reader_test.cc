@@ -136,6 +136,12 @@ TEST(ToolCalls, ChannelOfHarmony) {
       "harmony",
       R"(<|channel|>commentary to=functions.add <|constrain|>json<|message|>{"b": 1, "a": [2, "}"]})",
       {"", {kAdd}});
+  // As the reader of reasoning tells what names the function before its channel.
+  expect_taken(
+      "harmony",
+      R"(I will add.<|channel|>commentary to=functions.add<|channel|>commentary json<|message|>{"b": 1, )"
+      R"("a": [2, "}"]})",
+      {"I will add.", {kAdd}});
   expect_text("harmony", "<|channel|>commentary to=functions.other<|message|>{}");
 }
 

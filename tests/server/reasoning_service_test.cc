@@ -89,5 +89,31 @@ TEST_F(ReasoningService, StandsBeforeWhatGrammarsSay) {
   EXPECT_THAT(at_once["content"].get<std::string>(), testing::MatchesRegex("[0-9][0-9][0-9]"));
 }
 
+// Answers that are made of messages in channels, of which one is reasoning.
+TEST(HarmonyService, HasReasoningApartAndGrammarsInTheLastMessage) {
+  const json tokenizer =
+      small_tokenizer(kSmallSigns, {"<|start|>", "</s>", "<|channel|>", "<|message|>", "<|end|>"});
+  SmallService service(
+      tokenizer,
+      "{# <|channel|>analysis<|message|> #}{% for message in messages %}{{ message.content }}"
+      "{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}");
+  const auto message_with = [&](const char* letter) {
+    // It begins at once, and goes on with the letter wherever it may.
+    const std::string token = std::to_string(tokenizer["model"]["vocab"][letter].get<int>());
+    const std::string channel = std::to_string(tokenizer["model"]["vocab"]["<|channel|>"].get<int>());
+    const json body = {{"max_tokens", 30},
+                       {"grammar", "root ::= [0-9]{3}"},
+                       {"logit_bias", {{token, 90}, {channel, 45}}},
+                       {"ignore_eos", true}};
+    return service.chat(body, "hi")["choices"][0]["message"];
+  };
+  const json answer = message_with("f");  // of "final"
+  EXPECT_FALSE(answer.contains("reasoning_content")) << answer;
+  EXPECT_THAT(answer["content"].get<std::string>(), testing::MatchesRegex("[0-9][0-9][0-9]"));
+  const json thinks = message_with("a");  // of "analysis", and then of all that it thinks
+  EXPECT_THAT(thinks["reasoning_content"].get<std::string>(), testing::MatchesRegex("a+")) << thinks;
+  EXPECT_EQ(thinks["content"], "");
+}
+
 }  // namespace
 }  // namespace soliton

@@ -203,6 +203,7 @@ const CallFormat& format_of_tokens(const Tokenizer& tokenizer) {
     return call_format(tokenizer.token_id("<arg_key>") ? "GLM" : "Hermes, Qwen");
   if (tokenizer.token_id("<｜tool▁calls▁begin｜>")) return call_format("DeepSeek V3.1");
   if (tokenizer.token_id("<|python_tag|>")) return call_format("Llama 3");
+  if (tokenizer.token_id("<|channel|>") && tokenizer.token_id("<|call|>")) return call_format("harmony");
   return call_format("Hermes, Qwen");
 }
 

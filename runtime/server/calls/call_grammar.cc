@@ -230,6 +230,13 @@ Grammar either(Grammar first, Grammar second) {
   return both;
 }
 
+Grammar behind_header(Grammar grammar, const std::string& header) {
+  ++grammar.max_rules;
+  const int root = grammar.root;
+  grammar.root = grammar.add("message", joined(text(header), rule(root)));
+  return grammar;
+}
+
 Grammar behind_reasoning(Grammar grammar, const ReasoningMarks& marks) {
   grammar.max_rules = 3 * kMaxRulesOfCalls;
   const int root = grammar.root;

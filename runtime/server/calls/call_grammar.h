@@ -33,6 +33,9 @@ struct ReasoningMarks {
   std::string close;
   bool has_begun = false;  // the prompt ends inside of it
 };
+/// The same texts behind what begins the message that they are.
+constrain::Grammar behind_header(constrain::Grammar grammar, const std::string& header);
+
 /// The same texts behind reasoning: one that has begun, or may.
 constrain::Grammar behind_reasoning(constrain::Grammar grammar, const ReasoningMarks& marks);
 

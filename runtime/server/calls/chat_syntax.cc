@@ -59,17 +59,28 @@ void find_format(const Prompter& prompter, ChatSyntax& syntax) {
       return;
     }
   }
-  const auto described = rendered(prompter, Json::array({user}), probe_tools());
-  if (const CallFormat* const format = described ? format_mentioned(*described) : nullptr)
+  // What the model is told of calls, else how one is written that no format writes quite so.
+  for (const Json& messages : {Json::array({user}), Json::array({user, message, result})}) {
+    const auto text = rendered(prompter, messages, probe_tools());
+    const CallFormat* const format = text ? format_mentioned(*text) : nullptr;
+    if (format == nullptr) continue;
     syntax.calls = format;
+    return;
+  }
 }
 
 }  // namespace
 
 Json written_for(const ChatSyntax& syntax, Json messages) {
-  if (!syntax.has_null_content && !syntax.has_text_arguments) return messages;
+  const bool has_thinking = syntax.reasoning && syntax.reasoning->has_messages();
+  if (!syntax.has_null_content && !syntax.has_text_arguments && !has_thinking) return messages;
   for (Json& message : messages) {
     if (!message.contains("tool_calls")) continue;
+    // What led to calls is told again, by the name that harmony's template has for it, which takes it in place of a content.
+    const bool is_silent =
+        !message.contains("content") || message["content"].empty() || message["content"] == "";
+    if (has_thinking && is_silent && message.contains("reasoning_content") && !message.contains("thinking"))
+      message["thinking"] = message["reasoning_content"];
     if (syntax.has_null_content && message["content"] == "") message["content"] = nullptr;
     if (!syntax.has_text_arguments) continue;
     for (Json& call : message["tool_calls"]) {
@@ -88,7 +99,7 @@ ChatSyntax find_chat_syntax(const Prompter& prompter, const Tokenizer& tokenizer
   syntax.reasoning = find_reasoning_tags(prompter);
   std::vector<std::string> texts = marks_of(*syntax.calls);
   if (syntax.reasoning) {
-    const std::vector<std::string> tags = {syntax.reasoning->open, syntax.reasoning->close};
+    const std::vector<std::string> tags = syntax.reasoning->marks();
     syntax.reasoning_marks = AnswerMarks(tokenizer, vocabulary, tags).tokens();
     texts.insert(texts.end(), tags.begin(), tags.end());
   }

@@ -1,0 +1,129 @@
+// GGUF files with blocks of every type that kernels have a format for, at random: they load into the emulated kernels, and decode
+// like the scalar reference of the floats that the blocks stand for.
+#include "gguf_model.h"
+#include "kernel/kernel_fixture.h"
+#include "runtime/weights/gguf/blocks.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+using enum GgufType;
+
+/// Types of a file's matrices, by how their tensors' names end; the first that fits counts.
+struct Mix {
+  const char* name;
+  const char* kernel;
+  std::vector<std::pair<const char*, GgufType>> types;
+};
+
+void PrintTo(const Mix& mix, std::ostream* out) {
+  *out << mix.name;
+}
+
+/// Where blocks have their f16, scale first.
+std::vector<int> places_of_f16(GgufType type) {
+  switch (type) {
+    case kQ2_K:
+      return {80, 82};
+    case kQ3_K:
+      return {108};
+    case kQ6_K:
+      return {208};
+    case kQ4_1:
+    case kQ5_1:
+    case kQ4_K:
+    case kQ5_K:
+      return {0, 2};
+    default:
+      return {0};
+  }
+}
+
+/// Blocks of random bits, whose values are mostly within `bound`.
+std::string random_blocks(GgufType type, int64_t count, float bound, uint64_t seed) {
+  const GgufTypeFacts& facts = gguf_type(type);
+  std::string bytes(static_cast<size_t>(count / facts.block_columns * facts.block_bytes), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(random_bits(i, seed));
+  const BlockFormat format = block_format(type);
+  const float codes = static_cast<float>(std::max(format.greatest_code, -format.least_code));
+  const float groups = !has_two_levels(type) ? 1 : format.has_offsets ? 32 : 64;  // of their integers
+  const std::vector<int> places = places_of_f16(type);
+  for (size_t block = 0; block < bytes.size(); block += static_cast<size_t>(facts.block_bytes)) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      const bool is_offset = i > 0;
+      const float spread = 0.75f + 0.25f * random_unit(block + i, ~seed);
+      // An offset takes half of what codes give, in the file's own sign.
+      const float sign = is_offset && !has_two_levels(type) ? -1.0f : 1.0f;
+      const float value = is_offset ? sign * bound / groups : 2 * bound / codes / groups;
+      const uint16_t bits = f16_bits(value * spread);
+      std::memcpy(&bytes[block + static_cast<size_t>(places[i])], &bits, sizeof bits);
+    }
+  }
+  return bytes;
+}
+
+class GgufFormats : public testing::TestWithParam<Mix> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Mixes, GgufFormats,
+    testing::Values(Mix{"q4_k_m", "k-quants-3-all",
+                        {{"0.attn_v.weight", kQ4_K},
+                         {"attn_v.weight", kQ6_K},
+                         {"0.ffn_down.weight", kQ4_K},
+                         {"ffn_down.weight", kQ6_K},
+                         {"output.weight", kQ6_K},
+                         {"", kQ4_K}}},
+                    Mix{"q2_k_and_q3_k", "k-quants-3-all",
+                        {{"1.attn_v.weight", kQ5_K},
+                         {"1.ffn_down.weight", kQ6_K},
+                         {"output.weight", kQ6_K},
+                         {"attn_q.weight", kQ4_K},
+                         {"attn_k.weight", kQ3_K},
+                         {"", kQ2_K}}},
+                    Mix{"q5_1", "five-bits-3-all", {{"attn_v.weight", kQ5_1}, {"", kQ5_0}}},
+                    Mix{"q8_0", "int8-3-all", {{"", kQ8_0}}}),
+    [](const testing::TestParamInfo<Mix>& info) { return std::string(info.param.name); });
+
+TEST_P(GgufFormats, DecodeLikeTheirFloats) {
+  const Mix& mix = GetParam();
+  const ModelFacts facts =
+      KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + mix.kernel + ".so").model().facts;
+  ModelFacts plain = facts;
+  plain.weight_bits = plain.lm_head_bits = 16;
+  plain.further_bits = 0;
+  auto weights = std::make_shared<ReferenceWeights>(random_weights(plain, kWeightSeed));
+  GgufBuilder builder;
+  add_gguf_facts(builder, facts, "llama");
+  uint64_t seed = 0;
+  for_each_tensor(*weights, plain, [&](const std::string& name, const std::vector<int64_t>& shape, Bf16Bits& bits) {
+    const std::string to = gguf_tensor_name(name);
+    const bool is_embedding = to.starts_with("token_embd") && facts.tied_lm_head == 0;
+    if (shape.size() == 1 || is_embedding) {
+      const GgufType type = shape.size() == 1 ? kF32 : kBF16;
+      builder.tensor(to, type, shape, gguf_floats(bits, type));
+      return;
+    }
+    const auto type = std::ranges::find_if(mix.types, [&](const auto& each) { return to.ends_with(each.first); })->second;
+    const int64_t count = shape[0] * shape[1];
+    std::string blocks = random_blocks(type, count, std::sqrt(3.0f / static_cast<float>(shape[1])), ++seed);
+    std::vector<float> floats(static_cast<size_t>(count));
+    dequantise_blocks(type, reinterpret_cast<const std::byte*>(blocks.data()), 0, count, floats.data());
+    std::ranges::transform(floats, bits.begin(), round_to_bf16);
+    weights->floats[name] = std::move(floats);
+    if (name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight"))
+      blocks = paired_rows(blocks, shape[0], facts.head_dim);
+    builder.tensor(to, type, shape, blocks);
+  });
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "m.gguf";
+  builder.write(file);
+  EXPECT_EQ(hash_facts(HfConfig::open(file).facts), hash_facts(facts));
+  KernelUnderTest kernel(mix.kernel, file, weights);
+  kernel.expect_like_reference(kernel.prompt(3), 3);
+  // Kernels of several rows read a prompt.
+  kernel.expect_like_reference(kernel.prompt(12), 2);
+}
+
+}  // namespace
+}  // namespace soliton
