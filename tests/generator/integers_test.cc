@@ -85,7 +85,7 @@ TEST(Integers, PlansAreSound) {
 }
 
 TEST(Integers, PlansOfOtherFormatsAreSound) {
-  for (const char* model : {"int8", "k-quants", "five-bits"}) {
+  for (const char* model : {"int8", "k-quants", "few-bits", "five-bits"}) {
     for (const int rows : {1, 8, 16, 32}) {
       for (const int ctas : {1, 3, 132}) {
         const Plan plan = test_plan(model, {.rows = rows, .num_ctas = ctas});

@@ -3,6 +3,7 @@
 #include "gguf_model.h"
 #include "kernel/kernel_fixture.h"
 #include "runtime/weights/gguf/blocks.h"
+#include "runtime/weights/tensor_values.h"
 #include "temporary_folder.h"
 
 namespace soliton {
@@ -67,16 +68,18 @@ class GgufFormats : public testing::TestWithParam<Mix> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Mixes, GgufFormats,
-    testing::Values(Mix{"q4_k_m", "k-quants-3-all",
-                        {{"0.attn_v.weight", kQ4_K},
-                         {"attn_v.weight", kQ6_K},
-                         {"0.ffn_down.weight", kQ4_K},
-                         {"ffn_down.weight", kQ6_K},
+    testing::Values(Mix{"q4_k_m",
+                        "k-quants-3-all",
+                        {{"1.attn_v.weight", kQ6_K},
+                         {"1.ffn_down.weight", kQ6_K},
+                         {"attn_output.weight", kQ4_K},
                          {"output.weight", kQ6_K},
                          {"", kQ4_K}}},
-                    Mix{"q2_k_and_q3_k", "k-quants-3-all",
+                    Mix{"q2_k_to_q6_k",
+                        "few-bits-3",
                         {{"1.attn_v.weight", kQ5_K},
                          {"1.ffn_down.weight", kQ6_K},
+                         {"attn_output.weight", kQ3_K},
                          {"output.weight", kQ6_K},
                          {"attn_q.weight", kQ4_K},
                          {"attn_k.weight", kQ3_K},
@@ -96,25 +99,29 @@ TEST_P(GgufFormats, DecodeLikeTheirFloats) {
   GgufBuilder builder;
   add_gguf_facts(builder, facts, "llama");
   uint64_t seed = 0;
-  for_each_tensor(*weights, plain, [&](const std::string& name, const std::vector<int64_t>& shape, Bf16Bits& bits) {
-    const std::string to = gguf_tensor_name(name);
-    const bool is_embedding = to.starts_with("token_embd") && facts.tied_lm_head == 0;
-    if (shape.size() == 1 || is_embedding) {
-      const GgufType type = shape.size() == 1 ? kF32 : kBF16;
-      builder.tensor(to, type, shape, gguf_floats(bits, type));
-      return;
-    }
-    const auto type = std::ranges::find_if(mix.types, [&](const auto& each) { return to.ends_with(each.first); })->second;
-    const int64_t count = shape[0] * shape[1];
-    std::string blocks = random_blocks(type, count, std::sqrt(3.0f / static_cast<float>(shape[1])), ++seed);
-    std::vector<float> floats(static_cast<size_t>(count));
-    dequantise_blocks(type, reinterpret_cast<const std::byte*>(blocks.data()), 0, count, floats.data());
-    std::ranges::transform(floats, bits.begin(), round_to_bf16);
-    weights->floats[name] = std::move(floats);
-    if (name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight"))
-      blocks = paired_rows(blocks, shape[0], facts.head_dim);
-    builder.tensor(to, type, shape, blocks);
-  });
+  for_each_tensor(
+      *weights, plain, [&](const std::string& name, const std::vector<int64_t>& shape, Bf16Bits& bits) {
+        const std::string to = gguf_tensor_name(name);
+        const bool is_embedding = to.starts_with("token_embd") && facts.tied_lm_head == 0;
+        if (shape.size() == 1 || is_embedding) {
+          const GgufType type = shape.size() == 1 ? kF32 : kBF16;
+          builder.tensor(to, type, shape, gguf_floats(bits, type));
+          return;
+        }
+        const auto type = std::ranges::find_if(mix.types, [&](const auto& each) {
+                            return to.ends_with(each.first);
+                          })->second;
+        const int64_t count = shape[0] * shape[1];
+        std::string blocks =
+            random_blocks(type, count, std::sqrt(3.0f / static_cast<float>(shape[1])), ++seed);
+        std::vector<float> floats(static_cast<size_t>(count));
+        dequantise_blocks(type, reinterpret_cast<const std::byte*>(blocks.data()), 0, count, floats.data());
+        std::ranges::transform(floats, bits.begin(), [](float value) { return round_to_bf16(value); });
+        weights->floats[name] = std::move(floats);
+        if (name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight"))
+          blocks = paired_rows(blocks, shape[0], facts.head_dim);
+        builder.tensor(to, type, shape, blocks);
+      });
   const TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "m.gguf";
   builder.write(file);
