@@ -253,6 +253,12 @@ int choose_window(const Plan& plan, const PlanChoices& choices) {
   return policy.window > 0 ? policy.window : plan.limits.default_window + policy.further_window;
 }
 
+/// Do weights take so much work that more pages in flight only fill the ring? us a token at 128, H200, 2 / 3 / 4 pages: 8B as
+/// Q4_K_M 1514 / 1581 / -, gpt-oss-20b in MXFP4 1355 / 1282 / 1323.
+bool has_slow_codes(const Plan& plan) {
+  return plan.facts.further_e2m1 != 0 || plan.facts.weight_minima != 0 || plan.facts.further_minima != 0;
+}
+
 /// What is in flight delays what consumers poll for. A producer that knows when they poll has a page fewer in flight meanwhile
 /// if phases are short, because pages of integers go by fast or a CTA has one tile of the residual stream; else a page more
 /// while they do not. us a token at 128 / 6144, 3 pages always -> so:
@@ -264,7 +270,10 @@ int choose_window(const Plan& plan, const PlanChoices& choices) {
 void follow_waiting(Plan& plan, const PlanChoices& choices) {
   plan.waiting_window = plan.window;
   if (plan.rows > 1 || plan.copies != CopyKind::kBulk) return;
-  if (choices.window == 0 && plan.facts.num_experts > 0) {
+  if (choices.window == 0 && has_slow_codes(plan)) {
+    plan.window = plan.facts.further_e2m1 != 0 ? 3 : 2;
+    plan.waiting_window = plan.window;
+  } else if (choices.window == 0 && plan.facts.num_experts > 0) {
     plan.waiting_window = plan.layer_format().has_scales() ? 1 : std::max(1, plan.window - 1);
     ++plan.window;
   } else if (choices.window == 0) {

@@ -15,14 +15,15 @@ SOLITON_DEVICE int gathered_columns(int num_rows) {
   return columns < kPageColumns ? columns : columns / kPageColumns * kPageColumns;
 }
 
-/// Columns of a slot of an expert with so many pairs, whose weights are no integers: a page's, if a chunk of activations has as
-/// many.
+/// Columns of a slot of an expert with so many pairs, whose weights are no integers: a page's, if a chunk of activations has
+/// some times as many; else fewer, so that slots end where chunks do.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int expert_slot_columns(WeightType type, int pairs) {
   const int most = gathered_columns<kPlan>(pairs);
   return with_blocks<kPlan>(type, [&]<WeightFormat kFormat>() {
-    constexpr int kPage = kFormat.page_columns();
-    return most < kPage ? most : kPage;
+    int columns = most < kPageColumns ? most : kPageColumns;
+    while (columns < kFormat.page_columns() && most % (2 * columns) == 0) columns *= 2;
+    return columns;
   });
 }
 

@@ -139,6 +139,8 @@ class Multiplier {
                                      const Operand& operand) {
     constexpr int kFull = kFormat.page_columns();
     constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
+    // Minima of half a step take the registers of another tile.
+    constexpr int kTogether = kFormat.has_minima && kFormat.group < kStepColumns ? 1 : kTilesTogether;
     static_assert(kChunkSteps == kColumnWarps<kPlan>, "every worker has one step of a unit of each chunk");
     const unsigned char* input = nullptr;
     int input_begin = 0;  // of the chunk, and its end
@@ -169,11 +171,11 @@ class Multiplier {
           if (step.is_there()) multiply_step(step, page, input, first_block, 0, sums, operand);
         } else {
           SOLITON_UNROLL
-          for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTilesTogether) {
+          for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTogether) {
             if (tile >= tiles || (kDivided && !step.is_there())) break;
-            const unsigned char* pages[kTilesTogether];
+            const unsigned char* pages[kTogether];
             SOLITON_UNROLL
-            for (int t = 0; t < kTilesTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
+            for (int t = 0; t < kTogether; ++t) pages[t] = stream.bytes(slots[tile + t]);
             multiply_step(step, pages, input, first_block, tile, sums, operand);
           }
         }

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8",
                     "mixture-wide-9-rows32", "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16",
                     "mixture-shared-4-rows8", "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8",
-                    "mixture-sinks-all-3-rows64-lanes"),
+                    "mxfp4-wide-4-rows16", "mixture-sinks-all-3-rows64-lanes"),
     test_name);
 
 /// A random operation on a tree of at most `most` branches.
