@@ -27,6 +27,14 @@ bool is_gguf(const fs::path& path) {
   return path.extension() == ".gguf";
 }
 
+fs::path config_file(const fs::path& model) {
+  return is_gguf(model) ? model : model / "config.json";
+}
+
+fs::path tokenizer_file(const fs::path& model) {
+  return is_gguf(model) ? model : model / "tokenizer.json";
+}
+
 int64_t integer_or(const JsonView& view, int64_t fallback, int64_t min, int64_t max) {
   return view.is_null() ? fallback : view.integer(min, max);
 }

@@ -22,6 +22,11 @@ namespace soliton {
 /// Whether a path names a GGUF file, by its ending.
 bool is_gguf(const std::filesystem::path& path);
 
+/// The file of a model, which is a folder or a GGUF file, that has its facts, for messages.
+std::filesystem::path config_file(const std::filesystem::path& model);
+/// The same of its tokenizer.
+std::filesystem::path tokenizer_file(const std::filesystem::path& model);
+
 /// One tensor of the file, or of one of its parts.
 struct GgufTensor {
   std::string name;

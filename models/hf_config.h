@@ -50,11 +50,11 @@ struct HfConfig {
 
   /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
   /// generation_config.json. Absent members take the defaults of the family's configuration in transformers where it is
-  /// the architecture's meaning (rope_theta 10000, untied lm_head, and what models/families/ says); sizes have none. The context is as long as the model's sliding window at most: that far attention sees everything,
-  /// and the kernels are exact. Throws kNotFound if config.json is absent,
-  /// kBadFile if a member is missing, of a wrong type or out of range, and kMismatch for a sound model that no
-  /// kernel can be generated for.
-  /// A GGUF file is opened likewise, see gguf_config.h: it has all of this in itself.
+  /// the architecture's meaning (rope_theta 10000, untied lm_head, and what models/families/ says); sizes have none. The
+  /// context is as long as the model's sliding window at most: that far attention sees everything, and the kernels are
+  /// exact. Throws kNotFound if config.json is absent, kBadFile if a member is missing, of a wrong type or out of range,
+  /// and kMismatch for a sound model that no kernel can be generated for.
+  /// A GGUF file has all of this in itself, see gguf_config.h.
   static HfConfig open(const std::filesystem::path& folder);
   /// The same of what would stand in config.json, but for generation_config.json and quantisation, which is given. `file` is
   /// what errors call it; they name members as `rename` does.
@@ -62,10 +62,5 @@ struct HfConfig {
                        std::optional<QuantizationConfig> quantization,
                        const std::function<std::string(const std::string&)>& rename = {});
 };
-
-/// The file of a model, which is a folder or a GGUF file, that has its facts, for messages.
-std::filesystem::path config_file(const std::filesystem::path& model);
-/// The same of its tokenizer.
-std::filesystem::path tokenizer_file(const std::filesystem::path& model);
 
 }  // namespace soliton

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "models/error.h"
+#include "models/gguf.h"
 #include "runtime/make/make_kernel.h"
 #include "runtime/make/model_memory.h"
 #include "runtime/program/progress.h"

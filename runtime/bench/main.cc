@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/error.h"
+#include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/bench/decoding.h"

@@ -13,8 +13,9 @@ int run(int argc, char** argv) {
   DoctorOptions options;
   bool cleans = false;
   CLI::Option* model =
-      app.add_option("MODEL", options.model,
-                     "Hugging Face folder, GGUF file or name: would it run here, how fast, and what is missing?")
+      app.add_option(
+             "MODEL", options.model,
+             "Hugging Face folder, GGUF file or name: would it run here, how fast, and what is missing?")
           ->check(not_empty());
   add_hub_flags(app, options.hub);
   app.add_option("--device", options.device, "GPU index")->check(at_least(0));

@@ -9,6 +9,7 @@
 #include "generator/gpu_spec.h"
 #include "layout/deal.h"
 #include "models/error.h"
+#include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/doctor/report.h"

@@ -22,9 +22,9 @@ class DecoderStream;
 /// A tokenizer; immutable, so any number of threads may use one.
 class Tokenizer {
  public:
-  /// Reads the folder's tokenizer.json, or what a GGUF file says in its place. Throws kNotFound if it is absent, kBadFile if it is malformed,
-  /// kMismatch if it asks for a normalizer, model, pre-tokenizer, decoder or post-processor that is not
-  /// supported. Its truncation and padding settings are for batches and play no part here.
+  /// Reads the folder's tokenizer.json, or what a GGUF file says in its place. Throws kNotFound if it is absent, kBadFile
+  /// if it is malformed, kMismatch if it asks for a normalizer, model, pre-tokenizer, decoder or post-processor that is
+  /// not supported. Its truncation and padding settings are for batches and play no part here.
   static Tokenizer open(const std::filesystem::path& folder);
   /// The same of what would stand in the file, which errors call `name`.
   static Tokenizer read(const nlohmann::json& document, const std::string& name);

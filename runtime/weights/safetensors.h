@@ -8,61 +8,15 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/gguf_types.h"
 #include "models/mapped_file.h"
+#include "runtime/weights/dtype.h"
 
 namespace soliton {
-
-/// Element types a safetensors file may name, of which those of 4 and 6 bits are packed; and behind them those of a GGUF
-/// file whose elements stand in blocks.
-enum class DType {
-  kBool,
-  kF4,
-  kF6E2M3,
-  kF6E3M2,
-  kU8,
-  kI8,
-  kF8E5M2,
-  kF8E4M3,
-  kF8E8M0,
-  kI16,
-  kU16,
-  kF16,
-  kBF16,
-  kI32,
-  kU32,
-  kF32,
-  kC64,
-  kF64,
-  kI64,
-  kU64,
-  kQ4_0,
-  kQ4_1,
-  kQ5_0,
-  kQ5_1,
-  kQ8_0,
-  kQ2_K,
-  kQ3_K,
-  kQ4_K,
-  kQ5_K,
-  kQ6_K,
-  kIQ4_NL,
-  kIQ4_XS,
-  kMXFP4,
-};
-
-/// The name in the file, such as "BF16".
-std::string_view dtype_name(DType dtype);
-/// Bits of one element; 0 where elements stand in blocks.
-int dtype_bits(DType dtype);
-/// The type of the blocks in which elements stand; nothing where they stand by themselves.
-std::optional<GgufType> block_type(DType dtype);
 
 /// One tensor inside a mapped file, or zeros in its stead. The data need not be aligned to its element.
 struct Tensor {
@@ -73,15 +27,12 @@ struct Tensor {
   const std::string* file = nullptr;  // path, owned by the TensorSource
 };
 
-/// "BF16 [16, 64]", for messages: the first extents, if there are very many.
-std::string describe_tensor(DType dtype, std::span<const int64_t> shape);
-
 /// All tensors of a checkpoint. Move-only; Tensors stay valid and in place until it is destroyed.
 class TensorSource {
  public:
   /// Opens a .safetensors file, an .index.json of shards, a folder that holds model.safetensors or
-  /// model.safetensors.index.json, or a .gguf file, see GgufFile::open(). Throws kNotFound for files that are absent, kBadFile for malformed, cut or
-  /// LFS-pointer files; every header is checked before this returns.
+  /// model.safetensors.index.json, or a .gguf file, see GgufFile::open(). Throws kNotFound for files that are absent,
+  /// kBadFile for malformed, cut or LFS-pointer files; every header is checked before this returns.
   static TensorSource open(const std::filesystem::path& path);
 
   /// The tensor, or null if there is none of that name.

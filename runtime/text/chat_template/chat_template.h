@@ -61,8 +61,8 @@ class ChatTemplate {
  public:
   /// Reads the template of a model: chat_template.jinja, else chat_template in tokenizer_config.json (a
   /// string, or a list of {name, template}), else in chat_template.json. Special tokens come from
-  /// tokenizer_config.json. A GGUF file has all of these in its metadata. Throws kNotFound if there is none, kBadFile if a file is malformed, and what
-  /// parse() does.
+  /// tokenizer_config.json. A GGUF file has all of these in its metadata. Throws kNotFound if there is none, kBadFile if
+  /// a file is malformed, and what parse() does.
   static ChatTemplate open(const std::filesystem::path& folder);
 
   /// A template's text. `name` is what errors call it; they read "name:line: expected ..., got ...". Throws

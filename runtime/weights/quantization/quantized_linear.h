@@ -73,9 +73,9 @@ class QuantizedLinear {
   QuantizedTensors tensors_;
 };
 
-/// The layer whose tensors' names begin with `prefix` and a dot (or is that, of a tensor of several layers); nothing if it is not quantised, which its
-/// tensors decide. Throws kMismatch if a tensor is missing, of another type or shape, or says what is not
-/// supported, and kBadFile for an order of inputs or a stated shape that cannot be.
+/// The layer whose tensors' names begin with `prefix` and a dot (or is that, of a tensor of several layers); nothing if it is
+/// not quantised, which its tensors decide. Throws kMismatch if a tensor is missing, of another type or shape, or says what
+/// is not supported, and kBadFile for an order of inputs or a stated shape that cannot be.
 std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const QuantizationConfig& config,
                                               const std::string& prefix, int64_t rows, int64_t columns);
 
