@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kBlock = 256;  // columns of the types whose groups have integers for scales
 
+constexpr std::string_view kLayers = "blk.";
+
 struct RoleName {
   MatrixRole role;
   std::string_view name;  // of a tensor, behind the layer's
@@ -37,27 +39,28 @@ struct Matrix {
   WeightFormat format;
 };
 
+[[noreturn]] void refuse(const std::string& path, const GgufTensor& tensor, std::string_view expected) {
+  throw file_error(ExitCode::kMismatch, path, "{}: expected {}, got {}: no kernel computes with it",
+                   tensor.name, expected, gguf_type(tensor.type).name);
+}
+
 WeightFormat require_format(const std::string& path, const GgufTensor& tensor) {
   if (const auto format = format_of(tensor.type)) return *format;
-  throw file_error(ExitCode::kMismatch, path, "{}: got {}: no kernel computes with it", tensor.name,
-                   gguf_type(tensor.type).name);
+  refuse(path, tensor, "floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K");
 }
 
 WeightFormat require_join(const std::string& path, const WeightFormat& so_far, const GgufTensor& tensor,
                           const WeightFormat& format) {
   if (const auto joined = join_formats(so_far, format)) return *joined;
-  throw file_error(ExitCode::kMismatch, path,
-                   "{}: got {}: no kernel computes with it beside what other tensors are in", tensor.name,
-                   gguf_type(tensor.type).name);
+  refuse(path, tensor, "a type that one format holds with those of other tensors");
 }
 
 /// "blk.12.attn_q.weight"
 std::optional<std::pair<int, MatrixRole>> find_role(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kLayers)) return std::nullopt;
   int layer = -1;
   const char* const end = name.data() + name.size();
-  const auto [rest, failure] = std::from_chars(name.data() + kPrefix.size(), end, layer);
+  const auto [rest, failure] = std::from_chars(name.data() + kLayers.size(), end, layer);
   if (failure != std::errc{} || rest == end || *rest != '.' || layer < 0) return std::nullopt;
   const std::string_view own(rest + 1, static_cast<size_t>(end - rest - 1));
   const auto found = std::ranges::find(kRoles, own, &RoleName::name);
@@ -69,8 +72,13 @@ std::optional<std::pair<int, MatrixRole>> find_role(std::string_view name) {
 std::vector<Matrix> find_matrices(const GgufFile& file) {
   std::map<std::pair<int, MatrixRole>, Matrix> matrices;
   for (const GgufTensor& tensor : file.tensors()) {
+    if (is_float(tensor.type)) continue;
     const auto place = find_role(tensor.name);
-    if (!place || is_float(tensor.type)) continue;
+    if (!place) {
+      if (tensor.name.starts_with(kLayers) && tensor.shape.size() > 1)
+        refuse(file.path(), tensor, "BF16, F16 or F32");
+      continue;
+    }
     const WeightFormat format = require_format(file.path(), tensor);
     const auto [at, is_new] = matrices.emplace(*place, Matrix{place->first, place->second, &tensor, format});
     if (!is_new) at->second.format = require_join(file.path(), at->second.format, tensor, format);
@@ -125,7 +133,13 @@ bool holds(const WeightFormat& format, GgufType type) {
 
 std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file) {
   const std::vector<Matrix> matrices = find_matrices(file);
-  if (matrices.empty()) return std::nullopt;
+  const GgufTensor* const output = file.find("output.weight");
+  const GgufTensor* const lm_head = output != nullptr ? output : file.find("token_embd.weight");
+  if (matrices.empty()) {
+    if (lm_head != nullptr && !is_float(lm_head->type))
+      refuse(file.path(), *lm_head, "BF16, F16 or F32, as layers have");
+    return std::nullopt;
+  }
   const auto bits_of = [](const Matrix& matrix) { return matrix.format.bits(); };
   const int bits = std::ranges::min(matrices, {}, bits_of).format.bits();
   MatrixFormats formats;
@@ -142,8 +156,6 @@ std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file) {
       formats.layer_further.resize(static_cast<size_t>(matrix.layer) + 1);
     formats.layer_further[static_cast<size_t>(matrix.layer)] |= matrix.role;
   }
-  const GgufTensor* const output = file.find("output.weight");
-  const GgufTensor* const lm_head = output != nullptr ? output : file.find("token_embd.weight");
   if (lm_head != nullptr && !is_float(lm_head->type)) {
     const WeightFormat own = require_format(file.path(), *lm_head);
     add(*lm_head, own);

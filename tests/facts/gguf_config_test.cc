@@ -208,6 +208,51 @@ TEST_F(GgufConfig, RefusesByTheNamesOfTheFile) {
             std::string::npos);
 }
 
+TEST_F(GgufConfig, RefusesMatricesThatNoKernelComputesWith) {
+  const auto with = [&](const char* name, GgufType type) {
+    const std::string block(gguf_type(type).block_bytes, '\0');
+    return metadata("llama").tensor(name, type, {1, gguf_type(type).block_columns}, block);
+  };
+  const auto expect = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect(refusal(with("blk.0.ffn_down.weight", GgufType::kIQ4_XS)),
+         "blk.0.ffn_down.weight: expected floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K, got IQ4_XS: "
+         "no kernel");
+  expect(refusal(with("output.weight", GgufType::kQ6_K)),
+         "output.weight: expected BF16, F16 or F32, as layers have, got Q6_K: no kernel");
+  expect(refusal(with("blk.0.ffn_gate_inp.weight", GgufType::kQ8_0)),
+         "blk.0.ffn_gate_inp.weight: expected BF16, F16 or F32, got Q8_0: no kernel");
+  // Of Q5_0 scales are f16, of Q6_K integers times one for a block: no format has both.
+  expect(refusal(with("blk.0.attn_v.weight", GgufType::kQ6_K)
+                     .tensor("blk.0.attn_k.weight", GgufType::kQ5_0, {1, 32}, std::string(22, '\0'))),
+         "blk.0.attn_v.weight: expected a type that one format holds with those of other tensors, got Q6_K: "
+         "no kernel");
+  EXPECT_EQ(refusal(with("not_read.weight", GgufType::kQ6_K)), "no error");
+}
+
+// As llama.cpp mixes Q4_K_M, and what one matrix has of both becomes.
+TEST_F(GgufConfig, StatesTwoFormatsThatHoldAllTypes) {
+  using enum GgufType;
+  const auto matrix = [](GgufBuilder& builder, const std::string& name, GgufType type) {
+    const GgufTypeFacts& facts = gguf_type(type);
+    builder.tensor(name + ".weight", type, {1, facts.block_columns}, std::string(facts.block_bytes, '\0'));
+  };
+  GgufBuilder builder = metadata("llama");
+  for (const auto& [layer, type] : {std::pair("blk.0.", kQ4_K), std::pair("blk.1.", kQ6_K)}) {
+    for (const char* name : {"attn_q", "attn_k", "attn_output", "ffn_gate", "ffn_up"})
+      matrix(builder, std::string(layer) + name, kQ4_K);
+    for (const char* name : {"attn_v", "ffn_down"}) matrix(builder, std::string(layer) + name, type);
+  }
+  matrix(builder, "output", kQ6_K);
+  const ModelFacts facts = open(builder).facts;
+  EXPECT_EQ(weight_format(facts, 4), (WeightFormat{WeightType::kInt4, 32, false, true, 256}));
+  EXPECT_EQ(weight_format(facts, 6), (WeightFormat{WeightType::kInt6, 16, false, true, 256}));
+  EXPECT_EQ(facts.layer_further[0], 0);
+  EXPECT_EQ(facts.layer_further[1], kQkvMatrix | kDownMatrix);
+  EXPECT_EQ(facts.lm_head_bits, 6);
+}
+
 TEST_F(GgufConfig, ReadsIntegersWhereLayersHaveThem) {
   const auto q4 = [] { return std::string(18, '\0'); };
   GgufBuilder builder = metadata("llama").tensor("blk.0.attn_q.weight", GgufType::kQ4_0, {1, 32}, q4());

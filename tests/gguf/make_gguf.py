@@ -3,7 +3,8 @@
 make_gguf.py FOLDER FILE.gguf [TYPE [SHARD_TENSORS]]
 
 TYPE is F32, F16, BF16, or a quantised type that the package can write: then the matrices of layers have it, and all else
-of two extents is F16. With SHARD_TENSORS the file is split into several of so many tensors.
+of two extents is F16. Or it is Q4_K_M or Q6_K, which are rounded here, as simply as may be: then the embedding has Q6_K. With
+SHARD_TENSORS the file is split into several of so many tensors.
 """
 
 import json
@@ -48,6 +49,60 @@ def renamed(name):
 def permute(weights, num_heads):
     """Rows of a rotated pair side by side."""
     return weights.reshape(num_heads, 2, weights.shape[0] // num_heads // 2, -1).swapaxes(1, 2).reshape(weights.shape)
+
+
+def halves(values):
+    """f16, and what it is in float32."""
+    stored = values.astype(numpy.float16)
+    return stored, stored.astype(numpy.float32)
+
+
+def ratio(values, units):
+    return numpy.divide(values, units, out=numpy.zeros_like(values), where=units != 0)
+
+
+def q4_k(weights):
+    """Blocks of 256: d, dmin; eight scales and minima of 6 bits; 32 bytes for each 64 columns."""
+    groups = weights.reshape(-1, 8, 32)
+    low = numpy.minimum(groups.min(axis=2), 0)
+    scale, minimum = (groups.max(axis=2) - low) / 15, -low
+    d16, d = halves(scale.max(axis=1, keepdims=True) / 63)
+    m16, m = halves(minimum.max(axis=1, keepdims=True) / 63)
+    scales = numpy.clip(numpy.rint(ratio(scale, d + 0 * scale)), 0, 63)
+    minima = numpy.clip(numpy.rint(ratio(minimum, m + 0 * minimum)), 0, 63)
+    codes = ratio(groups + (m * minima)[..., None], (d * scales)[..., None] + 0 * groups)
+    codes = numpy.clip(numpy.rint(codes), 0, 15).astype(numpy.uint8)
+    scales, minima = scales.astype(numpy.uint8), minima.astype(numpy.uint8)
+    packed = numpy.zeros((len(groups), 12), numpy.uint8)
+    packed[:, 0:4] = scales[:, :4] | scales[:, 4:] >> 4 << 6
+    packed[:, 4:8] = minima[:, :4] | minima[:, 4:] >> 4 << 6
+    packed[:, 8:12] = scales[:, 4:] & 15 | (minima[:, 4:] & 15) << 4
+    nibbles = codes.reshape(-1, 4, 2, 32)
+    parts = (d16.view(numpy.uint8), m16.view(numpy.uint8), packed, (nibbles[:, :, 0] | nibbles[:, :, 1] << 4).reshape(-1, 128))
+    return numpy.concatenate(parts, axis=1).reshape(*weights.shape[:-1], -1)
+
+
+def q6_k(weights):
+    """Blocks of 256: the lower four bits, the upper two, sixteen scales, d."""
+    groups = weights.reshape(-1, 16, 16)
+    scale = numpy.abs(groups).max(axis=2) / 31
+    d16, d = halves(scale.max(axis=1, keepdims=True) / 127)
+    scales = numpy.clip(numpy.rint(ratio(scale, d + 0 * scale)), 0, 127)
+    codes = numpy.clip(numpy.rint(ratio(groups, (d * scales)[..., None] + 0 * groups)), -32, 31) + 32
+    codes = codes.astype(numpy.uint8).reshape(-1, 2, 4, 32)
+    low = codes[:, :, :2] & 15 | (codes[:, :, 2:] & 15) << 4
+    high = codes[:, :, 0] >> 4 | codes[:, :, 1] >> 4 << 2 | codes[:, :, 2] >> 4 << 4 | codes[:, :, 3] >> 4 << 6
+    parts = (low.reshape(-1, 128), high.reshape(-1, 64), scales.astype(numpy.int8).view(numpy.uint8), d16.view(numpy.uint8))
+    return numpy.concatenate(parts, axis=1).reshape(*weights.shape[:-1], -1)
+
+
+def k_quants(name, weights, kind, num_layers):
+    """Blocks and their type; of Q4_K_M v and down of the last layers have Q6_K, as has the embedding."""
+    is_late = name.startswith("blk.") and int(name.split(".")[1]) >= num_layers // 2
+    is_wide = is_late and ("attn_v" in name or "ffn_down" in name)
+    if kind == "Q4_K_M" and name.startswith("blk.") and not is_wide:
+        return q4_k(weights), gguf.GGMLQuantizationType.Q4_K
+    return q6_k(weights), gguf.GGMLQuantizationType.Q6_K
 
 
 def rope_factors(config):
@@ -100,7 +155,9 @@ def add_tokenizer(writer, document, pre, vocab_size, add_bos, bos, eos):
 
 def main():
     folder, path = pathlib.Path(sys.argv[1]), sys.argv[2]
-    kind = gguf.GGMLQuantizationType[sys.argv[3] if len(sys.argv) > 3 else "BF16"]
+    type_name = sys.argv[3] if len(sys.argv) > 3 else "BF16"
+    is_k = type_name in ("Q4_K_M", "Q6_K")
+    kind = None if is_k else gguf.GGMLQuantizationType[type_name]
     shard_tensors = int(sys.argv[4]) if len(sys.argv) > 4 else 0
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, "llama", split_max_tensors=shard_tensors)
@@ -118,6 +175,12 @@ def main():
         name = renamed(name)
         if weights.ndim == 1:
             writer.add_tensor(name, weights)
+            continue
+        if is_k:
+            blocks, used = k_quants(name, weights, type_name, config["num_hidden_layers"])
+            error = numpy.abs(gguf.quants.dequantize(blocks, used) - weights).mean() / numpy.abs(weights).mean()
+            assert error < 0.12, (name, error)
+            writer.add_tensor(name, blocks, raw_dtype=used)
             continue
         is_layer = name.startswith("blk.")
         used = gguf.GGMLQuantizationType.F16 if is_quantised and not is_layer else kind

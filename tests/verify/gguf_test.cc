@@ -156,26 +156,37 @@ TEST_F(GgufWeights, AreExactOrRefused) {
                 .find("output_norm.weight: expected values that bf16 has"),
             std::string::npos);
   EXPECT_NE(refusal(facts, name, GgufType::kQ8_0, zeros(facts, GgufType::kQ8_0, facts.ffn))
-                .find(name + ": expected BF16, F16 or F32, got Q8_0 ["),
+                .find(": expected blocks of integers, as other layers have, got "),
             std::string::npos);
+}
+
+TEST_F(GgufWeights, OfAnEmbeddingAreRoundedWhichIsSaid) {
+  const Engine engine = open("micro-3");
+  const ModelFacts& facts = engine.library().model().facts;
+  const std::string file = (folder_.path() / "m.gguf").string();
+  const std::string name = "token_embd.weight";
+  EXPECT_EQ(refusal(facts, name, GgufType::kQ8_0, zeros(facts, GgufType::kQ8_0, facts.vocabulary)),
+            "no error");
+  EXPECT_EQ(remarks_, std::vector<std::string>{file + ": token_embd.weight: rounded from Q8_0 to bf16"});
+  std::string floats = zeros(facts, GgufType::kF32, facts.vocabulary);
+  EXPECT_EQ(refusal(facts, name, GgufType::kF32, floats), "no error");
+  EXPECT_EQ(remarks_, std::vector<std::string>{});
+  floats.replace(0, 4, bytes_of(1 + 0x1p-8f));
+  EXPECT_EQ(refusal(facts, name, GgufType::kF32, floats), "no error");
+  EXPECT_EQ(remarks_, std::vector<std::string>{file + ": token_embd.weight: rounded from F32 to bf16"});
 }
 
 TEST_F(GgufWeights, AreOfOneTypeInAllLayers) {
   const Engine engine = open("int4-bias-3-all");
   const ModelFacts& facts = engine.library().model().facts;
   const std::string name = "blk.1.ffn_gate.weight";
-  for (const GgufType type : {GgufType::kQ6_K, GgufType::kBF16}) {
+  for (const GgufType type : {GgufType::kF16, GgufType::kBF16}) {
     const std::string error = refusal(facts, name, type, zeros(facts, type, facts.ffn));
-    EXPECT_NE(error.find(fmt::format("{}: expected Q4_0, as other layers have, got {} [", name,
+    EXPECT_NE(error.find(fmt::format("{}: expected blocks of integers, as other layers have, got {} [", name,
                                      gguf_type(type).name)),
               std::string::npos)
         << error;
   }
-  // Of which the lm_head shares the weights.
-  EXPECT_NE(
-      refusal(facts, "token_embd.weight", GgufType::kQ8_0, zeros(facts, GgufType::kQ8_0, facts.vocabulary))
-          .find("token_embd.weight: expected BF16, F16 or F32, got Q8_0"),
-      std::string::npos);
 }
 
 }  // namespace
