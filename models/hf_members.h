@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "models/strict_json.h"
 
 namespace soliton {
+
+/// Absent, rather than null.
+inline bool is_absent(const JsonView& config, const char* key) {
+  return !config.object().contains(key);
+}
 
 /// The member becomes the fact.
 inline void read_fact(const JsonView& view, int32_t ModelFacts::*fact, StatedFacts& stated) {
