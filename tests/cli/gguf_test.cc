@@ -50,9 +50,12 @@ TEST_F(GgufCli, IsReadAsThePublicWriterWritesIt) {
   const Outcome integers = run("soliton-chat", {"q4.gguf", "--verify", "-k",
                                                 std::string(SOLITON_KERNELS) + "/tiny-stories-gptq-cpu.so"});
   EXPECT_EQ(integers.status, 0) << integers.err;
-  ASSERT_EQ(write("q8.gguf", "Q8_0"), 0);
-  expect_error("soliton-chat", chat_of("q8.gguf"), kMismatch, "q8.gguf: blk.0.attn_k.weight",
-               "expected BF16, F16, F32 or Q4_0, got Q8_0: no kernel computes with it");
+  ASSERT_EQ(write("k.gguf", "Q4_K_M"), 0);
+  const std::string kernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-q4-k-m-7.so";
+  const Outcome mixed = run("soliton-chat", {"k.gguf", "--verify", "-k", kernel});
+  EXPECT_EQ(mixed.status, 0) << mixed.err;
+  const Outcome story = run("soliton-chat", {"k.gguf", "-p", "Once upon", "-n", "12", "-k", kernel});
+  EXPECT_NE(story.out.find("a time"), std::string::npos) << story.out << story.err;
 }
 
 TEST_F(GgufCli, IsTheModelThatTheFolderIs) {

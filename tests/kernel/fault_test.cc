@@ -237,7 +237,7 @@ bool fails_with_a_late_cta(const char* name, uint64_t num_seeds = kSeeds) {
 }
 
 TEST_P(Mutant, IsFound) {
-  EXPECT_TRUE(fails_with_a_late_cta(GetParam()));
+  EXPECT_TRUE(fails_with_a_late_cta(GetParam(), 2 * kSeeds));
 }
 
 TEST(Mutants, AreFoundByTheirFault) {
