@@ -49,7 +49,7 @@ if $builds; then
   [ $preset = sanitize ] || grep -qs "^CMAKE_CXX_COMPILER:[A-Z]*=$compiler$" "$folder/CMakeCache.txt" ||
     rm -f "$folder/CMakeCache.txt"
   cmake --preset "$preset" -D SOLITON_FUZZ=ON "${arguments[@]}" \
-    -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only" > /dev/null
+    -D CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" > /dev/null
   if [ ${#targets[@]} -eq 0 ]; then built=(fuzz-targets); else built=("${targets[@]/#/fuzz-}"); fi
   cmake --build "$folder" --parallel "$processes" --target "${built[@]}"
 fi
