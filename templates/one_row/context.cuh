@@ -84,10 +84,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// What the first consumer says while it waits for its input. Nothing but the producer's pace depends on it, so that it may
   /// be seen late.
   SOLITON_DEVICE void say_waiting(bool waits) const {
-    store_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting), waits ? 1 : 0);
+    store_hint(this->template region<uint32_t>(RegionId::kWaiting), waits ? 1 : 0);
   }
   SOLITON_DEVICE bool consumers_wait() const {
-    return load_shared_relaxed(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
+    return load_hint(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
   }
 
   /// Numbers of the experts that the step's token goes through in the layer: shared ones, then those that it chose first.

@@ -273,10 +273,10 @@ void store_relaxed(T* address, std::type_identity_t<T> value) {
   emulation::store<kAccess, emulation::Space::kGlobal>(address, value);
 }
 
-inline uint32_t load_shared_relaxed(const uint32_t* address) {
+inline uint32_t load_hint(const uint32_t* address) {
   return emulation::load<emulation::Access::kRelaxedLoad, emulation::Space::kShared>(address);
 }
-inline void store_shared_relaxed(uint32_t* address, uint32_t value) {
+inline void store_hint(uint32_t* address, uint32_t value) {
   emulation::store<emulation::Access::kRelaxedStore, emulation::Space::kShared>(address, value);
 }
 

@@ -62,7 +62,7 @@
 //   void take_registers<n>(); give_registers<n>();    a warpgroup's share for the rest of the launch
 //
 //   Shared memory:    T load_shared(const T*); void store_shared(T*, T);
-//                     uint32_t load_shared_relaxed(const uint32_t*); void store_shared_relaxed(uint32_t*, uint32_t);
+//                     uint32_t load_hint(const uint32_t*); void store_hint(uint32_t*, uint32_t);   no result may depend on it
 //                     void add_shared(uint32_t*, uint32_t);                  these three are atomic, and order nothing
 //   Global memory:    T load_constant(const T*);      never written during the launch
 //                     T load_global(const T*);        ordinary load, L2 (not L1)
