@@ -1,6 +1,6 @@
-// What the outputs of a layer's matrices add to their sums beside biases of q, k and v: biases of o, and of experts. Device memory is slow to
-// answer while it streams, and registers are too few to hold them until they are added: so they are brought into L2 when a
-// phase begins. Of what a model does not have nothing is compiled.
+// What the outputs of a layer's matrices add to their sums beside biases of q, k and v: biases of o, and of experts. Device
+// memory is slow to answer while it streams, and registers are too few to hold them until they are added: so they are brought
+// into L2 when a phase begins. Of what a model does not have nothing is compiled.
 #pragma once
 
 #include "ops/expert_table.cuh"
