@@ -108,8 +108,8 @@ void deal_phases(Plan& plan) {
 }
 
 /// Shared memory holds all of an input that is normed, of one out of attention, about as wide, and of what experts put out
-/// if that is not wide, nor so wide that digits of it have several scales; others come in chunks of that width. Where they meet integers, whose pages go by four times as fast,
-/// in wider ones if there is room.
+/// if that is not wide, nor so wide that digits of it have several scales; others come in chunks of that width. Where they
+/// meet integers, whose pages go by four times as fast, in wider ones if there is room.
 int choose_chunk(const Plan& plan) {
   int widest = 0;
   const PlanPhase* before = nullptr;
