@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32,64,128
+// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256
 #pragma once
 
 #include "layout/library.h"
@@ -454,6 +454,67 @@ constexpr KernelPlan kDecodeRows128Numbers{
     {"experts", 223168, 0},
     {"status", 223168, 320},
     {"barriers", 223488, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows256Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 786432, .signatures = 0},  // qkv
+  {.offset = 3145728, .elements = 524288, .signatures = 0},  // heads
+  {.offset = 5242880, .elements = 524288, .signatures = 0},  // post_attention
+  {.offset = 7340032, .elements = 1835008, .signatures = 0},  // ffn
+  {.offset = 14680064, .elements = 524288, .signatures = 0},  // hidden
+  {.offset = 16777216, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 17039616, .elements = 32768, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows256Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows256Vectors, .num_vectors = 7,
+  .rows = 256, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 2, .num_norms = 65,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 17170688, .elements = 9437184},
+  .counter_offset = 54919424, .counter_bytes = 256, .workspace_bytes = 54919680,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 24576},
+    {"residual", 224256, 0},
+    {"factors", 224256, 1024},
+    {"held", 225280, 4512},
+    {"decision", 229792, 32},
+    {"experts", 229824, 0},
+    {"status", 229824, 320},
+    {"barriers", 230144, 440},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -1,4 +1,4 @@
-// Generated from models/qwen3-0.6b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-0.6b.yaml --gpu h200,h100 --rows 1,8,64,128
+// Generated from models/qwen3-0.6b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-0.6b.yaml --gpu h200,h100 --rows 1,8,64,128,256
 // One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
 // All but the last happen in every layer. A phase waits for what it reads.
 #include "plan.h"
@@ -35,7 +35,7 @@ constexpr Phase kStep8[] = {
 };
 constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 
-// 64 and 128 rows a step.
+// 64, 128 and 256 rows a step.
 constexpr Phase kStep64[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
@@ -47,14 +47,16 @@ constexpr Phase kStep64[] = {
 };
 constexpr KernelPlan kDecodeRows64 = with_phases(kDecodeRows64Numbers, kStep64);
 constexpr KernelPlan kDecodeRows128 = with_phases(kDecodeRows128Numbers, kStep64);
+constexpr KernelPlan kDecodeRows256 = with_phases(kDecodeRows256Numbers, kStep64);
 
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }
 SOLITON_KERNEL(kDecodeRows64.threads()) decode_rows64(const LaunchParams params) { rows::run<kDecodeRows64>(params); }
 SOLITON_KERNEL(kDecodeRows128.threads()) decode_rows128(const LaunchParams params) { rows::run<kDecodeRows128>(params); }
+SOLITON_KERNEL(kDecodeRows256.threads()) decode_rows256(const LaunchParams params) { rows::run<kDecodeRows256>(params); }
 
-constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows64, decode_rows128};
-constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128)};
+constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows64, decode_rows128, decode_rows256};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128), describe(kModel, kDecodeRows256)};
 
 }  // namespace soliton::generated
 

@@ -169,8 +169,19 @@ void order_uses(Plan& plan) {
 /// Query tiles that lie where activations were, beside an item's new keys and values.
 int fitting_query_tiles(const Plan& plan) {
   const QkvLayout qkv = plan.qkv_layout();
-  const int bytes = PlannedKernel(plan)->input_bytes() - 2 * qkv.tail_bytes();
+  const PlannedKernel kernel(plan);
+  const int bytes = kernel->input_bytes() - kernel->item_tail_bytes();
   return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
+}
+
+constexpr int kMostRowsInPlace = 128;
+
+/// Query tiles of an item: where new tokens come through the ring, as many as are wanted, so that there is room for the next
+/// items too.
+int most_query_tiles(const Plan& plan) {
+  const int fitting = fitting_query_tiles(plan);
+  const bool streams = PlannedKernel(plan)->streams_new_tokens();
+  return streams ? std::min(fitting, plan.policy().query_tiles) : fitting;
 }
 
 /// Query tiles that an item cannot do with fewer of: it begins anywhere in its first tile, and holds all heads of a row.
@@ -213,7 +224,7 @@ void shape_rows(Plan& plan) {
   const int wanted_tiles = std::max(least_query_tiles(plan),
                                     std::min(qkv.query_tiles(), plan.policy().query_tiles / qkv.kv.parts));
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
-  plan.max_query_tiles = fitting_query_tiles(plan);
+  plan.max_query_tiles = most_query_tiles(plan);
 }
 
 /// Consumer warps of a kernel of one row: its columns' owners, whom padding is for. Throws Error (kMismatch).
@@ -319,8 +330,16 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   const bool warpgroups = can_use_warpgroups(plan);
   const int most = most_rows(plan.layer_format(), warpgroups);
   if (rows > most) {
-    refuse(fmt::format("--rows: expected at most {}{} but on a card whose warpgroups multiply, got {}", most,
-                       plan.layer_format().has_scales() ? " for a model of integers" : "", rows));
+    refuse(fmt::format("--rows: expected at most {}{}{}, got {}", most,
+                       plan.layer_format().has_scales() ? " for a model of integers" : "",
+                       warpgroups ? "" : " but on a card whose warpgroups multiply", rows));
+  }
+  // Of more rows shared memory has no room for new keys and values beside queries: they have to come through the ring.
+  const ModelFacts& facts = plan.facts;
+  if (rows > kMostRowsInPlace && (facts.kv_bits != 16 || (facts.head_dim != 64 && facts.head_dim != 128))) {
+    refuse(fmt::format(
+        "--rows: expected at most {} but for heads of 64 or 128 dims and a cache of 16 bits, got {}",
+        kMostRowsInPlace, rows));
   }
   if (rows > 1 && padding_warps < kMinPaddingWarps) {
     refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
@@ -409,7 +428,7 @@ std::vector<PhaseInstance> step_sequence(const Plan& plan) {
 bool shrink_input(Plan& plan) {
   if (plan.rows == 1 || plan.input_buffers <= plan.policy().input_buffers) return false;
   --plan.input_buffers;
-  plan.max_query_tiles = fitting_query_tiles(plan);
+  plan.max_query_tiles = most_query_tiles(plan);
   return plan.max_query_tiles >= least_query_tiles(plan);
 }
 

@@ -182,14 +182,15 @@ void check_squares(const Plan& plan, Report& report) {
   check_bytes(plan, plan.squares, 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
 }
 
-/// An item's queries and new tokens lie where activations were, and end before what parts of query tiles borrow, which is
-/// right before the tiles.
+/// An item's queries, and its new tokens unless they come through the ring, lie where activations were, and end before what
+/// parts of query tiles borrow, which is right before the tiles.
 void check_item(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.shape().parts;
   const int64_t tile = 2ll * parts * kQueryRows * facts.head_dim;
   const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
-  const int64_t needed = plan.max_query_tiles * tile + tail;
+  const bool streams = PlannedKernel(plan)->streams_new_tokens();
+  const int64_t needed = plan.max_query_tiles * tile + (streams ? 0 : tail);
   const auto region = [&](const char* name) {
     return *std::find_if(plan.shared.begin(), plan.shared.end(),
                          [&](const auto& each) { return each.name == name; });
@@ -198,8 +199,8 @@ void check_item(const Plan& plan, Report& report) {
   if (input.bytes < needed) {
     report.refuse(
         Rule::kPieceTooSmall,
-        "shared memory: input: expected {} bytes or more, {} query tiles and an item's new tokens, got {}",
-        needed, plan.max_query_tiles, input.bytes);
+        "shared memory: input: expected {} bytes or more, {} query tiles{}, got {}", needed,
+        plan.max_query_tiles, streams ? "" : " and an item's new tokens", input.bytes);
   }
   if (PlannedKernel(plan)->lent_bytes() > 0 && region("tiles").offset != input.offset + input.bytes) {
     report.refuse(Rule::kMisplaced, "shared memory: tiles: expected right behind input at {}, got {}",

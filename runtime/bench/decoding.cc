@@ -144,6 +144,19 @@ DecodingResults measure_decoding(Engine& engine, const BenchOptions& options,
 }
 
 Timeline record_timeline(Engine& engine, const BenchOptions& options) {
+  const int prompt_tokens = options.prompts.front();
+  if (prompt_tokens > 1 && engine.max_rows() > 1) {
+    const int rows = std::min(prompt_tokens, engine.max_rows());
+    const std::vector<int32_t> tokens =
+        random_prompt(prompt_tokens, engine.library().model().facts.vocabulary, options.seed);
+    std::vector<PhaseRecord> records;
+    for (int i = 0; i < 2; ++i) {  // the first brings what the second measures to the card's caches
+      engine.set_position(prompt_tokens - rows);
+      records = engine.record_step(std::span(tokens).last(rows));
+    }
+    return {engine.library().descriptor(engine.kernel_for_rows(rows)), prompt_tokens - rows,
+            std::move(records)};
+  }
   const Descriptor& descriptor = engine.library().descriptor();
   const int depth = options.depths.front();
   const int step = std::max(1, options.tokens.front() / 2);

@@ -70,8 +70,9 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
           ->check(not_empty());
   declare_tests(app, options, given);
   const auto timeline = app.add_option("--timeline", options.timeline,
-                                       "writes where the time of one token goes, for Perfetto; needs a "
-                                       "kernel of build/kernels/timeline")
+                                       "writes where the time of one token goes, or of the last step of "
+                                       "a prompt (-p), for Perfetto; needs a kernel of "
+                                       "build/kernels/timeline")
                             ->check(not_empty());
   const auto tree =
       app.add_option("--tree", given.trees,

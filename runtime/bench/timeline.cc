@@ -24,13 +24,25 @@ struct Timeline::Row {
   double window_wait = 0;
 };
 
+/// The same of a phase of several rows, means over the CTAs' workers but for time and skew.
+struct Timeline::RowsRow {
+  std::string name;
+  int count = 0;
+  double time = 0;        // from when the last CTA ended the phase before until it ended this one
+  double begin = 0;       // from there until a worker knows that all CTAs have
+  double work = 0;        // from then until it has made its last products, or is through its items
+  double finish = 0;      // from then until it has ended the phase
+  double skew = 0;        // from the first CTA's end to the last CTA's
+};
+
 Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<PhaseRecord> records)
     : descriptor_(descriptor),
       position_(position),
       num_ctas_(descriptor.num_ctas),
-      num_warps_(timeline_warps(descriptor.threads_per_cta)),
-      num_phases_(descriptor.plan->step_phases()),
+      num_warps_(descriptor.plan->working_warps()),
+      num_phases_(descriptor.plan->recorded_phases()),
       records_(std::move(records)) {
+  if (descriptor.rows > 1) rows_.push_back(-1);
   descriptor.plan->for_each_step_phase([&](int phase, int /*layer*/) { rows_.push_back(phase); });
   origin_ = at(0, 0, 0).begin;
   for (int cta = 0; cta < num_ctas_; ++cta) {
@@ -92,7 +104,59 @@ void Timeline::add(int phase, Row& row) const {
   row.skew += published(phase) - first;
 }
 
+/// When the last worker of the last CTA had ended a phase of several rows; 0 for the phase before the first.
+double Timeline::ended(int phase) const {
+  double latest = 0;
+  for (int cta = 0; phase >= 0 && cta < num_ctas_; ++cta) {
+    for (int warp = 0; warp < first_producer(); ++warp)
+      latest = std::max(latest, us(at(phase, cta, warp).end));
+  }
+  return latest;
+}
+
+void Timeline::add(int phase, RowsRow& row) const {
+  const double before = ended(phase - 1);
+  const double end = ended(phase);
+  double first = end;
+  row.name = name(phase);
+  ++row.count;
+  row.time += end - before;
+  const double share = 1.0 / (num_ctas_ * first_producer());
+  for (int cta = 0; cta < num_ctas_; ++cta) {
+    double last = 0;
+    for (int warp = 0; warp < first_producer(); ++warp) {
+      const PhaseRecord& worker = at(phase, cta, warp);
+      const uint32_t worked = worker.last == 0 ? worker.input : worker.last;  // it had no tiles
+      row.begin += (us(worker.input) - before) * share;
+      row.work += (us(worked) - us(worker.input)) * share;
+      row.finish += (us(worker.end) - us(worked)) * share;
+      last = std::max(last, us(worker.end));
+    }
+    first = std::min(first, last);
+  }
+  row.skew += end - first;
+}
+
+std::string Timeline::rows_table() const {
+  std::vector<RowsRow> rows(static_cast<size_t>(descriptor_.plan->num_phases) + 1);  // the embedding's first
+  for (int phase = 0; phase < num_phases_; ++phase) add(phase, rows[row_of(phase) + 1]);
+  const double step = ended(num_phases_ - 1);
+  std::string text = fmt::format(
+      "a step of {} rows behind {} tokens: {:.1f} us; below, means over layers and workers in us\n\n",
+      descriptor_.rows, position_, step);
+  text += "| phase | us | share | begin | work | finish | skew |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const RowsRow& row : rows) {
+    const double n = row.count;
+    text += fmt::format("| {} | {:.2f} | {:.1f}% | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n",
+                        row.name, row.time / n, row.time / step * 100, row.begin / n, row.work / n,
+                        row.finish / n, row.skew / n);
+  }
+  return text;
+}
+
 std::string Timeline::table() const {
+  if (descriptor_.rows > 1) return rows_table();
   std::vector<Row> rows(static_cast<size_t>(descriptor_.plan->num_phases));
   for (int phase = 0; phase < num_phases_; ++phase) add(phase, rows[row_of(phase)]);
   const double token = published(num_phases_ - 1);
@@ -115,8 +179,9 @@ std::string Timeline::table() const {
 }
 
 std::string Timeline::role(int warp) const {
-  if (warp == epilogue()) return "epilogue";
-  if (warp < first_producer()) return fmt::format("consumer {}", warp);
+  const bool is_one_row = descriptor_.rows == 1;
+  if (warp == epilogue()) return is_one_row ? "epilogue" : "input loader";
+  if (warp < first_producer()) return fmt::format("{} {}", is_one_row ? "consumer" : "worker", warp);
   return epilogue() - first_producer() == 1 ? "producer"
                                             : fmt::format("producer {}", warp - first_producer());
 }

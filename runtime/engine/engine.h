@@ -116,6 +116,10 @@ class Engine {
   /// was before. Throws Error as decode() does; kInternal if the branch is none, or has no page table and there is
   /// no kernel of several rows.
   void feed(Branch branch, std::span<const int32_t> tokens);
+  /// Feeds tokens to the main branch in one step of the kernel of the least rows that suffice, compiled with SOLITON_TIMELINE,
+  /// and returns what its warps recorded: the embedding is the first phase. Throws Error as feed() does; kMismatch if the
+  /// kernel records nothing.
+  std::vector<PhaseRecord> record_step(std::span<const int32_t> tokens);
 
   /// Feeds tokens to the main branch and generates behind them: in one launch, or with launches before it that
   /// take the tokens in chunks, if the library has a kernel for that. All other branches wait. `on_token` is
@@ -200,7 +204,7 @@ class Engine {
   void check_tree(const TreeRequest& request) const;
   bool takes_chunks(const DecodeRequest& request) const;
   void feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed);
-  TreeResult feed_chunk(Branch branch, const TreeRequest& request);
+  TreeResult feed_chunk(Branch branch, const TreeRequest& request, int timeline_step = -1);
   void generate(const DecodeRequest& request, std::span<const int32_t> tokens,
                 const std::function<bool(int32_t)>& on_token, DecodeResult& result);
 
@@ -219,7 +223,7 @@ class Engine {
   LaunchParams prepare_card(EngineCard& card, const Run& launch, bool draws);
   void put_branch(EngineCard& card, const TreeRequest& request, LaunchParams& params);
   void put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params);
-  void prepare_timeline(EngineCard& card, int step, LaunchParams& params);
+  void prepare_timeline(EngineCard& card, const Run& launch, LaunchParams& params);
   void start(int kernel, const std::vector<LaunchParams>& params);
   LaunchState poll() const;
   std::vector<PhaseRecord> download_timeline();

@@ -126,17 +126,25 @@ void Engine::feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t d
 
 /// Feeds the tokens of a request, each behind the one before, in one step of the kernel of the least rows that
 /// suffice.
-TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request) {
+TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request, int timeline_step) {
   const int rows = static_cast<int>(request.tokens.size());
   std::vector<int32_t> chain(rows);
   std::iota(chain.begin(), chain.end(), -1);
   tree_.draft(branch, chain);
-  TreeResult result = run({.kernel = kernel_for_rows(rows), .only = branch, .request = request});
+  TreeResult result = run(
+      {.kernel = kernel_for_rows(rows), .only = branch, .request = request, .timeline_step = timeline_step});
   if (rows > 1) {  // A branch with one new token has taken it already.
     std::iota(chain.begin(), chain.end(), 0);
     tree_.accept(branch, chain);
   }
   return result;
+}
+
+std::vector<PhaseRecord> Engine::record_step(std::span<const int32_t> tokens) {
+  check_tokens(tokens);
+  reserve(main_, static_cast<int>(tokens.size()));
+  feed_chunk(main_, {.tokens = tokens, .skips_choice = true}, 0);
+  return download_timeline();
 }
 
 // ---- Decoding in one branch

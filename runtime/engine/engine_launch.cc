@@ -276,7 +276,7 @@ LaunchParams Engine::prepare_card(EngineCard& card, const Run& launch, bool draw
     put_tree(card, request, params);
   }
   params.stop_tokens = card.input.at<int32_t>(stops);
-  if (launch.timeline_step >= 0) prepare_timeline(card, launch.timeline_step, params);
+  if (launch.timeline_step >= 0) prepare_timeline(card, launch, params);
   clear_workspace(card, descriptor);
   if (draws)
     params.sampling = card.sampling.prepare(library_, launch.kernel, request.num_steps * descriptor.rows);
@@ -364,20 +364,21 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
   params.skips_choice = request.skips_choice ? 1 : 0;
 }
 
-/// Has the kernel of one row record a step.
-void Engine::prepare_timeline(EngineCard& card, int step, LaunchParams& params) {
+/// Has the kernel record a step.
+void Engine::prepare_timeline(EngineCard& card, const Run& launch, LaunchParams& params) {
   const Library& device = library_.functions();
   if (!device.timeline) {
     throw file_error(ExitCode::kMismatch, library_.path(),
                      "expected a kernel compiled with SOLITON_TIMELINE, got one without");
   }
-  const Descriptor& descriptor = library_.descriptor();
-  const int warps = timeline_warps(descriptor.threads_per_cta);
-  const size_t records = static_cast<size_t>(descriptor.plan->step_phases()) * num_ctas(0) * warps;
-  if (card.timeline.bytes() == 0) card.timeline = DeviceMemory(device, records * sizeof(PhaseRecord));
+  const KernelPlan& plan = *library_.descriptor(launch.kernel).plan;
+  const size_t records =
+      static_cast<size_t>(plan.recorded_phases()) * num_ctas(launch.kernel) * plan.working_warps();
+  if (card.timeline.bytes() != records * sizeof(PhaseRecord))
+    card.timeline = DeviceMemory(device, records * sizeof(PhaseRecord));
   library_.check(device.fill(card.timeline.as<void>(), 0, card.timeline.bytes()), "clear the timeline");
   params.timeline = card.timeline.as<PhaseRecord>();
-  params.timeline_step = step;
+  params.timeline_step = launch.timeline_step;
 }
 
 // ---- While a launch runs, and after it

@@ -34,8 +34,8 @@ using ProgressLine = std::function<void(const std::string&)>;
 /// Writes the line to stderr.
 void print_progress_line(const std::string& line);
 
-/// The path of a kernel library for the model that runs on the device: with 1, 8, 16, 32, 64 and 128 rows on a card (see
-/// choices_for()), of which those that cannot be planned are left out and said; with 1 and 8 in emulation, which is for
+/// The path of a kernel library for the model that runs on the device: with 1, 8, 16, 32, 64, 128 and 256 rows on a card
+/// (see choices_for()), of which those that cannot be planned are left out and said; with 1 and 8 in emulation, which is for
 /// machines without a card. Any number of processes may make the same at once. Throws Error: what check() throws of
 /// facts that cannot be; kNotFound without compiler, sources or a place to write; kMismatch if the card is none that the
 /// generator knows, or if no kernel can be planned; kMakeFailed if the compiler fails, whose output is kept in the file

@@ -12,12 +12,12 @@ constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m o
 /// Parts of query tiles that workers hand to others at once.
 constexpr int kPartPlaces = 4;
 
-// Registers of each thread of a kernel that shares them out, at its launch and then.
+/// Registers of each thread of a kernel that shares them out, at its launch; and then, where workers have so many of them, of
+/// each thread of the third warpgroup, which has all other warps.
 constexpr int kLaunchRegisters = 168;
-constexpr int kWorkerRegisters = 216;
-constexpr int kOtherRegisters = 72;
-static_assert(3 * kLaunchRegisters == 2 * kWorkerRegisters + kOtherRegisters,
-              "two warpgroups of workers, one of all others");
+SOLITON_HOST_DEVICE constexpr int other_registers(int of_workers) {
+  return 3 * kLaunchRegisters - 2 * of_workers;
+}
 
 /// Of a CTA, the watch included.
 SOLITON_HOST_DEVICE constexpr int threads_of(int working_warps, bool shares_registers) {
@@ -38,11 +38,13 @@ SOLITON_HOST_DEVICE constexpr int gathered_row_bytes(int columns) {
 struct RowsShape : RowsPolicy {
   using RowsPolicy::RowsPolicy;
 
-  /// Columns of a ring slot, and of a chunk of an activation vector.
-  SOLITON_HOST_DEVICE constexpr int chunk_columns() const { return kPageColumns / tiles_per_slot; }
-  /// The same of a slot of a matrix, where warpgroups multiply.
+  /// Columns of a chunk of an activation vector; of a ring slot too, where it has one chunk.
+  SOLITON_HOST_DEVICE constexpr int chunk_columns() const {
+    return kPageColumns / tiles_per_slot / slot_chunks;
+  }
+  /// Those of a slot of a matrix, where warpgroups multiply.
   SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat matrix) const {
-    return (matrix.has_scales() ? slot_chunks : 1) * chunk_columns();
+    return (matrix.has_scales() ? integer_slot_chunks : slot_chunks) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const {

@@ -99,6 +99,8 @@ struct KernelPlan {
     for_each_step_phase([&](int, int) { ++count; });
     return count;
   }
+  /// Phases that a timeline has of a step: those of several rows begin with the tokens' embedding.
+  constexpr int recorded_phases() const { return step_phases() + (rows > 1 ? 1 : 0); }
   /// The first phase of a kind; an empty one if there is none.
   SOLITON_HOST_DEVICE constexpr Phase phase(PhaseKind kind) const {
     for (int i = 0; i < num_phases; ++i) {
@@ -249,6 +251,12 @@ struct KernelPlan {
     }
     return most;
   }
+  /// Do sums of a phase's tiles go through the workspace? Those of gate and up are finished by the warp that has them, if a CTA
+  /// has all columns.
+  SOLITON_HOST_DEVICE constexpr bool puts_sums(const Phase& phase) const {
+    return warpgroups && phase.kind == PhaseKind::kMatrix &&
+           (phase.output != OutputKind::kSwiglu || phase.column_slices > 1);
+  }
   /// Where warpgroups multiply it lies behind the sums in the workspace: shared memory has better use for the room.
   SOLITON_HOST_DEVICE constexpr int64_t residual_offset(int cta) const {
     const int64_t sums_bytes =
@@ -260,10 +268,16 @@ struct KernelPlan {
     return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&
            (model.head_dim == 64 || model.head_dim == 128);
   }
+  /// Do new tokens come through the ring like those of the cache? Else an item has room for all of a step beside its queries.
+  SOLITON_HOST_DEVICE constexpr bool streams_new_tokens() const {
+    return shape().streams_new_tokens && attends_together();
+  }
+  SOLITON_HOST_DEVICE constexpr int item_tail_bytes() const {
+    return streams_new_tokens() ? 0 : 2 * qkv_layout().tail_bytes();
+  }
   /// What an item of attention takes of the room for activations at most.
   SOLITON_HOST_DEVICE constexpr int item_bytes() const {
-    const QkvLayout qkv = qkv_layout();
-    return max_query_tiles * qkv.query_tile_bytes() + 2 * qkv.tail_bytes();
+    return max_query_tiles * qkv_layout().query_tile_bytes() + item_tail_bytes();
   }
   /// Sums of tiles, or parts of query tiles but for what is lent to these.
   SOLITON_HOST_DEVICE constexpr int tile_bytes() const {

@@ -10,7 +10,7 @@
 namespace soliton {
 
 /// Rows of the kernels that there are.
-constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128};
+constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128, 256};
 
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
@@ -32,7 +32,7 @@ constexpr bool suits_warpgroups(WeightFormat format) {
 
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
 constexpr int most_rows(WeightFormat format, bool warpgroups) {
-  return warpgroups ? 128 : format.has_scales() ? 32 : 64;
+  return warpgroups ? 256 : format.has_scales() ? 32 : 64;
 }
 
 /// What it costs that CTAs share the columns of tiles, in bytes of activations that one could read meanwhile. Fitted to
@@ -45,11 +45,17 @@ struct SliceCosts {
   int integer_column = 150;  // or of integers that become bf16
 };
 
-/// The value for 8 rows (and for one), 16, 32, 64 and 128.
+/// The value for 8 rows (and for one), 16, 32, 64 and 128, and for 256 unless it is the same as for 128.
+template <class Value>
+SOLITON_HOST_DEVICE constexpr Value at_rows(int rows, Value of8, Value of16, Value of32, Value of64,
+                                            Value of128, Value of256) {
+  if (rows > 128) return of256;
+  return rows <= 8 ? of8 : rows <= 16 ? of16 : rows <= 32 ? of32 : rows <= 64 ? of64 : of128;
+}
 template <class Value>
 SOLITON_HOST_DEVICE constexpr Value at_rows(int rows, Value of8, Value of16, Value of32, Value of64,
                                             Value of128) {
-  return rows <= 8 ? of8 : rows <= 16 ? of16 : rows <= 32 ? of32 : rows <= 64 ? of64 : of128;
+  return at_rows(rows, of8, of16, of32, of64, of128, of128);
 }
 
 /// What a kernel does.
@@ -73,8 +79,12 @@ struct RowsPolicy {
   int digits = warpgroups && format.takes_digits() ? at_rows(rows, 3, 2, 0, 0, 0) : 0;
   /// Columns of the input that shared memory holds as digits.
   int digit_columns = digits == 0 ? 0 : 2048;
-  /// Chunks of columns in a slot of integers, where warpgroups multiply: four of a group of tiles, or two of two groups.
-  int slot_chunks = digits > 0 ? 4 : 2;
+  /// Chunks of columns in a slot of integers, where warpgroups multiply: four of a group of tiles, or two of two groups; of 256
+  /// rows, whose chunks are half as wide, four of a group.
+  int integer_slot_chunks = digits > 0 ? 4 : at_rows(rows, 2, 2, 2, 2, 2, 4);
+  /// The same of a slot of bf16: of 256 rows shared memory has room for few columns, and pieces of tiles of so few are slow to
+  /// copy.
+  int slot_chunks = at_rows(rows, 1, 1, 1, 1, 1, 2);
   /// Tiles side by side in a ring slot; of each fewer columns. Bulk copies of half a page are slower (measured: 4909 -> 4568
   /// for 32 rows), but whole pages of two tiles take as many columns of x, for which 64 rows have no room, and integers no
   /// registers.
@@ -84,14 +94,18 @@ struct RowsPolicy {
   /// Tiles that share what is read of x out of shared memory. Two of 8 or 16 rows are 0.3 and 2% slower.
   int tiles_together = warpgroups ? 1 : at_rows(rows, 1, 1, 2, 2, 2);
   /// Groups of four tiles whose sums a warpgroup, or all workers, hold at once: with two, activations are read once for 16
-  /// tiles. Sums of digits leave no registers for two; where single warps multiply, two take 2 to 6% longer.
-  int tile_groups = warpgroups && digits == 0 ? 2 : 1;
+  /// tiles. Sums of digits leave no registers for two, nor do those of 256 rows; where single warps multiply, two take 2 to 6%
+  /// longer.
+  int tile_groups = warpgroups && digits == 0 && rows <= 128 ? 2 : 1;
   /// Workers that multiply different columns of a slot; the others multiply other rows.
   int column_warps = warpgroups ? kWorkers : at_rows(rows, 8, 8, 4, 4, 4);
   /// Tiles whose sums go to those that finish them, all at once. Measured: 4117 -> 3976 for 8 rows, with the ring's slots.
   int handed_tiles = warpgroups ? kWorkers : at_rows(rows, 4, 2, 2, 2, 2);
   /// Words of 16 bytes that a thread then brings at once of the tiles that it finishes. Registers.
   int brought_words = !warpgroups ? 0 : format.has_scales() ? 4 : at_rows(rows, 6, 6, 6, 6, 4);
+  /// The same where CTAs share columns, whose tiles are finished when all are multiplied: then there is room where the
+  /// activations were.
+  int shared_brought_words = at_rows(rows, 0, 0, 0, 0, 0, 8);
   /// Sets of products that registers hold: of integers one is scaled while the next is made. Measured, 4 bits: 3140 -> 3074
   /// for 32 rows.
   int product_sets = at_rows(rows, 2, 2, 2, 1, 1);
@@ -100,6 +114,9 @@ struct RowsPolicy {
   /// Neighbouring CTAs that begin with the same chunk of activations that stay bf16. Measured: 47.15 -> 46.3 a token of a
   /// prompt.
   int alike_ctas = 4;
+
+  /// Registers of a worker, where they are shared out. Attention of 256 rows spills a few with fewer.
+  int worker_registers = at_rows(rows, 216, 216, 216, 216, 216, 224);
 
   // ---- Attention
 
@@ -115,6 +132,9 @@ struct RowsPolicy {
   int few_shares = parts > 1 ? 3 : 2;
   int many_shares = 3;
   int whole_pages = 2;
+  /// Do an item's new tokens come through the ring, in pages of 64, where warpgroups attend together? A block of a prompt has
+  /// many, which every query tile is multiplied with, and shared memory has no room for them beside queries.
+  bool streams_new_tokens = at_rows(rows, false, false, false, false, false, true);
   /// Do registers hold queries?
   bool holds_queries = at_rows(rows, true, true, true, false, false);
   /// Sets in which a page's scores are made. Registers hold the queries of one.
@@ -126,7 +146,7 @@ struct RowsPolicy {
   /// to do, and all that one loads is on its way at once. Measured: 3972 -> 3872 for 8 rows.
   int merge_shares = at_rows(rows, 4, 2, 1, 1, 1);
   /// Of these, that a warp merges at once: of many rows it has several. Measured: 4983 -> 4930 for 64 rows.
-  int merged_units = at_rows(rows, 1, 1, 1, 2, 2);
+  int merged_units = at_rows(rows, 1, 1, 1, 2, 2, 4);
   /// Pieces of partials that a lane loads at once where a warp has all dims. More are more code, for which a warp waits; fewer
   /// take trees of many slices more turns. Measured: 5550 -> 5525 for 64 rows; 32 rows would lose 0.5%.
   int merge_loads = at_rows(rows, 16, 16, 16, 8, 8);

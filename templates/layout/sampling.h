@@ -71,7 +71,7 @@ SOLITON_HOST_DEVICE constexpr uint64_t bin_count(uint64_t bin) {
 /// Exchanges in turn use one of three areas each, see ops/exchange.cuh.
 constexpr int kExchangeAreas = 3;
 
-constexpr int kMaxSampledRows = 128;
+constexpr int kMaxSampledRows = 256;
 
 /// Warps of a CTA that draw: each takes rows worker, worker + kSamplingWarps, ...
 SOLITON_HOST_DEVICE constexpr int sampling_warps(int rows) {

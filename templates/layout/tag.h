@@ -18,4 +18,12 @@ SOLITON_HOST_DEVICE constexpr uint32_t tag_of(uint32_t use) {
   return 1 + use % kTags;
 }
 
+/// The same of partial sums, whose places several phases use and not all of them all places: so there are more tags, in three
+/// bits. Fresh places have all bits set.
+constexpr uint32_t kSumTagMask = 7;
+constexpr uint32_t kSumTags = 7;
+SOLITON_HOST_DEVICE constexpr uint32_t sum_tag(uint32_t use) {
+  return use % kSumTags;
+}
+
 }  // namespace soliton

@@ -15,26 +15,24 @@ constexpr bool kTimeline = true;
 constexpr bool kTimeline = false;
 #endif
 
-/// One warp in one phase. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
+/// One warp in one phase: "consumer" is a worker too, but for what is said of workers. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
 struct PhaseRecord {
   uint32_t begin;  // the warp is done with the phase before
   uint32_t
       input;  // consumer: it has its slice of the input, or the first chunk of it; epilogue: all have all
-  uint32_t first;    // consumer: the first page has landed; epilogue: the first tile or unit is there
-  uint32_t last;     // consumer: it has handed over its last tile; epilogue: the last output is published
+  uint32_t first;  // consumer: the first page has landed; epilogue: the first tile or unit is there
+  uint32_t
+      last;  // consumer: it has handed over its last tile; epilogue: the last output is published; worker: its
+             // last products are made, or it is through its items of attention
   uint32_t end;      // the warp is done with the phase
   uint32_t waited;   // ns, in all: consumer for pages, epilogue for tiles, producer for free slots
   uint32_t limited;  // ns, in all: producer held back by the window in flight, epilogue merging the parts of
-                     // others
+                     // others, worker for chunks of activations
   uint32_t pages;    // producer: copies issued; consumer: pages in the ring when it had its input
 };
 
-/// Warps that keep records: all but the last, which watches the others.
-constexpr int timeline_warps(int threads_per_cta) {
-  return threads_per_cta / 32 - 1;
-}
-
-/// Records lie as [phase of the step][cta][warp]: consumer warps, then producers, then epilogue.
+/// Records lie as [phase of the step][cta][warp], of the warps that work: consumers or workers, then producers, then the
+/// epilogue or the input loader, of which the last keeps none. Kernels of several rows begin with the tokens' embedding.
 SOLITON_HOST_DEVICE constexpr size_t timeline_index(int phase, int cta, int warp, int num_ctas,
                                                     int num_warps) {
   return (static_cast<size_t>(phase) * num_ctas + cta) * num_warps + warp;

@@ -57,9 +57,9 @@ SOLITON_DEVICE void run_roles(const LaunchParams& params) {
   if constexpr (kPlan.shares_registers) {
     static_assert(kProducer == 2 * kGroupWarps);
     if (warp < kProducer) {
-      take_registers<kWorkerRegisters>();
+      take_registers<kPlan.shape().worker_registers>();
     } else {
-      give_registers<kOtherRegisters>();
+      give_registers<other_registers(kPlan.shape().worker_registers)>();
       if (warp > kWorkingWarps) return;
     }
   }

@@ -81,6 +81,12 @@ struct CoreMatrices {
 #define SOLITON_SECOND_32                                                                            \
   "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55," \
   "%56,%57,%58,%59,%60,%61,%62,%63"
+#define SOLITON_THIRD_32                                                                        \
+  "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86" \
+  ",%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define SOLITON_FOURTH_32                                                                      \
+  "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114" \
+  ",%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
 
 #define SOLITON_FIRST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define SOLITON_FIRST_12 SOLITON_FIRST_8 ",%8,%9,%10,%11"
@@ -118,6 +124,15 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) 
                : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32)
                : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<128 * 16, 128>()),
                  "n"(kAdds ? 1 : 0));
+}
+
+template <bool kAdds = true>
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[128], uint4 a, CoreMatrices b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" SOLITON_FIRST_32 "," SOLITON_SECOND_32
+      "," SOLITON_THIRD_32 "," SOLITON_FOURTH_32 "}, {%128,%129,%130,%131}, %132, %133, 1, 1, 0;"
+      : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32), SOLITON_SUMS_32(64), SOLITON_SUMS_32(96)
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<256 * 16, 128>()), "n"(kAdds ? 1 : 0));
 }
 
 template <int kNextK, int kNextRows>
@@ -173,6 +188,8 @@ SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[32], uint4 a, CoreMatr
 #undef SOLITON_FIRST_16
 #undef SOLITON_FIRST_32
 #undef SOLITON_SECOND_32
+#undef SOLITON_THIRD_32
+#undef SOLITON_FOURTH_32
 
 #else
 // Code for another architecture has no plan that calls them.

@@ -50,11 +50,12 @@ class Attention {
     bool has_work;  // has the item any?
     bool is_own;    // and this worker?
     bool together;  // do its warpgroup's workers attend to pages together?
-    int whole;      // pages of which they do
-    int pages;
-    int units;   // of tokens that are added at once
-    int shares;  // query tiles, or shares of them
-    int parts;   // of each share; a worker has one of them
+    int whole;      // pages of which they do: whole ones, or all
+    int new_pages;  // and pages of new tokens
+    int pages;      // of the cache
+    int units;      // of tokens that are added at once
+    int shares;     // query tiles, or shares of them
+    int parts;      // of each share; a worker has one of them
     int part;
     int at_once;  // shares that workers are found for, rounded up to a power of two
     int share;    // of these
@@ -65,15 +66,21 @@ class Attention {
     uint32_t words[2];
     int place;
   };
+  static constexpr int kPagesBits = 25;
+  static constexpr int kMostNewPages = 7;
+  static_assert(kPlan.rows / kKvPageTokens < kMostNewPages, "rows may begin within a page");
   static SOLITON_DEVICE PackedRole pack(const Role& role);
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);
 
   static constexpr bool kTogether = kPlan.attends_together();
+  /// All items, and of these all tokens: new ones come in pages too.
+  static constexpr bool kAllTogether = kPlan.streams_new_tokens();
   /// It takes the ring to hold values, the other warpgroup's page and the keys of the next.
   static constexpr bool kOverlaps = kPlan.ring_slots >= 4 && kPolicy.overlaps_pages;
   /// What rows other than those of a tile there are has no say where bits must not depend on it.
   static SOLITON_DEVICE bool attends_together(const TreeItem& item, int shares, int whole) {
     if (!kTogether) return false;
+    if (kAllTogether) return true;
     return whole >= (item.undivided == 0 && shares >= kPolicy.many_shares ? 1 : kPolicy.whole_pages) &&
            (item.undivided != 0 || shares >= kPolicy.few_shares);
   }
@@ -86,8 +93,15 @@ class Attention {
     bool is_first;  // pages have to be waited for
     bool is_last;   // and are released
   };
+  /// Of a query tile of an item what says which tokens they see.
+  struct Queries {
+    const Variant<kPlan>& variant;
+    int item;
+    int tile;
+    FirstSeen first_seen;  // of the cached tokens
+  };
   SOLITON_DEVICE int add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass, bool works,
-                               int slot, const FirstSeen& first_seen, State& state) const;
+                               int slot, const Queries& queries, State& state) const;
   SOLITON_DEVICE typename State::Tokens tokens_of(const Variant<kPlan>& variant, int index, const Role& role,
                                                   int query_tile, const FirstSeen& first_seen, int unit,
                                                   int slot) const;
@@ -98,8 +112,10 @@ class Attention {
   static SOLITON_DEVICE int page_at(int slot) {
     return kPlan.regions[static_cast<int>(RegionId::kPages)].offset + slot * kPlan.slot_bytes;
   }
+  SOLITON_DEVICE uint32_t seen_of_new(const Queries& queries, int page) const;
+  SOLITON_DEVICE uint32_t seen_of_last(const Queries& queries, const FirstSeen& first_seen) const;
   SOLITON_DEVICE uint32_t seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item, int query_tile,
-                                        int tile) const;
+                                        int base) const;
   SOLITON_DEVICE void merge_parts(State& state, const Role& role);
   SOLITON_DEVICE void wait_item(uint32_t turn) const {
     context_.wait(context_.barrier(BarrierId::kItemDone, turn % kItemSlots), turn / kItemSlots & 1,
@@ -167,7 +183,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Attention<kPlan>::pass(PageStream<kPlan>& stream, const Role& role) {
   SOLITON_NO_UNROLL
-  for (int i = 0; i < 2 * kSlots * role.pages; ++i) stream.release(stream.wait());
+  for (int i = 0; i < 2 * kSlots * (role.pages + role.new_pages); ++i) stream.release(stream.wait());
 }
 
 template <const KernelPlan& kPlan>
@@ -190,15 +206,17 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
     const FirstSeen first_seen = first_seen_of(phase.variant, index, works ? query_tile : 0);
-    int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
-      if (role.whole > 0)
-        slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, first_seen, state);
+      if (role.whole + role.new_pages > 0) {
+        const Queries queries = {phase.variant, index, works ? query_tile : 0, first_seen};
+        slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, queries, state);
+      }
     }
+    int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     SOLITON_NO_UNROLL
-    for (int unit = whole_units; unit < role.units; ++unit) {
+    for (int unit = whole_units; !kAllTogether && unit < role.units; ++unit) {
       const bool in_page = unit < page_units;
       if (in_page && unit % kPageUnits == 0 && first == 0) {
         SOLITON_UNROLL
@@ -227,11 +245,11 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
   }
 }
 
-/// The item's whole pages, of which a warpgroup has every role.parts-th, if it `works` at all. `slot`: of the first page;
-/// returns the one behind the last.
+/// The item's whole pages, or all and those of new tokens, of which a warpgroup has every role.parts-th, if it `works` at all. `slot`:
+/// of the first page; returns the one behind the last.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass,
-                                               bool works, int slot, const FirstSeen& first_seen,
+                                               bool works, int slot, const Queries& queries,
                                                State& state) const {
   static_assert(kSlots == 1, "a slot has all keys of a page, or all values");
   const auto take = [&] {
@@ -247,9 +265,12 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
     SOLITON_NO_UNROLL
     for (int i = 0; i < 2 * pages; ++i) leave(take());
   };
-  const int before = works && role.part < role.whole ? role.part : role.whole;
-  int left = (role.whole - before + role.parts - 1) / role.parts;  // pages of this warpgroup
-  const int behind_last = role.whole - before - (left - 1) * role.parts - 1;
+  const int parts = kPolicy.divides_tokens ? role.parts : 1;
+  const int part = kPolicy.divides_tokens ? role.part : 0;
+  const int all = role.whole + role.new_pages;
+  const int before = works && part < all ? part : all;
+  int left = (all - before + parts - 1) / parts;  // pages of this warpgroup
+  const int behind_last = all - before - (left - 1) * parts - 1;
   skip(before);
   if (left == 0) return slot;
   typename State::PageScores scores;
@@ -261,12 +282,19 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
     state.begin_scores(context_.shared, page_at(keys), scores, context_.lane);
   };
   const auto take_scores = [&] {
-    FirstSeen seen_of_page = first_seen;
+    FirstSeen first_seen = queries.first_seen;
     if constexpr (Variant<kPlan>::kWindows) {
-      const int page = role.whole - 1 - behind_last - (left - 1) * role.parts;
-      seen_of_page = first_seen.behind(page * kKvPageTokens);
+      const int page = all - 1 - behind_last - (left - 1) * parts;
+      first_seen = first_seen.behind(page * kKvPageTokens);
     }
-    state.take_scores(scores, own, seen_of_page, context_.lane);
+    if (kAllTogether && left <= role.new_pages + 1) {
+      const bool is_new = left <= role.new_pages;
+      const uint32_t seen =
+          is_new ? seen_of_new(queries, role.new_pages - left) : seen_of_last(queries, first_seen);
+      state.take_some_scores(scores, own, seen);
+    } else {
+      state.take_scores(scores, own, first_seen, context_.lane);
+    }
   };
   begin_page();
   warpgroup_wait(scores);
@@ -276,14 +304,14 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
     const int values = take();
     take_scores();
     if (kOverlaps) {
-      skip(role.parts - 1);
+      skip(parts - 1);
       begin_page();
     }
     state.weigh_raised(own, weights);
     state.add_values(context_.shared, page_at(values), weights);
     leave(values);
     if (!kOverlaps) {
-      skip(role.parts - 1);
+      skip(parts - 1);
       begin_page();
     }
     warpgroup_wait(scores);

@@ -15,8 +15,9 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::pack(const Role& role) {
   const auto bit = [](bool is_set, int at) { return static_cast<uint32_t>(is_set) << at; };
-  return {{static_cast<uint32_t>(role.pages) | bit(role.whole < role.pages, 28) | bit(role.together, 29) |
-               bit(role.has_work, 30) | bit(role.is_own, 31),
+  return {{static_cast<uint32_t>(role.pages) | static_cast<uint32_t>(role.new_pages) << kPagesBits |
+               bit(role.whole < role.pages, 28) | bit(role.together, 29) | bit(role.has_work, 30) |
+               bit(role.is_own, 31),
            static_cast<uint32_t>(role.units - role.pages * kPageUnits + kPageUnits) |
                static_cast<uint32_t>(role.shares) << 8 | static_cast<uint32_t>(role.parts) << 16 |
                static_cast<uint32_t>(role.part) << 20 | static_cast<uint32_t>(role.at_once) << 24 |
@@ -28,12 +29,15 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename Attention<kPlan>::Role Attention<kPlan>::unpack(const PackedRole& packed) {
   const uint32_t a = packed.words[0];
   const uint32_t b = packed.words[1];
-  const int pages = static_cast<int>(a & 0xfffffff);
+  const int pages = static_cast<int>(a & ((1u << kPagesBits) - 1));
   const bool together = (a >> 29 & 1) != 0;
   return {.has_work = (a >> 30 & 1) != 0,
           .is_own = a >> 31 != 0,
           .together = together,
-          .whole = together ? pages - static_cast<int>(a >> 28 & 1) : 0,
+          .whole = kAllTogether ? pages
+                   : together   ? pages - static_cast<int>(a >> 28 & 1)
+                                : 0,
+          .new_pages = static_cast<int>(a >> kPagesBits & kMostNewPages),
           .pages = pages,
           .units = pages * kPageUnits - kPageUnits + static_cast<int>(b & 0xff),
           .shares = static_cast<int>(b >> 8 & 0xff),
@@ -66,6 +70,7 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
       bytes = shape.bytes();
       role.pages = ceil_divide(cached, kKvPageTokens);
       role.units = ceil_divide(ceil_divide(cached, kTailTokens) + shape.tail.count, State::kTogether);
+      role.new_pages = shape.new_pages.count;
       role.shares = shape.queries.count * State::kShares;
       role.whole = cached / kKvPageTokens;
       // Of all pages where there are windows: bits must not depend on how many of them others' reach.

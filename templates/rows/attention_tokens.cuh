@@ -27,7 +27,7 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
   tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
   tokens.seen = State::kAllSeen;
   if (tokens.all_seen) return tokens;
-  index = opaque(index);
+  index = soliton::opaque(index);
   TreeItem item = context_.item(index);
   context_.limit_to_window(item, index, variant);
   const ItemParts<kPlan> shape(item, context_.step);
@@ -49,7 +49,8 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
     } else if (fresh < shape.tail.count) {
       tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
-      tokens.seen |= seen_of_fresh(variant, item, query_tile, fresh) << 8 * t;
+      tokens.seen |= seen_of_fresh(variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens)
+                     << 8 * t;
     } else {  // behind the last tile: nothing of it is seen
       tokens.keys[t] = tokens.keys[0];
       tokens.values[t] = tokens.values[0];
@@ -72,11 +73,41 @@ SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_see
   return {first_of(query), first_of(query + 8)};
 }
 
-/// Of a tile of the item's new tokens: a row sees those of its path.
+/// Of a page of the item's new tokens, of each tile eight bits.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_new(const Queries& queries, int page) const {
+  const TreeItem item = context_.item(opaque(queries.item));
+  const int base = (item.first_new / kKvPageTokens + page) * kKvPageTokens;
+  uint32_t seen = 0;
+  SOLITON_NO_UNROLL
+  for (int tile = 0; tile < State::kPageTiles; ++tile)
+    seen |= seen_of_fresh(queries.variant, item, queries.tile, base + tile * kTailTokens) << 8 * tile;
+  return seen;
+}
+
+/// Of the item's last page of the cache, which need not be full: the same.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_last(const Queries& queries,
+                                                       const FirstSeen& first_seen) const {
+  const int tokens = cached_tokens(context_.item(opaque(queries.item)), context_.step);
+  const int rest = tokens - (tokens - 1) / kKvPageTokens * kKvPageTokens;
+  uint32_t seen = 0;
+  SOLITON_NO_UNROLL
+  for (int tile = 0; tile < State::kPageTiles; ++tile) {
+    uint32_t of_tile = Variant<kPlan>::kWindows ? first_seen.seen_of(tile, context_.lane) : 0xffu;
+    SOLITON_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (tile * kTailTokens + State::token(context_.lane, i) >= rest) of_tile &= ~(0x11u << i);
+    }
+    seen |= of_tile << 8 * tile;
+  }
+  return seen;
+}
+
+/// Of a tile of the item's new tokens, of rows from `base` on: a row sees those of its path.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item,
-                                                        int query_tile, int tile) const {
-  const int base = (item.first_new / kTailTokens + tile) * kTailTokens;
+                                                        int query_tile, int base) const {
   const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
   uint32_t seen = 0;
   SOLITON_UNROLL

@@ -110,29 +110,33 @@ class Epilogue : public Outputs<kPlan> {
   /// Finishes this team's of the CTA's own tiles of a block, of those from its tile `begin` to `end_tile` - 1: `sums` begin
   /// with the former. A thread brings what it needs of a few at once, and keeps it in shared memory: so the code that
   /// finishes a tile is there once, and the loads are on their way together.
-  SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run, const TileBlock& block,
+  SOLITON_DEVICE void finish_tiles(const MatrixInstance& at, const TileRun& run,
                                    const PartialSums<kPlan>& sums, int begin, int end_tile) {
     const int first = of_slices(begin, sums.slices()) + team();
     const int most = of_slices(end_tile - begin + sums.slices() - 1, sums.slices()) - team();
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
-    constexpr int kBroughtWords = kRowsShape.brought_words;
-    constexpr int kAtOnce = kBroughtWords / 2;  // sums, and what is brought beside them
-    uint4* words = context_.template region<uint4>(RegionId::kTiles) +
-                   opaque(worker_) * kBroughtWords * kWarpLanes + context_.lane;
+    constexpr int kAtOnce = kRowsShape.brought_words / 2;  // sums, and what is brought beside them
+    constexpr int kSharedAtOnce = kRowsShape.shared_brought_words / 2;
+    static_assert(kSharedAtOnce % kOwnRows == 0 || kSharedAtOnce == 0, "whole tiles");
+    const bool in_input = kSharedAtOnce > 0 && sums.slices() > 1;
+    const int at_once = in_input ? kSharedAtOnce : kAtOnce;
+    uint4* words = (in_input ? context_.template region<uint4>(RegionId::kInput)
+                             : context_.template region<uint4>(RegionId::kTiles)) +
+                   opaque(worker_) * 2 * at_once * kWarpLanes + context_.lane;
     const auto own_tile = [&](int piece) { return first + piece / kOwnRows * kTeams; };
     const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
-    for (int piece = 0; piece < pieces; piece += kAtOnce) {
-      const int end = pieces - piece < kAtOnce ? pieces : piece + kAtOnce;
+    for (int piece = 0; piece < pieces; piece += at_once) {
+      const int end = pieces - piece < at_once ? pieces : piece + at_once;
       own_row_ = piece % kOwnRows;
-      float4* const from =
-          sums.first(block.first_own + own_tile(piece) * sums.slices() - begin, row(), quarter());
-      const auto behind = [&](int i) {
-        const int of = piece % kOwnRows + i;
-        return (of / kOwnRows * kTeams * sums.slices() * kRowsShape.sums_bytes() / 16) +
-               (of % kOwnRows - piece % kOwnRows) * kRowStride * kQuarters;
+      float4* const from = sums.first(own_tile(piece) - begin, row(), quarter());
+      const auto behind_row = [&](int first_row) {  // of the first piece
+        return [&, first_row](int i) {
+          return (first_row + i) / kOwnRows * kTeams * sums.tile_words() +
+                 ((first_row + i) % kOwnRows - first_row) * kRowStride * kQuarters;
+        };
       };
       const auto before = [&](int i) {
         own_row_ = i % kOwnRows;
@@ -143,13 +147,19 @@ class Epilogue : public Outputs<kPlan> {
         own_row_ = i % kOwnRows;
         return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
       };
-      sums.template bring<kAtOnce>(words, piece, end, before, ahead, from, behind);
+      if (in_input) {
+        if constexpr (kSharedAtOnce > 0)
+          sums.template bring<kSharedAtOnce>(words, piece, end, before, ahead, from, behind_row(0));
+      } else {
+        sums.template bring<kAtOnce>(words, piece, end, before, ahead, from,
+                                     behind_row(kAtOnce % kOwnRows == 0 ? 0 : piece % kOwnRows));
+      }
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
         const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
-        const uint4 more = load_shared(words + (kAtOnce + i - piece) * kWarpLanes);
+        const uint4 more = load_shared(words + (at_once + i - piece) * kWarpLanes);
         finish(at, tile_at(i), own_tile(i),
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},

@@ -243,16 +243,19 @@ class InputLoader {
       const int column = block.first_column + block.chunk(i) * columns;
       const unsigned char* slot = input + static_cast<int64_t>(column) * kRowsShape.column_bytes();
       if (!integers) {
-        push(slot, kChunkBytes);
+        SOLITON_UNROLL
+        for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk)
+          push(slot + chunk * kChunkBytes, kChunkBytes);
         continue;
       }
-      // A word of a full page has columns of both strips of a unit: a chunk is half of either.
+      // A word of a full page has columns of both strips of a unit: a chunk has as many of either.
+      constexpr int kChunks = kRowsShape.integer_slot_chunks;
       const bool divided =
           page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
       const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
       SOLITON_NO_UNROLL
-      for (int half = 0; half < 2; ++half, slot += piece)
-        push(slot, piece, divided ? slot + kChunkBytes : nullptr);
+      for (int chunk = 0; chunk < kChunks; ++chunk, slot += piece)
+        push(slot, piece, divided ? slot + kChunks / 2 * kChunkBytes : nullptr);
     }
   }
 

@@ -26,8 +26,8 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                         const TileBlock& block, int count, const Put& put) {
     const int own = own_groups(count);
-    if (own == 2) {
-      multiply_integer_groups<2>(stream, phase, block, count, put);
+    if (Base::kMostGroups == 2 && own == 2) {
+      multiply_integer_groups<Base::kMostGroups>(stream, phase, block, count, put);
     } else if (own >= 1) {
       multiply_integer_groups<1>(stream, phase, block, count, put);
     } else {
@@ -60,7 +60,9 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_integer_groups(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                               const TileBlock& block, int count, const Put& put) {
-    if constexpr (kRowsShape.scales_first) {
+    if constexpr (kRowsShape.slot_chunks > 1) {
+      return multiply_scaled_chunks(stream, phase, block, count, put);
+    } else if constexpr (kRowsShape.scales_first) {
       return multiply_scaled<kGroups>(stream, phase, block, count, put);
     } else {
       float sums[kGroups][kPlan.rows / 2] = {};
@@ -195,6 +197,39 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
         end_chunk(sums);
       }
     }
+    put_all(sums, count, put);
+  }
+
+  /// The same of one group of tiles, where a chunk has one step of both strips: it is released when the next one's products are
+  /// on their way.
+  template <class Put>
+  SOLITON_DEVICE void multiply_scaled_chunks(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                             const TileBlock& block, int count, const Put& put) {
+    static_assert(kChunkSteps == 1 && Base::kMostGroups == 1);
+    float sums[1][kPlan.rows / 2] = {};
+    Strip strips[kStrips];
+    bool is_first = true;
+    SOLITON_NO_UNROLL
+    for (int left = block.num_chunks; left > 0; --left) {
+      const int slot = stream.wait_turn(warpgroup());
+      const int steps = steps_of_unit(phase, left);
+      const bool pairs = steps > 1;
+      SOLITON_UNROLL
+      for (int k = 0; k < kSlotSteps; ++k) {
+        const Step step = load_step(stream.bytes(slot), this->tile_of_group(), k, steps);
+        if (k == kSlotSteps - 1) stream.release_turn(slot);
+        strips[0] = strip_of(step, 0);
+        const CoreMatrices input(is_first ? input_.wait() : input_.wait_second());
+        issue(sums[0], strips[0], input.behind(place_of(0, 0, pairs)));
+        warpgroup_wait_but_last();  // for what the chunk before is the operand of
+        if (!is_first) input_.release();
+        is_first = false;
+        strips[1] = strip_of(step, 1);
+        issue(sums[0], strips[1], input.behind(place_of(0, 1, pairs)));
+        warpgroup_wait_but_last();
+      }
+    }
+    end_chunk(sums);
     put_all(sums, count, put);
   }
 

@@ -5,6 +5,9 @@
 //                  | query tiles | keys of new tokens | their values |
 //                  |  16 queries |     16 tokens a tile              |
 //
+// New tokens may come through the ring instead (KernelPlan::streams_new_tokens()): 64 of the step's rows are a page, which
+// follows on the item's pages of the cache.
+//
 // Each item lies behind the one before; one that does not fit before the end lies at the start again.
 #pragma once
 
@@ -23,25 +26,31 @@ SOLITON_DEVICE QueryTiles query_tiles(const TreeItem& item) {
   return {first, ceil_divide(item.end_row * kPlan.model.group(), kQueryRows) - first};
 }
 
-/// Tiles of new tokens that an item takes.
-struct TailTiles {
+/// Tiles of new tokens that an item takes, or pages of them.
+struct NewTokens {
   int first;
   int count;
 };
-SOLITON_DEVICE TailTiles tail_tiles(const TreeItem& item, int step) {
+template <int kTokens>
+SOLITON_DEVICE NewTokens new_tokens(const TreeItem& item, int step) {
   if (!takes_new_tokens(item, step)) return {0, 0};
-  const int first = item.first_new / kTailTokens;
-  return {first, ceil_divide(item.end_new, kTailTokens) - first};
+  const int first = item.first_new / kTokens;
+  return {first, ceil_divide(item.end_new, kTokens) - first};
 }
 
 /// What an item brings to shared memory during attention: tiles of queries, and keys and values of its new tokens.
 template <const KernelPlan& kPlan>
 struct ItemParts {
+  static constexpr NewTokens kNone = {0, 0};
+
   QueryTiles queries;
-  TailTiles tail;
+  NewTokens tail;
+  NewTokens new_pages;
 
   SOLITON_DEVICE ItemParts(const TreeItem& item, int step)
-      : queries(query_tiles<kPlan>(item)), tail(tail_tiles(item, step)) {}
+      : queries(query_tiles<kPlan>(item)),
+        tail(kPlan.streams_new_tokens() ? kNone : new_tokens<kTailTokens>(item, step)),
+        new_pages(kPlan.streams_new_tokens() ? new_tokens<kKvPageTokens>(item, step) : kNone) {}
 
   SOLITON_DEVICE int query_bytes() const { return queries.count * kQkv<kPlan>.query_tile_bytes(); }
   SOLITON_DEVICE int tail_bytes() const { return tail.count * kQkv<kPlan>.kv.tile_bytes(); }

@@ -1,57 +1,82 @@
 // Sums of tiles on their way from the warpgroups that multiply to the threads that finish them: through device memory, or
 // rather L2. Of a block of tiles every CTA of a team, which share the columns, puts down what its slice of the columns
-// gives; each sums up its own tiles' parts, in the order of the slices.
+// gives, where the CTA looks that finishes the tile; each sums up its own tiles' parts, in the order of the slices.
 //
-//   [CTA][pass][tile of the pass][row]{16 sums: of each quarter q its rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9}
+//   [CTA that finishes them][own tile][slice][row]{16 sums: of each quarter q its rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9}
 //
-// A CTA has tiles_at_once() tiles at a time, a pass. Sums say themselves that they have arrived. Each is read by one thread,
-// which makes it missing again once it has it, phases before it is written next, with the grid counter in between. Where
-// one CTA has all columns, passes take turns at two places: its workers meet in each of them, and so nobody puts down sums
-// before those of the pass before last are missing.
+// A CTA multiplies tiles_at_once() tiles at a time, a pass. Where CTAs share columns, sums say themselves that they have
+// arrived: the three lowest bits of each word are the tag of the use of its place, and uses are counted over all phases that
+// put down sums (layout/tag.h). A reader finds what was written last, in this use or before; and no place is written in one
+// use and not again until the seventh after it, for which the verifier looks. Who read the use before has ended its phase
+// then: a grid barrier is in between. Where one CTA has all columns, passes take turns at two places, and its workers meet
+// before they read and after.
 #pragma once
 
-#include "ops/missing.cuh"
+#include "layout/tag.h"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
+
+/// Uses of sums in a step before each of its phases, of which the tokens' embedding is the first, and in all.
+template <const KernelPlan& kPlan>
+struct SumUses {
+  uint16_t before[kPlan.recorded_phases()] = {};
+  uint16_t all = 0;
+  constexpr SumUses() {
+    int phase = 1;
+    kPlan.for_each_step_phase([&](int i, int) {
+      before[phase++] = all;
+      all += kPlan.puts_sums(kPlan.phases[i]) ? 1 : 0;
+    });
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT SumUses<kPlan> kSumUses{};
 
 template <const KernelPlan& kPlan>
 class PartialSums {
  public:
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
 
-  /// `slice`: of this CTA; `first`: of the tiles of its block that are at hand.
-  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixPhase& phase, int slice, int first)
+  /// `first`: of the tiles of the block that are at hand.
+  SOLITON_DEVICE PartialSums(Context<kPlan>& context, const MatrixPhase& phase, const TileBlock& block,
+                             int first)
       : context_(context),
         slices_(phase.column_slices),
         team_(of_slices(kPlan.num_ctas, slices_)),
-        pass_(first / kRowsShape.tiles_at_once()),
-        number_(context.cta - slice * team_) {
-    if (slices_ == 1) pass_ %= 2;
-  }
+        slice_(block.slice),
+        first_own_(block.first_own),
+        begin_(slices_ > 1 ? first : first % (2 * kRowsShape.tiles_at_once())),
+        tag_(sum_tag(context.step * kSumUses<kPlan>.all + kSumUses<kPlan>.before[context.phase])) {}
 
   /// Puts down a warp's sums of a tile, as it has them from warpgroup_multiply(): lanes that have neighbouring rows of
   /// the tile swap, so that each has a quarter for one row of activations.
   SOLITON_DEVICE void put(int tile, const float (&sums)[kPlan.rows / 2]) const {
     const int lane = opaque(context_.lane);
     const bool odd = lane / 4 % 2 != 0;
-    float4* to = sums_of(context_.cta, tile) + (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
+    const int place = begin_ + tile;  // in the block
+    // The CTA of the team whose first own tile it or one a multiple of slices_ before it is.
+    const int finisher = context_.cta + (((place - first_own_ + slice_) & (slices_ - 1)) - slice_) * team_;
+    float4* to = sums_of(finisher, of_slices(place, slices_)) + slice_ * kSliceWords +
+                 (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
     SOLITON_UNROLL
     for (int n = 0; n < kPlan.rows / 8; ++n) {
       const float* own = sums + 4 * n;
       const float low = shuffle_xor(odd ? own[0] : own[1], 4);
       const float high = shuffle_xor(odd ? own[2] : own[3], 4);
       store_relaxed(to + n * 8 * kQuarters,
-                    make_float4(publishable(odd ? low : own[0]), publishable(odd ? own[1] : low),
-                                publishable(odd ? high : own[2]), publishable(odd ? own[3] : high)));
+                    make_float4(tagged(odd ? low : own[0]), tagged(odd ? own[1] : low),
+                                tagged(odd ? high : own[2]), tagged(odd ? own[3] : high)));
     }
   }
 
   SOLITON_DEVICE int slices() const { return slices_; }
-  /// Where a quarter of a row's sums of a tile lies, of the first slice of the columns.
-  SOLITON_DEVICE float4* first(int tile, int row, int quarter) const {
-    return sums_of(number_, tile) + row * kQuarters + quarter;
+  /// Where a quarter of a row's sums of the CTA's `own_tile`th tile, of those at hand, lies, of the first slice of the columns.
+  SOLITON_DEVICE float4* first(int own_tile, int row, int quarter) const {
+    return sums_of(context_.cta, begin_ + own_tile) + row * kQuarters + quarter;
   }
+  /// From an own tile to the next.
+  SOLITON_DEVICE int tile_words() const { return slices_ * kSliceWords; }
 
   /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`; behind them what
   /// is brought beside them. `before(piece)`, `ahead(piece)`; `from`: of piece `first`, and so much further, behind(i), of
@@ -59,8 +84,6 @@ class PartialSums {
   template <int kPieces, class Before, class Ahead, class Behind>
   SOLITON_DEVICE void bring(uint4* words, int first, int end, const Before& before, const Ahead& ahead,
                             float4* from, const Behind& behind) const {
-    const int stride =
-        team_ * kPlan.sum_passes() * kRowsShape.tiles_at_once() * (kRowsShape.sums_bytes() / 16);
     constexpr int kSlices = 4;  // at once
     float4 sums[kPieces];
     uint4 more[kPieces];
@@ -80,7 +103,7 @@ class PartialSums {
           if (slice + k >= slices_) break;
           SOLITON_UNROLL
           for (int i = 0; i < kPieces; ++i) {
-            if (places[i] >= 0) visit(parts[k][i], from + (k * stride + places[i]));
+            if (places[i] >= 0) visit(parts[k][i], from + (k * kSliceWords + places[i]));
           }
         }
       };
@@ -89,25 +112,23 @@ class PartialSums {
       for (;;) {
         bool missing = false;
         on_parts([&](float4& part, const float4* place) {
-          if (!is_missing(part)) return;
+          if (is_there(part)) return;
           missing = true;
           part = load_relaxed(place);
         });
         if (!warp_any(missing)) break;
-        spin.pause(context_.site(WaitKind::kPartial, number_, 0, kMissing));
+        spin.pause(context_.site(WaitKind::kPartial, context_.cta - slice_ * team_, tag_, kSumTagMask));
       }
-      const float none = float_from_bits(kMissing);
-      on_parts(
-          [&](const float4&, float4* place) { store_relaxed(place, make_float4(none, none, none, none)); });
       SOLITON_UNROLL
       for (int k = 0; k < kSlices; ++k) {
         SOLITON_UNROLL
         for (int i = 0; i < kPieces; ++i) {
-          sums[i] = make_float4(sums[i].x + parts[k][i].x, sums[i].y + parts[k][i].y,
-                                sums[i].z + parts[k][i].z, sums[i].w + parts[k][i].w);
+          const float4& part = parts[k][i];
+          sums[i] = make_float4(sums[i].x + untagged(part.x), sums[i].y + untagged(part.y),
+                                sums[i].z + untagged(part.z), sums[i].w + untagged(part.w));
         }
       }
-      from += kSlices * stride;
+      from += kSlices * kSliceWords;
     }
     SOLITON_UNROLL
     for (int i = 0; i < kPieces; ++i) {
@@ -119,18 +140,33 @@ class PartialSums {
 
  private:
   static constexpr int kQuarters = 4;
+  static constexpr int kSliceWords = kRowsShape.sums_bytes() / 16;
 
-  SOLITON_DEVICE float4* sums_of(int cta, int tile) const {
-    const int place = (cta * kPlan.sum_passes() + pass_) * kRowsShape.tiles_at_once() + tile;
-    return context_.template workspace<float4>(kPlan.sums.offset +
-                                               static_cast<int64_t>(place) * kRowsShape.sums_bytes());
+  SOLITON_DEVICE float tagged(float value) const {
+    return float_from_bits(and_or(float_bits(value), ~kSumTagMask, tag_));
+  }
+  static SOLITON_DEVICE float untagged(float value) {
+    return float_from_bits(float_bits(value) & ~kSumTagMask);
+  }
+  SOLITON_DEVICE bool is_there(float4 v) const {
+    const uint32_t differs = (float_bits(v.x) ^ tag_) | (float_bits(v.y) ^ tag_) | (float_bits(v.z) ^ tag_) |
+                             (float_bits(v.w) ^ tag_);
+    return (differs & kSumTagMask) == 0;
+  }
+
+  SOLITON_DEVICE float4* sums_of(int cta, int own_tile) const {
+    constexpr int kPlaces = kPlan.sum_passes() * kRowsShape.tiles_at_once();  // of a CTA
+    return context_.template workspace<float4>(kPlan.sums.offset) +
+           (static_cast<int64_t>(cta) * kPlaces + own_tile * slices_) * kSliceWords;
   }
 
   const Context<kPlan>& context_;
   int slices_;
   int team_;  // teams that there are
-  int pass_;
-  int number_;  // of this CTA's team
+  int slice_;
+  int first_own_;
+  int begin_;  // of the tiles at hand
+  uint32_t tag_;
 };
 
 }  // namespace soliton::rows

@@ -51,8 +51,9 @@ class Producer : public ExpertProducer<kPlan> {
     for (int i = context_.first_item(); i < end; ++i) {
       TreeItem item = context_.item(i);
       context_.limit_to_window(item, i, variant);
-      // Of the last page what is there: tiles of tokens, of keys and of values.
+      // Of the last page what is there: tiles of tokens, of keys and of values; or all of it.
       int tiles = ceil_divide(cached_tokens(item, context_.step), kTailTokens);
+      if constexpr (kPlan.streams_new_tokens()) tiles = round_up(tiles, kPageTiles);
       SOLITON_NO_UNROLL
       for (int page = 0; tiles > 0; ++page, tiles -= kPageTiles) {
         const int physical = load_constant(context_.params.tree.pages + item.first_page + page);
@@ -65,14 +66,42 @@ class Producer : public ExpertProducer<kPlan> {
             return;
         }
       }
+      if constexpr (kPlan.streams_new_tokens()) {
+        if (!push_new_tokens<kPhase>(item)) return;
+      }
     }
     // Attention takes longer than the ring takes to fill: the weights behind it come when what everybody waits for has.
-    if (!wait_attending()) return;
+    if (!attending_ && !wait_attending()) return;
+    attending_ = false;
     context_.end_phase();
   }
   SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
 
  private:
+  /// Of an item the pages of the step's own tokens, once these are there; false once the launch has stopped.
+  template <int kPhase>
+  SOLITON_DEVICE bool push_new_tokens(const TreeItem& item) {
+    constexpr QkvLayout kLayout = kQkv<kPlan>;
+    constexpr int kHalfBytes = kPlan.card_kv().half_bytes();
+    constexpr int kWindow = kPlan.window_of(kPlan.phases[kPhase]);
+    const NewTokens pages = ItemParts<kPlan>(item, context_.step).new_pages;
+    if (pages.count == 0) return true;
+    if (!attending_) {
+      if (!wait_attending()) return false;
+      fence_async();
+      attending_ = true;
+    }
+    const char* vector = context_.template workspace<char>(kPlan.vector(kPlan.phases[kPhase].reads).offset) +
+                         kLayout.keys_offset(item.kv_head);
+    SOLITON_NO_UNROLL
+    for (int page = pages.first; page < pages.first + pages.count; ++page) {
+      const char* keys = vector + page * kHalfBytes;
+      if (!this->push(keys, kHalfBytes, kWindow)) return false;
+      if (!this->push(keys + kLayout.tail_bytes(), kHalfBytes, kWindow)) return false;
+    }
+    return true;
+  }
+
   SOLITON_DEVICE SlotCursor<kPlan> slots(const MatrixInstance& at) const {
     return {layer_weights<kPlan>(context_.params, at.phase, at.layer), at.phase.format.type, at.phase.padded,
             context_.tiles(at.phase)};
@@ -206,7 +235,8 @@ class Producer : public ExpertProducer<kPlan> {
     return !this->stopped();
   }
 
-  uint32_t attended_ = 0;  // phases of attention
+  uint32_t attended_ = 0;   // phases of attention
+  bool attending_ = false;  // has this one begun?
 };
 
 }  // namespace soliton::rows

@@ -158,13 +158,18 @@ class QueryState {
   /// while products are made. `first_seen`: of the page's tokens.
   SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const FirstSeen& first_seen,
                                   int lane) {
-    SOLITON_UNROLL
-    for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
-    cap(scores);
+    take_capped(page, scores);
     if constexpr (Variant<kPlan>::kWindows) {
       SOLITON_UNROLL
       for (int t = 0; t < kPageTiles; ++t) hide_tile(first_seen.seen_of(t, lane), scores[t]);
     }
+    raise_maxima(scores);
+  }
+  /// The same of a page of which queries see some tokens: bits of its tiles, as Tokens has them.
+  SOLITON_DEVICE void take_some_scores(const PageScores& page, TileScores& scores, uint32_t seen) {
+    take_capped(page, scores);
+    SOLITON_UNROLL
+    for (int t = 0; t < kPageTiles; ++t) hide_tile(seen >> 8 * t, scores[t]);
     raise_maxima(scores);
   }
   /// Turns scores, not yet scaled, into weights, as operands, once they have been taken into the maxima.
@@ -222,6 +227,11 @@ class QueryState {
   SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane);
 
  private:
+  static SOLITON_DEVICE void take_capped(const PageScores& page, TileScores& scores) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
+    cap(scores);
+  }
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
 
   /// The `step`-th 16 dims of the queries: operand a.

@@ -51,21 +51,25 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     const int slots =
         ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
     const int own = own_groups(count);
-    if (kMostGroups == 2 && own == 2) {
+    if (own >= 1 && kRowsShape.slot_chunks > 1) {
+      multiply_chunks(stream, chunks, count, put);
+    } else if (kMostGroups == 2 && own == 2) {
       multiply_groups<kMostGroups>(stream, chunks, 0, count, put);
     } else if (own >= 1) {
       multiply_groups<1>(stream, chunks, slots - 1, count, put);
     } else {
       for (int chunk = 0; chunk < chunks; ++chunk) {
         pass(stream, slots);
-        input_.wait();
-        input_.release();
+        for (int i = 0; i < kRowsShape.slot_chunks; ++i) {
+          input_.wait();
+          input_.release();
+        }
       }
     }
   }
 
  private:
-  static constexpr int kSteps = kRowsShape.chunk_columns() / kMmaColumns;
+  static constexpr int kSteps = kRowsShape.slot_columns({}) / kMmaColumns;
   static constexpr int kSets = 2;  // that a slot's products are made in: by registers
   static constexpr int kSetMmas = kSteps / kSets;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
@@ -93,6 +97,33 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       if (kGroups == 1) pass(stream, empty_slots);
       end_chunk(sums);
     }
+    put_all(sums, count, put);
+  }
+
+  /// One group, of slots that have a chunk of the activations for each set. A chunk is released when the next one's products
+  /// are on their way: no wait is in between.
+  template <class Put>
+  SOLITON_DEVICE void multiply_chunks(PageStream<kPlan>& stream, int slots, int count, const Put& put) {
+    static_assert(kRowsShape.slot_chunks == 1 || (kRowsShape.slot_chunks == kSets && kMostGroups == 1));
+    float sums[1][kMmaRows / 2] = {};
+    Weights<kSetMmas> weights[2] = {};
+    const bool is_there = warpgroup() * kGroupTiles + this->tile_of_group() < count;
+    bool is_first = true;
+    SOLITON_NO_UNROLL
+    for (; slots > 0; --slots) {
+      const int slot = stream.wait_turn(warpgroup());
+      SOLITON_UNROLL
+      for (int set = 0; set < kSets; ++set) {
+        if (is_there)
+          load(weights[set], slot, set, this->tile_of_group());  // else products with 0, for less power
+        if (set == kSets - 1) stream.release_turn(slot);
+        issue(sums[0], weights[set], CoreMatrices(is_first ? input_.wait() : input_.wait_second()));
+        warpgroup_wait_but_last();
+        if (!is_first) input_.release();
+        is_first = false;
+      }
+    }
+    end_chunk(sums);
     put_all(sums, count, put);
   }
 

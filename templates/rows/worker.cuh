@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "machine/timeline.cuh"
 #include "rows/append.cuh"
 #include "rows/attention.cuh"
 #include "rows/attention_roles.cuh"
@@ -30,7 +31,7 @@ class Worker {
   SOLITON_DEVICE bool begin_step() {
     begin_phase();
     if (!epilogue_.begin_step()) return false;
-    context_.finish_phase();
+    finish_phase();
     return true;
   }
   SOLITON_DEVICE void end_step() { context_.end_step(); }
@@ -59,23 +60,26 @@ class Worker {
       if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
     }
     if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
-    context_.finish_phase();
-    if (at.phase.appends) append_new_tokens(at.layer);
+    finish_phase();
+    // After a phase that no CTA has begun before all had read the layer's pages, while the others end it.
+    if (at.phase.appends) append_new_tokens(context_, worker_, at.layer);
   }
 
   SOLITON_DEVICE void norm_heads(int layer) {
     begin_phase();
     rows::norm_heads(context_, worker_ * kPlan.num_ctas + context_.cta, kPlan.num_ctas * kWorkers, layer);
-    context_.finish_phase();
+    finish_phase();
   }
 
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
   template <int kPhase>
   SOLITON_DEVICE void attend(int layer) {
     context_.begin_phase();
-    attention_.attend(stream_, layer, [&] { context_.wait_begun(); });
+    mark(context_, &PhaseRecord::begin);
+    attention_.attend(stream_, layer, [&] { wait_begun(); });
+    mark(context_, &PhaseRecord::last);
     const MergedUnit last = merge_all(context_, worker_, layer);
-    context_.finish_phase();
+    finish_phase();
     clear_partials(context_, last);
   }
 
@@ -85,18 +89,18 @@ class Worker {
     return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
   }
 
-  /// Behind a phase that no CTA has begun before all had read the layer's pages, while the others end it.
-  SOLITON_DEVICE void append_new_tokens(int layer) {
-    const int kv_heads = context_.card_kv_heads();
-    SOLITON_NO_UNROLL
-    for (int i = context_.first_unit(worker_); i < context_.params.tree.num_rows * kv_heads;
-         i += Context<kPlan>::kUnitStride)
-      append(context_, i / kv_heads, i % kv_heads, layer);
-  }
-
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
+    mark(context_, &PhaseRecord::begin);
+    wait_begun();
+  }
+  SOLITON_DEVICE void wait_begun() {
     context_.wait_begun();
+    mark(context_, &PhaseRecord::input);
+  }
+  SOLITON_DEVICE void finish_phase() {
+    mark(context_, &PhaseRecord::end);
+    context_.finish_phase();
   }
 
   SOLITON_DEVICE void multiply_tiles(const MatrixInstance& at, const TileRun& run) {
@@ -113,6 +117,7 @@ class Worker {
       } else {
         multiplier_.multiply(stream_, at.phase, tiles, sums);
       }
+      mark(context_, &PhaseRecord::last);
       SOLITON_UNROLL
       for (int tile = 0; tile < kAtOnce; tile += kHanded) {
         if (tile >= tiles) break;
@@ -129,7 +134,7 @@ class Worker {
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
     static_assert(kAtOnce % kMostColumnSlices == 0, "a CTA has as many tiles of its own each time");
     const auto block = [&] { return context_.block(at.phase); };
-    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at.phase, block().slice, first); };
+    const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at.phase, block(), first); };
     const auto finishes_at_once = [&] {
       return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
     };
@@ -155,14 +160,16 @@ class Worker {
                                sums(first).put(tile, own);
                              }
                            });
+      mark(context_, &PhaseRecord::last);
       if (finishes_at_once()) continue;
       // Sums of a team have a place for every pass: while others' come, the next tiles are multiplied.
       const bool is_shared = at.phase.column_slices > 1;
       if (is_shared && first + kAtOnce < block().tiles.count) continue;
       context_.cta = opaque(context_.cta);
-      if (!is_shared) context_.meet_workers(met_);
+      // Sums are there, or no worker needs the input any more, whose room it is.
+      if (!is_shared || kShape<kPlan>.shared_brought_words > 0) context_.meet_workers(met_);
       const int begin = is_shared ? 0 : first;
-      epilogue_.finish_tiles(at, context_.tiles(at.phase), block(), sums(begin), begin, first + kAtOnce);
+      epilogue_.finish_tiles(at, context_.tiles(at.phase), sums(begin), begin, first + kAtOnce);
     }
   }
 

@@ -98,7 +98,7 @@ TEST(Integers, PlansOfOtherFormatsAreSound) {
 }
 
 TEST(Integers, PlansOfSeveralRowsAreSound) {
-  for (const int rows : {8, 16, 32, 64, 128}) {
+  for (const int rows : {8, 16, 32, 64, 128, 256}) {
     for (const char* model : kGptqModels) {
       const Plan plan = shipped_plan(model, "h200", {.rows = rows});
       EXPECT_EQ(plan.rows, rows);

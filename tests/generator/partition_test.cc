@@ -371,9 +371,9 @@ TEST(Partition, VectorsHoldEveryRow) {
 }
 
 TEST(Partition, TakesRowsThatFillAnMma) {
-  for (const int rows : {2, 7, 9, 24, 256}) {
+  for (const int rows : {2, 7, 9, 24, 512}) {
     EXPECT_EQ(error_of([&] { shipped_plan("tiny-stories", "cpu", {.rows = rows}); }),
-              fmt::format("5 --rows: expected 1, 8, 16, 32, 64, 128, got {}", rows));
+              fmt::format("5 --rows: expected 1, 8, 16, 32, 64, 128, 256, got {}", rows));
   }
   EXPECT_EQ(error_of([] { shipped_plan("tiny-stories", "cpu", {.rows = 8, .consumer_warps = 2}); }),
             "5 --consumer-warps: expected 4 or more with several rows, got 2");

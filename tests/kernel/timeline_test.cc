@@ -13,7 +13,7 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
   const DecodeResult result =
       kernel.engine().decode({.tokens = prompt, .max_tokens = 2, .timeline_step = kStep});
   const int phases = descriptor.plan->step_phases();
-  const int warps = timeline_warps(descriptor.threads_per_cta);
+  const int warps = descriptor.plan->working_warps();
   ASSERT_EQ(result.timeline.size(), static_cast<size_t>(phases) * descriptor.num_ctas * warps);
   uint64_t pages = 0;
   for (int cta = 0; cta < descriptor.num_ctas; ++cta) {

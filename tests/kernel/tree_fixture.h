@@ -40,10 +40,22 @@ inline std::vector<int> state_of(const KvTree& tree) {
   return state;
 }
 
+inline bool has_256_rows(const std::string& kernel) {
+  return kernel.ends_with("rows256");
+}
+
 class TreeUnderTest : public KernelUnderTest {
  public:
-  explicit TreeUnderTest(const std::string& name, int context = kTestContext, int num_pages = 160)
-      : KernelUnderTest(name, context, num_pages * kKvPageTokens) {
+  /// Pages for a branch of each row, and some more.
+  explicit TreeUnderTest(const std::string& name, int context = 0, int num_pages = 0)
+      : KernelUnderTest(name,
+                        context > 0          ? context
+                        : has_256_rows(name) ? 2 * kTestContext
+                                             : kTestContext,
+                        (num_pages > 0        ? num_pages
+                         : has_256_rows(name) ? 420
+                                              : 160) *
+                            kKvPageTokens) {
     engine().clear_tree();
     random_.seed(std::accumulate(name.begin(), name.end(), 0u));  // other trees for every kernel
   }

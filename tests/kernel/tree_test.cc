@@ -16,9 +16,9 @@ class Tree : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Tree,
     testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-4-rows64", "wide128-5-rows8",
-                    "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32",
-                    "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
+                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-2-rows256", "broad-4-rows64",
+                    "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8",
+                    "group7-4-rows32", "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
                     "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32", "micro-2-all-cards2",
                     "plain-2-rows32-cards2", "plain-2-rows64-cards2", "int4-zeros-3-rows64",
                     "int4-ordered-3-all", "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
@@ -132,8 +132,8 @@ class TreeLong : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeLong,
                          testing::Values("plain-4-rows8", "plain-4-rows32", "plain-2-rows128",
-                                         "group7-4-rows64", "plain-2-rows64-cards2", "int4-zeros-3-rows64",
-                                         "variant-3-rows64"),
+                                         "broad-2-rows256", "group7-4-rows64", "plain-2-rows64-cards2",
+                                         "int4-zeros-3-rows64", "variant-3-rows64"),
                          test_name);
 
 // Whole pages, of one query tile to many; the last page is partly filled, or whole.
@@ -196,7 +196,8 @@ class TreeOfAnyShape : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeOfAnyShape,
                          testing::Values("plain-4-rows8", "plain-4-rows32", "plain-2-rows128",
-                                         "wide128-5-rows32", "group7-4-rows64", "plain-2-rows64-cards2"),
+                                         "broad-2-rows256", "wide128-5-rows32", "group7-4-rows64",
+                                         "plain-2-rows64-cards2"),
                          test_name);
 
 /// Nodes of lengths around the ends of tiles, pages and slices, until all rows are there, or some.
@@ -263,8 +264,8 @@ class TreeDraft : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraft,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64",
-                                         "plain-2-rows128", "group7-4-rows32", "group8-3-rows64",
-                                         "deep256-group4-3-rows32"),
+                                         "plain-2-rows128", "broad-2-rows256", "group7-4-rows32",
+                                         "group8-3-rows64", "deep256-group4-3-rows32"),
                          test_name);
 
 // The last children are accepted, so that tokens must move; what then follows reads them at their new place.

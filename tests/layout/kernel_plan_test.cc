@@ -74,7 +74,7 @@ TEST(KernelPlan, RegionsAndBarriersOfEveryShippedPlanAreApart) {
     for (const char* gpu : {"h200", "h100", "cpu"}) {
       const ModelConfig config = shipped_model(model);
       if (std::string(gpu) == "cpu" && !config.name.starts_with("tiny")) continue;
-      for (const int rows : {1, 8, 16, 32, 64, 128}) {
+      for (const int rows : {1, 8, 16, 32, 64, 128, 256}) {
         const Plan plan = make_plan(config, shipped_gpu(gpu), {.rows = rows});
         const PlannedKernel kernel(plan);
         EXPECT_TRUE(is_sound(*kernel)) << model << " on " << gpu << ", " << rows << " rows";

@@ -82,7 +82,7 @@ TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
   }
   const KernelLibrary library = KernelLibrary::open(make());
   EXPECT_EQ(library.num_kernels(), long_tests() ? 6 : 1);
-  EXPECT_EQ(library.max_rows(), long_tests() ? 128 : 1);
+  EXPECT_EQ(library.max_rows(), long_tests() ? 256 : 1);
   EXPECT_STREQ(library.model().gpu, "h200");
   EXPECT_TRUE(lines_.at(0).starts_with("Making the kernel for NVIDIA H200, less than a minute: "));
 }
@@ -136,7 +136,7 @@ TEST_F(MakeKernel, MakesAllRowsForACard) {
           fmt::format(fmt::runtime(kCopies), kMicroKernel),
       "13.0", "CUDACXX");
   const fs::path path = make();
-  for (const int rows : {1, 8, 16, 32, 64, 128}) EXPECT_TRUE(has_made_rows(rows)) << rows;
+  for (const int rows : {1, 8, 16, 32, 64, 128, 256}) EXPECT_TRUE(has_made_rows(rows)) << rows;
   EXPECT_TRUE(lines_.at(0).starts_with(
       "Making the kernel for NVIDIA H800 (planned as for h100), less than a minute: "));
   EXPECT_TRUE(path.filename().string().ends_with("-compiler-13.0.so")) << path;
