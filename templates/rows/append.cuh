@@ -5,69 +5,69 @@
 
 namespace soliton::rows {
 
-/// The key and value of a row's token in one KV head, on their way to its page: a lane has pairs of dims.
+/// Appends the key and value of a row's token in one KV head to its page: a lane has pairs of dims, of which many rows have all
+/// on their way at once.
 template <const KernelPlan& kPlan>
-class NewToken {
- public:
-  /// All loads are on their way when this returns.
-  SOLITON_DEVICE NewToken(const Context<kPlan>& context, int row, int kv_head, int layer)
-      : lane_(opaque(context.lane)) {  // no register holds addresses for the launch
-    constexpr KvShape kKv = kPlan.card_kv();
-    constexpr QkvLayout kLayout = kQkv<kPlan>;
-    const int slot = load_shared(context.held_slots() + row) + context.step;
-    const int page = load_shared(context.held_pages() + row) + slot / kKvPageTokens;
-    const int physical = load_constant(context.params.tree.pages + page);
-    token_ = slot % kKvPageTokens;
-    keys_ = static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
-    const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);
-    const unsigned char* keys = qkv + kLayout.keys_offset(kv_head);
-    const unsigned char* values = qkv + kLayout.values_offset(kv_head);
-    on_dims([&](int i, int dim, int part) {
-      loaded_[i].key = load_global(reinterpret_cast<const uint32_t*>(keys + kKv.key_offset(row, dim, part)));
-      SOLITON_UNROLL
-      for (int k = 0; k < 2; ++k) {
-        loaded_[i].values[k] =
-            load_global(reinterpret_cast<const uint16_t*>(values + kKv.value_offset(row, dim + k, part)));
-      }
-    });
-  }
-  SOLITON_DEVICE void store() const {
-    constexpr KvShape kKv = kPlan.card_kv();
-    unsigned char* values = keys_ + kKv.half_bytes();
-    on_dims([&](int i, int dim, int part) {
-      store_global(reinterpret_cast<uint32_t*>(keys_ + kKv.key_offset(token_, dim, part)), loaded_[i].key);
-      SOLITON_UNROLL
-      for (int k = 0; k < 2; ++k) {
-        store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token_, dim + k, part)),
-                     loaded_[i].values[k]);
-      }
-    });
-  }
-
- private:
-  static constexpr int kParts = kPlan.card_kv().parts;
-  static constexpr int kHeadDim = kPlan.card_kv().head_dim;
-  static constexpr int kPairs = ceil_divide(kHeadDim, 2 * kWarpLanes);  // of a lane
-
-  struct Pair {
-    uint32_t key;
-    uint16_t values[2];
+SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
+  constexpr KvShape kKv = kPlan.card_kv();
+  constexpr QkvLayout kLayout = kQkv<kPlan>;
+  constexpr int kPairs = ceil_divide(kKv.head_dim, 2 * kWarpLanes) * kKv.parts;  // of a lane
+  const int lane = kShape<kPlan>.appends_at_once
+                       ? opaque(context.lane)
+                       : context.lane;  // no register holds addresses for the launch
+  const int slot = load_shared(context.held_slots() + row) + context.step;
+  const int page = load_shared(context.held_pages() + row) + slot / kKvPageTokens;
+  const int physical = load_constant(context.params.tree.pages + page);
+  unsigned char* keys =
+      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  unsigned char* values = keys + kKv.half_bytes();
+  const int token = slot % kKvPageTokens;
+  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);
+  const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
+  const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
+  const auto load_key = [&](int dim, int part) {
+    return load_global(reinterpret_cast<const uint32_t*>(new_keys + kKv.key_offset(row, dim, part)));
   };
-
-  template <class Visit>
-  SOLITON_DEVICE void on_dims(const Visit& visit) const {
+  const auto load_value = [&](int dim, int part) {
+    return load_global(reinterpret_cast<const uint16_t*>(new_values + kKv.value_offset(row, dim, part)));
+  };
+  const auto store_key = [&](int dim, int part, uint32_t key) {
+    store_global(reinterpret_cast<uint32_t*>(keys + kKv.key_offset(token, dim, part)), key);
+  };
+  const auto store_value = [&](int dim, int part, uint16_t value) {
+    store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, dim, part)), value);
+  };
+  const auto on_pairs = [&](int first, int end, const auto& visit) {
     SOLITON_UNROLL
-    for (int i = 0; i < kPairs * kParts; ++i) {
-      const int dim = (i / kParts * kWarpLanes + lane_) * 2;
-      if (dim < kHeadDim) visit(i, dim, i % kParts);
+    for (int i = first; i < end; ++i) {
+      const int dim = (i / kKv.parts * kWarpLanes + lane) * 2;
+      if (dim < kKv.head_dim) visit(i, dim, i % kKv.parts);
+    }
+  };
+  if constexpr (kShape<kPlan>.appends_at_once) {
+    uint32_t new_key[kPairs];
+    uint16_t new_value[kPairs][2];
+    on_pairs(0, kPairs, [&](int i, int dim, int part) {
+      new_key[i] = load_key(dim, part);
+      new_value[i][0] = load_value(dim, part);
+      new_value[i][1] = load_value(dim + 1, part);
+    });
+    on_pairs(0, kPairs, [&](int i, int dim, int part) {
+      store_key(dim, part, new_key[i]);
+      store_value(dim, part, new_value[i][0]);
+      store_value(dim + 1, part, new_value[i][1]);
+    });
+  } else {
+    SOLITON_NO_UNROLL
+    for (int pair = 0; pair < kPairs; ++pair) {
+      on_pairs(pair, pair + 1, [&](int, int dim, int part) {
+        store_key(dim, part, load_key(dim, part));
+        store_value(dim, part, load_value(dim, part));
+        store_value(dim + 1, part, load_value(dim + 1, part));
+      });
     }
   }
-
-  int lane_;
-  int token_;  // of the page
-  unsigned char* keys_;
-  Pair loaded_[kPairs * kParts];
-};
+}
 
 /// Appends the new tokens of a layer, of each KV head of a row a warp.
 template <const KernelPlan& kPlan>
@@ -76,7 +76,7 @@ SOLITON_DEVICE void append_new_tokens(const Context<kPlan>& context, int worker,
   SOLITON_NO_UNROLL
   for (int i = context.first_unit(worker); i < context.params.tree.num_rows * kv_heads;
        i += Context<kPlan>::kUnitStride)
-    NewToken<kPlan>(context, i / kv_heads, i % kv_heads, layer).store();
+    append(context, i / kv_heads, i % kv_heads, layer);
 }
 
 }  // namespace soliton::rows

@@ -206,6 +206,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
     const FirstSeen first_seen = first_seen_of(phase.variant, index, works ? query_tile : 0);
+    int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
@@ -214,7 +215,6 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, queries, state);
       }
     }
-    int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     SOLITON_NO_UNROLL
     for (int unit = whole_units; !kAllTogether && unit < role.units; ++unit) {
       const bool in_page = unit < page_units;

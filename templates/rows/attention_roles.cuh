@@ -37,7 +37,7 @@ SOLITON_DEVICE typename Attention<kPlan>::Role Attention<kPlan>::unpack(const Pa
           .whole = kAllTogether ? pages
                    : together   ? pages - static_cast<int>(a >> 28 & 1)
                                 : 0,
-          .new_pages = static_cast<int>(a >> kPagesBits & kMostNewPages),
+          .new_pages = kAllTogether ? static_cast<int>(a >> kPagesBits & kMostNewPages) : 0,
           .pages = pages,
           .units = pages * kPageUnits - kPageUnits + static_cast<int>(b & 0xff),
           .shares = static_cast<int>(b >> 8 & 0xff),
