@@ -11,7 +11,9 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
   constexpr KvShape kKv = kPlan.card_kv();
   constexpr QkvLayout kLayout = kQkv<kPlan>;
-  constexpr int kPairs = ceil_divide(kKv.head_dim, 2 * kWarpLanes) * kKv.parts;  // of a lane
+  constexpr int kParts = kKv.parts;
+  constexpr int kHeadDim = kKv.head_dim;
+  constexpr int kPairs = ceil_divide(kHeadDim, 2 * kWarpLanes) * kParts;  // of a lane
   const int lane = kShape<kPlan>.appends_at_once
                        ? opaque(context.lane)
                        : context.lane;  // no register holds addresses for the launch
@@ -40,8 +42,8 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
   const auto on_pairs = [&](int first, int end, const auto& visit) {
     SOLITON_UNROLL
     for (int i = first; i < end; ++i) {
-      const int dim = (i / kKv.parts * kWarpLanes + lane) * 2;
-      if (dim < kKv.head_dim) visit(i, dim, i % kKv.parts);
+      const int dim = (i / kParts * kWarpLanes + lane) * 2;
+      if (dim < kHeadDim) visit(i, dim, i % kParts);
     }
   };
   if constexpr (kShape<kPlan>.appends_at_once) {
