@@ -53,6 +53,17 @@ TEST(Pieces, AreThereAfterTheWaitForTheirSet) {
   }
 }
 
+// Who waits for pieces sleeps until they land: it looks once, whatever others store meanwhile.
+TEST(Pieces, AreWaitedForWithoutPolls) {
+  Buffer<Page> pages(3);
+  EmulationControl control;
+  control.options = checked(1, CopyPolicy::kLate);
+  EXPECT_EQ(emulation::run(pieces_kernel<0, true>, with_workspace(pages.data()),
+                           {1, kLanes, sizeof(TwoPages)}, control),
+            "");
+  EXPECT_EQ(control.stats.polls, 0u);
+}
+
 TEST(Pieces, OfASetThatIsInFlightMayNotBeRead) {
   const LaunchShape shape = {1, kLanes, sizeof(TwoPages)};
   for (const CopyPolicy policy : {CopyPolicy::kEager, CopyPolicy::kLate, CopyPolicy::kRandom}) {

@@ -198,7 +198,11 @@ void Launch::wait_copies(int sets) {
   PieceCopies& mine = pieces();
   if (holds(FaultKind::kNoCopyWait)) return;
   while (mine.sets.size() > static_cast<size_t>(sets) + 1) {
-    while (mine.sets.front().in_flight > 0) pause({WaitKind::kPageFull, 0, 0, 0, 0, 0});
+    while (mine.sets.front().in_flight > 0) {  // land() wakes this thread when none is
+      scheduler_.current().site = {WaitKind::kPageFull, 0, 0, 0, 0, 0};
+      scheduler_.block(FiberState::kCopies);
+      give_way();
+    }
     if (checking && mine.engine >= 0)
       races_->see_copies(scheduler_.current().id, mine.engine, mine.sets.front().epoch);
     mine.sets.pop_front();
@@ -213,7 +217,9 @@ void Launch::land(size_t index) {
   std::memcpy(copy.shared, copy.global, copy.bytes);
   if (copy.barrier == nullptr) {
     PieceCopies& pieces = pieces_[copy.thread];
-    if (copy.set >= pieces.first && --pieces.sets[copy.set - pieces.first].in_flight == 0) ++num_stores;
+    if (copy.set < pieces.first || --pieces.sets[copy.set - pieces.first].in_flight > 0) return;
+    Fiber& copier = scheduler_.fibers()[copy.thread];
+    if (copier.state == FiberState::kCopies) scheduler_.wake(copier);
     return;
   }
   BarrierState& barrier = *copy.barrier;

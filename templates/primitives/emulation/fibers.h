@@ -13,7 +13,7 @@ namespace soliton::emulation {
 
 constexpr int kLanes = 32;
 
-enum class FiberState : uint8_t { kReady, kCollective, kBarrier, kCtaSync, kPolling, kReturned };
+enum class FiberState : uint8_t { kReady, kCollective, kBarrier, kCopies, kCtaSync, kPolling, kReturned };
 
 struct Warp;
 using FiberEntry = void (*)();

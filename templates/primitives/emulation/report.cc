@@ -14,7 +14,8 @@ bool waits(const Fiber& fiber) {
 }
 
 bool has_site(const Fiber& fiber) {
-  return fiber.state == FiberState::kBarrier || fiber.state == FiberState::kPolling;
+  return fiber.state == FiberState::kBarrier || fiber.state == FiberState::kCopies ||
+         fiber.state == FiberState::kPolling;
 }
 
 std::string describe_site(const WaitSite& site) {
