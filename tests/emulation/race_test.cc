@@ -444,6 +444,40 @@ TEST(MemoryModel, RemembersWhoWasTheFirstToObserve) {
   }
 }
 
+constexpr int kBeforeTheRead = 1;  // words that are flags
+constexpr int kBehindTheRead = 2;
+constexpr int kOfAnotherLane = 3;
+
+/// Of CTA 0 a lane may store a flag, then reads word 0 and stores another flag, and its neighbour stores one of its own; CTA 1
+/// overwrites the word once it has the flag that params.num_steps says.
+void flags_kernel(LaunchParams params) {
+  auto* words = static_cast<uint32_t*>(params.workspace);
+  if (cta_index() == 0 && thread_index() == 0) {
+    if (params.num_steps == kBeforeTheRead) store_relaxed(words + kBeforeTheRead, 1u);
+    store_relaxed(words + kBehindTheRead, load_global(words) + 1);
+  }
+  if (cta_index() == 0 && thread_index() == 1) store_relaxed(words + kOfAnotherLane, 1u);
+  if (cta_index() == 1 && thread_index() == 0) {
+    Spin spin(make_wait_bound(nullptr));
+    while (load_relaxed(words + params.num_steps) == 0) spin.pause({WaitKind::kCounter, 0, 0, 0, 1, 0});
+    store_global(words, 2u);
+  }
+}
+
+// Lanes have their clocks in common as long as they acquire nothing, but for what each has done itself.
+TEST(MemoryModel, AFlagTellsWhatItsOwnLaneHasReadBefore) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (const int flag : {kBeforeTheRead, kBehindTheRead, kOfAnotherLane}) {
+      Buffer<uint32_t> words(4);
+      LaunchParams params = with_workspace(words.data());
+      params.num_steps = flag;
+      const std::string error = run(flags_kernel, params, {2, kLanes, 0}, checked(seed));
+      EXPECT_EQ(contains(error, "race at global #"), flag != kBehindTheRead)
+          << "flag " << flag << ": " << error;
+    }
+  }
+}
+
 /// CTA 0 stores two words, a fence between them or not; CTA 1 looks at the first once it has the second.
 void two_stores_kernel(LaunchParams params) {
   if (thread_index() != 0) return;

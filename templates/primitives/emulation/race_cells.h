@@ -1,33 +1,32 @@
 // The cells of the race detector, and what a write passes on to those who read it.
 #pragma once
 
+#include <algorithm>
+
 #include "primitives/emulation/race_detector.h"
 
 namespace soliton::emulation {
 
-constexpr int kLaneCount = 32;
 constexpr size_t kCellBytes = 4;
 constexpr size_t kBlockBytes = 4096;
 constexpr size_t kBlockCells = kBlockBytes / kCellBytes;
 
 struct RaceDetector::Message {
-  uint64_t id = 0;              // see acquire_from()
-  SnapshotPointer writes;       // of a relaxed store: F, or null if its thread never fenced,
-  SnapshotPointer writes_wide;  // and S for other cards
-  int card = 0;                 // of its thread
-  SnapshotPointer reads;
-  std::unique_ptr<ClockPair> sum;        // of release adds
-  std::vector<Write> additions = {};     // the last of each thread, since
+  uint64_t id = 0;                    // see acquire_from()
+  SnapshotPointer writes;             // of a relaxed store: F, or null if its thread never fenced,
+  SnapshotPointer writes_wide;        // and S for other cards
+  int card = 0;                       // of its thread
+  SharedClocks made;                  // of a relaxed store: those of its thread, whose `reads` it passes on
+  std::unique_ptr<ClockPair> sum;     // of release adds
+  std::vector<Write> additions = {};  // the last of each thread, since
   Write base = {-1, 0, Access::kStore};  // this other write
 
-  /// The first write that `writes` does not know, or null.
-  const Write* unknown_addition(const VectorClock& writes) const {
-    for (const Write& addition : additions) {
-      if (static_cast<size_t>(addition.thread) >= writes.size() || addition.epoch > writes[addition.thread]) {
-        return &addition;
-      }
-    }
-    return nullptr;
+  /// The first write later than the last one of its thread that `known` tells, or null.
+  template <class Known>
+  const Write* unknown_addition(const Known& known) const {
+    const auto is_unknown = [&](const Write& addition) { return addition.epoch > known(addition.thread); };
+    const auto found = std::find_if(additions.begin(), additions.end(), is_unknown);
+    return found == additions.end() ? nullptr : &*found;
   }
 };
 

@@ -14,6 +14,14 @@ bool is_write(Access access) {
          is_add(access);
 }
 
+/// The clocks of a thread as they are.
+struct OwnClocks {
+  const ClockPair& pair;
+
+  Epoch writes(int thread) const { return pair.writes[thread]; }
+  Epoch reads(int thread) const { return pair.reads[thread]; }
+};
+
 }  // namespace
 
 /// Atomic accesses never race: of one card, or where both are of system scope.
@@ -41,6 +49,7 @@ RaceDetector::RaceDetector(const RaceShape& shape, std::vector<Region> regions)
   const int num_engines = shape.num_ctas * kEnginesPerCta;
   const size_t width = (num_threads_ + num_engines + kClockChunk - 1) / kClockChunk * kClockChunk;
   threads_.resize(num_threads_);
+  warps_.resize(num_threads_ / kLaneCount);
   for (int id = 0; id < num_threads_; ++id) {
     threads_[id].clocks.writes.resize(width);
     threads_[id].clocks.reads.resize(width);
@@ -116,13 +125,15 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
   const bool atomic = is_atomic(access);
   if (cell.writer >= 0) {
     const bool exempt = are_atomic(thread, access, cell.writer, cell.write_access);
-    const Epoch known = cell.writer < static_cast<int>(writes.size()) ? writes[cell.writer] : 0;
-    if (!exempt && cell.write_epoch > known) {
+    const auto last_known = [&](int other) {
+      return other < static_cast<int>(writes.size()) ? writes[other] : Epoch{0};
+    };
+    if (!exempt && cell.write_epoch > last_known(cell.writer)) {
       race->before = {cell.writer, cell.write_access};
       return false;
     }
     const Write* addition =
-        exempt || cell.message == nullptr ? nullptr : cell.message->unknown_addition(writes);
+        exempt || cell.message == nullptr ? nullptr : cell.message->unknown_addition(last_known);
     if (addition != nullptr) {
       race->before = {addition->thread, addition->access};
       return false;
@@ -160,12 +171,13 @@ bool RaceDetector::is_fenced(const Cell& cell, Race* race) const {
   return false;
 }
 
-bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race) {
+template <class Clocks>
+bool RaceDetector::write(const Write& now, Cell& cell, const Clocks& clocks, Race* race) {
   // An ordered atomic read has seen the last write: coherence puts this one after it.
   const Read& first = cell.first_atomic;
-  bool observed = first.thread >= 0 && first.epoch <= clocks.reads[first.thread];
+  bool observed = first.thread >= 0 && first.epoch <= clocks.reads(first.thread);
   for (const Read& other : cell.reads) {
-    const bool ordered = other.epoch <= clocks.reads[other.thread];
+    const bool ordered = other.epoch <= clocks.reads(other.thread);
     observed |= ordered && is_atomic(other.access);
     if (ordered || are_atomic(now.thread, now.access, other.thread, other.access)) continue;
     race->before = {other.thread, other.access};
@@ -177,12 +189,14 @@ bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, 
   if (cell.writer >= 0 && !coherent) {
     Write last = {cell.writer, cell.write_epoch, cell.write_access};
     if (both_add) last = cell.message->base;
-    if (last.thread >= 0 && last.epoch > clocks.writes[last.thread]) {
+    if (last.thread >= 0 && last.epoch > clocks.writes(last.thread)) {
       race->before = {last.thread, last.access};
       return false;
     }
     const Write* addition =
-        both_add || cell.message == nullptr ? nullptr : cell.message->unknown_addition(clocks.writes);
+        both_add || cell.message == nullptr
+            ? nullptr
+            : cell.message->unknown_addition([&](int other) { return clocks.writes(other); });
     if (addition != nullptr) {
       race->before = {addition->thread, addition->access};
       return false;
@@ -195,6 +209,8 @@ bool RaceDetector::write(const Write& now, Cell& cell, const ClockPair& clocks, 
   cell.write_access = now.access;
   return true;
 }
+
+template bool RaceDetector::write(const Write& now, Cell& cell, const SharedClocks& clocks, Race* race);
 
 bool RaceDetector::access(int thread, Access access, Space space, const void* address, size_t bytes,
                           Race* race) {
@@ -222,7 +238,7 @@ bool RaceDetector::access(int thread, Access access, Space space, const void* ad
   std::shared_ptr<Message> message;
   if (is_relaxed_store(access)) message = make_message(thread, access);
   const Write now = {thread, epoch(thread), access};
-  const ClockPair& clocks = threads_[thread].clocks;
+  const OwnClocks clocks{threads_[thread].clocks};
   const ClockPair passed = is_add(access) ? released(thread, access) : ClockPair{};
   const bool clean = for_each_cell(shadow, offset, bytes, [&](Cell& cell) {
     const Write last = {cell.writer, cell.write_epoch, cell.write_access};
@@ -254,13 +270,17 @@ std::shared_ptr<RaceDetector::Message> RaceDetector::add_to(const Cell& cell, co
   const Message& earlier = *cell.message;
   if (!releases) {
     sum->writes = earlier.writes;
-    sum->reads = earlier.reads;
+    sum->made = earlier.made;
     if (earlier.sum != nullptr) sum->sum = std::make_unique<ClockPair>(*earlier.sum);
     return sum;
   }
   if (earlier.sum != nullptr) sum->sum->merge_pair(*earlier.sum);
   if (earlier.writes != nullptr) merge(sum->sum->writes, earlier.writes->clock);
-  if (earlier.reads != nullptr) merge(sum->sum->reads, earlier.reads->clock);
+  if (earlier.made.clocks != nullptr) {
+    VectorClock& reads = sum->sum->reads;
+    merge(reads, earlier.made.clocks->reads);
+    reads[earlier.made.owner] = std::max(reads[earlier.made.owner], earlier.made.epoch);
+  }
   return sum;
 }
 
@@ -306,7 +326,8 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
   race->region = &to.name;
   race->offset = target - to.begin;
   return for_each_cell(to, target - to.begin, bytes, [&](Cell& cell) {
-    if (!write({*engine, *epoch, Access::kCopyWrite}, cell, threads_[thread].clocks, race)) return false;
+    const OwnClocks clocks{threads_[thread].clocks};
+    if (!write({*engine, *epoch, Access::kCopyWrite}, cell, clocks, race)) return false;
     cell.message = nullptr;
     return true;
   });

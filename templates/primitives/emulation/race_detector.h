@@ -31,6 +31,7 @@
 namespace soliton::emulation {
 
 constexpr int kEnginesPerCta = 16;
+constexpr int kLaneCount = 32;
 
 struct RaceShape {
   int num_ctas = 0;
@@ -65,7 +66,7 @@ class RaceDetector {
     int thread = 0;
     Epoch epoch = 0;
     Access access = Access::kSystemRelaxedStore;
-    ClockPair clocks = {};
+    SharedClocks clocks = {};
     ClockPair released = {};  // by an addition
     std::shared_ptr<Message> message = nullptr;
   };
@@ -143,6 +144,12 @@ class RaceDetector {
     SnapshotPointer async;        // A
     uint64_t last_id = 0;         // of what it acquired last
     uint64_t acquired = 0;        // what since the lanes of the warp last had equal clocks; 0: nothing
+    std::shared_ptr<const ClockPair> shared;  // its clocks since it had acquired
+    uint64_t shared_acquired = 0;             // that; 0: nothing is shared
+  };
+  struct Warp {
+    std::array<Epoch, kLaneCount> own{};        // epochs of its lanes when they last met
+    std::shared_ptr<const ClockPair> clocks{};  // that they had then, if a lane has asked since
   };
   struct Shadow {
     uintptr_t begin = 0;
@@ -162,7 +169,9 @@ class RaceDetector {
   std::shared_ptr<Message> add_to(const Cell& cell, const Write& last, const Write& addition,
                                   const ClockPair& released);
   ClockPair released(int thread, Access access) const;
-  bool write(const Write& now, Cell& cell, const ClockPair& clocks, Race* race);
+  /// Clocks: a type with writes(thread) and reads(thread), of the thread that writes.
+  template <class Clocks>
+  bool write(const Write& now, Cell& cell, const Clocks& clocks, Race* race);
   int card_of(int thread) const {
     return shape_.ctas_per_card == 0 ? 0 : thread / shape_.threads_per_cta / shape_.ctas_per_card;
   }
@@ -172,12 +181,16 @@ class RaceDetector {
   bool note_acquired(int thread, uint64_t id);
   void level(int first_thread);
   SnapshotPointer snapshot(int thread, const VectorClock& clock) const;
+  SharedClocks shared_clocks(int thread);
+  void meet(int first_thread);
+  void forget_acquired(int thread);
   Epoch epoch(int thread) const;
   void tick(int thread);
 
   RaceShape shape_;
   int num_threads_;
   std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
   std::vector<Epoch> engine_epochs_;
   std::vector<Shadow> shared_;  // [cta]
   std::vector<Shadow> global_;  // sorted

@@ -13,7 +13,7 @@ std::shared_ptr<RaceDetector::Message> RaceDetector::make_message(int thread, Ac
   message->writes = threads_[thread].fenced;
   if (is_wide(access)) message->writes_wide = threads_[thread].fenced_wide;
   message->card = card_of(thread);
-  message->reads = snapshot(thread, threads_[thread].clocks.reads);
+  message->made = shared_clocks(thread);
   return message;
 }
 
@@ -26,7 +26,10 @@ void RaceDetector::receive(int thread, const Message& message) {
   };
   const bool here = message.card == card_of(thread);
   merge_new(self.clocks.writes, here ? message.writes.get() : message.writes_wide.get());
-  merge_new(self.clocks.reads, message.reads.get());
+  const SharedClocks& made = message.made;
+  if (made.clocks == nullptr || self.clocks.reads[made.owner] >= made.epoch) return;
+  merge(self.clocks.reads, made.clocks->reads);
+  self.clocks.reads[made.owner] = made.epoch;
 }
 
 void RaceDetector::fence_device(int thread) {
@@ -56,8 +59,7 @@ ClockPair RaceDetector::released(int thread, Access access) const {
 }
 
 RaceDetector::Remote RaceDetector::begin_remote(int thread, Access access) {
-  Remote remote{
-      .thread = thread, .epoch = epoch(thread), .access = access, .clocks = threads_[thread].clocks};
+  Remote remote{.thread = thread, .epoch = epoch(thread), .access = access, .clocks = shared_clocks(thread)};
   if (is_relaxed_store(access)) remote.message = make_message(thread, access);
   if (is_add(access)) remote.released = released(thread, access);
   tick(thread);

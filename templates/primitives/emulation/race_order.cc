@@ -37,15 +37,44 @@ void RaceDetector::level(int first_thread) {
   }
 }
 
+/// The lanes of a warp get the same clocks. No one has ticked since they had the epochs with which they meet.
+void RaceDetector::meet(int first_thread) {
+  Warp& warp = warps_[first_thread / kLaneCount];
+  for (int lane = 0; lane < kLaneCount; ++lane) warp.own[lane] = epoch(first_thread + lane);
+  warp.clocks = nullptr;
+}
+
+void RaceDetector::forget_acquired(int thread) {
+  threads_[thread].acquired = threads_[thread].shared_acquired = 0;
+  threads_[thread].shared = nullptr;
+}
+
+SharedClocks RaceDetector::shared_clocks(int thread) {
+  Thread& self = threads_[thread];
+  Warp& warp = warps_[thread / kLaneCount];
+  if (self.acquired != 0 && self.shared_acquired != self.acquired) {
+    self.shared = std::make_shared<const ClockPair>(self.clocks);
+    self.shared_acquired = self.acquired;
+  }
+  if (self.acquired != 0) return {self.shared, thread, epoch(thread)};
+  if (warp.clocks == nullptr) {
+    auto clocks = std::make_shared<ClockPair>(self.clocks);
+    for (VectorClock* clock : {&clocks->writes, &clocks->reads})
+      (*clock)[thread] = warp.own[thread % kLaneCount];
+    warp.clocks = std::move(clocks);
+  }
+  return {warp.clocks, thread, epoch(thread)};
+}
+
 void RaceDetector::merge_warp(int first_thread) {
-  std::array<Epoch, kLaneCount> own;
-  for (int lane = 0; lane < kLaneCount; ++lane) own[lane] = epoch(first_thread + lane);
+  meet(first_thread);
+  const std::array<Epoch, kLaneCount>& own = warps_[first_thread / kLaneCount].own;
   level(first_thread);
   for (int lane = 0; lane < kLaneCount; ++lane) {
     ClockPair& clocks = threads_[first_thread + lane].clocks;
     std::copy(own.begin(), own.end(), clocks.writes.begin() + first_thread);
     std::copy(own.begin(), own.end(), clocks.reads.begin() + first_thread);
-    threads_[first_thread + lane].acquired = 0;
+    forget_acquired(first_thread + lane);
     tick(first_thread + lane);
   }
 }
@@ -57,9 +86,10 @@ void RaceDetector::merge_cta(int cta) {
   for (int thread = first + 1; thread < end; ++thread) sum.merge_pair(threads_[thread].clocks);
   for (int thread = first; thread < end; ++thread) {
     threads_[thread].clocks = sum;
-    threads_[thread].acquired = 0;
-    tick(thread);
+    forget_acquired(thread);
   }
+  for (int thread = first; thread < end; thread += kLaneCount) meet(thread);
+  for (int thread = first; thread < end; ++thread) tick(thread);
 }
 
 void RaceDetector::release_to(int thread, ClockPair& clocks) {

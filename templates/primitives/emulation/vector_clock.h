@@ -42,4 +42,15 @@ struct ClockPair {
   }
 };
 
+/// The clocks of thread `owner` in its epoch `epoch`, which is its own element; all others are in `clocks`, which lanes share
+/// that have acquired nothing since their warp met, and what one thread makes until it acquires something.
+struct SharedClocks {
+  std::shared_ptr<const ClockPair> clocks;
+  int owner = -1;
+  Epoch epoch = 0;
+
+  Epoch writes(int thread) const { return thread == owner ? epoch : clocks->writes[thread]; }
+  Epoch reads(int thread) const { return thread == owner ? epoch : clocks->reads[thread]; }
+};
+
 }  // namespace soliton::emulation
