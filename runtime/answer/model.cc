@@ -188,7 +188,8 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
   ModelFacts kept = config.facts;
   kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
   const int64_t spare = kSpareBytes + card->free_bytes / kSpareShare;
-  const int64_t room = fitting_tokens(kept, card->free_bytes - spare);
+  const int64_t drafting = options.draft.empty() ? 0 : draft_device_bytes(options, context);
+  const int64_t room = fitting_tokens(kept, card->free_bytes - spare - drafting);
   if (wanted > room) {
     throw Error(ExitCode::kOutOfMemory,
                 fmt::format("--cache-tokens: expected at most {} tokens, as the card's free "

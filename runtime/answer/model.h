@@ -37,7 +37,8 @@ int choose_context(const Options& options, const HfConfig& config, const std::op
 int choose_context(const Options& options, const HfConfig& config);
 
 /// EngineOptions::pool_tokens of many sequences of such a context: those asked for, but a context and a page at least;
-/// else (0) as many as the card's free memory holds, and in emulation, be it by a kernel that is named, four contexts.
+/// else (0) as many as the card's free memory holds beside a draft model, and in emulation, be it by a kernel that is named,
+/// four contexts.
 /// Throws Error (kOutOfMemory) if the memory holds fewer.
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted,
                            const std::optional<DeviceInfo>& card);

@@ -46,8 +46,8 @@ int64_t draft_device_bytes(const Options& options, int context) {
   return device_bytes(facts, std::min(context, facts.max_context));
 }
 
-std::unique_ptr<Drafter> open_draft_model(const Options& options, const TextSide& text, int context,
-                                          const Engine& engine) {
+std::unique_ptr<DraftModel> open_draft_model(const Options& options, const TextSide& text, int context,
+                                             const Engine& engine) {
   if (options.draft.empty()) return nullptr;
   const Options draft = options_of_draft(options);
   const HfConfig config = HfConfig::open(draft.model);

@@ -16,7 +16,7 @@ int64_t draft_device_bytes(const Options& options, int context);
 void check_draft_model(const Options& options, const TextSide& text);
 
 /// Opens it as open_engine() does; null without --draft.
-std::unique_ptr<Drafter> open_draft_model(const Options& options, const TextSide& text, int context,
-                                          const Engine& engine);
+std::unique_ptr<DraftModel> open_draft_model(const Options& options, const TextSide& text, int context,
+                                             const Engine& engine);
 
 }  // namespace soliton

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "runtime/answer/draft_flags.h"
 #include "runtime/answer/sampling_flags.h"
 #include "runtime/hub/hub_flags.h"
 
@@ -148,21 +149,7 @@ void add_answer_options(CLI::App& app, Options& options) {
       "else as generation_config.json says, or 0, the best token, or 0.8 with several samples");
   app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
       ->check(at_least<uint32_t>(0));
-  CLI::Option* lookup =
-      app.add_option("--lookup", options.num_drafts,
-                     "tokens to draft a step at most, from what followed earlier in the text; same "
-                     "answer, sooner")
-          ->check(at_least(1));
-  CLI::Option* draft =
-      app.add_option(
-             "--draft", options.draft,
-             "folder or name of a small model with the same tokens, which drafts; same answer, sooner")
-          ->check(not_empty())
-          ->excludes(lookup);
-  app.add_option("--draft-max", options.num_drafts,
-                 fmt::format("tokens that it drafts a step at most; else {}", Options::kDefaultDrafts))
-      ->check(at_least(1))
-      ->needs(draft);
+  add_draft_flags(app, options);
   CLI::Option* json = app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
   app.add_flag("--jsonl", options.jsonl, "one JSON object a token, as they come, and one of all at the end")
       ->excludes(json);
@@ -259,7 +246,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   if (!options.verify_without.empty()) options.verify = true;
   options.fills_context = options.num_tokens == kAsManyAsFit;
   if (options.fills_context) options.num_tokens.reset();
-  if (!options.draft.empty() && options.num_drafts == 0) options.num_drafts = Options::kDefaultDrafts;
+  set_default_drafts(options);
   if (options.doctor) return options;
   if (options.model.empty()) throw Error(ExitCode::kUsage, "--model: expected a value, got nothing");
   check_flags(options);

@@ -211,6 +211,25 @@ TEST_P(Drafting, LogprobsAreTheLargeModels) {
   for (size_t i = 0; i < logprobs.size(); ++i) EXPECT_NEAR(logprobs[i], plain.logprobs[i], 1e-3);
 }
 
+TEST_P(Drafting, ReadsALongTextInPieces) {
+  DraftModel at_once(open(kLarge), kDraftingContext, vocabulary(), 0.2);
+  at_once.begin(prompt(100), {});
+  const Tokens expected = drafts_of(at_once);
+  DraftModel drafter(open(kLarge), kDraftingContext, vocabulary(), 0.2);
+  drafter.begin(prompt(100), {});
+  EXPECT_FALSE(drafter.feed(40));
+  EXPECT_TRUE(drafter.feed(40));
+  EXPECT_TRUE(drafter.feed(40)) << "no more than 40 are left";
+  EXPECT_EQ(drafts_of(drafter), expected);
+  drafter.begin(prompt(100), {});
+  EXPECT_TRUE(drafter.feed(10)) << "it knows the text";
+  drafter.forget();
+  drafter.begin(prompt(100), {});
+  EXPECT_FALSE(drafter.feed(40));
+  drafter.begin(Tokens{3, vocabulary(), 4, 5}, {});
+  EXPECT_TRUE(drafter.feed(1)) << "nothing of what it does not know";
+}
+
 // Where the text is longer than the draft model takes, or has tokens that one of the two does not know.
 TEST_P(Drafting, GoesOnWhereNothingCanBeDrafted) {
   const Tokens expected = plain(prompt(30), 24, {});

@@ -78,10 +78,38 @@ void DraftModel::append(std::span<const int32_t> tokens) {
   drafted_.clear();
 }
 
+/// Whether the context is one for the draft model.
+bool DraftModel::can_draft(int max_drafts) const {
+  return knows_context_ && context_.size() + static_cast<size_t>(max_drafts) <= most_tokens_;
+}
+
+bool DraftModel::feed(int max_tokens) {
+  if (!can_draft(0)) return true;
+  const std::span<const int32_t> context = std::span(context_).first(context_.size() - 1);
+  const int num_cached = num_common_tokens(cached_, context);
+  const int num_missing = static_cast<int>(context.size()) - num_cached;
+  if (num_missing <= max_tokens) return true;
+  try {
+    engine_->set_position(num_cached);
+    engine_->feed(engine_->main_branch(), context.subspan(num_cached, max_tokens));
+  } catch (...) {
+    forget();
+    throw;
+  }
+  cached_.assign(context.begin(), context.begin() + num_cached + max_tokens);
+  return num_missing - max_tokens <= max_tokens;
+}
+
+void DraftModel::forget() {
+  cached_.clear();
+  drafted_.clear();
+  engine_->reset_tree();
+}
+
 Drafter::Proposal DraftModel::propose(int max_drafts) {
   Proposal proposal{.draft = {.tokens = {context_.back()}, .parents = {-1}}};
   if (max_drafts == 0) return proposal;
-  if (!knows_context_ || context_.size() + static_cast<size_t>(max_drafts) > most_tokens_) {
+  if (!can_draft(max_drafts)) {
     proposal.num_plain = kMostPlain;
     return proposal;
   }
@@ -119,8 +147,7 @@ std::vector<int32_t> DraftModel::decode(int num_tokens) {
     tokens.erase(unknown, tokens.end());
     return tokens;
   } catch (...) {
-    cached_.clear();
-    engine_->reset_tree();
+    forget();
     throw;
   }
 }

@@ -52,7 +52,16 @@ class DraftModel : public Drafter {
   void append(std::span<const int32_t> tokens) override;
   Proposal propose(int max_drafts) override;
 
+  /// Feeds at most so many tokens of the context, and returns whether a proposal now has no more than that to feed: for
+  /// those whose thread is not to be held up by a long one.
+  bool feed(int max_tokens);
+  /// Forgets the texts that it has read: the next one is read from its first token on.
+  void forget();
+  /// As Engine::enter_thread().
+  void enter_thread() { engine_->enter_thread(); }
+
  private:
+  bool can_draft(int max_drafts) const;
   bool knows(std::span<const int32_t> tokens) const;
   std::vector<int32_t> decode(int num_tokens);
 
