@@ -56,7 +56,7 @@ int serve(ServerOptions options) {
   Metrics metrics;
   RequestLog log(options.log);
   options.service.log = [&log](const RequestRecord& record) { log.put(record); };
-  Scheduler scheduler(model->engine(), options.scheduler, metrics);
+  Scheduler scheduler(model->engine(), options.scheduler, metrics, model->take_draft_model());
   Service service(model->text(), scheduler, metrics, options.service);
   signals.hold(options.grace);
   HttpServer server(

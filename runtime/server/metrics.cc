@@ -19,6 +19,8 @@ constexpr std::array<MetricName, static_cast<size_t>(Metrics::Counter::kCount)> 
     {"soliton_generated_tokens_total", "Tokens generated"},
     {"soliton_launches_total", "Launches of kernels that decoded or fed"},
     {"soliton_steps_total", "Steps that decoded"},
+    {"soliton_drafted_tokens_total", "Tokens drafted"},
+    {"soliton_accepted_tokens_total", "Of these, those that the model chose too"},
     {"soliton_sent_back_total", "Samples that gave up their pages and waited again"},
     {"soliton_cache_evictions_total", "Branches of the prefix cache that were given up for their pages"},
     {"soliton_refused_total", "Requests refused because the queue was full"},

@@ -37,9 +37,11 @@ class Metrics {
     kGeneratedTokens,  // of all samples
     kLaunches,
     kSteps,
-    kSentBack,  // samples that gave up their pages for others
-    kEvicted,   // branches of the cache
-    kRefused,   // requests, as the queue was full
+    kDraftedTokens,
+    kAcceptedTokens,  // of these, those that the model chose too
+    kSentBack,        // samples that gave up their pages for others
+    kEvicted,         // branches of the cache
+    kRefused,         // requests, as the queue was full
     kCancelled,
     kCount
   };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "layout/page.h"
+#include "runtime/answer/draft_flags.h"
 #include "runtime/answer/sampling_flags.h"
 #include "runtime/hub/hub_flags.h"
 
@@ -62,10 +63,11 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
   const auto chat_template = app.add_option("--chat-template", options.model.template_file,
                                             "file of a template in place of the model's")
                                  ->check(not_empty());
+  add_draft_flags(app, options.model);
   const auto random = app.add_flag("--random-weights", options.random_weights,
                                    "a kernel and no model, for measuring: prompts are lists of tokens, and "
                                    "answers the numbers of theirs");
-  for (const auto other : {model, kv_bits, chat_template}) random->excludes(other);
+  for (const auto other : {model, kv_bits, chat_template, app.get_option("--draft")}) random->excludes(other);
   app.add_option_function<std::string>(
          "--reasoning-format",
          [&](const std::string& name) {
@@ -149,6 +151,8 @@ std::optional<ServerOptions> parse_server_options(int argc, char** argv) {
   add_http_flags(app, options);
   add_scheduler_flags(app, options);
   if (!parse_command_line(app, argc, argv, kServerHints)) return std::nullopt;
+  set_default_drafts(options.model);
+  options.scheduler.num_drafts = options.model.num_drafts;
   if (options.random_weights && options.model.kernel.empty())
     throw Error(ExitCode::kUsage, "--kernel: expected a value with --random-weights, got nothing");
   if (options.model.model.empty() && !options.random_weights)

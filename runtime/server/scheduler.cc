@@ -28,13 +28,17 @@ RowSampling Scheduler::Sequence::draw() const {
   return row_sampling(sampling, sampling.seed + static_cast<uint32_t>(sample));
 }
 
-Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& metrics)
+Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& metrics,
+                     std::unique_ptr<DraftModel> draft_model)
     : engine_(engine),
       options_(options),
       metrics_(metrics),
       max_rows_(options.max_rows == 0 ? engine.max_rows() : options.max_rows),
-      cache_(engine.tree()) {
-  if (max_rows_ > engine.max_rows()) engine.kernel_for_rows(max_rows_);  // throws
+      cache_(engine.tree()),
+      draft_model_(std::move(draft_model)) {
+  for (const int rows : {max_rows_, options_.num_drafts + 1}) {
+    if (rows > engine.max_rows()) engine.kernel_for_rows(rows);  // throws
+  }
   engine.clear_tree();
   if (engine.tree().num_pages() < ceil_divide(options.context, kKvPageTokens) + 1) {
     throw Error(ExitCode::kInternal, fmt::format("KV pool: expected {} tokens and a page, got {} pages",
@@ -135,6 +139,7 @@ void Scheduler::work() {
   constexpr unsigned long kSlackNs = 1000;  // else a pause between two looks at a launch takes 50 us longer
   ::prctl(PR_SET_TIMERSLACK, kSlackNs);
   try {
+    if (draft_model_) draft_model_->enter_thread();
     engine_.enter_thread();
     for (;;) {
       const bool has_worked = run_once();

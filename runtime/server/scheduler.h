@@ -10,9 +10,11 @@
 // latest that came is sent back to the head of the queue; its tokens are fed again later, and it goes on as it would
 // have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs. Who follows
 // a grammar has a row when the tokens that may be next have been found, by other threads; until then the others go on.
-// Where a grammar begins to hold within a launch, what that chose behind is forgotten.
+// Where a grammar begins to hold within a launch, what that chose behind is forgotten. Where tokens are drafted, a step has
+// rows for these too, and keeps those that the model itself would have chosen.
 //
 //   scheduler.cc          threads, queue, who joins, leaves and is sent back
+//   scheduler_drafts.cc   which tokens are drafted, and which of them are kept
 //   scheduler_masks.cc    which tokens may be next
 //   scheduler_prompts.cc  what is fed of which prompt, and how likely its tokens are
 //   scheduler_step.cc     what a launch feeds and decodes
@@ -27,6 +29,8 @@
 #include <thread>
 
 #include "models/error.h"
+#include "runtime/answer/draft/draft_model.h"
+#include "runtime/answer/draft/prompt_lookup.h"
 #include "runtime/answer/forest/prefix_cache.h"
 #include "runtime/engine/engine.h"
 #include "runtime/server/fair_queue.h"
@@ -51,12 +55,15 @@ struct SchedulerOptions {
   int max_rows = 0;  // decoded together; 0: as many as the library has kernels for
   int max_waiting = 512;   // samples
   int launch_tokens = 32;  // of each row in one launch, at most
+  int num_drafts = 0;      // for a sample in one step, at most; 0: none
 };
 
 class Scheduler {
  public:
-  /// The engine's tree is the scheduler's from now on. Its pool must hold a context and a page.
-  Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& metrics);
+  /// The engine's tree is the scheduler's from now on. Its pool must hold a context and a page. With num_drafts tokens are
+  /// drafted by `draft_model`, for a sample that is decoded alone, or without one from what each text has already.
+  Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& metrics,
+            std::unique_ptr<DraftModel> draft_model = nullptr);
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   ~Scheduler() { stop(); }
@@ -121,6 +128,10 @@ class Scheduler {
     std::span<const uint32_t> allowed = {};    // tokens that may be next, once they are known
     std::vector<GeneratedToken> untold = {};   // the latest
     std::map<int32_t, int> counts = {};        // of the answer's tokens, where its logits are adjusted
+    TokenDraft draft = {};                     // for the next step; without tokens: none
+    size_t first_row = 0;                      // of the draft in that step
+    PromptLookup lookup = {};                  // where drafts come from the text
+    size_t num_looked_up = 0;                  // tokens up to the last that it knows
     Clock::time_point began = Clock::now();
     Clock::time_point last_token = {};
 
@@ -134,6 +145,7 @@ class Scheduler {
       return sample == 0 && generation().on_prompt_token && num_scored < generation().prompt.size();
     }
     RowSampling draw() const;
+    std::vector<int32_t> tokens_up_to(int32_t draft_row) const;
   };
   using SequencePointer = std::unique_ptr<Sequence>;
 
@@ -165,6 +177,13 @@ class Scheduler {
   void fail(const Error& error);
   int retry_after_s() const;
   void check(const Generation& generation) const;
+
+  // scheduler_drafts.cc
+  int draft();
+  int draft_from_text(Sequence& sequence, int max_drafts);
+  int draft_by_model(Sequence& sequence, int max_drafts);
+  void drop_drafts();
+  void take_drafts(const TreeResult& result);
 
   // scheduler_masks.cc
   void find_allowed();
@@ -205,8 +224,12 @@ class Scheduler {
   Metrics& metrics_;
   int max_rows_;
   PrefixCache cache_;
+  std::unique_ptr<DraftModel> draft_model_;
+  uint64_t drafted_for_ = 0;              // the arrival of the sample whose text the draft model has,
+  size_t num_told_of_it_ = 0;             // how many tokens of that,
+  std::string drafted_in_scope_ = {};     // and its cache_scope
   std::vector<SequencePointer> running_;  // in the order in which they joined
-  std::vector<Sequence*> rows_;           // of the step at work; null: of a prompt's chunk
+  std::vector<Sequence*> rows_;           // of the step at work; null: of a prompt's chunk, or drafted
   int steps_left_ = 0;                    // of the launch at work
   uint64_t num_taken_ = 0;                // tokens, of the same
   std::vector<float> logits_;  // of that step, [rows][vocabulary], where some row wants its best tokens

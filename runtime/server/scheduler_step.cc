@@ -17,7 +17,6 @@ using Distribution = Metrics::Distribution;
 constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
 constexpr int kLeastPart = 8;           // for prompts, beside those that decode: an eighth of the rows
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
-constexpr int kLoneLaunchTokens = 256;  // a launch that ends for whoever comes may be long
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
 
 bool contains(std::span<const int32_t> tokens, int32_t token) {
@@ -29,8 +28,9 @@ bool contains(std::span<const int32_t> tokens, int32_t token) {
 /// One round: chunks of prompts if some are to be fed, and steps of those that decode.
 void Scheduler::work_on_rows() {
   const std::vector<Chunk> chunks = next_chunks();
+  drop_drafts();
   if (chunks.empty()) {
-    decode(options_.launch_tokens);
+    decode(draft());
   } else if (num_decoding() == 0 && chunks.size() == 1 && !chunks[0].sequence->scores()) {
     feed(*chunks[0].sequence, kAloneChunk);
   } else if (decodes_beside_prompts()) {
@@ -62,21 +62,22 @@ void Scheduler::decode(int max_steps) {
 /// How many steps there is room for, of all that decode; 0 if there are none.
 int Scheduler::reserve_steps(int max_steps) {
   for (;;) {
-    const int num_rows = num_decoding();
-    if (num_rows == 0) return 0;
-    int num_steps = num_rows == 1 ? std::max(max_steps, kLoneLaunchTokens) : max_steps;
+    if (num_decoding() == 0) return 0;
+    int num_steps = max_steps;
     for (const SequencePointer& sequence : running_) {
       if (!sequence->decodes()) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
       if (sequence->wants_logits()) num_steps = 1;  // they come after a launch
-      if (!sequence->allowed.empty()) num_steps = 1;
+      if (!sequence->allowed.empty() || !sequence->draft.tokens.empty()) num_steps = 1;
     }
     for (const int steps : {num_steps, 1}) {
       int needed = 0;
       for (const SequencePointer& sequence : running_) {
-        if (sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, steps);
+        const int num_tokens = std::max(steps, static_cast<int>(sequence->draft.tokens.size()));
+        if (sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, num_tokens);
       }
       if (cache_.make_room(needed)) return steps;
+      drop_drafts();
     }
     if (!send_back_latest())
       throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
@@ -100,7 +101,8 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
       engine_.tree().draft(*sequence->branch, {});
       continue;
     }
-    engine_.tree().draft(*sequence->branch, kPlainDraft);
+    const TokenDraft& draft = sequence->draft;
+    engine_.tree().draft(*sequence->branch, draft.tokens.empty() ? kPlainDraft : std::span(draft.parents));
     const Generation& generation = sequence->generation();
     draws = draws || !generation.sampling.is_greedy();
     wants_logprobs = wants_logprobs || generation.sampling.logprobs;
@@ -131,13 +133,15 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   for (const SnapshotRow& row : engine_.rows()) {
     Sequence* const sequence = by_branch.at(row.branch);
     const bool decodes = sequence->decodes();
+    const bool is_drafted = decodes && row.draft > 0;
     const auto position = static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft));
     if (!decodes && sequence->scores()) scored.push_back({sequence, position + 1, rows_.size()});
-    rows_.push_back(decodes ? sequence : nullptr);
-    inputs.push_back(sequence->tokens[position]);
+    if (decodes && !is_drafted) sequence->first_row = rows_.size();
+    rows_.push_back(decodes && !is_drafted ? sequence : nullptr);
+    inputs.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
     if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
     if (forbids) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
-    if (penalises) past.push_back(decodes ? sequence->tokens : std::vector<int32_t>());
+    if (penalises) past.push_back(decodes ? sequence->tokens_up_to(row.draft) : std::vector<int32_t>());
   }
   steps_left_ = num_steps;
   const Clock::time_point began = Clock::now();
@@ -162,6 +166,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
   step_time_ = (Clock::now() - began) / std::max(1, result.num_steps);
   logits_ = std::move(result.logits);
   if (wants_logits) take(result.chosen);
+  take_drafts(result);
   score(result, scored);
   note(result, chunks);
   for (Sequence* const sequence : rows_) {
@@ -185,7 +190,7 @@ void Scheduler::note(const TreeResult& result, std::span<const Chunk> chunks) {
   bool decodes = false;
   for (Sequence* const sequence : rows_) {
     if (sequence == nullptr) continue;
-    append(*sequence, result.num_steps);
+    append(*sequence, sequence->num_to_feed());  // all but the last token that was chosen
     decodes = true;
   }
   for (const Chunk& chunk : chunks) {

@@ -1,6 +1,7 @@
 #include "runtime/server/served_model.h"
 
 #include "models/model_config.h"
+#include "runtime/answer/open_draft.h"
 #include "runtime/hub/fetch_model.h"
 
 namespace soliton {
@@ -16,14 +17,19 @@ class FolderModel : public ServedModel {
 
  private:
   FolderModel(const Options& options, int64_t cache_tokens) : text_(options) {
+    check_draft_model(options, text_);
     name_ = model_name_of(options.model);
     context_ = choose_context(options, text_.config);
     const int64_t pool_tokens = choose_pool_tokens(options, text_.config, context_, cache_tokens);
     engine_ = open_engine(options, text_.config, context_, pool_tokens);
+    draft_model_ = open_draft_model(options, text_, context_, *engine_);
   }
 
   static Options in_folder(Options options) {
     options.model = fetch_model(options.model, options.hub).string();
+    if (options.draft.empty()) return options;
+    options.hub.revision.clear();  // the model's
+    options.draft = fetch_model(options.draft, options.hub).string();
     return options;
   }
 

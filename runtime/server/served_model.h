@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/answer/draft/draft_model.h"
 #include "runtime/answer/model.h"
 #include "runtime/server/options.h"
 #include "runtime/server/service.h"
@@ -18,6 +19,8 @@ class ServedModel {
   virtual ~ServedModel() = default;
   virtual ServedText text() const = 0;
   Engine& engine() const { return *engine_; }
+  /// Of --draft, for whoever asks first; else null.
+  std::unique_ptr<DraftModel> take_draft_model() { return std::move(draft_model_); }
   /// Tokens of one answer and its prompt at most.
   int context() const { return context_; }
   /// What it is called where no flag says.
@@ -25,6 +28,7 @@ class ServedModel {
 
  protected:
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<DraftModel> draft_model_;
   int context_ = 0;
   std::string name_;
 };

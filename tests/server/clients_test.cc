@@ -299,6 +299,26 @@ TEST_F(ServerProgram, ServesRandomWeights) {
   EXPECT_EQ(process_->wait().status, 0);
 }
 
+// A model that drafts for itself is right. Where logits are wanted nothing is drafted, and the answer is the same.
+TEST_F(ServerProgram, DraftsWhatItIsToldTo) {
+  const std::string model = SOLITON_SOURCE_DIR "/models/tiny-stories";
+  process_.emplace(
+      "soliton-server",
+      std::vector<std::string>{model, "--draft", model, "--draft-max", "3", "-k",
+                               SOLITON_KERNELS "/tiny-stories-cpu.so", "-c", "128", "--port", "0"},
+      folder_.path());
+  wait_until_it_serves("tiny-stories");
+  json body = {{"prompt", "Once upon a time"}, {"max_tokens", 12}, {"temperature", 0}};
+  const json drafted = ask(port_, "POST", "/v1/completions", body.dump()).json();
+  EXPECT_THAT(ask(port_, "GET", "/metrics").body,
+              testing::ContainsRegex("soliton_accepted_tokens_total [1-9]"));
+  body["logprobs"] = 1;
+  const json plain = ask(port_, "POST", "/v1/completions", body.dump()).json();
+  EXPECT_EQ(drafted["choices"][0]["text"], plain["choices"][0]["text"]);
+  process_->signal(SIGTERM);
+  EXPECT_EQ(process_->wait().status, 0);
+}
+
 TEST_F(ServerProgram, RefusesItsFlagsByName) {
   const auto error = [&](const std::vector<std::string>& flags, int status, const std::string& fragment) {
     const Outcome outcome = run(flags);
@@ -316,8 +336,16 @@ TEST_F(ServerProgram, RefusesItsFlagsByName) {
         "device memory: expected");
   error({"--random-weights"}, 2, "--kernel: expected a value with --random-weights");
   error({"--random-weights", "-k", kKernel, folder_.path()}, 2, "--random-weights");
+  error({"--random-weights", "-k", kKernel, "--draft", folder_.path()}, 2, "--random-weights");
+  error({"--lookup", "3", "--draft", "x", "y"}, 2, "--lookup: expected no --draft, got both");
   error({"no-such-model"}, 3, "no-such-model");
   const std::string model = folder_.path();
+  error({model, "--draft", "no-such-draft"}, 3, "no-such-draft");
+  error({model, "-k", kKernel, "-c", "256", "--lookup", "8"}, 2, "--lookup: expected at most 7");
+  const TemporaryFolder other;
+  write_small_model(KernelLibrary::open(kKernel).model().facts, other,
+                    exchanged(small_tokenizer(), "a", "b"));
+  error({model, "--draft", other.path()}, 5, "tokenizer.json: expected the tokens of");
   error({model, "-c", "5000"}, 7, "--ctx-size");
   // Before anything of the model is read.
   start();

@@ -10,6 +10,14 @@ namespace soliton {
 
 using Tokens = std::vector<int32_t>;
 
+/// A text in which the same tokens come over and over.
+inline Tokens refrain(int length) {
+  constexpr int kPeriod = 7;
+  Tokens tokens;
+  for (int i = 0; i < length; ++i) tokens.push_back(3 + i % kPeriod);
+  return tokens;
+}
+
 /// What has come of one sample.
 struct Heard {
   Tokens tokens;
@@ -19,7 +27,9 @@ struct Heard {
 
 class SchedulerUnderTest {
  public:
-  SchedulerUnderTest(Engine& engine, SchedulerOptions options) : scheduler_(engine, options, metrics_) {}
+  SchedulerUnderTest(Engine& engine, SchedulerOptions options,
+                     std::unique_ptr<DraftModel> draft_model = nullptr)
+      : scheduler_(engine, options, metrics_, std::move(draft_model)) {}
 
   Scheduler& scheduler() { return scheduler_; }
   const Metrics& metrics() const { return metrics_; }

@@ -6,6 +6,7 @@
 
 #include "runtime/answer/forest/forest.h"
 #include "runtime/text/constrain/ebnf.h"
+#include "server/repetitive_model.h"
 #include "server/scheduler_fixture.h"
 
 namespace soliton {
@@ -32,10 +33,13 @@ class Gate {
 
 class SchedulerMasks : public testing::Test {
  protected:
-  SchedulerMasks()
-      : kernel_("micro-2-all", kMaskContext, 60 * kKvPageTokens), test_(kernel_.engine(), options()) {}
+  explicit SchedulerMasks(int num_drafts = 0)
+      : kernel_("micro-2-all", kMaskContext, 60 * kKvPageTokens),
+        test_(kernel_.engine(), options(num_drafts)) {}
 
-  static SchedulerOptions options() { return {.context = kMaskContext, .max_rows = 8, .launch_tokens = 4}; }
+  static SchedulerOptions options(int num_drafts = 0) {
+    return {.context = kMaskContext, .max_rows = 8, .launch_tokens = 4, .num_drafts = num_drafts};
+  }
 
   /// Of a model whose tokens are letters and signs from '0' on.
   std::shared_ptr<RequestGrammar> grammar(const std::string& text, const Gate* gate = nullptr) const {
@@ -115,6 +119,32 @@ TEST_F(SchedulerMasks, GrammarsHoldBehindTheirGates) {
     at_once.prompt.insert(at_once.prompt.end(), free.begin(), free.begin() + num_free);
     EXPECT_EQ(Tokens(tokens.begin() + num_free, tokens.end()), test_.alone(at_once).tokens) << num_free;
   }
+}
+
+class DraftedMasks : public SchedulerMasks {
+ protected:
+  DraftedMasks() : SchedulerMasks(3) { make_repetitive(kernel_.engine(), kernel_.facts()); }
+};
+
+// What a step has accepted of a draft ends with the token that opens the gate.
+TEST_F(DraftedMasks, HoldBehindTheirGates) {
+  Generation free = following(nullptr, 14);
+  free.prompt = refrain(60);
+  const Tokens said = test_.alone(free).tokens;
+  const uint64_t num_accepted = test_.metrics().value(Metrics::Counter::kAcceptedTokens);
+  EXPECT_GT(num_accepted, 2u);
+  for (const int num_free : {1, 2, 3, 4, 5, 6, 8}) {
+    Generation gated = behind_gate(free, num_free);
+    gated.grammar = grammar("root ::= [0-9]{5} \"=\"");
+    Generation at_once = gated;
+    at_once.make_gate = {};
+    at_once.prompt.insert(at_once.prompt.end(), said.begin(), said.begin() + num_free);
+    Tokens expected(said.begin(), said.begin() + num_free);
+    const Tokens behind = test_.alone(at_once).tokens;
+    expected.insert(expected.end(), behind.begin(), behind.end());
+    EXPECT_EQ(test_.alone(gated).tokens, expected) << num_free;
+  }
+  EXPECT_GT(test_.metrics().value(Metrics::Counter::kAcceptedTokens), num_accepted);
 }
 
 // What is other text, may not be found or costs too much goes on without a grammar.
