@@ -53,7 +53,7 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
   request.num_told = request.num_choices;
   if (!body["best_of"].is_null())
     request.num_choices = static_cast<int>(body["best_of"].integer(request.num_told, kMaxChoices));
-  for (const char* name : {"max_tokens", "max_completion_tokens"}) {
+  for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
     if (!body[name].is_null())
       request.max_tokens = static_cast<int>(body[name].integer(kAllTokens, std::numeric_limits<int>::max()));
   }
@@ -90,16 +90,28 @@ void read_reasoning(const JsonView& body, ApiRequest& request) {
   if (!is_included.is_null() && !is_included.boolean()) request.reasoning = ReasoningFormat::kNowhere;
 }
 
-/// Of the template; OpenAI's reasoning_effort is one too.
+/// Of the template; OpenAI's reasoning_effort is one too, as is what the APIs of models say of thinking.
 void read_variables(const JsonView& body, const Json& ordered, ApiRequest& request) {
   if (!body["chat_template_kwargs"].is_null()) {
     body["chat_template_kwargs"].object();
     request.variables = ordered["chat_template_kwargs"];
   }
-  if (body["reasoning_effort"].is_null()) return;
-  const std::string& effort = body["reasoning_effort"].string();
-  if (request.variables.is_null()) request.variables = Json::object();
-  if (!request.variables.contains("reasoning_effort")) request.variables["reasoning_effort"] = effort;
+  const auto add = [&](const char* name, const Json& value) {
+    if (request.variables.is_null()) request.variables = Json::object();
+    if (!request.variables.contains(name)) request.variables[name] = value;
+  };
+  if (!body["reasoning_effort"].is_null()) add("reasoning_effort", body["reasoning_effort"].string());
+  std::optional<bool> thinks;
+  if (!body["enable_thinking"].is_null()) thinks = body["enable_thinking"].boolean();
+  if (!body["thinking"].is_null()) {
+    const JsonView type = body["thinking"]["type"];
+    if (type.string() != "enabled" && type.string() != "disabled")
+      throw type.error("expected enabled or disabled, got {}", type.describe());
+    thinks = type.string() == "enabled";
+  }
+  for (const char* name : {"enable_thinking", "thinking"}) {
+    if (thinks) add(name, *thinks);
+  }
 }
 
 /// vLLM's flags; a prefix is Mistral's and DeepSeek's word for it.
@@ -118,6 +130,12 @@ void read_continuation(const JsonView& body, ApiRequest& request) {
   if (last["role"].string() != "assistant")
     throw flag.error("expected a last message of the assistant, got one of {}", last["role"].describe());
   request.begins_answer = false;
+}
+
+/// Templates write the special tokens of chats, and completions have those that the tokenizer adds.
+void check_special_tokens(const JsonView& adds, bool is_chat) {
+  if (!adds.is_null() && adds.boolean() == is_chat)
+    throw not_yet("add_special_tokens", is_chat ? "true" : "false");
 }
 
 void read_chat(const JsonView& body, const Json& ordered, ApiRequest& request) {
@@ -182,6 +200,7 @@ static ApiRequest read(ApiKind kind, const nlohmann::json& document, const Json&
   ApiRequest request;
   read_common(body, defaults, request);
   request.is_chat = kind == ApiKind::kChat;
+  check_special_tokens(body["add_special_tokens"], request.is_chat);
   (request.is_chat ? read_chat : read_completion)(body, ordered, request);
   request.grammar = read_answer_grammar(body, ordered);
   if (request.grammar || request.tools.is_required) bias_only(request);

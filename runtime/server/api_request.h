@@ -46,6 +46,7 @@ struct ApiRequest {
   int num_told = 1;               // of these, by the mean logprob of their tokens where they are fewer
   std::optional<int> max_tokens;  // of each choice, or kAllTokens; 0: nothing is generated
   std::vector<std::string> stops;
+  std::vector<int32_t> stop_tokens;           // beside the model's
   std::optional<constrain::Grammar> grammar;  // what an answer may be
   std::vector<int32_t> forbidden;             // tokens that no answer has
   std::vector<int32_t> only;                  // the only ones that it may have, unless there are none

@@ -38,6 +38,14 @@ std::vector<ToldToken> tokens_of_prompt(const Tokenizer& tokenizer, const std::v
   return tokens;
 }
 
+/// The model's, unless answers go on behind them, and the request's.
+std::vector<int32_t> stop_tokens_of(const CompletionSetup& setup) {
+  std::vector<int32_t> tokens =
+      setup.request.ignores_stop_tokens ? std::vector<int32_t>() : setup.stop_tokens;
+  tokens.insert(tokens.end(), setup.request.stop_tokens.begin(), setup.request.stop_tokens.end());
+  return tokens;
+}
+
 }  // namespace
 
 /// As long as the model's template wants it.
@@ -55,11 +63,10 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup,
       num_scored_(setup_.prompts.size()),
       num_cached_(setup_.prompts.size()) {
   const ApiRequest& request = setup_.request;
-  const AnswerStyle style{
-      .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
-      .stops = request.stops,
-      .skips_special = true,
-      .shown = shown_marks(setup_)};
+  const AnswerStyle style{.stop_tokens = stop_tokens_of(setup_),
+                          .stops = request.stops,
+                          .skips_special = true,
+                          .shown = shown_marks(setup_)};
   // Choices have copies that share what the request may have made large.
   const StopFilter filter(style.stops);
   std::optional<ToolCallReader> reader;
@@ -110,7 +117,7 @@ Generation Completion::generation(size_t prompt) {
       .prompt = setup_.prompts[prompt],
       .num_samples = request.num_choices,
       .max_tokens = max_tokens(prompt),
-      .stop_tokens = request.ignores_stop_tokens ? std::vector<int32_t>() : setup_.stop_tokens,
+      .stop_tokens = stop_tokens_of(setup_),
       .sampling = request.sampling,
       .num_best = request.num_top_logprobs,
       .allowed = setup_.allowed,

@@ -39,6 +39,8 @@ constexpr std::array kRoutes = {
           .refuse = ollama_error,
           .answer_later = answer_ollama_generate},
     Route{.method = "POST", .path = "/api/show", .refuse = ollama_error, .answer_later = show_ollama_model},
+    Route{.method = "POST", .path = "/api/embed", .refuse = ollama_error, .answer = refuse_embeddings},
+    Route{.method = "POST", .path = "/api/embeddings", .refuse = ollama_error, .answer = refuse_embeddings},
     Route{.path = "/api/tags", .refuse = ollama_error, .answer = tell_ollama_tags},
     Route{.path = "/api/ps", .refuse = ollama_error, .answer = tell_ollama_processes},
     Route{.path = "/api/version", .refuse = ollama_error, .answer = tell_ollama_version},

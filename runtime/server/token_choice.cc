@@ -42,21 +42,30 @@ Sampling read_sampling(const JsonView& body, const Sampling& defaults) {
 /// Refuses what would change the answer and cannot be done. Of each member the value that changes nothing passes.
 void refuse_unsupported(const JsonView& body) {
   for (const char* name : {"min_tokens", "mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range",
-                           "truncate_prompt_tokens"}) {
+                           "top_a", "smoothing_factor", "truncate_prompt_tokens"}) {
     if (!body[name].is_null() && body[name].number() != 0) throw not_yet(name, body[name].describe());
   }
-  for (const char* name : {"typical_p", "length_penalty"}) {
+  for (const char* name : {"typical_p", "tfs_z", "length_penalty"}) {
     if (!body[name].is_null() && body[name].number() != 1) throw not_yet(name, body[name].describe());
   }
-  for (const char* name : {"functions", "bad_words", "logits_processors"}) {
+  for (const char* name :
+       {"functions", "bad_words", "logits_processors", "allowed_token_ids", "documents", "lora"}) {
     if (body[name].is_null() || (body[name].is_array() && body[name].array_size() == 0)) continue;
     throw not_yet(name, body[name].describe());
   }
-  for (const char* name : {"audio", "web_search_options", "prompt_embeds", "prompt_logprobs"}) {
+  for (const char* name : {"audio", "web_search_options", "prompt_embeds", "prompt_logprobs", "chat_template",
+                           "thinking_budget", "thinking_budget_tokens", "thinking_token_budget"}) {
     if (!body[name].is_null()) throw not_yet(name, body[name].describe());
   }
-  if (!body["use_beam_search"].is_null() && body["use_beam_search"].boolean())
-    throw not_yet("use_beam_search", "true");
+  for (const char* name : {"use_beam_search", "include_stop_str_in_output", "return_tokens_as_token_ids"}) {
+    if (!body[name].is_null() && body[name].boolean()) throw not_yet(name, "true");
+  }
+  if (!body["skip_special_tokens"].is_null() && !body["skip_special_tokens"].boolean())
+    throw not_yet("skip_special_tokens", "false");
+  const JsonView modalities = body["modalities"];
+  for (size_t i = 0; !modalities.is_null() && i < modalities.array_size(); ++i) {
+    if (modalities[i].string() != "text") throw not_yet("modalities", modalities[i].describe());
+  }
   if (!body["suffix"].is_null() && !body["suffix"].string().empty()) throw not_yet("suffix", "text");
 }
 
@@ -82,6 +91,16 @@ void read_logit_bias(const JsonView& bias, ApiRequest& request) {
   }
 }
 
+/// Those that end an answer beside the model's, as vLLM has them.
+void read_stop_tokens(const JsonView& list, std::vector<int32_t>& tokens) {
+  constexpr size_t kMost = 64;
+  if (list.is_null()) return;
+  if (list.array_size() > kMost)
+    throw list.error("expected at most {} tokens, got {}", kMost, list.array_size());
+  for (size_t i = 0; i < list.array_size(); ++i)
+    tokens.push_back(static_cast<int32_t>(list[i].integer(0, std::numeric_limits<int32_t>::max())));
+}
+
 void read_penalties(const JsonView& body, LogitAdjustment& adjustment) {
   constexpr double kMost = 2;
   const auto read = [&](const char* name) {
@@ -89,6 +108,15 @@ void read_penalties(const JsonView& body, LogitAdjustment& adjustment) {
   };
   adjustment.frequency_penalty = read("frequency_penalty");
   adjustment.presence_penalty = read("presence_penalty");
+}
+
+/// llama.cpp's penalties are of the last tokens alone, unless it is -1.
+void check_penalised(const JsonView& last_tokens, const ApiRequest& request) {
+  if (last_tokens.is_null()) return;
+  const bool penalises = request.sampling.repeat_penalty != 1 || request.adjustment.frequency_penalty != 0 ||
+                         request.adjustment.presence_penalty != 0;
+  if (last_tokens.integer(-1, std::numeric_limits<int>::max()) != -1 && penalises)
+    throw not_yet("repeat_last_n", last_tokens.describe());
 }
 
 }  // namespace
@@ -102,7 +130,9 @@ void read_token_choice(const JsonView& body, const Sampling& defaults, ApiReques
   request.sampling = read_sampling(body, defaults);
   refuse_unsupported(body);
   read_logit_bias(body["logit_bias"], request);
+  read_stop_tokens(body["stop_token_ids"], request.stop_tokens);
   read_penalties(body, request.adjustment);
+  check_penalised(body["repeat_last_n"], request);
 }
 
 void bias_only(ApiRequest& request) {

@@ -59,6 +59,19 @@ TEST(ApiRequest, TakesWhatItKnowsAndTheRestFromTheModel) {
   EXPECT_EQ(chat(R"("seed": -8589934593)").sampling.seed, chat(R"("seed": -8589934593)").sampling.seed);
 }
 
+// By the names that other servers and the APIs of models have.
+TEST(ApiRequest, TakesOthersNames) {
+  EXPECT_EQ(chat(R"("n_predict": 7)").max_tokens, 7);
+  EXPECT_EQ(chat(R"("n_predict": 7, "max_tokens": 8)").max_tokens, 8);
+  EXPECT_THAT(chat(R"("stop_token_ids": [5, 0])").stop_tokens, ElementsAre(5, 0));
+  EXPECT_EQ(chat(R"("enable_thinking": false)").variables["enable_thinking"], false);
+  const ApiRequest thinking =
+      chat(R"("thinking": {"type": "enabled"}, "chat_template_kwargs": {"thinking": 1})");
+  EXPECT_EQ(thinking.variables["enable_thinking"], true);
+  EXPECT_EQ(thinking.variables["thinking"], 1) << "what the template is told by name goes before";
+  EXPECT_TRUE(chat(R"("thinking": null)").variables.is_null());
+}
+
 TEST(ApiRequest, NumbersWithoutAFractionAreIntegers) {
   EXPECT_EQ(chat(R"("max_tokens": 5.0, "seed": 7e2, "n": 2)").max_tokens, 5);
   EXPECT_EQ(chat(R"("seed": 7e2)").sampling.seed, 700u);
@@ -97,11 +110,29 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("grammar": "root = x")", "grammar", "grammar:1:6: expected ::=");
   expect_refused(R"("grammar": "root ::= \"x\"", "json_schema": {})", "grammar", "got both");
   for (const char* name : {"min_tokens", "mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range",
-                           "truncate_prompt_tokens"}) {
+                           "top_a", "smoothing_factor", "truncate_prompt_tokens"}) {
     expect_refused(fmt::format("\"{}\": 2", name), name, "not supported");
     chat(fmt::format("\"{}\": 0", name));
   }
   expect_refused(R"("typical_p": 0.5)", "typical_p", "not supported");
+  expect_refused(R"("tfs_z": 0.5)", "tfs_z", "not supported");
+  expect_refused(R"("allowed_token_ids": [1])", "allowed_token_ids", "not supported");
+  expect_refused(R"("documents": [{}])", "documents", "not supported");
+  expect_refused(R"("lora": [{"id": 0}])", "lora", "not supported");
+  expect_refused(R"("chat_template": "{{ 1 }}")", "chat_template", "not supported");
+  expect_refused(R"("thinking_token_budget": 5)", "thinking_token_budget", "not supported");
+  expect_refused(R"("modalities": ["text", "audio"])", "modalities", "got \"audio\"");
+  expect_refused(R"("skip_special_tokens": false)", "skip_special_tokens", "not supported");
+  expect_refused(R"("include_stop_str_in_output": true)", "include_stop_str_in_output", "not supported");
+  expect_refused(R"("return_tokens_as_token_ids": true)", "return_tokens_as_token_ids", "not supported");
+  expect_refused(R"("add_special_tokens": true)", "add_special_tokens", "not supported");
+  expect_refused(R"("repeat_last_n": 64, "repeat_penalty": 1.1)", "repeat_last_n", "got 64");
+  expect_refused(R"("repeat_last_n": 0, "presence_penalty": 1)", "repeat_last_n", "got 0");
+  expect_refused(R"("stop_token_ids": [-1])", "stop_token_ids[0]", "expected");
+  expect_refused(R"("thinking": {"type": "some"})", "thinking.type", "expected enabled or disabled");
+  expect_refused(R"("thinking": true)", "thinking", "expected");
+  chat(R"("allowed_token_ids": [], "modalities": ["text"], "skip_special_tokens": true, "repeat_last_n": 64,
+          "add_special_tokens": false, "include_stop_str_in_output": false, "top_a": 0, "tfs_z": 1)");
   expect_refused(R"("length_penalty": 2)", "length_penalty", "not supported");
   expect_refused(R"("functions": [{"name": "f"}])", "functions", "not supported");
   expect_refused(R"("bad_words": ["a"])", "bad_words", "not supported");

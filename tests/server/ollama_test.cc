@@ -60,6 +60,9 @@ TEST(OllamaRequests, BecomeOpenAis) {
   EXPECT_EQ(without.kind, ApiKind::kCompletion);
   EXPECT_EQ(without.body["prompt"], "a");
   EXPECT_EQ(read_ollama_generate(R"({"prompt": "a", "raw": true})", true).kind, ApiKind::kCompletion);
+  EXPECT_FALSE(with_template.only_loads);
+  EXPECT_TRUE(read_ollama_generate(R"({"model": "m"})", true).only_loads);
+  EXPECT_TRUE(read_ollama_chat(R"({"model": "m", "messages": []})").only_loads);
 }
 
 TEST(OllamaRequests, AreRefusedByName) {
@@ -75,7 +78,8 @@ TEST(OllamaRequests, AreRefusedByName) {
   EXPECT_EQ(generate({}), "");
   EXPECT_THAT(chat({{"messages", {{{"role", "user"}, {"content", "a"}, {"images", {"x"}}}}}}),
               HasSubstr("messages[0].images: expected none"));
-  EXPECT_THAT(chat({{"messages", json::array()}}), HasSubstr("messages: expected at least one"));
+  EXPECT_THAT(chat({{"options", {{"repeat_last_n", 64}, {"repeat_penalty", 1.1}}}}),
+              HasSubstr("repeat_last_n: not supported"));
   EXPECT_THAT(chat({{"format", "xml"}}), HasSubstr("format: expected json or a schema"));
   EXPECT_THAT(chat({{"options", 5}}), HasSubstr("options: expected an object"));
   EXPECT_THAT(chat({{"options", {{"num_predict", -3}}}}), HasSubstr("options.num_predict"));
@@ -135,6 +139,17 @@ TEST_F(ServiceTest, AnswersOllamasClients) {
   EXPECT_EQ(ask(port(), "GET", "/api/ps").json()["models"][0]["context_length"], kSmallContext);
   EXPECT_TRUE(ask(port(), "GET", "/api/version").json()["version"].is_string());
   EXPECT_EQ(post("/api/show", {{"model", "small"}}).json()["capabilities"], json({"completion", "tools"}));
+  for (const auto& [path, member] :
+       {std::pair("/api/chat", "message"), std::pair("/api/generate", "response")}) {
+    json ready = post(path, {{"model", "small"}, {"keep_alive", -1}}).json();
+    EXPECT_EQ(ready["done_reason"], "load") << path;
+    EXPECT_TRUE(ready.contains(member)) << path;
+  }
+  for (const char* path : {"/api/embed", "/api/embeddings"}) {
+    const HttpAnswer refusal = post(path, {{"input", "a"}});
+    EXPECT_EQ(refusal.status, 501) << path;
+    EXPECT_THAT(refusal.json()["error"].get<std::string>(), HasSubstr("embeddings: expected")) << path;
+  }
   const HttpAnswer wrong = post("/api/chat", {{"messages", 5}});
   EXPECT_EQ(wrong.status, 400);
   EXPECT_THAT(wrong.json()["error"].get<std::string>(), HasSubstr("messages: expected"));

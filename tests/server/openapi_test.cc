@@ -59,6 +59,8 @@ std::string body_of(const Operation& operation) {
       {"/api/generate", R"({"prompt": "a", "stream": false, "options": {"num_predict": 1}})"},
       {"/api/show", R"({"model": "any"})"},
       {"/v1/embeddings", R"({"input": "a"})"},
+      {"/api/embed", R"({"input": "a"})"},
+      {"/api/embeddings", R"({"prompt": "a"})"},
       {"/v1/messages", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})"},
       {"/v1/messages/count_tokens", R"({"messages": [{"role": "user", "content": "a"}]})"},
       {"/apply-template", R"({"messages": [{"role": "user", "content": "a"}]})"},

@@ -172,6 +172,18 @@ TEST_F(ServiceTest, StopTextsEndAnswersAndAreNotShown) {
   EXPECT_LT(cut["usage"]["completion_tokens"], 20);
 }
 
+TEST_F(ServiceTest, StopTokensEndAnswersTooAndAreNotShown) {
+  json body = {{"prompt", "abc"}, {"max_tokens", 12}, {"ignore_eos", true}, {"logprobs", 0}};
+  const json whole = complete(body)["choices"][0];
+  const std::string stop = whole["logprobs"]["tokens"][5];
+  body["stop_token_ids"] = text_->tokenizer.encode(stop);
+  const json cut = complete(body);
+  const std::string text = whole["text"];
+  EXPECT_EQ(cut["choices"][0]["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
+  EXPECT_LT(cut["usage"]["completion_tokens"], 12);
+}
+
 TEST_F(ServiceTest, ChatsUseTheTemplateAndTheCache) {
   const std::string text(100, 'a');
   const json first = chat({{"max_tokens", 4}}, text);

@@ -12,8 +12,22 @@ using Json = nlohmann::ordered_json;
 // What clients compare with the version from which Ollama streams calls of functions.
 constexpr const char* kOllamaVersion = "0.12.0";
 
+/// As Ollama answers whoever asks for a model to be loaded, which it is.
+HttpResponse loaded(const Service& service, bool is_chat) {
+  Json answer = {{"model", service.model()}, {"created_at", timestamp_now()}};
+  if (is_chat) {
+    answer["message"] = {{"role", "assistant"}, {"content", ""}};
+  } else {
+    answer["response"] = "";
+  }
+  answer["done_reason"] = "load";
+  answer["done"] = true;
+  return {.body = one_line(answer)};
+}
+
 HttpReply answer_ollama(Service& service, const OllamaRequest& request, const HttpRequest& http,
                         const HttpHeaders& headers, bool is_chat) {
+  if (request.only_loads) return loaded(service, is_chat);
   return service.complete(read_api_request(request.kind, request.body, service.text().sampling), http,
                           headers, [&](const ApiRequest&) {
                             return std::make_unique<OllamaFormat>(service.text().tokenizer, service.model(),

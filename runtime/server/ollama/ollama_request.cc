@@ -17,8 +17,9 @@ int64_t limit_of(const JsonView& num_predict) {
 void read_options(const JsonView& options, const Json& ordered, Json& body) {
   if (options.is_null()) return;
   options.object();
-  for (const char* name : {"temperature", "top_k", "top_p", "min_p", "seed", "stop", "repeat_penalty",
-                           "presence_penalty", "frequency_penalty", "typical_p", "mirostat"}) {
+  for (const char* name :
+       {"temperature", "top_k", "top_p", "min_p", "seed", "stop", "repeat_penalty", "repeat_last_n",
+        "presence_penalty", "frequency_penalty", "typical_p", "tfs_z", "mirostat"}) {
     if (!options[name].is_null()) body[name] = ordered[name];
   }
   if (!options["num_predict"].is_null()) body["max_tokens"] = limit_of(options["num_predict"]);
@@ -83,7 +84,7 @@ OllamaRequest read_ollama_chat(const std::string& text) {
     const JsonView messages = request["messages"];
     const Json none = Json::array();
     const Json& all = messages.is_null() ? none : ordered["messages"];
-    for (size_t i = 0; i < messages.array_size(); ++i)
+    for (size_t i = 0; !messages.is_null() && i < messages.array_size(); ++i)
       read.body["messages"].push_back(read_ollama_message(messages[i], all[i]));
     if (!request["tools"].is_null() && request["tools"].array_size() > 0)
       read.body["tools"] = ordered["tools"];
@@ -91,6 +92,7 @@ OllamaRequest read_ollama_chat(const std::string& text) {
       if (!request[name].is_null()) read.body[name] = ordered[name];
     }
     read_ollama_common(request, ordered, read.body);
+    read.only_loads = read.body["messages"].empty();
     return read;
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);
@@ -123,6 +125,7 @@ OllamaRequest read_ollama_generate(const std::string& text, bool has_template) {
       messages.push_back({{"role", "user"}, {"content", prompt}});
     }
     read_ollama_common(request, ordered, read.body);
+    read.only_loads = prompt.empty();
     if (read.kind == ApiKind::kCompletion) read.body.erase("chat_template_kwargs");
     return read;
   } catch (const Error& error) {
